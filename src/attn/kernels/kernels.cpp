@@ -1,0 +1,48 @@
+// Compiled once per architecture, with that architecture's compiler flags and ATTN_ARCH set to its name below.
+#include "attn/kernels/kernels.hpp"
+
+#include "attn/kernels/gemm.hpp"
+#include "attn/kernels/rows.hpp"
+#include "attn/kernels/softmax.hpp"
+
+#define ATTN_CONCAT_(a, b) a##b
+#define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
+#define ATTN_STRING_(a) #a
+#define ATTN_STRING(a) ATTN_STRING_(a)
+
+namespace attn::kernels {
+namespace {
+
+namespace named {
+#if defined(ATTN_HAVE_EMULATED)
+using emulated = xsimd::emulated<128>;
+#elif defined(ATTN_HAVE_WASM)
+using wasm = xsimd::wasm;
+#else
+using sse4_2 = xsimd::sse4_2;
+using avx2_fma = xsimd::fma3<xsimd::avx2>;
+using avx512f = xsimd::avx512f;
+using default_arch = xsimd::default_arch;
+#endif
+}  // namespace named
+
+using Arch = named::ATTN_ARCH;
+
+}  // namespace
+
+const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
+  static constexpr KernelTable kTable{
+      .architecture = ATTN_STRING(ATTN_ARCH),
+      .mr = Tile<Arch>::kMr,
+      .nr = Tile<Arch>::kNr,
+      .gemm = &gemm<Arch>,
+      .gemm_row_skipping = &gemm_row_skipping<Arch>,
+      .softmax_row = &softmax_row<Arch>,
+      .mask_row = &mask_row<Arch>,
+      .scale_row = &scale_row<Arch>,
+      .all_finite = &all_finite<Arch>,
+  };
+  return kTable;
+}
+
+}  // namespace attn::kernels

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+
+namespace attn::kernels {
+
+/// C = alpha · (A Wᵀ + b): A (m,k) rows lda apart, W and b packed, C (m,n) rows ldc apart.
+struct Gemm {
+  const float* a = nullptr;
+  std::ptrdiff_t lda = 0;
+  const float* panels = nullptr;    ///< as pack() leaves them
+  std::size_t panel_stride = 0;     ///< panel_size() of what was packed; k may be smaller, then only that many terms are summed
+  float* c = nullptr;
+  std::ptrdiff_t ldc = 0;
+  std::size_t m = 0, n = 0, k = 0;
+  float alpha = 1;
+};
+
+/// The kernels of one architecture. None throws, none allocates; pointers need no alignment.
+struct KernelTable {
+  const char* architecture;
+  std::size_t mr, nr;  ///< rows and columns of a GEMM tile; panels are nr wide
+
+  void (*gemm)(const Gemm&);
+  /// One row of C (gemm.m = 1) where the terms with skip[i] == -infinity are left out.
+  void (*gemm_row_skipping)(const Gemm&, const float* skip);
+
+  /// y = softmax(x) over n values; x and y may be the same. A row that is all -infinity gives NaN.
+  void (*softmax_row)(const float* x, float* y, std::size_t n);
+  /// y = x + bias, -infinity wherever bias is, whatever x is there.
+  void (*mask_row)(const float* x, const float* bias, float* y, std::size_t n);
+  /// y = alpha · x
+  void (*scale_row)(const float* x, float alpha, float* y, std::size_t n);
+  /// Whether none of the n values is NaN or infinite.
+  bool (*all_finite)(const float* x, std::size_t n);
+};
+
+/// The fastest table that this machine can run, chosen once.
+const KernelTable& best();
+
+/// Floats of one packed panel: nr biases, then k rows of nr weights.
+constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * (k + 1); }
+constexpr std::size_t packed_size(std::size_t nr, std::size_t n, std::size_t k) { return (n + nr - 1) / nr * panel_size(nr, k); }
+
+/// Packs W (n,k), element (i,j) at w[i·row_stride + j·column_stride], and bias (n) or null, as
+/// ceil(n/nr) panels {bias[nr], k × nr}; columns past n are zero.
+void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, const float* bias, std::size_t n, std::size_t k, std::size_t nr,
+          float* panels);
+/// The inverse: w (n,k) row-major, bias (n) unless null.
+void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w, float* bias);
+
+}  // namespace attn::kernels

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <xsimd/xsimd.hpp>
+
+#if defined(__wasm_relaxed_simd__)
+#include <wasm_simd128.h>
+#endif
+
+// What every kernel needs on top of xsimd. Everything here and in the kernels is a template over the architecture:
+// kernels.cpp is compiled once per architecture, and a plain inline function would be merged by the linker into one
+// of them, with instructions that the others' machines may not have.
+namespace attn::kernels {
+
+template <class Arch>
+using Batch = xsimd::batch<float, Arch>;
+
+template <class Arch>
+inline constexpr std::size_t kLanes = Batch<Arch>::size;
+
+/// a · b + c, rounded once where the architecture does that at full speed. xsimd has no relaxed WebAssembly: its fma
+/// on wasm is a multiplication and an addition, which is right for plain simd128.
+template <class Arch>
+inline Batch<Arch> multiply_add(const Batch<Arch>& a, const Batch<Arch>& b, const Batch<Arch>& c) {
+#if defined(__wasm_relaxed_simd__)
+  return Batch<Arch>(wasm_f32x4_relaxed_madd(a, b, c));
+#else
+  return xsimd::fma(a, b, c);
+#endif
+}
+
+/// The larger, y where x is NaN: one instruction (pmax) on wasm, where f32x4.max is slow.
+template <class Arch>
+inline Batch<Arch> larger(const Batch<Arch>& x, const Batch<Arch>& y) {
+  return xsimd::select(y < x, x, y);
+}
+
+/// Lanes added pairwise. xsimd's own reduce_add takes another order on wasm than on its emulated architecture.
+template <class Arch>
+inline float sum_of_lanes(const Batch<Arch>& x) {
+  float lane[kLanes<Arch>];
+  x.store_unaligned(lane);
+  for (std::size_t width = kLanes<Arch> / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
+  return lane[0];
+}
+
+template <class Arch>
+inline float max_of_lanes(const Batch<Arch>& x) {
+  float lane[kLanes<Arch>];
+  x.store_unaligned(lane);
+  float most = lane[0];
+  for (std::size_t i = 1; i < kLanes<Arch>; ++i) most = most < lane[i] ? lane[i] : most;
+  return most;
+}
+
+/// The first `count` values at p, `fill` in the other lanes.
+template <class Arch>
+inline Batch<Arch> load_partial(const float* p, std::size_t count, float fill) {
+  float lane[kLanes<Arch>];
+  for (std::size_t i = 0; i < kLanes<Arch>; ++i) lane[i] = i < count ? p[i] : fill;
+  return Batch<Arch>::load_unaligned(lane);
+}
+
+template <class Arch>
+inline void store_partial(const Batch<Arch>& x, float* p, std::size_t count) {
+  float lane[kLanes<Arch>];
+  x.store_unaligned(lane);
+  for (std::size_t i = 0; i < count; ++i) p[i] = lane[i];
+}
+
+/// y[i] = f(x[i]) for batches and the tail; x and y may be the same.
+template <class Arch, class F>
+inline void map_row(const float* x, float* y, std::size_t n, F f) {
+  std::size_t i = 0;
+  for (; i + kLanes<Arch> <= n; i += kLanes<Arch>) f(Batch<Arch>::load_unaligned(x + i)).store_unaligned(y + i);
+  if (i < n) store_partial<Arch>(f(load_partial<Arch>(x + i, n - i, 0)), y + i, n - i);
+}
+
+}  // namespace attn::kernels

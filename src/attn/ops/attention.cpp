@@ -1,0 +1,126 @@
+#include "attn/ops/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attn/ops/attention_core.hpp"
+
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kOp = "scaled_dot_product_attention";
+
+/// Traces that need projections: this op has none.
+constexpr Trace kProjections{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged};
+constexpr Trace kEverything = Trace::from_bits(Trace::all().bits() | Trace{TraceName::weighted_values}.bits());
+
+/// (B,H,rows,width) of an input of rank 2, 3 or 4.
+struct Dims {
+  std::int64_t B = 1, H = 1, rows = 0, width = 0;
+};
+
+Dims dims_of(const TensorView& x, std::string_view name) {
+  const std::size_t rank = x.shape.rank();
+  if (rank < 2 || rank > 4) fail(ErrorCode::shape, kOp, name, "of rank 2, 3 or 4", to_string(x.shape));
+  return {.B = rank >= 3 ? x.shape[0] : 1, .H = rank == 4 ? x.shape[1] : 1, .rows = x.shape.back(1), .width = x.shape.back(0)};
+}
+
+template <class T>
+Heads<T> heads_of(T* data, std::int64_t H, std::int64_t rows, std::int64_t width) {
+  return {data, static_cast<std::ptrdiff_t>(H * rows * width), static_cast<std::ptrdiff_t>(rows * width), static_cast<std::ptrdiff_t>(width)};
+}
+
+void check_values(std::string_view op, std::string_view argument, const Mask& mask) {
+  if (mask.kind() != MaskKind::additive) return;
+  for (const float value : mask.added())
+    if (std::isnan(value) || value == std::numeric_limits<float>::infinity())
+      fail(ErrorCode::mask, op, argument, "additive values that are finite or -Infinity", std::isnan(value) ? "NaN in it" : "+Infinity in it");
+}
+
+bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }
+
+}  // namespace
+
+void check_masks(std::string_view op, const AttentionPlan& plan, const AttentionOptions& options, bool unbatched) {
+  const auto text = [](std::int64_t value) { return std::to_string(value); };
+  if (options.mask) {
+    const Shape shape = options.mask->shape();
+    const std::size_t rank = shape.rank();
+    bool fits = rank >= 1 && rank <= 4 && shape.back(0) == plan.S;
+    if (fits && rank >= 2) fits = broadcasts(shape.back(1), plan.L);
+    if (fits && rank == 4) fits = broadcasts(shape[1], plan.H);
+    if (fits && rank >= 3) fits = broadcasts(shape[0], plan.B);
+    if (!fits) {
+      const std::string B = text(plan.B), H = text(plan.H), L = text(plan.L), S = text(plan.S);
+      std::string expected = "(" + S + "), (" + L + ',' + S + "), (" + B + ',' + L + ',' + S + ") or (" + B + ',' + H + ',' + L + ',' + S + "), B, H and L may be 1";
+      if (rank == 3 && shape[0] == plan.B * plan.H && plan.H > 1)
+        expected += "; torch's (B*H,L,S) has to be reshaped to (" + B + ',' + H + ',' + L + ',' + S + ")";
+      fail(ErrorCode::mask, op, "mask", expected, to_string(shape));
+    }
+    check_values(op, "mask", *options.mask);
+  }
+  if (options.key_padding_mask) {
+    const Shape shape = options.key_padding_mask->shape();
+    const bool fits = (shape.rank() == 2 && shape[1] == plan.S && broadcasts(shape[0], plan.B)) || (unbatched && shape == Shape{plan.S});
+    if (!fits) fail(ErrorCode::mask, op, "key_padding_mask", to_string(Shape{plan.B, plan.S}), to_string(shape));
+    check_values(op, "key_padding_mask", *options.key_padding_mask);
+  }
+}
+
+AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) {
+  const Dims q = dims_of(query, "query"), k = dims_of(key, "key"), v = dims_of(value, "value");
+  const std::size_t rank = query.shape.rank();
+  const auto expect = [&](bool holds, std::string_view name, const TensorView& x, const std::string& expected) {
+    if (!holds) fail(ErrorCode::shape, kOp, name, expected, to_string(x.shape));
+  };
+  expect(q.width > 0, "query", query, "wider than 0");
+  expect(key.shape.rank() == rank, "key", key, "of rank " + std::to_string(rank) + ", as query " + to_string(query.shape));
+  expect(value.shape.rank() == rank, "value", value, "of rank " + std::to_string(rank) + ", as query " + to_string(query.shape));
+  expect(k.width == q.width, "key", key, "(..,S," + std::to_string(q.width) + ") to go with query " + to_string(query.shape));
+  expect(k.B == q.B, "key", key, "a batch of " + std::to_string(q.B) + " as query " + to_string(query.shape));
+  expect(v.B == q.B, "value", value, "a batch of " + std::to_string(q.B) + " as query " + to_string(query.shape));
+  expect(v.rows == k.rows, "value", value, std::to_string(k.rows) + " rows, one for each key " + to_string(key.shape));
+  expect(v.H == k.H, "value", value, std::to_string(k.H) + " heads as key " + to_string(key.shape));
+  if (options.enable_gqa)
+    expect(k.H > 0 ? q.H % k.H == 0 : q.H == 0, "key", key, "a number of heads that divides the query's, " + std::to_string(q.H));
+  else
+    expect(k.H == q.H, "key", key, std::to_string(q.H) + " heads as query " + to_string(query.shape) + " (enable_gqa allows a divisor)");
+
+  AttentionPlan plan{.B = q.B, .H = q.H, .Hkv = k.H, .L = q.rows, .S = k.rows, .D = q.width, .Dv = v.width};
+  plan.scale = attention_scale(kOp, options.scale, plan.D);
+  plan.output = query.shape;
+  plan.output[rank - 1] = plan.Dv;
+  check_masks(kOp, plan, options, rank == 2);
+
+  plan.has_weights = options.need_weights;
+  plan.average_weights = options.average_weights && rank == 4;  // else there are no heads to average over
+  plan.trace = options.trace;
+  const bool all = (plan.trace.bits() | Trace{TraceName::weighted_values}.bits()) == kEverything.bits();
+  if (all) plan.trace = Trace::from_bits(plan.trace.bits() & ~kProjections.bits());
+  if ((plan.trace.bits() & kProjections.bits()) != 0)
+    fail(ErrorCode::argument, kOp, "trace", "names among q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output",
+         "a list with q_proj, k_proj, v_proj or merged, which only MultiHeadAttention has");
+  MemoryEstimate memory(kOp);
+  plan_results(plan, 4 - rank, memory);
+  return plan;
+}
+
+void scaled_dot_product_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
+                                  const AttentionOptions& options, const AttentionBuffers& buffers) {
+  const AttentionInputs inputs{.query = heads_of(query.data, plan.H, plan.L, plan.D),
+                               .key = heads_of(key.data, plan.Hkv, plan.S, plan.D),
+                               .value = heads_of(value.data, plan.Hkv, plan.S, plan.Dv),
+                               .context = heads_of(buffers.output, plan.H, plan.L, plan.Dv)};
+  attention_core(plan, options, inputs, buffers);
+  const auto copy = [&](TraceName name, const float* from, std::int64_t size) {
+    if (float* to = buffers.trace[static_cast<std::size_t>(name)]) std::copy_n(from, size, to);
+  };
+  copy(TraceName::q, query.data, plan.B * plan.H * plan.L * plan.D);
+  copy(TraceName::k, key.data, plan.B * plan.Hkv * plan.S * plan.D);
+  copy(TraceName::v, value.data, plan.B * plan.Hkv * plan.S * plan.Dv);
+  copy(TraceName::context, buffers.output, plan.B * plan.H * plan.L * plan.Dv);
+  copy(TraceName::output, buffers.output, plan.B * plan.H * plan.L * plan.Dv);
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "attn/tensor/aligned.hpp"
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+/// A weight (out,in) and bias (out) or none in the order in which the GEMM reads them, made once, when weights are
+/// loaded. Packing moves numbers and changes none: weight() gives back the same bits.
+class PackedLinear {
+ public:
+  PackedLinear() = default;
+  PackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
+
+  std::int64_t in_features() const { return in_features_; }
+  std::int64_t out_features() const { return out_features_; }
+
+  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), both without gaps.
+  void forward(const float* x, std::int64_t rows, float* y) const;
+  /// Writes the weight (out,in), and the bias (out) unless null.
+  void unpack(float* weight, float* bias) const;
+
+ private:
+  std::int64_t in_features_ = 0, out_features_ = 0;
+  AlignedFloats panels_;
+};
+
+namespace detail {
+/// Shape of the result after all checks.
+Shape check_linear(const TensorView& x, const TensorView& weight, const TensorView* bias);
+void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y);
+}  // namespace detail
+
+/// x Wᵀ + b                                                                         (torch.nn.functional.linear)
+/// x (..,in), weight (out,in), bias (out) -> (..,out), of x's rank.
+/// Throws SHAPE when widths disagree, MEMORY.
+template <TensorLike X, TensorLike W>
+auto linear(const X& x, const W& weight) {
+  const TensorView x_view = view_of(x, "linear", "x"), w_view = view_of(weight, "linear", "weight");
+  auto y = empty<kRankOf<X>>(detail::check_linear(x_view, w_view, nullptr));
+  detail::linear(x_view, w_view, nullptr, y.data());
+  return y;
+}
+
+template <TensorLike X, TensorLike W, TensorLike Bias>
+auto linear(const X& x, const W& weight, const Bias& bias) {
+  const TensorView x_view = view_of(x, "linear", "x"), w_view = view_of(weight, "linear", "weight"), b_view = view_of(bias, "linear", "bias");
+  auto y = empty<kRankOf<X>>(detail::check_linear(x_view, w_view, &b_view));
+  detail::linear(x_view, w_view, &b_view, y.data());
+  return y;
+}
+
+}  // namespace attn

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attn/ops/attention.hpp"
+
+// Mask, key padding mask and causality as one additive row per query. Internal to ops.
+namespace attn::detail {
+
+/// The keys of one query: only the first `limit` may count; of those the ones with bias -infinity are blocked too.
+/// A fully masked query has limit 0.
+struct KeyRow {
+  const float* bias = nullptr;  ///< null: nothing to add, nothing blocked before limit
+  std::size_t limit = 0;
+};
+
+class MaskRows {
+ public:
+  MaskRows(const AttentionPlan& plan, const AttentionOptions& options);
+
+  /// Whether a row can have a bias, so that row() needs a buffer of S floats.
+  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr; }
+  /// Whether every query of a (batch, head) has the same row.
+  bool same_for_all_queries() const { return !causal_ && mask_.query == 0; }
+  bool any() const { return causal_ || need_buffer(); }
+
+  /// What query i of head h sees; `buffer` may be used for the bias.
+  KeyRow row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const;
+
+ private:
+  /// A mask and the distance between its rows, 0 along dimensions that it does not have.
+  struct Source {
+    const Mask* mask = nullptr;
+    std::ptrdiff_t batch = 0, head = 0, query = 0;
+  };
+  static Source source(const Mask* mask, bool padding);
+  static void add(const Source& source, std::ptrdiff_t offset, std::size_t count, float* bias);
+
+  Source mask_, padding_;
+  bool causal_;
+  std::size_t S_;
+};
+
+}  // namespace attn::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <type_traits>
+
+namespace attn {
+
+/// Threads that ops share, the calling one included. Process-wide; default 1; 0 means one per core. The number changes
+/// speed only, never a bit of a result: work is split by rows, sums are not.
+/// Waits for running work of other threads to finish.
+void set_num_threads(unsigned count);
+unsigned num_threads();
+
+namespace parallel {
+
+/// Reference to a callable (task, worker) that outlives the call.
+class TaskRef {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
+  TaskRef(const F& f) : object_(&f), call_([](const void* object, std::size_t task, unsigned worker) { (*static_cast<const F*>(object))(task, worker); }) {}
+  void operator()(std::size_t task, unsigned worker) const { call_(object_, task, worker); }
+
+ private:
+  const void* object_;
+  void (*call_)(const void*, std::size_t, unsigned);
+};
+
+/// Workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use: scratch memory is sized by it.
+unsigned workers_for(std::size_t tasks, double cost);
+
+/// Calls body(task, worker) once for each task in [0, tasks), worker < workers. Tasks are handed out by a counter, so
+/// which worker does which is not fixed; bodies write to disjoint places. A nested call, or one from a second user
+/// thread while the pool is taken, runs in the caller alone. Bodies must not throw.
+void run(std::size_t tasks, unsigned workers, TaskRef body);
+
+}  // namespace parallel
+}  // namespace attn

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace attn {
+
+/// Every way a call can fail. The one list: the bindings hand its names to JavaScript, a test compares the npm
+/// package's types with it.
+enum class ErrorCode : std::uint8_t {
+  argument,      ///< an argument is missing or not of its kind
+  dtype,         ///< an array has the wrong element type
+  shape,         ///< ranks, widths, lengths or batches disagree
+  mask,          ///< a mask has wrong dims or values
+  config,        ///< options that cannot work together or are out of their range
+  out_of_range,  ///< an index or id is outside its table
+  format,        ///< bytes are not what they should be
+  mismatch,      ///< a state dictionary has missing, extra or mis-shaped names
+  unsupported,   ///< valid, but not something attn does
+  memory,        ///< not enough memory
+  disposed,      ///< use after dispose()
+  wrong_instance,
+  busy,
+  detached,
+  network,
+  aborted,
+  environment,
+  internal,
+};
+
+inline constexpr std::array<std::string_view, 18> kErrorCodeNames{
+    "ARGUMENT", "DTYPE",  "SHAPE",    "MASK",           "CONFIG", "OUT_OF_RANGE", "FORMAT",  "MISMATCH",    "UNSUPPORTED",
+    "MEMORY",   "DISPOSED", "WRONG_INSTANCE", "BUSY", "DETACHED",     "NETWORK", "ABORTED", "ENVIRONMENT", "INTERNAL"};
+static_assert(kErrorCodeNames.size() == static_cast<std::size_t>(ErrorCode::internal) + 1);
+
+constexpr std::string_view to_string(ErrorCode code) { return kErrorCodeNames[static_cast<std::size_t>(code)]; }
+
+/// Facts of an error by name (op, argument, expected, got, ...), for programs; the message says the same in words.
+using ErrorDetail = std::map<std::string, std::variant<std::string, double, std::vector<std::string>>>;
+
+/// The one exception type of the library, thrown before anything is written.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message, ErrorDetail detail = {})
+      : std::runtime_error(message), code_(code), detail_(std::move(detail)) {}
+
+  ErrorCode code() const noexcept { return code_; }
+  const ErrorDetail& detail() const noexcept { return detail_; }
+
+ private:
+  ErrorCode code_;
+  ErrorDetail detail_;
+};
+
+/// Throws "op: argument is <got>, expected <expected>" ("has shape" where got is one) with the four facts as detail.
+[[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::string_view expected, std::string_view got);
+
+}  // namespace attn

@@ -1,0 +1,57 @@
+#include "attn/tensor/shape.hpp"
+
+#include <cassert>
+#include <limits>
+
+#include "attn/tensor/error.hpp"
+
+namespace attn {
+namespace {
+
+// Half the address space: pointer differences must stay positive.
+constexpr std::uint64_t kAddressable = static_cast<std::uint64_t>(std::numeric_limits<std::size_t>::max()) / 2 + 1;
+
+std::uint64_t memory_limit = sizeof(void*) == 4 ? std::uint64_t{1} << 32 : kAddressable;
+
+[[noreturn]] void fail_memory(std::string_view op, const std::string& what, const std::string& needed) {
+  throw Error(ErrorCode::memory, std::string(op) + ": " + what + " needs " + needed + ", the limit is " + std::to_string(memory_limit) + " bytes",
+              {{"op", std::string(op)}, {"argument", what}, {"expected", "at most " + std::to_string(memory_limit) + " bytes"}, {"got", needed}});
+}
+
+}  // namespace
+
+void Shape::push_back(std::int64_t dim) {
+  assert(rank_ < kMaxRank);
+  dims_[rank_++] = dim;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "(";
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (axis > 0) text += ',';
+    text += std::to_string(shape[axis]);
+  }
+  return text + ')';
+}
+
+std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_view what) {
+  // A zero anywhere makes the tensor empty, however large the other dimensions are.
+  for (const std::int64_t dim : shape)
+    if (dim == 0) return 0;
+  constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1);
+  std::uint64_t size = 1;
+  for (const std::int64_t dim : shape) {
+    if (static_cast<std::uint64_t>(dim) > kMaxElements / size)
+      fail_memory(op, std::string(what) + ' ' + to_string(shape), "more bytes than can be addressed");
+    size *= static_cast<std::uint64_t>(dim);
+  }
+  return static_cast<std::int64_t>(size);
+}
+
+void set_memory_limit(std::uint64_t bytes) { memory_limit = bytes; }
+
+void MemoryEstimate::check() const {
+  if (bytes_ > memory_limit) fail_memory(op_, "the result with its work space", std::to_string(bytes_) + " bytes");
+}
+
+}  // namespace attn

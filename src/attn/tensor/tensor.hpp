@@ -1,0 +1,86 @@
+#pragma once
+
+// The one place that includes xtensor: 0.26 moved its headers.
+#if __has_include(<xtensor/containers/xarray.hpp>)
+#include <xtensor/containers/xadapt.hpp>
+#include <xtensor/containers/xarray.hpp>
+#include <xtensor/containers/xtensor.hpp>
+#else
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xarray.hpp>
+#include <xtensor/xtensor.hpp>
+#endif
+
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include "attn/tensor/error.hpp"
+#include "attn/tensor/shape.hpp"
+
+namespace attn {
+
+/// Row-major float32 tensor of a fixed rank.
+template <std::size_t N>
+using Tensor = xt::xtensor<float, N>;
+
+/// Row-major float32 tensor whose rank is known at run time only: entries of a state dictionary or of a trace.
+using AnyTensor = xt::xarray<float>;
+
+/// Parameters by torch's names, e.g. "out_proj.weight".
+using StateDict = std::map<std::string, AnyTensor>;
+
+/// An evaluated float tensor of the user's: xt::xtensor, xt::xarray or an xt::adapt of memory of their own.
+template <class E>
+concept TensorLike = requires(const E& e) {
+  { *e.data() } -> std::convertible_to<float>;
+  e.shape();
+  e.strides();
+  { e.is_contiguous() } -> std::convertible_to<bool>;
+} && std::same_as<typename E::value_type, float>;
+
+template <class E>
+inline constexpr std::size_t kRankOf = std::tuple_size_v<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>;
+
+/// What ops and layers see of an input: where it is and its shape. Does not own; row-major without gaps.
+struct TensorView {
+  const float* data = nullptr;
+  Shape shape;
+};
+
+template <class Dims>
+Shape to_shape(const Dims& dims) {
+  Shape shape;
+  for (const auto dim : dims) shape.push_back(static_cast<std::int64_t>(dim));
+  return shape;
+}
+
+/// Throws SHAPE where the tensor is column-major or a strided view: evaluate it into an xt::xtensor first.
+template <TensorLike E>
+TensorView view_of(const E& tensor, const char* op, const char* argument) {
+  if (tensor.shape().size() > Shape::kMaxRank) fail(ErrorCode::shape, op, argument, "rank 8 at the most", "rank " + std::to_string(tensor.shape().size()));
+  TensorView view{tensor.data(), to_shape(tensor.shape())};
+  std::int64_t stride = 1;
+  for (std::size_t axis = view.shape.rank(); axis-- > 0; stride *= view.shape[axis])
+    if (view.shape[axis] > 1 && static_cast<std::int64_t>(tensor.strides()[axis]) != stride)
+      fail(ErrorCode::shape, op, argument, "row-major and without gaps", "strided");
+  return view;
+}
+
+/// An uninitialised tensor of that shape.
+template <std::size_t N>
+Tensor<N> empty(const Shape& shape) {
+  std::array<std::size_t, N> dims{};
+  for (std::size_t axis = 0; axis < N; ++axis) dims[axis] = static_cast<std::size_t>(shape[axis]);
+  return Tensor<N>(dims);
+}
+
+inline AnyTensor empty_any(const Shape& shape) {
+  AnyTensor::shape_type dims(shape.rank());
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) dims[axis] = static_cast<std::size_t>(shape[axis]);
+  return AnyTensor(dims);
+}
+
+}  // namespace attn

@@ -1,0 +1,92 @@
+#include <emscripten/bind.h>
+
+#include <memory>
+#include <vector>
+
+#include "attention_options.hpp"
+#include "attn/ops/attention.hpp"
+#include "errors.hpp"
+
+namespace attn::bindings {
+namespace {
+
+Mask read_mask(Address address, std::int32_t kind_number, bool is_float) {
+  const auto* descriptor = reinterpret_cast<const Descriptor*>(address);
+  const std::vector<std::size_t> dims(descriptor->dims, descriptor->dims + descriptor->rank);
+  const auto count = static_cast<std::size_t>(checked_size(shape_at(address), "mask", "the mask"));
+  const auto kind = static_cast<MaskKind>(kind_number);
+  const auto make = [&](const auto& values) { return kind == MaskKind::block ? Mask::block(values) : Mask::attend(values); };
+  if (kind != MaskKind::additive && !is_float)
+    return make(xt::adapt(reinterpret_cast<const std::uint8_t*>(descriptor->data), count, xt::no_ownership(), dims));
+  const auto values = xt::adapt(reinterpret_cast<const float*>(descriptor->data), count, xt::no_ownership(), dims);
+  return kind == MaskKind::additive ? Mask::additive(values) : make(values);
+}
+
+Address scaled_dot_product_attention(Address query, Address key, Address value, const AttentionOptions& given) {
+  return guard([&] {
+    const attn::AttentionOptions options = convert(given);
+    const TensorView q = view_at(query), k = view_at(key), v = view_at(value);
+    const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
+    auto result = std::make_unique<Result>();
+    detail::scaled_dot_product_attention(plan, q, k, v, options, allocate_results(plan, *result));
+    return result.release()->address();
+  });
+}
+
+std::string trace_names() {
+  std::string names;
+  for (const std::string_view name : kTraceNames) names += (names.empty() ? "" : ",") + std::string(name);
+  return names;
+}
+
+}  // namespace
+
+attn::AttentionOptions convert(const AttentionOptions& given) {
+  attn::AttentionOptions options{.is_causal = given.isCausal,
+                                 .need_weights = given.needWeights,
+                                 .average_weights = given.averageWeights,
+                                 .enable_gqa = given.enableGqa,
+                                 .fully_masked = static_cast<FullyMasked>(given.fullyMasked),
+                                 .trace = Trace::from_bits(given.trace)};
+  if (given.mask != 0) options.mask = read_mask(given.mask, given.maskKind, given.maskIsFloat);
+  if (given.keyPaddingMask != 0) options.key_padding_mask = read_mask(given.keyPaddingMask, given.keyPaddingMaskKind, given.keyPaddingMaskIsFloat);
+  if (given.hasScale) options.scale = given.scale;
+  return options;
+}
+
+detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, Result& result) {
+  detail::AttentionBuffers buffers;
+  buffers.output = result.add(0, plan.output);
+  if (plan.has_weights) {
+    Shape shape;  // the mean over heads has no head dimension in JavaScript, as in torch
+    for (std::size_t axis = 0; axis < plan.weights.rank(); ++axis)
+      if (!plan.average_weights || axis + 3 != plan.weights.rank()) shape.push_back(plan.weights[axis]);
+    buffers.weights = result.add(1, shape);
+  }
+  for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+    if (plan.trace.has(static_cast<TraceName>(i))) buffers.trace[i] = result.add(static_cast<std::int32_t>(2 + i), plan.trace_shapes[i]);
+  return buffers;
+}
+
+}  // namespace attn::bindings
+
+EMSCRIPTEN_BINDINGS(attn_attention) {
+  using attn::bindings::AttentionOptions;
+  emscripten::value_object<AttentionOptions>("NativeAttentionOptions")
+      .field("mask", &AttentionOptions::mask)
+      .field("maskKind", &AttentionOptions::maskKind)
+      .field("maskIsFloat", &AttentionOptions::maskIsFloat)
+      .field("keyPaddingMask", &AttentionOptions::keyPaddingMask)
+      .field("keyPaddingMaskKind", &AttentionOptions::keyPaddingMaskKind)
+      .field("keyPaddingMaskIsFloat", &AttentionOptions::keyPaddingMaskIsFloat)
+      .field("isCausal", &AttentionOptions::isCausal)
+      .field("hasScale", &AttentionOptions::hasScale)
+      .field("scale", &AttentionOptions::scale)
+      .field("needWeights", &AttentionOptions::needWeights)
+      .field("averageWeights", &AttentionOptions::averageWeights)
+      .field("enableGqa", &AttentionOptions::enableGqa)
+      .field("fullyMasked", &AttentionOptions::fullyMasked)
+      .field("trace", &AttentionOptions::trace);
+  emscripten::function("scaledDotProductAttention", &attn::bindings::scaled_dot_product_attention);
+  emscripten::function("traceNames", &attn::bindings::trace_names);
+}

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstddef>
+
+namespace attn::bindings {
+
+/// Bytes that C++ holds on the heap now, and the most so far. All of them come through operator new.
+std::size_t heap_used();
+std::size_t heap_peak();
+
+}  // namespace attn::bindings
