@@ -1,0 +1,347 @@
+"""testdata/multi_head_attention.safetensors: multi-head attention against nn.MultiheadAttention.
+
+Where torch's module can express a case, the numbers are torch's. The others (no output projection, another scale,
+another policy for queries without keys) come from the formula in common.py, which must agree with torch everywhere else."""
+
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+import common
+from attention import draw_mask, draw_padding, keep_first, mask_to_rank4
+
+# Mixing bool and float masks still works in torch and is combined by hand below.
+warnings.filterwarnings("ignore", message="Support for mismatched")
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "q", "k", "v")
+INSIDE = ("scores", "masked_scores", "probabilities", "weighted_values", "context", "merged")
+
+
+def draw_state(draw, module):
+    """torch's names and layouts. Biases are not zero, or a lost one would go unseen."""
+    embed, kdim, vdim = module["embedDim"], module.get("kdim"), module.get("vdim")
+    state = {}
+    if kdim in (None, embed) and vdim in (None, embed):
+        state["in_proj_weight"] = draw.normal(3 * embed, embed, std=embed**-0.5)
+    else:
+        state["q_proj_weight"] = draw.normal(embed, embed, std=embed**-0.5)
+        state["k_proj_weight"] = draw.normal(embed, kdim or embed, std=(kdim or embed) ** -0.5)
+        state["v_proj_weight"] = draw.normal(embed, vdim or embed, std=(vdim or embed) ** -0.5)
+    bias = module.get("bias", True)
+    if bias:
+        state["in_proj_bias"] = draw.normal(3 * embed, std=0.5)
+    if module.get("outProj", True):
+        state["out_proj.weight"] = draw.normal(embed, embed, std=embed**-0.5)
+        if bias:
+            state["out_proj.bias"] = draw.normal(embed, std=0.5)
+    return state
+
+
+def separate(state):
+    """The same state in separate-projection form."""
+    result = {name: tensor for name, tensor in state.items() if name.startswith("out_proj")}
+    weights, biases = projections(state)
+    for letter, weight, bias in zip("qkv", weights, biases):
+        result[f"{letter}_proj.weight"] = weight.clone()
+        if bias is not None:
+            result[f"{letter}_proj.bias"] = bias.clone()
+    return result
+
+
+def projections(state):
+    if "in_proj_weight" in state:
+        weights = state["in_proj_weight"].chunk(3)
+    else:
+        weights = [state[f"{letter}_proj_weight"] for letter in "qkv"]
+    biases = state["in_proj_bias"].chunk(3) if "in_proj_bias" in state else (None,) * 3
+    return weights, biases
+
+
+def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
+    """Rank 3 in; every step out, under the names of the trace."""
+    heads = module["numHeads"]
+    state = {name: tensor.to(dtype) for name, tensor in state.items()}
+    steps = {}
+    for letter, x, weight, bias in zip("qkv", inputs, *projections(state)):
+        projected = F.linear(x.to(dtype), weight, bias)
+        steps[f"{letter}_proj"] = projected
+        steps[letter] = projected.unflatten(-1, (heads, -1)).transpose(1, 2)
+    steps.update(common.attention(steps["q"], steps["k"], steps["v"], scale, allowed, additive, policy))
+    steps["merged"] = steps["context"].transpose(1, 2).flatten(2)
+    steps["output"] = steps["merged"]
+    if "out_proj.weight" in state:
+        steps["output"] = F.linear(steps["merged"], state["out_proj.weight"], state.get("out_proj.bias"))
+    return steps
+
+
+def torch_module(module, state, dtype):
+    layer = torch.nn.MultiheadAttention(
+        module["embedDim"],
+        module["numHeads"],
+        bias=module.get("bias", True),
+        kdim=module.get("kdim"),
+        vdim=module.get("vdim"),
+        batch_first=True,
+        dtype=dtype,
+    )
+    layer.load_state_dict({name: tensor.to(dtype) for name, tensor in state.items()})
+    return layer.eval()
+
+
+def torch_masks(found, causal, dims, allowed, additive, dtype):
+    """torch's own arguments: attn_mask (L,S) or (B*H,L,S), key_padding_mask (B,S); in a bool mask True blocks."""
+    batch, heads, length, keys = dims
+
+    def one(mask):
+        if mask["kind"] == "additive":
+            return mask["data"].to(dtype)
+        return mask["data"] == 0 if mask["kind"] == "attend" else mask["data"] != 0
+
+    plain = [m for m in found.values()]
+    if not causal and len({m["kind"] == "additive" for m in plain}) < 2:
+        # Both masks are of one sort: hand them over as they are.
+        attn, pad = (one(found[n]) if n in found else None for n in ("mask", "keyPaddingMask"))
+        if attn is not None and attn.dim() != 2:
+            data = mask_to_rank4(attn)
+            attn = data.expand(dims).reshape(batch * heads, length, keys)
+        return attn, pad
+    if causal and not plain:
+        return ~torch.ones(length, keys, dtype=torch.bool).tril(), None
+    bias = torch.zeros(dims, dtype=dtype) if additive is None else additive.to(dtype)
+    return torch.where(allowed, bias, -torch.inf).reshape(batch * heads, length, keys), None
+
+
+class Builder:
+    def __init__(self):
+        self.golden = common.GoldenFile()
+
+    def case(self, name, query, key=None, value=None, *, module, mask=None, padding=None, form="torch", blocks_all=False,
+             **options):
+        """query, key, value are dims; without key the layer attends to itself, without value the key is the value.
+        module: the constructor's options; options: those of forward."""
+        draw = common.Draw("multi_head_attention/" + name)
+        state = draw_state(draw, module)
+        given = {"query": draw.normal(*query)}
+        if key:
+            given["key"] = draw.normal(*key)
+        if value:
+            given["value"] = draw.normal(*value)
+        found = {}
+        if mask:
+            found["mask"] = mask(draw)
+        if padding:
+            found["keyPaddingMask"] = padding(draw)
+        options = {"needWeights": True, **options}
+        policy = options.get("fullyMasked", "zero")
+        average, causal = options.get("averageWeights", False), options.get("isCausal", False)
+        flat = len(query) == 2
+
+        q = given["query"]
+        k = given.get("key", q)
+        v = given.get("value", k)
+        inputs = [t[None] if flat else t for t in (q, k, v)]
+        width = module["embedDim"] // module["numHeads"]
+        scale = options.get("scale", module.get("scale", width**-0.5))
+        dims = (inputs[0].shape[0], module["numHeads"], inputs[0].shape[1], inputs[1].shape[1])
+        masks = []
+        if "mask" in found:
+            masks.append({"kind": found["mask"]["kind"], "data": mask_to_rank4(found["mask"]["data"])})
+        if "keyPaddingMask" in found:
+            pad = found["keyPaddingMask"]
+            masks.append({"kind": pad["kind"], "data": pad["data"][:, None, None, :]})
+        allowed, additive = common.combine(dims, masks, causal)
+        assert bool((~allowed.any(-1)).any()) == blocks_all, name
+
+        def formula(dtype):
+            steps = by_formula(module, state, inputs, scale, allowed, additive, policy, dtype)
+            result = {n: steps[n] for n in ("output", "weights", *options.get("trace", ()))}
+            if average:
+                result["weights"] = result["weights"].mean(1)
+            return {n: t[0] for n, t in result.items()} if flat else result
+
+        def from_torch(dtype):
+            layer = torch_module(module, state, dtype)
+            attn, pad = torch_masks(found, causal, dims, allowed, additive, dtype)
+            if flat:
+                attn = attn.reshape(-1, *attn.shape[-2:]) if attn is not None and attn.dim() > 2 else attn
+                pad = None if pad is None else pad[0]
+            output, weights = layer(
+                *(t.to(dtype) for t in (q, k, v)),
+                attn_mask=attn,
+                key_padding_mask=pad,
+                need_weights=True,
+                average_attn_weights=average,
+            )
+            return {"output": output, "weights": weights}
+
+        single, double = formula(torch.float32), formula(torch.float64)
+        # torch gives NaN for a query without keys. An empty batch or sequence it refuses.
+        expressible = module.get("outProj", True) and "scale" not in module and "scale" not in options
+        if expressible and all(dims) and (not blocks_all or policy == "nan"):
+            for n, t in from_torch(torch.float64).items():
+                common.assert_close(double[n], t, f"{name}: {n}")
+                double[n] = t
+            single.update(from_torch(torch.float32))
+
+        case = {
+            "name": name,
+            "op": "multi_head_attention",
+            "module": module,
+            "options": options,
+            "inputs": [],
+            "state": [],
+            "expected": {},
+        }
+        for n, tensor in given.items():
+            case["inputs"].append(n)
+            self.golden.add(f"{name}/{n}", tensor)
+        for n, tensor in (("mask", "mask"), ("keyPaddingMask", "key_padding_mask")):
+            if n in found:
+                case[n] = {"kind": found[n]["kind"], "tensor": tensor}
+                case["inputs"].append(tensor)
+                self.golden.add(f"{name}/{tensor}", found[n]["data"])
+        for n, tensor in (state if form == "torch" else separate(state)).items():
+            case["state"].append(n)
+            self.golden.add(f"{name}/state.{n}", tensor)
+        for n in double:
+            self.golden.expect(case, n, single[n], double[n])
+        self.golden.cases.append(case)
+
+
+def options(embed, heads, **more):
+    return {"embedDim": embed, "numHeads": heads, **more}
+
+
+def self_attention(b):
+    b.case("self", (2, 5, 8), module=options(8, 2))
+    b.case("self_average", (2, 5, 8), module=options(8, 2), averageWeights=True)
+    b.case("self_no_bias", (2, 5, 8), module=options(8, 2, bias=False))
+    b.case("self_no_bias_average", (1, 3, 6), module=options(6, 3, bias=False), averageWeights=True)
+    b.case("self_one_head", (2, 7, 5), module=options(5, 1))
+    b.case("self_heads_of_width_1", (2, 3, 5), module=options(5, 5))
+    b.case("self_odd", (3, 7, 15), module=options(15, 5))
+    b.case("self_33", (1, 33, 9), module=options(9, 3))
+    b.case("self_width_17", (2, 3, 17), module=options(17, 1))
+    b.case("self_width_34", (1, 5, 34), module=options(34, 2))
+    b.case("self_one_token", (3, 1, 8), module=options(8, 4))
+    b.case("self_width_1", (2, 3, 1), module=options(1, 1))
+
+
+def cross_attention(b):
+    b.case("cross", (2, 5, 8), (2, 7, 8), module=options(8, 2))
+    b.case("cross_average", (2, 5, 8), (2, 7, 8), module=options(8, 2), averageWeights=True)
+    b.case("cross_value", (2, 5, 8), (2, 7, 8), (2, 7, 8), module=options(8, 4))
+    b.case("cross_one_key", (2, 5, 6), (2, 1, 6), module=options(6, 2))
+    b.case("cross_one_query", (1, 1, 6), (1, 33, 6), module=options(6, 3))
+    b.case("cross_no_bias", (2, 3, 6), (2, 5, 6), (2, 5, 6), module=options(6, 3, bias=False))
+    b.case("kdim", (2, 5, 8), (2, 7, 3), (2, 7, 8), module=options(8, 2, kdim=3))
+    b.case("vdim", (2, 5, 8), (2, 7, 8), (2, 7, 5), module=options(8, 2, vdim=5))
+    b.case("kdim_vdim", (2, 5, 9), (2, 7, 5), (2, 7, 7), module=options(9, 3, kdim=5, vdim=7))
+    b.case("kdim_vdim_wide", (1, 3, 6), (1, 5, 17), (1, 5, 13), module=options(6, 2, kdim=17, vdim=13), averageWeights=True)
+    b.case("kdim_vdim_no_bias", (1, 3, 6), (1, 5, 4), (1, 5, 7), module=options(6, 2, kdim=4, vdim=7, bias=False))
+    b.case("kdim_equals_vdim", (2, 3, 6), (2, 5, 4), module=options(6, 2, kdim=4, vdim=4))
+
+
+def masks(b):
+    two = options(8, 2)
+    q, k = (2, 5, 8), (2, 7, 8)
+    for kind in ("attend", "block", "additive"):
+        for label, dims in {"ls": (5, 7), "bhls": (2, 2, 5, 7)}.items():
+            b.case(f"mask_{kind}_{label}", q, k, module=two, mask=lambda d, kind=kind, dims=dims: draw_mask(d, kind, dims))
+    b.case("mask_additive_s", q, k, module=two, mask=lambda d: draw_mask(d, "additive", (7,)))
+    b.case("mask_block_bls", q, k, module=two, mask=lambda d: draw_mask(d, "block", (2, 5, 7)))
+    b.case("mask_attend_1h1s", q, k, module=two, mask=lambda d: draw_mask(d, "attend", (1, 2, 1, 7)))
+    b.case("mask_bias_only", q, k, module=two, mask=lambda d: draw_mask(d, "bias", (1, 2, 5, 7)))
+    for kind in ("attend", "block", "additive"):
+        b.case(f"padding_{kind}", q, k, module=two, padding=lambda d, kind=kind: draw_padding(d, kind, 2, 7))
+    for mask, pad in (("block", "block"), ("attend", "block"), ("additive", "additive"), ("additive", "block"),
+                      ("block", "additive")):  # fmt: skip
+        b.case(
+            f"mask_{mask}_padding_{pad}", q, k, module=two,
+            mask=lambda d, mask=mask: keep_first(draw_mask(d, mask, (5, 7))),
+            padding=lambda d, pad=pad: draw_padding(d, pad, 2, 7),
+        )  # fmt: skip
+    b.case(
+        "mask_padding_kdim_average", (2, 5, 6), (2, 7, 4), (2, 7, 5), module=options(6, 3, kdim=4, vdim=5), averageWeights=True,
+        mask=lambda d: keep_first(draw_mask(d, "block", (2, 3, 5, 7))), padding=lambda d: draw_padding(d, "block", 2, 7),
+    )  # fmt: skip
+
+
+def causal(b):
+    b.case("causal", (2, 7, 8), module=options(8, 2), isCausal=True)
+    b.case("causal_more_keys", (2, 3, 6), (2, 7, 6), module=options(6, 2), isCausal=True)
+    b.case("causal_more_queries", (2, 7, 6), (2, 3, 6), module=options(6, 2), isCausal=True, averageWeights=True)
+    b.case(
+        "causal_padding", (2, 7, 8), module=options(8, 2), isCausal=True, padding=lambda d: draw_padding(d, "block", 2, 7),
+    )  # fmt: skip
+    b.case(
+        "causal_mask", (2, 7, 8), module=options(8, 2), isCausal=True, mask=lambda d: draw_mask(d, "additive", (2, 2, 7, 7)),
+    )  # fmt: skip
+
+
+def unbatched(b):
+    b.case("rank2", (5, 8), module=options(8, 2))
+    b.case("rank2_average", (5, 8), module=options(8, 2), averageWeights=True)
+    b.case("rank2_cross_kdim", (5, 6), (7, 4), (7, 5), module=options(6, 3, kdim=4, vdim=5))
+    b.case(
+        "rank2_mask_padding", (5, 8), (7, 8), module=options(8, 2),
+        mask=lambda d: keep_first(draw_mask(d, "block", (5, 7))), padding=lambda d: draw_padding(d, "block", 1, 7, [4]),
+    )  # fmt: skip
+    b.case("rank2_mask_per_head", (5, 8), (7, 8), module=options(8, 2), mask=lambda d: draw_mask(d, "additive", (1, 2, 5, 7)))
+
+
+def no_output_projection(b):
+    b.case("merged", (2, 5, 8), module=options(8, 2, outProj=False))
+    b.case("merged_no_bias", (2, 3, 6), (2, 5, 6), module=options(6, 3, outProj=False, bias=False))
+    b.case("merged_kdim", (2, 3, 6), (2, 5, 4), (2, 5, 7), module=options(6, 2, outProj=False, kdim=4, vdim=7))
+    b.case("merged_causal_rank2", (5, 10), module=options(10, 1, outProj=False), isCausal=True, averageWeights=True)
+    b.case("merged_scale", (2, 3, 6), module=options(6, 2, outProj=False, scale=1))
+
+
+def scales(b):
+    b.case("scale_of_module", (2, 5, 8), module=options(8, 2, scale=1))
+    b.case("scale_of_full_width", (2, 5, 10), module=options(10, 5, scale=10**-0.5))
+    b.case("scale_of_call", (2, 5, 8), module=options(8, 2), scale=0.25)
+    b.case("scale_of_call_wins", (2, 5, 8), module=options(8, 2, scale=1), scale=0.125, averageWeights=True)
+
+
+def separate_projections(b):
+    b.case("separate", (2, 5, 8), module=options(8, 2), form="separate")
+    b.case("separate_no_bias", (2, 5, 6), (2, 3, 6), module=options(6, 3, bias=False), form="separate")
+    b.case("separate_kdim", (2, 5, 6), (2, 3, 4), (2, 3, 5), module=options(6, 3, kdim=4, vdim=5), form="separate")
+    b.case("separate_merged", (2, 5, 8), module=options(8, 4, outProj=False), form="separate")
+
+
+def fully_masked(b):
+    for policy in ("zero", "nan", "uniform"):
+        b.case(
+            f"fully_masked_{policy}", (2, 5, 8), (2, 7, 8), module=options(8, 2), fullyMasked=policy, blocks_all=True,
+            mask=lambda d: draw_mask(d, "block", (5, 7), row=2),
+        )  # fmt: skip
+        b.case(
+            f"fully_masked_{policy}_padding", (2, 5, 8), module=options(8, 2), fullyMasked=policy, blocks_all=True,
+            averageWeights=True, padding=lambda d: draw_padding(d, "attend", 2, 5, [3, 0]),
+        )  # fmt: skip
+
+
+def traces(b):
+    every = [*PROJECTIONS, *INSIDE]
+    b.case("trace", (2, 5, 6), module=options(6, 2), trace=every)
+    b.case(
+        "trace_cross", (2, 3, 6), (2, 5, 4), (2, 5, 7), module=options(6, 3, kdim=4, vdim=7), trace=every,
+        padding=lambda d: draw_padding(d, "attend", 2, 5),
+    )  # fmt: skip
+    b.case("trace_causal_merged", (1, 5, 6), module=options(6, 2, outProj=False, scale=1), trace=every, isCausal=True)
+
+
+def generate():
+    b = Builder()
+    for part in (self_attention, cross_attention, masks, causal, unbatched, no_output_projection, scales, separate_projections,
+                 fully_masked, traces):  # fmt: skip
+        part(b)
+    b.golden.write(common.TESTDATA / "multi_head_attention.safetensors")
+
+
+if __name__ == "__main__":
+    generate()
