@@ -45,7 +45,7 @@ Address forward(const MultiHeadAttention& self, Address query, Address key, Addr
 void initialize(MultiHeadAttention& self, const std::string& scheme, double seed, double std) {
   guard([&] {
     const auto found = std::find(kInitSchemeNames.begin(), kInitSchemeNames.end(), scheme);
-    if (found == kInitSchemeNames.end()) fail(ErrorCode::config, "initialize", "scheme", "one of torch's", scheme);
+    if (found == kInitSchemeNames.end()) fail(ErrorCode::config, "initialize", "scheme", {"one of the known schemes"}, {scheme});
     self.initialize({.scheme = static_cast<InitScheme>(found - kInitSchemeNames.begin()), .seed = static_cast<std::uint64_t>(seed), .std = std});
   });
 }

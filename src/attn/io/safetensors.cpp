@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,13 @@ struct DType {
 constexpr DType kDTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF16", 2, true}, {"F64", 8, true},  {"BOOL", 1, false}, {"U8", 1, false}, {"I8", 1, false},
                              {"U16", 2, false}, {"I16", 2, false}, {"U32", 4, false}, {"I32", 4, false}, {"U64", 8, false},  {"I64", 8, false}};
 
-[[noreturn]] void refuse(const std::string& what, ErrorCode code = ErrorCode::format) {
-  throw Error(code, "safetensors: " + what, {{"op", std::string("safetensors")}, {"got", what}});
+[[noreturn]] void refuse(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
+  const std::string what = text(parts);
+  throw Error(code, text({"safetensors: ", what}), {{"op", std::string("safetensors")}, {"got", what}});
 }
 
-std::string in_quotes(const std::string& name) { return '"' + name + '"'; }
+/// A refusal that speaks of one tensor.
+[[noreturn]] void refuse_tensor(const std::string& name, std::initializer_list<TextPart> parts) { refuse({"\"", name, "\": ", text(parts)}); }
 
 struct Entry {
   std::string name = {}, dtype = {};
@@ -49,7 +52,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(std::size_t) override {
     ++depth_;
-    if (depth_ > 2) refuse(where() + ": an object where it does not belong");
+    if (depth_ > 2) refuse({where(), ": an object where it does not belong"});
     if (depth_ == 2 && !in_metadata_) entries.push_back({.name = name_});
     fields_.clear();
     return true;
@@ -57,7 +60,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (depth_ == 2 && !in_metadata_) {
       const Entry& entry = entries.back();
-      if (entry.dtype.empty() || !entry.shape || !entry.offsets) refuse(where() + ": dtype, shape or data_offsets is missing");
+      if (entry.dtype.empty() || !entry.shape || !entry.offsets) refuse({where(), ": dtype, shape or data_offsets is missing"});
     }
     if (depth_ == 2) in_metadata_ = false;
     --depth_;
@@ -65,13 +68,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(std::string& key) override {
     if (depth_ == 1) {
-      if (!names_.insert(key).second) refuse("the name " + in_quotes(key) + " appears twice");
-      if (names_.size() > kMaxTensors) refuse("more than 100000 tensors");
+      if (!names_.insert(key).second) refuse({"the name \"", key, "\" appears twice"});
+      if (names_.size() > kMaxTensors) refuse({"more than ", kMaxTensors, " tensors"});
       name_ = key;
       in_metadata_ = key == "__metadata__";
     } else {
-      if (!fields_.insert(key).second) refuse(where() + ": the field " + in_quotes(key) + " appears twice");
-      if (!in_metadata_ && key != "dtype" && key != "shape" && key != "data_offsets") refuse(where() + ": unknown field " + in_quotes(key));
+      if (!fields_.insert(key).second) refuse({where(), ": the field \"", key, "\" appears twice"});
+      if (!in_metadata_ && key != "dtype" && key != "shape" && key != "data_offsets") refuse({where(), ": unknown field \"", key, "\""});
       field_ = key;
     }
     return true;
@@ -94,27 +97,27 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_unsigned(std::uint64_t value) override {
     if (!in_array_) unexpected("a number");
-    if (value > kMaxExact) refuse(where() + ": " + field_ + " has a number above 2^53");
-    if (numbers()->size() == Shape::kMaxRank) refuse(where() + ": " + field_ + " has more than 8 numbers");
+    if (value > kMaxExact) refuse({where(), ": ", field_, " has a number above 2^53"});
+    if (numbers()->size() == Shape::kMaxRank) refuse({where(), ": ", field_, " has more than 8 numbers"});
     numbers()->push_back(value);
     return true;
   }
-  bool number_integer(std::int64_t) override { refuse(where() + ": " + field_ + " has a negative number"); }
-  bool number_float(double, const std::string&) override { refuse(where() + ": " + field_ + " has a number that is not whole"); }
+  bool number_integer(std::int64_t) override { refuse({where(), ": ", field_, " has a negative number"}); }
+  bool number_float(double, const std::string&) override { refuse({where(), ": ", field_, " has a number that is not whole"}); }
   bool boolean(bool) override { unexpected("true or false"); }
   bool null() override { unexpected("null"); }
   bool binary(nlohmann::json::binary_t&) override { unexpected("binary data"); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    refuse("the header is not valid JSON near byte " + std::to_string(position));
+    refuse({"the header is not valid JSON near byte ", position});
   }
 
  private:
   std::optional<std::vector<std::uint64_t>>& numbers() { return field_ == "shape" ? entries.back().shape : entries.back().offsets; }
-  std::string where() const { return depth_ == 0 ? "the header" : in_quotes(name_); }
-  [[noreturn]] void unexpected(const std::string& got) const {
-    if (depth_ == 0) refuse("the header is " + got + ", expected an object");
-    if (depth_ == 2 && in_metadata_) refuse("__metadata__ has " + got + ", expected strings");
-    refuse(where() + ": " + got + " where it does not belong");
+  std::string where() const { return depth_ == 0 ? "the header" : text({"\"", name_, "\""}); }
+  [[noreturn]] void unexpected(const char* got) const {
+    if (depth_ == 0) refuse({"the header is ", got, ", expected an object"});
+    if (depth_ == 2 && in_metadata_) refuse({"__metadata__ has ", got, ", expected strings"});
+    refuse({where(), ": ", got, " where it does not belong"});
   }
 
   std::set<std::string> names_, fields_;
@@ -131,7 +134,7 @@ std::vector<Entry> read_header(std::span<const std::uint8_t> header) {
 
 const DType& dtype_of(const Entry& entry) {
   const auto* found = std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const DType& type) { return type.name == entry.dtype; });
-  if (found == std::end(kDTypes)) refuse(in_quotes(entry.name) + " has dtype " + entry.dtype + ", which is not supported", ErrorCode::unsupported);
+  if (found == std::end(kDTypes)) refuse({"\"", entry.name, "\" has dtype ", entry.dtype, ", which is not supported"}, ErrorCode::unsupported);
   return *found;
 }
 
@@ -141,7 +144,7 @@ std::uint64_t byte_size(const Entry& entry, const DType& type) {
   const std::vector<std::uint64_t>& shape = *entry.shape;
   if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) return 0;
   for (const std::uint64_t dim : shape) {
-    if (dim > kMaxExact / size) refuse(in_quotes(entry.name) + ": the product of its shape is too large");
+    if (dim > kMaxExact / size) refuse_tensor(entry.name, {"the product of its shape is too large"});
     size *= dim;
   }
   return size;
@@ -174,33 +177,33 @@ void check_layout(const std::vector<Entry>& entries, std::uint64_t data_size) {
   std::uint64_t end = 0;
   for (const Entry* entry : order) {
     const std::uint64_t first = (*entry->offsets)[0], last = (*entry->offsets)[1];
-    if (first < end) refuse(in_quotes(entry->name) + ": its data overlaps another tensor's");
-    if (first > end) refuse(in_quotes(entry->name) + ": there is a hole before its data");
+    if (first < end) refuse_tensor(entry->name, {"its data overlaps another tensor's"});
+    if (first > end) refuse_tensor(entry->name, {"there is a hole before its data"});
     end = last;
   }
-  if (end != data_size) refuse("tensors end at byte " + std::to_string(end) + " of the data, which has " + std::to_string(data_size));
+  if (end != data_size) refuse({"tensors end at byte ", end, " of the data, which has ", data_size});
 }
 
 }  // namespace
 
 StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() < 8) refuse("the file has " + std::to_string(bytes.size()) + " bytes, a header length takes 8");
+  if (bytes.size() < 8) refuse({"the file has ", bytes.size(), " bytes, a header length takes 8"});
   const auto header_size = load<std::uint64_t>(bytes.data());
-  if (header_size == 0) refuse("the header is empty");
-  if (header_size > bytes.size() - 8) refuse("the header is longer than the file: " + std::to_string(header_size) + " of " + std::to_string(bytes.size()) + " bytes");
-  if (header_size > kMaxHeader) refuse("the header is longer than 16 MiB");
+  if (header_size == 0) refuse({"the header is empty"});
+  if (header_size > bytes.size() - 8) refuse({"the header is longer than the file: ", std::to_string(header_size), " of ", bytes.size(), " bytes"});
+  if (header_size > kMaxHeader) refuse({"the header is longer than 16 MiB"});
   const std::vector<Entry> entries = read_header(bytes.subspan(8, static_cast<std::size_t>(header_size)));
   const std::span<const std::uint8_t> data = bytes.subspan(8 + static_cast<std::size_t>(header_size));
 
   MemoryEstimate memory("safetensors");
   for (const Entry& entry : entries) {
     const DType& type = dtype_of(entry);
-    if (entry.offsets->size() != 2) refuse(in_quotes(entry.name) + ": data_offsets has " + std::to_string(entry.offsets->size()) + " numbers, expected 2");
+    if (entry.offsets->size() != 2) refuse_tensor(entry.name, {"data_offsets has ", entry.offsets->size(), " numbers, expected 2"});
     const std::uint64_t first = (*entry.offsets)[0], last = (*entry.offsets)[1], size = byte_size(entry, type);
-    if (last < first) refuse(in_quotes(entry.name) + ": data_offsets are reversed");
-    if (last > data.size()) refuse(in_quotes(entry.name) + ": its data ends after the file does");
+    if (last < first) refuse_tensor(entry.name, {"data_offsets are reversed"});
+    if (last > data.size()) refuse_tensor(entry.name, {"its data ends after the file does"});
     if (last - first != size)
-      refuse(in_quotes(entry.name) + ": dtype and shape need " + std::to_string(size) + " bytes, data_offsets span " + std::to_string(last - first));
+      refuse_tensor(entry.name, {"dtype and shape need ", size, " bytes, data_offsets span ", last - first});
     if (type.is_float) memory.add(entry.name, {static_cast<std::int64_t>(size / type.size)});
   }
   check_layout(entries, data.size());
@@ -219,11 +222,11 @@ StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
 
 StateDict read_safetensors(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) refuse("cannot open " + path.string());
+  if (!file) refuse({"cannot open ", path.string()});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.tellg()));
   file.seekg(0);
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) refuse("cannot read " + path.string());
+  if (!file) refuse({"cannot read ", path.string()});
   return parse_safetensors(bytes);
 }
 

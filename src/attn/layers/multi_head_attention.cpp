@@ -20,7 +20,7 @@ struct Source {
 
 std::int64_t positive(std::string_view name, std::int64_t value) {
   // 2³¹ - 1 keeps every product of two of them within 64 bits.
-  if (value <= 0 || value > 0x7fffffff) fail(ErrorCode::config, kOp, name, "a whole number from 1 to 2147483647", std::to_string(value));
+  if (value <= 0 || value > 0x7fffffff) fail(ErrorCode::config, kOp, name, {"a whole number from 1 to 2147483647"}, {value});
   return value;
 }
 
@@ -33,7 +33,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
       has_out_proj_(options.out_proj),
       scale_(options.scale) {
   if (embed_dim_ % num_heads_ != 0)
-    fail(ErrorCode::config, kOp, "embed_dim", "a multiple of num_heads " + std::to_string(num_heads_), std::to_string(embed_dim_));
+    fail(ErrorCode::config, kOp, "embed_dim", {"a multiple of num_heads ", num_heads_}, {embed_dim_});
   if (scale_) detail::attention_scale(kOp, scale_, 1);
   query_ = {{}, embed_dim_, embed_dim_};
   key_ = {{}, embed_dim_, positive("kdim", options.kdim.value_or(embed_dim_))};
@@ -174,12 +174,13 @@ void MultiHeadAttention::load_state_dict(const StateDict& state, bool strict) {
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
   const std::size_t rank = query.shape.rank();
-  const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* letters) {
-    const std::string matrix = std::string(letters) + ',' + std::to_string(width) + ')';
-    const std::string expected = &x == &query ? "(B," + matrix + " or (" + matrix : (rank == 2 ? "(" : "(B,") + matrix;
-    if (x.shape.rank() == 4)
-      fail(ErrorCode::shape, kOp, name, expected + "; heads are split inside, reshape (B,H,L,D) to (B,L,H*D)", to_string(x.shape));
-    if (x.shape.rank() != rank || x.shape.rank() < 2 || x.shape.back(0) != width) fail(ErrorCode::shape, kOp, name, expected, to_string(x.shape));
+  const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
+    if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
+    const bool both = &x == &query;  // its rank decides about the others'
+    fail(ErrorCode::shape, kOp, name,
+         {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? text({width, ")"}) : "",
+          x.shape.rank() == 4 ? "; heads are split inside: reshape (B,H,L,D) to (B,L,H*D)" : ""},
+         {x.shape});
   };
   check("query", query, embed_dim_, "L");
   check("key", key, key_.in, "S");
@@ -187,8 +188,8 @@ detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const Te
   const std::int64_t B = rank == 3 ? query.shape[0] : 1, S = key.shape.back(1);
   if (rank == 3)
     for (const auto& [name, x] : {std::pair{"key", &key}, std::pair{"value", &value}})
-      if (x->shape[0] != B) fail(ErrorCode::shape, kOp, name, "a batch of " + std::to_string(B) + " as query " + to_string(query.shape), to_string(x->shape));
-  if (value.shape.back(1) != S) fail(ErrorCode::shape, kOp, "value", std::to_string(S) + " rows, one for each key", to_string(value.shape));
+      if (x->shape[0] != B) fail(ErrorCode::shape, kOp, name, {"a batch of ", B, " as query ", query.shape}, {x->shape});
+  if (value.shape.back(1) != S) fail(ErrorCode::shape, kOp, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
 
   const std::int64_t D = embed_dim_ / num_heads_;
   detail::AttentionPlan plan{.B = B, .H = num_heads_, .Hkv = num_heads_, .L = query.shape.back(1), .S = S, .D = D, .Dv = D};

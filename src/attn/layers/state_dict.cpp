@@ -20,7 +20,7 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
     if (found == state.end()) {
       if (strict) missing.push_back(name);
     } else if (const Shape got = to_shape(found->second.shape()); got != shape) {
-      mis_shaped.push_back(name + " is " + to_string(got) + ", expected " + to_string(shape));
+      mis_shaped.push_back(text({name, " has shape ", got, ", expected ", shape}));
     }
   }
   if (strict)
@@ -28,10 +28,13 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
       if (!expected.contains(name)) unexpected.push_back(name);
   if (missing.empty() && unexpected.empty() && mis_shaped.empty()) return;
 
-  std::string message = std::string(op) + ": state does not fit";
-  if (!missing.empty()) message += "; missing: " + join(missing);
-  if (!unexpected.empty()) message += "; unexpected: " + join(unexpected);
-  if (!mis_shaped.empty()) message += "; mis-shaped: " + join(mis_shaped);
+  std::string message = text({op, ": state does not fit"});
+  const auto list = [&](const char* title, const std::vector<std::string>& names) {
+    if (!names.empty()) message += text({"; ", title, ": ", join(names)});
+  };
+  list("missing", missing);
+  list("unexpected", unexpected);
+  list("mis-shaped", mis_shaped);
   throw Error(ErrorCode::mismatch, message,
               {{"op", std::string(op)}, {"argument", std::string("state")}, {"missing", missing}, {"unexpected", unexpected}, {"misShaped", mis_shaped}});
 }

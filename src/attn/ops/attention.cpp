@@ -22,7 +22,7 @@ struct Dims {
 
 Dims dims_of(const TensorView& x, std::string_view name) {
   const std::size_t rank = x.shape.rank();
-  if (rank < 2 || rank > 4) fail(ErrorCode::shape, kOp, name, "of rank 2, 3 or 4", to_string(x.shape));
+  if (rank < 2 || rank > 4) fail(ErrorCode::shape, kOp, name, {"rank 2, 3 or 4"}, {x.shape});
   return {.B = rank >= 3 ? x.shape[0] : 1, .H = rank == 4 ? x.shape[1] : 1, .rows = x.shape.back(1), .width = x.shape.back(0)};
 }
 
@@ -35,7 +35,7 @@ void check_values(std::string_view op, std::string_view argument, const Mask& ma
   if (mask.kind() != MaskKind::additive) return;
   for (const float value : mask.added())
     if (std::isnan(value) || value == std::numeric_limits<float>::infinity())
-      fail(ErrorCode::mask, op, argument, "additive values that are finite or -Infinity", std::isnan(value) ? "NaN in it" : "+Infinity in it");
+      fail(ErrorCode::mask, op, argument, {"additive values that are finite or -Infinity"}, {std::isnan(value) ? "holding NaN" : "holding +Infinity"});
 }
 
 bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }
@@ -43,7 +43,6 @@ bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim ==
 }  // namespace
 
 void check_masks(std::string_view op, const AttentionPlan& plan, const AttentionOptions& options, bool unbatched) {
-  const auto text = [](std::int64_t value) { return std::to_string(value); };
   if (options.mask) {
     const Shape shape = options.mask->shape();
     const std::size_t rank = shape.rank();
@@ -52,18 +51,19 @@ void check_masks(std::string_view op, const AttentionPlan& plan, const Attention
     if (fits && rank == 4) fits = broadcasts(shape[1], plan.H);
     if (fits && rank >= 3) fits = broadcasts(shape[0], plan.B);
     if (!fits) {
-      const std::string B = text(plan.B), H = text(plan.H), L = text(plan.L), S = text(plan.S);
-      std::string expected = "(" + S + "), (" + L + ',' + S + "), (" + B + ',' + L + ',' + S + ") or (" + B + ',' + H + ',' + L + ',' + S + "), B, H and L may be 1";
-      if (rank == 3 && shape[0] == plan.B * plan.H && plan.H > 1)
-        expected += "; torch's (B*H,L,S) has to be reshaped to (" + B + ',' + H + ',' + L + ',' + S + ")";
-      fail(ErrorCode::mask, op, "mask", expected, to_string(shape));
+      const Shape full{plan.B, plan.H, plan.L, plan.S};
+      const bool torch_form = rank == 3 && shape[0] == plan.B * plan.H && plan.H > 1;
+      fail(ErrorCode::mask, op, "mask",
+           {Shape{plan.S}, ", ", Shape{plan.L, plan.S}, ", ", Shape{plan.B, plan.L, plan.S}, " or ", full, ", where B, H and L may be 1",
+            torch_form ? "; torch's (B*H,L,S) has to be reshaped to (B,H,L,S)" : ""},
+           {shape});
     }
     check_values(op, "mask", *options.mask);
   }
   if (options.key_padding_mask) {
     const Shape shape = options.key_padding_mask->shape();
     const bool fits = (shape.rank() == 2 && shape[1] == plan.S && broadcasts(shape[0], plan.B)) || (unbatched && shape == Shape{plan.S});
-    if (!fits) fail(ErrorCode::mask, op, "key_padding_mask", to_string(Shape{plan.B, plan.S}), to_string(shape));
+    if (!fits) fail(ErrorCode::mask, op, "key_padding_mask", {Shape{plan.B, plan.S}}, {shape});
     check_values(op, "key_padding_mask", *options.key_padding_mask);
   }
 }
@@ -71,21 +71,21 @@ void check_masks(std::string_view op, const AttentionPlan& plan, const Attention
 AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) {
   const Dims q = dims_of(query, "query"), k = dims_of(key, "key"), v = dims_of(value, "value");
   const std::size_t rank = query.shape.rank();
-  const auto expect = [&](bool holds, std::string_view name, const TensorView& x, const std::string& expected) {
-    if (!holds) fail(ErrorCode::shape, kOp, name, expected, to_string(x.shape));
+  const auto wrong = [&](std::string_view name, const TensorView& x, std::initializer_list<TextPart> expected) {
+    fail(ErrorCode::shape, kOp, name, expected, {x.shape});
   };
-  expect(q.width > 0, "query", query, "wider than 0");
-  expect(key.shape.rank() == rank, "key", key, "of rank " + std::to_string(rank) + ", as query " + to_string(query.shape));
-  expect(value.shape.rank() == rank, "value", value, "of rank " + std::to_string(rank) + ", as query " + to_string(query.shape));
-  expect(k.width == q.width, "key", key, "(..,S," + std::to_string(q.width) + ") to go with query " + to_string(query.shape));
-  expect(k.B == q.B, "key", key, "a batch of " + std::to_string(q.B) + " as query " + to_string(query.shape));
-  expect(v.B == q.B, "value", value, "a batch of " + std::to_string(q.B) + " as query " + to_string(query.shape));
-  expect(v.rows == k.rows, "value", value, std::to_string(k.rows) + " rows, one for each key " + to_string(key.shape));
-  expect(v.H == k.H, "value", value, std::to_string(k.H) + " heads as key " + to_string(key.shape));
-  if (options.enable_gqa)
-    expect(k.H > 0 ? q.H % k.H == 0 : q.H == 0, "key", key, "a number of heads that divides the query's, " + std::to_string(q.H));
-  else
-    expect(k.H == q.H, "key", key, std::to_string(q.H) + " heads as query " + to_string(query.shape) + " (enable_gqa allows a divisor)");
+  if (q.width == 0) wrong("query", query, {"a width above 0"});
+  if (key.shape.rank() != rank) wrong("key", key, {"rank ", rank, " as query ", query.shape});
+  if (value.shape.rank() != rank) wrong("value", value, {"rank ", rank, " as query ", query.shape});
+  if (k.width != q.width) wrong("key", key, {"(..,S,", q.width, ") as query ", query.shape});
+  if (k.B != q.B) wrong("key", key, {"a batch of ", q.B, " as query ", query.shape});
+  if (v.B != q.B) wrong("value", value, {"a batch of ", q.B, " as query ", query.shape});
+  if (v.rows != k.rows) wrong("value", value, {k.rows, " rows, one for each key ", key.shape});
+  if (v.H != k.H) wrong("value", value, {k.H, " heads as key ", key.shape});
+  if (k.H != q.H) {
+    if (!options.enable_gqa) wrong("key", key, {q.H, " heads as query ", query.shape, " (enable_gqa allows a divisor)"});
+    if (k.H == 0 || q.H % k.H != 0) wrong("key", key, {"a number of heads that divides the query's, ", q.H});
+  }
 
   AttentionPlan plan{.B = q.B, .H = q.H, .Hkv = k.H, .L = q.rows, .S = k.rows, .D = q.width, .Dv = v.width};
   plan.scale = attention_scale(kOp, options.scale, plan.D);
@@ -99,8 +99,9 @@ AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const T
   const bool all = (plan.trace.bits() | Trace{TraceName::weighted_values}.bits()) == kEverything.bits();
   if (all) plan.trace = Trace::from_bits(plan.trace.bits() & ~kProjections.bits());
   if ((plan.trace.bits() & kProjections.bits()) != 0)
-    fail(ErrorCode::argument, kOp, "trace", "names among q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output",
-         "a list with q_proj, k_proj, v_proj or merged, which only MultiHeadAttention has");
+    fail(ErrorCode::argument, kOp, "trace",
+         {"names among q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output"},
+         {"a list with q_proj, k_proj, v_proj or merged, which only MultiHeadAttention has"});
   MemoryEstimate memory(kOp);
   plan_results(plan, 4 - rank, memory);
   return plan;

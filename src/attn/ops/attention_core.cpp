@@ -223,7 +223,7 @@ void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, 
 
 float attention_scale(std::string_view op, const std::optional<float>& scale, std::int64_t D) {
   if (!scale) return static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
-  if (!std::isfinite(*scale)) fail(ErrorCode::config, op, "scale", "a finite number", std::to_string(*scale));
+  if (!std::isfinite(*scale)) fail(ErrorCode::config, op, "scale", {"a finite number"}, {std::isnan(*scale) ? "NaN" : "infinite"});
   return *scale;
 }
 

@@ -50,10 +50,10 @@ void PackedLinear::unpack(float* weight, float* bias) const {
 namespace detail {
 
 Shape check_linear(const TensorView& x, const TensorView& weight, const TensorView* bias) {
-  if (weight.shape.rank() != 2) fail(ErrorCode::shape, "linear", "weight", "(out,in)", to_string(weight.shape));
+  if (weight.shape.rank() != 2) fail(ErrorCode::shape, "linear", "weight", {"(out,in)"}, {weight.shape});
   const std::int64_t in = weight.shape[1], out = weight.shape[0];
-  if (x.shape.rank() == 0 || x.shape.back(0) != in) fail(ErrorCode::shape, "linear", "x", "(..," + std::to_string(in) + ")", to_string(x.shape));
-  if (bias != nullptr && bias->shape != Shape{out}) fail(ErrorCode::shape, "linear", "bias", to_string(Shape{out}), to_string(bias->shape));
+  if (x.shape.rank() == 0 || x.shape.back(0) != in) fail(ErrorCode::shape, "linear", "x", {"(..,", in, ")"}, {x.shape});
+  if (bias != nullptr && bias->shape != Shape{out}) fail(ErrorCode::shape, "linear", "bias", {Shape{out}}, {bias->shape});
   Shape y = x.shape;
   y[y.rank() - 1] = out;
   MemoryEstimate memory("linear");

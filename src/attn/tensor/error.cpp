@@ -2,11 +2,12 @@
 
 namespace attn {
 
-void fail(ErrorCode code, std::string_view op, std::string_view argument, std::string_view expected, std::string_view got) {
-  const char* verb = got.starts_with('(') ? " has shape " : " is ";
-  const std::string message = std::string(op) + ": " + std::string(argument) + verb + std::string(got) + ", expected " + std::string(expected);
-  throw Error(code, message,
-              {{"op", std::string(op)}, {"argument", std::string(argument)}, {"expected", std::string(expected)}, {"got", std::string(got)}});
+void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
+          std::initializer_list<TextPart> got) {
+  const std::string expected_text = text(expected), got_text = text(got);
+  const char* verb = got_text.starts_with('(') ? " has shape " : " is ";
+  throw Error(code, text({op, ": ", argument, verb, got_text, ", expected ", expected_text}),
+              {{"op", std::string(op)}, {"argument", std::string(argument)}, {"expected", expected_text}, {"got", got_text}});
 }
 
 }  // namespace attn

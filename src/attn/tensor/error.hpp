@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "attn/tensor/text.hpp"
 
 namespace attn {
 
@@ -60,6 +63,7 @@ class Error : public std::runtime_error {
 };
 
 /// Throws "op: argument is <got>, expected <expected>" ("has shape" where got is one) with the four facts as detail.
-[[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::string_view expected, std::string_view got);
+[[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
+                       std::initializer_list<TextPart> got);
 
 }  // namespace attn

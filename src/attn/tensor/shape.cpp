@@ -14,8 +14,9 @@ constexpr std::uint64_t kAddressable = static_cast<std::uint64_t>(std::numeric_l
 std::uint64_t memory_limit = sizeof(void*) == 4 ? std::uint64_t{1} << 32 : kAddressable;
 
 [[noreturn]] void fail_memory(std::string_view op, const std::string& what, const std::string& needed) {
-  throw Error(ErrorCode::memory, std::string(op) + ": " + what + " needs " + needed + ", the limit is " + std::to_string(memory_limit) + " bytes",
-              {{"op", std::string(op)}, {"argument", what}, {"expected", "at most " + std::to_string(memory_limit) + " bytes"}, {"got", needed}});
+  const std::string limit = text({"at most ", std::to_string(memory_limit), " bytes"});
+  throw Error(ErrorCode::memory, text({op, ": ", what, " needs ", needed, ", expected ", limit}),
+              {{"op", std::string(op)}, {"argument", what}, {"expected", limit}, {"got", needed}});
 }
 
 }  // namespace
@@ -26,12 +27,12 @@ void Shape::push_back(std::int64_t dim) {
 }
 
 std::string to_string(const Shape& shape) {
-  std::string text = "(";
+  std::string dims = "(";
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
-    if (axis > 0) text += ',';
-    text += std::to_string(shape[axis]);
+    if (axis > 0) dims += ',';
+    dims += std::to_string(shape[axis]);
   }
-  return text + ')';
+  return dims + ')';
 }
 
 std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_view what) {
@@ -42,7 +43,7 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {
     if (static_cast<std::uint64_t>(dim) > kMaxElements / size)
-      fail_memory(op, std::string(what) + ' ' + to_string(shape), "more bytes than can be addressed");
+      fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed");
     size *= static_cast<std::uint64_t>(dim);
   }
   return static_cast<std::int64_t>(size);
@@ -51,7 +52,7 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
 void set_memory_limit(std::uint64_t bytes) { memory_limit = bytes; }
 
 void MemoryEstimate::check() const {
-  if (bytes_ > memory_limit) fail_memory(op_, "the result with its work space", std::to_string(bytes_) + " bytes");
+  if (bytes_ > memory_limit) fail_memory(op_, "the result with its work space", text({std::to_string(bytes_), " bytes"}));
 }
 
 }  // namespace attn

@@ -60,12 +60,12 @@ Shape to_shape(const Dims& dims) {
 /// Throws SHAPE where the tensor is column-major or a strided view: evaluate it into an xt::xtensor first.
 template <TensorLike E>
 TensorView view_of(const E& tensor, const char* op, const char* argument) {
-  if (tensor.shape().size() > Shape::kMaxRank) fail(ErrorCode::shape, op, argument, "rank 8 at the most", "rank " + std::to_string(tensor.shape().size()));
+  if (tensor.shape().size() > Shape::kMaxRank) fail(ErrorCode::shape, op, argument, {"rank 8 at the most"}, {"rank ", tensor.shape().size()});
   TensorView view{tensor.data(), to_shape(tensor.shape())};
   std::int64_t stride = 1;
   for (std::size_t axis = view.shape.rank(); axis-- > 0; stride *= view.shape[axis])
     if (view.shape[axis] > 1 && static_cast<std::int64_t>(tensor.strides()[axis]) != stride)
-      fail(ErrorCode::shape, op, argument, "row-major and without gaps", "strided");
+      fail(ErrorCode::shape, op, argument, {"row-major and without gaps"}, {"strided"});
   return view;
 }
 

@@ -1,0 +1,39 @@
+# The libraries attn is built on, all of them headers. What is missing is named together with the way to get it.
+
+# attn_find(PACKAGE VERSION TARGET): find_package, else what to install.
+macro(attn_find package version target)
+  if(NOT TARGET ${target})
+    find_package(${package} ${version} QUIET)
+    if(NOT ${package}_FOUND AND NOT TARGET ${target})
+      message(FATAL_ERROR "attn needs ${package} ${version} or newer. On Debian 12, as root: tools/setup native. "
+        "Elsewhere install it with your package manager or from source and name the place in CMAKE_PREFIX_PATH.")
+    endif()
+  endif()
+endmacro()
+
+if(NOT EMSCRIPTEN)
+  set(THREADS_PREFER_PTHREAD_FLAG ON)
+  find_package(Threads REQUIRED)
+  attn_find(xsimd 13 xsimd)
+  # xtensor before 1.0 calls every minor version incompatible; src/attn/tensor takes both layouts of its headers.
+  attn_find(xtensor "" xtensor)
+  if(DEFINED xtensor_VERSION AND xtensor_VERSION VERSION_LESS 0.25)
+    message(FATAL_ERROR "attn needs xtensor 0.25 or newer; ${xtensor_DIR} has ${xtensor_VERSION}. On Debian 12, as root: tools/setup native.")
+  endif()
+  attn_find(nlohmann_json 3.11 nlohmann_json::nlohmann_json)
+else()
+  # Cross-compiling, find_package does not look at the machine's libraries, and -I/usr/include would put the machine's
+  # C library before Emscripten's. So a folder of the build tree holds links to just these headers.
+  set(ATTN_WASM_INCLUDE ${CMAKE_BINARY_DIR}/include)
+  file(MAKE_DIRECTORY ${ATTN_WASM_INCLUDE})
+  foreach(library xsimd xtensor xtl nlohmann)
+    find_path(ATTN_${library}_DIR NAMES ${library}/${library}.hpp ${library}/${library}_config.hpp ${library}/json.hpp
+      ${library}/core/xtensor_config.hpp HINTS ENV CPLUS_INCLUDE_PATH PATHS ${CMAKE_PREFIX_PATH} /usr/local /opt/homebrew /usr
+      PATH_SUFFIXES include NO_CMAKE_FIND_ROOT_PATH)
+    if(NOT ATTN_${library}_DIR)
+      message(FATAL_ERROR "attn needs the headers of ${library}. On Debian 12, as root: tools/setup wasm. "
+        "Elsewhere install them and name the place in CMAKE_PREFIX_PATH.")
+    endif()
+    file(CREATE_LINK ${ATTN_${library}_DIR}/${library} ${ATTN_WASM_INCLUDE}/${library} SYMBOLIC)
+  endforeach()
+endif()

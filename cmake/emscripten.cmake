@@ -1,0 +1,35 @@
+# The toolchain of the wasm presets: finds an Emscripten that is new enough and hands over to its own toolchain file.
+# A user's own (EMSDK, or emcc on PATH) comes before Debian's, as in tools/setup.
+
+set(attn_emscripten_oldest 3.1.69)
+find_program(attn_emcc emcc NO_CACHE)
+set(attn_emscripten_candidates "$ENV{EMSDK}/upstream/emscripten")
+if(attn_emcc)
+  file(REAL_PATH ${attn_emcc} attn_emcc_real)
+  cmake_path(GET attn_emcc_real PARENT_PATH attn_emcc_folder)
+  list(APPEND attn_emscripten_candidates ${attn_emcc_folder} ${attn_emcc_folder}/../libexec)
+endif()
+list(APPEND attn_emscripten_candidates /usr/lib/emscripten /usr/share/emscripten)
+
+foreach(candidate IN LISTS attn_emscripten_candidates)
+  if(EXISTS ${candidate}/emscripten-version.txt AND NOT DEFINED EMSCRIPTEN_ROOT_PATH)
+    file(READ ${candidate}/emscripten-version.txt version)
+    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" version "${version}")
+    if(version VERSION_GREATER_EQUAL attn_emscripten_oldest)
+      file(REAL_PATH ${candidate} EMSCRIPTEN_ROOT_PATH)
+    endif()
+  endif()
+endforeach()
+if(NOT DEFINED EMSCRIPTEN_ROOT_PATH)
+  message(FATAL_ERROR "attn needs Emscripten ${attn_emscripten_oldest} or newer. On Debian 12, as root: tools/setup wasm. "
+    "Elsewhere install the Emscripten SDK and put its emcc on PATH.")
+endif()
+include(${EMSCRIPTEN_ROOT_PATH}/cmake/Modules/Platform/Emscripten.cmake)
+
+# Linking calls two more programs. tools/setup has put a Binaryen beside Debian's Emscripten, whose own is too old;
+# --emit-tsd calls tsc, which is among the npm packages.
+get_filename_component(attn_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_COMMAND} -E env --modify PATH=path_list_prepend:${attn_root}/node_modules/.bin)
+if(EMSCRIPTEN_ROOT_PATH STREQUAL "/usr/share/emscripten" AND EXISTS ${attn_root}/.setup/binaryen/bin/wasm-opt)
+  list(APPEND CMAKE_CXX_LINKER_LAUNCHER EM_BINARYEN_ROOT=${attn_root}/.setup/binaryen)
+endif()

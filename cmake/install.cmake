@@ -1,0 +1,13 @@
+# find_package(attn CONFIG REQUIRED), target attn::attn.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(ATTN_PACKAGE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
+install(TARGETS attn EXPORT attn-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/attn)
+install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${ATTN_PACKAGE_FOLDER})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attn-config.cmake.in ${PROJECT_BINARY_DIR}/attn-config.cmake
+  INSTALL_DESTINATION ${ATTN_PACKAGE_FOLDER})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/attn-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/attn-config.cmake ${PROJECT_BINARY_DIR}/attn-config-version.cmake
+  DESTINATION ${ATTN_PACKAGE_FOLDER})

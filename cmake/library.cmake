@@ -1,0 +1,103 @@
+# The library's sources, the flags that every one of them is compiled with, and the kernels, one object library per
+# architecture.
+
+set(ATTN_SOURCES
+  src/attn/io/safetensors.cpp
+  src/attn/io/safetensors.cpp
+  src/attn/kernels/dispatch.cpp
+  src/attn/kernels/pack.cpp
+  src/attn/layers/multi_head_attention.cpp
+  src/attn/layers/state_dict.cpp
+  src/attn/ops/attention.cpp
+  src/attn/ops/attention_core.cpp
+  src/attn/ops/init.cpp
+  src/attn/ops/linear.cpp
+  src/attn/ops/mask_rows.cpp
+  src/attn/ops/softmax.cpp
+  src/attn/parallel/thread_pool.cpp
+  src/attn/tensor/error.cpp
+  src/attn/tensor/shape.cpp
+  src/attn/tensor/text.cpp)
+# What attn.hpp includes, and so what is installed; the other headers are the library's own.
+set(ATTN_HEADERS
+  src/attn/attn.hpp
+  src/attn/io/safetensors.hpp
+  src/attn/layers/multi_head_attention.hpp
+  src/attn/ops/attention.hpp
+  src/attn/ops/init.hpp
+  src/attn/ops/linear.hpp
+  src/attn/ops/mask.hpp
+  src/attn/ops/softmax.hpp
+  src/attn/parallel/thread_pool.hpp
+  src/attn/tensor/aligned.hpp
+  src/attn/tensor/error.hpp
+  src/attn/tensor/shape.hpp
+  src/attn/tensor/tensor.hpp)
+list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
+list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
+
+# attn_compile_options(TARGET): what the library's own sources are compiled with.
+function(attn_compile_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE
+    # The compiler never fuses a·b + c by itself: the same source must give the same bits everywhere.
+    -ffp-contract=off
+    # No path of this machine in assertions or debug information: the same source gives the same file anywhere.
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+    # Option structs are meant to be named in part: {.is_causal = true}.
+    -Wno-missing-field-initializers
+    $<$<BOOL:${ATTN_WERROR}>:-Werror>)
+  attn_sanitize(${target})
+endfunction()
+
+function(attn_sanitize target)
+  if(ATTN_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${ATTN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${ATTN_SANITIZE})
+  endif()
+endfunction()
+
+# attn_add_kernels(TARGET ARCH FLAG...): kernels.cpp compiled for one architecture.
+function(attn_add_kernels target arch)
+  add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/kernels.cpp)
+  attn_compile_options(${target})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(${target} PRIVATE ATTN_ARCH=${arch} ${ATTN_KERNEL_DEFINITIONS})
+  target_compile_options(${target} PRIVATE ${ARGN})
+  if(TARGET xsimd)
+    target_link_libraries(${target} PRIVATE xsimd)
+  endif()
+endfunction()
+
+# Which architectures are compiled in; kernels/dispatch.cpp picks among them at run time.
+if(EMSCRIPTEN)
+  set(ATTN_ARCHITECTURES wasm)
+elseif(ATTN_EMULATED)
+  set(ATTN_ARCHITECTURES emulated)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(ATTN_ARCHITECTURES sse4_2 avx2_fma avx512f)
+else()
+  set(ATTN_ARCHITECTURES default_arch)
+endif()
+set(ATTN_FLAGS_sse4_2 -msse4.2)
+set(ATTN_FLAGS_avx2_fma -mavx2 -mfma)
+set(ATTN_FLAGS_avx512f -mavx512f -mavx2 -mfma
+  # g++ 12 sees one in its own avx512fintrin.h.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
+list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
+if(ATTN_EMULATED)
+  list(APPEND ATTN_KERNEL_DEFINITIONS XSIMD_WITH_EMULATED=1 "XSIMD_DEFAULT_ARCH=emulated<128>")
+endif()
+
+# attn_kernel_objects(VARIABLE): the objects of all of them, for the native library.
+function(attn_kernel_objects variable)
+  foreach(arch IN LISTS ATTN_ARCHITECTURES)
+    attn_add_kernels(attn_kernels_${arch} ${arch} ${ATTN_FLAGS_${arch}})
+    list(APPEND objects $<TARGET_OBJECTS:attn_kernels_${arch}>)
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()

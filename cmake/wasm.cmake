@@ -1,0 +1,163 @@
+# The WebAssembly binaries:
+#
+#                  simd                      relaxed                       glue
+#   single thread  attn-simd.wasm            attn-relaxed.wasm             attn.mjs
+#   threads        attn-simd-threads.wasm    attn-relaxed-threads.wasm     attn-threads.mjs, attn-threads-node.mjs
+#
+# simd and relaxed differ in kernels.cpp only, so the other objects are shared and one glue file serves both; that the
+# two links really made the same glue is checked.
+
+set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the four release binaries; debug or asan for one checked binary")
+find_program(ATTN_NODE NAMES node REQUIRED NO_CMAKE_FIND_ROOT_PATH)
+
+set(attn_compile_all
+  # Exceptions as the engines' own instructions: the JavaScript kind costs a call for every call that may throw.
+  -fwasm-exceptions
+  # xsimd's batches are v128 values; without this its wasm architecture does not exist.
+  -msimd128)
+set(attn_link_all
+  -fwasm-exceptions
+  # Functions and classes for JavaScript are declared in C++ (src/bindings).
+  -lembind
+  # The glue is an ES module whose default export makes an instance.
+  -sMODULARIZE -sEXPORT_ES6
+  # No new Function(), no eval(): pages forbid them with script-src 'self' 'wasm-unsafe-eval'.
+  -sDYNAMIC_EXECUTION=0
+  # The default of 64 KB overflows silently, into the data below it.
+  -sSTACK_SIZE=1MB
+  # Little at first, so that a small page stays small; grows as tensors come.
+  -sINITIAL_MEMORY=2MB -sALLOW_MEMORY_GROWTH
+  # The caller makes the memory, and so sets the limit: a shared one reserves its maximum where it is made.
+  -sIMPORTED_MEMORY
+  # malloc returns null when memory ends: the library turns that into a MEMORY error and goes on.
+  -sABORTING_MALLOC=0
+  # No files: bytes come in as typed arrays.
+  -sFILESYSTEM=0
+  # What web/lib reads and writes tensors through.
+  -sEXPORTED_RUNTIME_METHODS=wasmMemory,HEAPU8,HEAP32,HEAPU32,HEAPF32)
+set(attn_compile_threads -pthread)
+set(attn_link_threads
+  -pthread
+  # All workers exist before the first call: one that is made later starts only when the caller returns to its event loop.
+  "-sPTHREAD_POOL_SIZE=Module[\"threads\"]-1"
+  # A thread beyond those is an error, instead of a wait that never ends.
+  -sPTHREAD_POOL_SIZE_STRICT=2
+  # Growing shared memory makes the glue look for it at each access; tensors are copied in bulk, so that is little.
+  -Wno-pthreads-mem-growth)
+# Without `node`, whose glue imports modules that bundlers stumble over. Node gets the same glue, and the bytes from web/lib.
+set(attn_link_web -sENVIRONMENT=web,worker)
+# Worker URLs pass through a policy, for pages with require-trusted-types-for 'script'.
+set(attn_link_web_threads ${attn_link_web} -sTRUSTED_TYPES)
+# Node has no global Worker: its threads take glue of their own, for the same .wasm.
+set(attn_link_node_threads -sENVIRONMENT=node)
+
+if(ATTN_WASM_CHECKS STREQUAL "")
+  set(attn_models single threads)
+  set(attn_variants simd relaxed)
+  list(APPEND attn_link_all
+    -O3
+    # Addresses up to 4 GB; the memory that the caller makes may have less.
+    -sMAXIMUM_MEMORY=4GB
+    # The overrides that web/lib gives; support for the others is left out of the glue.
+    -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm)
+else()
+  set(attn_models single)
+  set(attn_variants simd)
+  # These run in Node only, and ASSERTIONS refuse an environment that was not named.
+  set(attn_link_web -sENVIRONMENT=web,worker,node)
+  # Stack traces keep the functions' names.
+  list(APPEND attn_link_all -O1 --profiling-funcs)
+  if(ATTN_WASM_CHECKS STREQUAL "debug")
+    list(APPEND attn_link_all -sMAXIMUM_MEMORY=4GB
+      # Every load and store is checked for null, alignment and bounds; Embind and the runtime check themselves; so does the stack.
+      -sSAFE_HEAP=1 -sASSERTIONS=2 -sSTACK_OVERFLOW_CHECK=2
+      -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr)
+  elseif(ATTN_WASM_CHECKS STREQUAL "asan")
+    list(APPEND attn_compile_all -fsanitize=address)
+    list(APPEND attn_link_all -fsanitize=address
+      # An eighth of the maximum is shadow memory from the start, so this one makes its memory itself, whatever the caller offers.
+      -sMAXIMUM_MEMORY=1GB -sINITIAL_MEMORY=192MB
+      -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr)
+  else()
+    message(FATAL_ERROR "ATTN_WASM_CHECKS is '${ATTN_WASM_CHECKS}', expected nothing, debug or asan")
+  endif()
+endif()
+
+set(attn_bindings ${PROJECT_SOURCE_DIR}/src/bindings)
+set(ATTN_BINDINGS attention errors heap multi_head_attention ops runtime safetensors tensors)
+list(TRANSFORM ATTN_BINDINGS REPLACE ".+" "${attn_bindings}/\\0.cpp")
+
+# attn_link(TARGET NAME OBJECTS OPTIONS): links NAME.mjs and NAME.wasm into a folder of their own.
+function(attn_link target name objects options)
+  add_executable(${target} ${objects})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .mjs
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/link/${target})
+  target_link_options(${target} PRIVATE ${options})
+endfunction()
+
+# What runs once a call or once a load is compiled for size: a page downloads it.
+if(NOT ATTN_WASM_CHECKS)
+  file(GLOB attn_small ${PROJECT_SOURCE_DIR}/src/attn/io/*.cpp)
+  set_source_files_properties(${ATTN_BINDINGS} ${attn_small} PROPERTIES COMPILE_OPTIONS -Os)
+endif()
+
+foreach(model IN LISTS attn_models)
+  if(model STREQUAL single)
+    set(compile ${attn_compile_all})
+    set(link ${attn_link_all} ${attn_link_web})
+    set(suffix "")
+  else()
+    set(compile ${attn_compile_all} ${attn_compile_threads})
+    set(link ${attn_link_all} ${attn_link_threads} ${attn_link_web_threads})
+    set(suffix -threads)
+  endif()
+
+  add_library(attn_core_${model} OBJECT ${ATTN_SOURCES} ${ATTN_BINDINGS})
+  attn_compile_options(attn_core_${model})
+  target_compile_definitions(attn_core_${model} PRIVATE ${ATTN_KERNEL_DEFINITIONS} ATTN_VERSION="${PROJECT_VERSION}")
+  target_compile_options(attn_core_${model} PRIVATE ${compile}
+    # The time goes into the kernels, which keep -O3; all else is smaller so.
+    -Os)
+  target_include_directories(attn_core_${model} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+
+  foreach(variant IN LISTS attn_variants)
+    set(flags ${compile})
+    if(variant STREQUAL relaxed)
+      list(APPEND flags -mrelaxed-simd)
+    endif()
+    attn_add_kernels(attn_kernels_${variant}_${model} wasm ${flags})
+    target_include_directories(attn_kernels_${variant}_${model} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+
+    # Says in the binary which one it is: custom section "attn".
+    add_library(attn_variant_${variant}_${model} OBJECT ${attn_bindings}/variant.cpp)
+    attn_compile_options(attn_variant_${variant}_${model})
+    target_compile_options(attn_variant_${variant}_${model} PRIVATE ${compile})
+    target_compile_definitions(attn_variant_${variant}_${model} PRIVATE ATTN_WASM_VARIANT="${variant}${suffix}")
+
+    set(objects $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_kernels_${variant}_${model}>
+      $<TARGET_OBJECTS:attn_variant_${variant}_${model}>)
+    attn_link(attn_${variant}_${model} attn${suffix} "${objects}" "${link}")
+    list(APPEND attn_wasm_links ${variant}${suffix}=${PROJECT_BINARY_DIR}/link/attn_${variant}_${model}/attn${suffix}.mjs)
+    list(APPEND attn_wasm_targets attn_${variant}_${model})
+  endforeach()
+endforeach()
+
+if(threads IN_LIST attn_models)
+  set(objects $<TARGET_OBJECTS:attn_core_threads> $<TARGET_OBJECTS:attn_kernels_relaxed_threads>
+    $<TARGET_OBJECTS:attn_variant_relaxed_threads>)
+  attn_link(attn_node_threads attn-threads-node "${objects}" "${attn_link_all};${attn_link_threads};${attn_link_node_threads}")
+  list(APPEND attn_wasm_links relaxed-threads=${PROJECT_BINARY_DIR}/link/attn_node_threads/attn-threads-node.mjs)
+  list(APPEND attn_wasm_targets attn_node_threads)
+endif()
+
+# Embind's own view of the module: an internal check that src/bindings and web/lib have not drifted apart.
+find_program(ATTN_TSC NAMES tsc HINTS ${PROJECT_SOURCE_DIR}/node_modules/.bin NO_CMAKE_FIND_ROOT_PATH)
+if(ATTN_TSC AND ATTN_WASM_CHECKS STREQUAL "")
+  target_link_options(attn_simd_single PRIVATE --emit-tsd attn.d.ts)
+endif()
+
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/attn.mjs
+  COMMAND ${ATTN_NODE} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs ${PROJECT_BINARY_DIR} ${attn_wasm_links}
+  DEPENDS ${attn_wasm_targets} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs
+  COMMENT "Checking the glue and naming the binaries" VERBATIM)
+add_custom_target(attn_wasm ALL DEPENDS ${PROJECT_BINARY_DIR}/attn.mjs)

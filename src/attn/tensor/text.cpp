@@ -1,0 +1,25 @@
+#include "attn/tensor/text.hpp"
+
+namespace attn {
+
+void TextPart::append_to(std::string& text) const {
+  switch (kind_) {
+    case Kind::words:
+      text += words_;
+      return;
+    case Kind::number:
+      text += std::to_string(number_);
+      return;
+    case Kind::shape:
+      text += to_string(*shape_);
+      return;
+  }
+}
+
+std::string text(std::initializer_list<TextPart> parts) {
+  std::string result;
+  for (const TextPart& part : parts) part.append_to(result);
+  return result;
+}
+
+}  // namespace attn
