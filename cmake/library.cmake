@@ -3,7 +3,6 @@
 
 set(ATTN_SOURCES
   src/attn/io/safetensors.cpp
-  src/attn/io/safetensors.cpp
   src/attn/kernels/dispatch.cpp
   src/attn/kernels/pack.cpp
   src/attn/layers/multi_head_attention.cpp
@@ -51,6 +50,13 @@ function(attn_compile_options target)
     -Wno-missing-field-initializers
     $<$<BOOL:${ATTN_WERROR}>:-Werror>)
   attn_sanitize(${target})
+endfunction()
+
+# attn_precompile(TARGET): xtensor's headers are read once instead of once a file; they are most of the compile time.
+function(attn_precompile target)
+  if(ATTN_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/tensor/tensor.hpp)
+  endif()
 endfunction()
 
 function(attn_sanitize target)

@@ -95,12 +95,6 @@ function(attn_link target name objects options)
   target_link_options(${target} PRIVATE ${options})
 endfunction()
 
-# What runs once a call or once a load is compiled for size: a page downloads it.
-if(NOT ATTN_WASM_CHECKS)
-  file(GLOB attn_small ${PROJECT_SOURCE_DIR}/src/attn/io/*.cpp)
-  set_source_files_properties(${ATTN_BINDINGS} ${attn_small} PROPERTIES COMPILE_OPTIONS -Os)
-endif()
-
 foreach(model IN LISTS attn_models)
   if(model STREQUAL single)
     set(compile ${attn_compile_all})
@@ -119,6 +113,7 @@ foreach(model IN LISTS attn_models)
     # The time goes into the kernels, which keep -O3; all else is smaller so.
     -Os)
   target_include_directories(attn_core_${model} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+  attn_precompile(attn_core_${model})
 
   foreach(variant IN LISTS attn_variants)
     set(flags ${compile})

@@ -22,9 +22,9 @@ Mask read_mask(Address address, std::int32_t kind_number, bool is_float) {
   return kind == MaskKind::additive ? Mask::additive(values) : make(values);
 }
 
-Address scaled_dot_product_attention(Address query, Address key, Address value, const AttentionOptions& given) {
+Address scaled_dot_product_attention(Address query, Address key, Address value, Address given) {
   return guard([&] {
-    const attn::AttentionOptions options = convert(given);
+    const attn::AttentionOptions options = read_attention_options(given);
     const TensorView q = view_at(query), k = view_at(key), v = view_at(value);
     const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
     auto result = std::make_unique<Result>();
@@ -33,24 +33,22 @@ Address scaled_dot_product_attention(Address query, Address key, Address value, 
   });
 }
 
-std::string trace_names() {
-  std::string names;
-  for (const std::string_view name : kTraceNames) names += (names.empty() ? "" : ",") + std::string(name);
-  return names;
-}
+std::string trace_names() { return join(kTraceNames); }
 
 }  // namespace
 
-attn::AttentionOptions convert(const AttentionOptions& given) {
-  attn::AttentionOptions options{.is_causal = given.isCausal,
-                                 .need_weights = given.needWeights,
-                                 .average_weights = given.averageWeights,
-                                 .enable_gqa = given.enableGqa,
-                                 .fully_masked = static_cast<FullyMasked>(given.fullyMasked),
+attn::AttentionOptions read_attention_options(Address address) {
+  const auto& given = *reinterpret_cast<const AttentionOptions*>(address);
+  attn::AttentionOptions options{.is_causal = given.is_causal != 0,
+                                 .need_weights = given.need_weights != 0,
+                                 .average_weights = given.average_weights != 0,
+                                 .enable_gqa = given.enable_gqa != 0,
+                                 .fully_masked = static_cast<FullyMasked>(given.fully_masked),
                                  .trace = Trace::from_bits(given.trace)};
-  if (given.mask != 0) options.mask = read_mask(given.mask, given.maskKind, given.maskIsFloat);
-  if (given.keyPaddingMask != 0) options.key_padding_mask = read_mask(given.keyPaddingMask, given.keyPaddingMaskKind, given.keyPaddingMaskIsFloat);
-  if (given.hasScale) options.scale = given.scale;
+  if (given.mask != 0) options.mask = read_mask(given.mask, given.mask_kind, given.mask_is_float != 0);
+  if (given.key_padding_mask != 0)
+    options.key_padding_mask = read_mask(given.key_padding_mask, given.key_padding_mask_kind, given.key_padding_mask_is_float != 0);
+  if (given.has_scale != 0) options.scale = given.scale;
   return options;
 }
 
@@ -71,22 +69,7 @@ detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, Res
 }  // namespace attn::bindings
 
 EMSCRIPTEN_BINDINGS(attn_attention) {
-  using attn::bindings::AttentionOptions;
-  emscripten::value_object<AttentionOptions>("NativeAttentionOptions")
-      .field("mask", &AttentionOptions::mask)
-      .field("maskKind", &AttentionOptions::maskKind)
-      .field("maskIsFloat", &AttentionOptions::maskIsFloat)
-      .field("keyPaddingMask", &AttentionOptions::keyPaddingMask)
-      .field("keyPaddingMaskKind", &AttentionOptions::keyPaddingMaskKind)
-      .field("keyPaddingMaskIsFloat", &AttentionOptions::keyPaddingMaskIsFloat)
-      .field("isCausal", &AttentionOptions::isCausal)
-      .field("hasScale", &AttentionOptions::hasScale)
-      .field("scale", &AttentionOptions::scale)
-      .field("needWeights", &AttentionOptions::needWeights)
-      .field("averageWeights", &AttentionOptions::averageWeights)
-      .field("enableGqa", &AttentionOptions::enableGqa)
-      .field("fullyMasked", &AttentionOptions::fullyMasked)
-      .field("trace", &AttentionOptions::trace);
   emscripten::function("scaledDotProductAttention", &attn::bindings::scaled_dot_product_attention);
   emscripten::function("traceNames", &attn::bindings::trace_names);
+  emscripten::function("attentionOptionFields", +[] { return std::string(attn::bindings::kAttentionOptionFields); });
 }

@@ -12,6 +12,9 @@ namespace attn::bindings {
 [[noreturn]] void throw_out_of_memory();
 [[noreturn]] void throw_internal(const char* what);
 
+/// Functions that can throw take numbers only: Embind frees the C++ side of a string or a value_object after a call
+/// that returns, not after one that throws.
+///
 /// Calls body; what it throws reaches JavaScript as an Error. C++ exceptions themselves would arrive there without
 /// their message: emscripten's helpers that could read it cost 70 KB.
 template <class Body>

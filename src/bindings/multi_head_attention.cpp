@@ -2,7 +2,6 @@
 
 #include <emscripten/bind.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "attention_options.hpp"
@@ -11,29 +10,31 @@
 namespace attn::bindings {
 namespace {
 
-/// api.d.ts's MultiHeadAttentionOptions with every default filled in.
+/// api.d.ts's MultiHeadAttentionOptions with every default filled in, as JavaScript writes them into the heap.
 struct MultiHeadAttentionOptions {
-  std::int32_t embedDim = 0, numHeads = 0, kdim = 0, vdim = 0;
-  bool bias = true, hasScale = false;
-  float scale = 0;
-  bool outProj = true;
+  std::int32_t embed_dim, num_heads, kdim, vdim, bias, has_scale;
+  float scale;
+  std::int32_t out_proj;
 };
+constexpr const char* kFields = "embedDim,numHeads,kdim,vdim,bias,hasScale,scale,outProj";
 
-std::unique_ptr<MultiHeadAttention> create(const MultiHeadAttentionOptions& options) {
+std::unique_ptr<MultiHeadAttention> create(Address address) {
   return guard([&] {
-    return std::make_unique<MultiHeadAttention>(attn::MultiHeadAttentionOptions{.embed_dim = options.embedDim,
-                                                                                .num_heads = options.numHeads,
-                                                                                .kdim = options.kdim,
-                                                                                .vdim = options.vdim,
-                                                                                .bias = options.bias,
-                                                                                .scale = options.hasScale ? std::optional(options.scale) : std::nullopt,
-                                                                                .out_proj = options.outProj});
+    const auto& options = *reinterpret_cast<const MultiHeadAttentionOptions*>(address);
+    return std::make_unique<MultiHeadAttention>(
+        attn::MultiHeadAttentionOptions{.embed_dim = options.embed_dim,
+                                        .num_heads = options.num_heads,
+                                        .kdim = options.kdim,
+                                        .vdim = options.vdim,
+                                        .bias = options.bias != 0,
+                                        .scale = options.has_scale != 0 ? std::optional(options.scale) : std::nullopt,
+                                        .out_proj = options.out_proj != 0});
   });
 }
 
-Address forward(const MultiHeadAttention& self, Address query, Address key, Address value, const AttentionOptions& given) {
+Address forward(const MultiHeadAttention& self, Address query, Address key, Address value, Address given) {
   return guard([&] {
-    const attn::AttentionOptions options = convert(given);
+    const attn::AttentionOptions options = read_attention_options(given);
     const TensorView q = view_at(query), k = key != 0 ? view_at(key) : q, v = value != 0 ? view_at(value) : q;
     const detail::AttentionPlan plan = self.plan(q, k, v, options);
     auto result = std::make_unique<Result>();
@@ -42,12 +43,8 @@ Address forward(const MultiHeadAttention& self, Address query, Address key, Addr
   });
 }
 
-void initialize(MultiHeadAttention& self, const std::string& scheme, double seed, double std) {
-  guard([&] {
-    const auto found = std::find(kInitSchemeNames.begin(), kInitSchemeNames.end(), scheme);
-    if (found == kInitSchemeNames.end()) fail(ErrorCode::config, "initialize", "scheme", {"one of the known schemes"}, {scheme});
-    self.initialize({.scheme = static_cast<InitScheme>(found - kInitSchemeNames.begin()), .seed = static_cast<std::uint64_t>(seed), .std = std});
-  });
+void initialize(MultiHeadAttention& self, std::int32_t scheme, double seed, double std) {
+  guard([&] { self.initialize({.scheme = static_cast<InitScheme>(scheme), .seed = static_cast<std::uint64_t>(seed), .std = std}); });
 }
 
 }  // namespace
@@ -56,16 +53,8 @@ void initialize(MultiHeadAttention& self, const std::string& scheme, double seed
 EMSCRIPTEN_BINDINGS(attn_multi_head_attention) {
   using namespace attn::bindings;
   using attn::MultiHeadAttention;
-  using Options = MultiHeadAttentionOptions;
-  emscripten::value_object<Options>("NativeMultiHeadAttentionOptions")
-      .field("embedDim", &Options::embedDim)
-      .field("numHeads", &Options::numHeads)
-      .field("kdim", &Options::kdim)
-      .field("vdim", &Options::vdim)
-      .field("bias", &Options::bias)
-      .field("hasScale", &Options::hasScale)
-      .field("scale", &Options::scale)
-      .field("outProj", &Options::outProj);
+  emscripten::function("multiHeadAttentionOptionFields", +[] { return std::string(kFields); });
+  emscripten::function("initSchemes", +[] { return join(attn::kInitSchemeNames); });
   emscripten::class_<MultiHeadAttention>("MultiHeadAttention")
       .constructor(&create)
       .function("forward", &forward)

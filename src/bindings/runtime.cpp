@@ -24,11 +24,7 @@ void release(Address address) { ::operator delete(reinterpret_cast<void*>(addres
 
 void set_memory_limit_of(double bytes) { set_memory_limit(static_cast<std::uint64_t>(bytes)); }
 
-std::string error_codes() {
-  std::string names;
-  for (const std::string_view name : kErrorCodeNames) names += (names.empty() ? "" : ",") + std::string(name);
-  return names;
-}
+std::string error_codes() { return join(kErrorCodeNames); }
 
 std::string version() { return ATTN_VERSION; }
 

@@ -44,8 +44,9 @@ NamedTensors::NamedTensors(const std::map<std::string, Shape>& shapes) {
   for (const auto& [name, shape] : shapes) entries_.push_back({name, describe(nullptr, shape)});
 }
 
-void NamedTensors::add(const std::string& name, Address descriptor) {
-  const TensorView view = view_at(descriptor);
+void NamedTensors::add(Address name_address, Address tensor_address) {
+  const TensorView name_view = view_at(name_address), view = view_at(tensor_address);
+  const std::string name(reinterpret_cast<const char*>(name_view.data), static_cast<std::size_t>(name_view.shape[0]));
   AnyTensor tensor = empty_any(view.shape);
   std::copy_n(view.data, tensor.size(), tensor.data());
   entries_.push_back({name, describe(tensor.data(), view.shape)});
@@ -59,7 +60,7 @@ EMSCRIPTEN_BINDINGS(attn_tensors) {
   emscripten::function("freeResult", &Result::free);
   emscripten::class_<NamedTensors>("NamedTensors")
       .constructor<>()
-      .function("add", +[](NamedTensors& self, const std::string& name, Address tensor) { guard([&] { self.add(name, tensor); }); })
+      .function("add", +[](NamedTensors& self, Address name, Address tensor) { guard([&] { self.add(name, tensor); }); })
       .function("size", &NamedTensors::size)
       .function("name", &NamedTensors::name)
       .function("tensor", &NamedTensors::tensor);

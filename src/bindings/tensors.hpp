@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attn/ops/attention.hpp"
@@ -23,6 +24,14 @@ struct Descriptor {
   std::int32_t dims[Shape::kMaxRank] = {};
 };
 static_assert(sizeof(Descriptor) == 40);
+
+/// Names of an enum's values as JavaScript gets them: one string, comma between.
+template <class Names>
+std::string join(const Names& names) {
+  std::string all;
+  for (const std::string_view name : names) all += (all.empty() ? "" : ",") + std::string(name);
+  return all;
+}
 
 Shape shape_at(Address descriptor);
 TensorView view_at(Address descriptor);
@@ -58,7 +67,8 @@ class NamedTensors {
   /// Shapes without data.
   explicit NamedTensors(const std::map<std::string, Shape>& shapes);
 
-  void add(const std::string& name, Address descriptor);
+  /// `name` describes UTF-8 bytes.
+  void add(Address name, Address tensor);
   std::size_t size() const { return entries_.size(); }
   std::string name(std::size_t index) const { return entries_[index].name; }
   /// Valid until this object is deleted.

@@ -127,6 +127,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 };
 
 std::vector<Entry> read_header(std::span<const std::uint8_t> header) {
+  // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
+  const auto zero = std::find(header.begin(), header.end(), 0);
+  if (header[0] == 0xEF || zero != header.end()) refuse({"the header is not valid JSON near byte ", header[0] == 0xEF ? 0 : zero - header.begin()});
   HeaderReader reader;
   nlohmann::json::sax_parse(header.begin(), header.end(), &reader);
   return std::move(reader.entries);

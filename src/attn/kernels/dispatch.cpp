@@ -24,7 +24,7 @@ const KernelTable& choose() {
   const auto available = xsimd::available_architectures();
   // For tests and for comparing: the best that is no wider than the one named.
   const char* limit = std::getenv("ATTN_MAX_ARCH");
-  const bool any = limit == nullptr, avx2 = any || std::strcmp(limit, "avx2_fma") == 0;
+  const bool any = limit == nullptr || std::strcmp(limit, "avx512f") == 0, avx2 = any || std::strcmp(limit, "avx2_fma") == 0;
   if (any && available.has(xsimd::avx512f{})) return table_avx512f();
   if (avx2 && available.has(xsimd::fma3<xsimd::avx2>{})) return table_avx2_fma();
   return table_sse4_2();

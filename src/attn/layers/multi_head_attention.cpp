@@ -205,7 +205,7 @@ detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const Te
   memory.add("projected keys", {B, S, embed_dim_});
   memory.add("projected values", {B, S, embed_dim_});
   memory.add("merged heads", {B, plan.L, embed_dim_});
-  detail::plan_results(plan, 3 - rank, memory);
+  detail::plan_results(plan, rank == 3, true, memory);
   return plan;
 }
 

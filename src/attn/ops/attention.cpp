@@ -103,7 +103,7 @@ AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const T
          {"names among q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output"},
          {"a list with q_proj, k_proj, v_proj or merged, which only MultiHeadAttention has"});
   MemoryEstimate memory(kOp);
-  plan_results(plan, 4 - rank, memory);
+  plan_results(plan, rank >= 3, rank == 4, memory);
   return plan;
 }
 

@@ -227,17 +227,18 @@ float attention_scale(std::string_view op, const std::optional<float>& scale, st
   return *scale;
 }
 
-void plan_results(AttentionPlan& plan, std::size_t drop, MemoryEstimate& memory) {
-  const auto dropped = [&](const Shape& shape) {
+void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEstimate& memory) {
+  const auto kept = [&](const Shape& shape) {
     Shape rest;
-    for (std::size_t axis = drop; axis < shape.rank(); ++axis) rest.push_back(shape[axis]);
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis)
+      if ((axis != 0 || has_batch) && (axis != 1 || has_heads)) rest.push_back(shape[axis]);
     return rest;
   };
   const std::int64_t B = plan.B, H = plan.H, L = plan.L, S = plan.S;
   const Shape rows{B, H, L, S};
   if (plan.has_weights) {
     if (plan.average_weights) memory.add("weights of every head", rows);
-    plan.weights = dropped(plan.average_weights ? Shape{B, 1, L, S} : rows);
+    plan.weights = kept(plan.average_weights ? Shape{B, 1, L, S} : rows);
     memory.add("weights", plan.weights);
   }
   const std::array<Shape, kTraceNames.size()> shapes{Shape{B, L, H * plan.D}, Shape{B, S, plan.Hkv * plan.D}, Shape{B, S, plan.Hkv * plan.Dv},
@@ -247,7 +248,7 @@ void plan_results(AttentionPlan& plan, std::size_t drop, MemoryEstimate& memory)
   const auto output = static_cast<std::size_t>(TraceName::output);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     if (!plan.trace.has(static_cast<TraceName>(i))) continue;
-    plan.trace_shapes[i] = i == output ? plan.output : dropped(shapes[i]);
+    plan.trace_shapes[i] = i == output ? plan.output : kept(shapes[i]);
     memory.add(kTraceNames[i], plan.trace_shapes[i]);
   }
   memory.add("output", plan.output);
@@ -260,9 +261,11 @@ void plan_results(AttentionPlan& plan, std::size_t drop, MemoryEstimate& memory)
 }
 
 void attention_core(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs, const AttentionBuffers& buffers) {
+  const bool average = plan.has_weights && plan.average_weights;
+  if (plan.H == 0 && average) average_heads(plan, nullptr, buffers.weights);  // the mean of nothing, NaN
   if (plan.B == 0 || plan.H == 0 || plan.L == 0) return;
   if (plan.S == 0) return fill_without_keys(plan, options, inputs);
-  if (!plan.has_weights || !plan.average_weights) return Core(plan, options, inputs, buffers).run();
+  if (!average) return Core(plan, options, inputs, buffers).run();
   AlignedFloats weights(static_cast<std::size_t>(plan.B * plan.H * plan.L * plan.S));
   AttentionBuffers per_head = buffers;
   per_head.weights = weights.data();

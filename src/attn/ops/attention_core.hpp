@@ -32,9 +32,9 @@ void check_masks(std::string_view op, const AttentionPlan& plan, const Attention
 /// The scale of the options (CONFIG unless finite), else 1/√D.
 float attention_scale(std::string_view op, const std::optional<float>& scale, std::int64_t D);
 
-/// Shapes of the weights and traces that the plan has, without their first `drop` dimensions. Checks the memory of the
+/// Shapes of the weights and traces that the plan has, without B or H where the inputs have none. Checks the memory of the
 /// results and of attention_core's scratch, besides what the caller has added already.
-void plan_results(AttentionPlan& plan, std::size_t drop, MemoryEstimate& memory);
+void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEstimate& memory);
 
 /// context = softmax(q kᵀ · scale + masks) v for every head; fills weights, scores, masked_scores, probabilities,
 /// weighted_values and the trace's weights of the buffers.

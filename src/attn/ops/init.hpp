@@ -25,7 +25,7 @@ struct InitOptions {
   double std = 0.02;  ///< of scheme normal
 };
 
-/// Throws CONFIG unless std is a finite number above 0.
+/// Throws CONFIG unless std is a finite number, 0 or above.
 void check_init_options(std::string_view op, const InitOptions& options);
 
 /// Random numbers of one parameter: the same on every machine, from the seed and the parameter's place in its module.

@@ -50,8 +50,10 @@ struct TensorView {
   Shape shape;
 };
 
+/// Throws SHAPE above rank 8.
 template <class Dims>
 Shape to_shape(const Dims& dims) {
+  if (dims.size() > Shape::kMaxRank) fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", dims.size()});
   Shape shape;
   for (const auto dim : dims) shape.push_back(static_cast<std::int64_t>(dim));
   return shape;

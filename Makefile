@@ -1,0 +1,55 @@
+# A thin front door: each target sets up what it needs, and the work is done by CMake's presets and by tools/.
+# No set-up time on a second run: tools/setup leaves stamps in .setup/.
+
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
+bin := node_modules/.bin
+# Node 20 takes relaxed SIMD with this only; newer versions neither need it nor know it.
+relaxed = $(shell node --experimental-wasm-relaxed-simd -e 0 2>/dev/null && echo --experimental-wasm-relaxed-simd)
+
+.PHONY: help demo test package page wasm bench format clean
+.NOTPARALLEL:
+
+help:
+	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
+	@echo 'make test      build everything and run every test, natively, in Node and in three browsers'
+	@echo 'make package   build/attn.tgz, the npm package'
+	@echo 'make bench     benchmarks, natively and in Node'
+	@echo 'make format    format the sources'
+	@echo 'make clean     remove what was built (what was set up stays in .setup/ and node_modules/)'
+	@echo
+	@echo 'The native library alone: cmake -S . -B build/release && cmake --build build/release && cmake --install build/release'
+	@echo 'Developing: cmake --preset NAME && cmake --build --preset NAME, names with cmake --list-presets'
+
+demo: page
+	@node tools/demo.mjs
+
+test:
+	@node tools/test.mjs || { command -v node >/dev/null || { tools/setup node; echo '0 passed, 1 failed'; }; exit 1; }
+
+wasm:
+	@tools/setup wasm node
+	@mkdir -p build && cmake --preset wasm >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
+	@cmake --build --preset wasm --parallel $(JOBS)
+	@node web/lib/build.mjs
+
+package: wasm
+	@node tools/package.mjs
+
+page: wasm
+	@$(bin)/vite build --logLevel warn web/page
+
+bench:
+	@tools/setup bench wasm node
+	@$(MAKE) --no-print-directory wasm
+	@cmake -S . -B build/bench -DATTN_BUILD_BENCHMARKS=ON >/dev/null
+	@cmake --build build/bench --parallel $(JOBS)
+	@build/bench/benchmarks/attn_benchmarks
+	@node $(relaxed) benchmarks/wasm/layer.mjs
+
+format:
+	@tools/setup format node
+	@$$(command -v clang-format-19 || command -v clang-format) -i $$(git ls-files '*.cpp' '*.hpp')
+	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!package-lock.json')
+
+clean:
+	@rm -rf build web/lib/dist web/lib/LICENSE

@@ -1,0 +1,318 @@
+#include "attn/io/safetensors.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "support/call.hpp"
+#include "support/golden.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A file with that header and that many bytes of data: 0, 1, 2, ...
+Bytes file(const std::string& header, std::size_t data_size, std::uint64_t header_size) {
+  Bytes bytes(8);
+  std::memcpy(bytes.data(), &header_size, 8);
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  for (std::size_t i = 0; i < data_size; ++i) bytes.push_back(static_cast<std::uint8_t>(i));
+  return bytes;
+}
+Bytes file(const std::string& header, std::size_t data_size = 0) { return file(header, data_size, header.size()); }
+
+template <class T>
+Bytes file_of(const std::string& dtype, const std::vector<T>& values) {
+  const std::size_t size = values.size() * sizeof(T);
+  Bytes bytes = file("{\"a\":{\"dtype\":\"" + dtype + "\",\"shape\":[" + std::to_string(values.size()) + "],\"data_offsets\":[0," + std::to_string(size) + "]}}");
+  const std::size_t start = bytes.size();
+  bytes.resize(start + size);
+  std::memcpy(bytes.data() + start, values.data(), size);
+  return bytes;
+}
+
+std::map<std::string, Array> parse(const Bytes& bytes) { return arrays_of(parse_safetensors(bytes)); }
+
+std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
+}
+
+/// The values that Python saw, beside the file; NaN and infinities are strings there.
+void check_against_json(const std::string& name) {
+  const auto tensors = parse(bytes_of(testdata(name + ".safetensors")));
+  const Bytes text = bytes_of(testdata(name + ".json"));
+  const nlohmann::json described = nlohmann::json::parse(text.begin(), text.end()).at("tensors");
+  CHECK(tensors.size() == described.size());
+  for (const nlohmann::json& entry : described) {
+    INFO(name << ", tensor " << entry.at("name") << " of dtype " << entry.at("dtype"));
+    Array expected;
+    for (const std::int64_t dim : entry.at("dims")) expected.dims.push_back(dim);
+    for (const nlohmann::json& value : entry.at("data"))
+      expected.data.push_back(value == "NaN" ? kNaN : value == "Infinity" ? kInfinity : value == "-Infinity" ? -kInfinity : value.get<float>());
+    REQUIRE(tensors.contains(entry.at("name")));
+    CHECK_THAT(tensors.at(entry.at("name")), HasBitsOf(expected));
+  }
+}
+
+TEST_CASE("a file written by the safetensors package is read with every name, shape and bit", "[io]") { check_against_json("safetensors_python"); }
+
+TEST_CASE("a legal file that no common writer makes is read too", "[io]") { check_against_json("safetensors_unaligned"); }
+
+/// Value of a binary16 by its definition.
+double half_value(std::uint32_t half) {
+  const double sign = (half & 0x8000) != 0 ? -1 : 1;
+  const int exponent = static_cast<int>(half >> 10 & 31), fraction = static_cast<int>(half & 1023);
+  if (exponent == 31) return fraction == 0 ? sign * kInfinity : kNaN;
+  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
+}
+
+TEST_CASE("all 65536 values of F16 and of BF16 are read exactly", "[io]") {
+  std::vector<std::uint16_t> all(65536);
+  for (std::uint32_t i = 0; i < 65536; ++i) all[i] = static_cast<std::uint16_t>(i);
+  Array halves({65536}), brains({65536});
+  for (std::uint32_t i = 0; i < 65536; ++i) {
+    halves.data[i] = static_cast<float>(half_value(i));
+    const std::uint32_t bits = i << 16;
+    std::memcpy(&brains.data[i], &bits, 4);
+  }
+  CHECK_THAT(parse(file_of("F16", all)).at("a"), HasBitsOf(halves));
+  CHECK_THAT(parse(file_of("BF16", all)).at("a"), HasBitsOf(brains));
+}
+
+TEST_CASE("F32 keeps its bits and F64 is rounded to the nearest float", "[io]") {
+  const std::vector<float> singles{0.0F, -0.0F, 1.5F, 1e-45F, 3.4e38F, kInfinity, -kInfinity, kNaN};
+  CHECK_THAT(parse(file_of("F32", singles)).at("a"), HasBitsOf(Array({8}, singles)));
+  const std::vector<double> doubles{0.1, -0.1, 1e300, -1e300, 1e-300, 16777217.0, static_cast<double>(kNaN)};
+  CHECK_THAT(parse(file_of("F64", doubles)).at("a"), HasBitsOf(Array({7}, {0.1F, -0.1F, kInfinity, -kInfinity, 0, 16777216.0F, kNaN})));
+}
+
+TEST_CASE("integer and bool tensors are checked and left out", "[io]") {
+  const std::pair<const char*, int> types[] = {{"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"U16", 2}, {"I16", 2}, {"U32", 4}, {"I32", 4}, {"U64", 8}, {"I64", 8}};
+  for (const auto& [dtype, size] : types) {
+    INFO(dtype);
+    const std::string end = std::to_string(3 * size);
+    const Bytes good = file('{' + entry("ids", dtype, "[3]", "[0," + end + "]") + ',' + entry("w", "F32", "[1]", "[" + end + ',' + std::to_string(3 * size + 4) + "]") + '}',
+                            static_cast<std::size_t>(3 * size + 4));
+    const auto tensors = parse(good);
+    CHECK(tensors.size() == 1);
+    CHECK(tensors.contains("w"));
+    check_error({ErrorCode::format, "safetensors", "", {"ids", "bytes"}}, [&, type = dtype] { parse(file('{' + entry("ids", type, "[3]", "[0,1]") + '}', 1)); });
+  }
+}
+
+TEST_CASE("what the format allows is read", "[io]") {
+  struct Case {
+    const char* what;
+    Bytes bytes;
+    std::map<std::string, Shape> shapes;
+  };
+  const Case cases[] = {
+      {"no tensors", file("{}"), {}},
+      {"white space around", file(" \n\t{ } \r\n  "), {}},
+      {"metadata", file("{\"__metadata__\":{\"format\":\"pt\",\"a\":\"b\"}}"), {}},
+      {"rank 0", file('{' + entry("x", "F32", "[]", "[0,4]") + '}', 4), {{"x", {}}}},
+      {"no elements", file('{' + entry("x", "F32", "[3,0,2]", "[0,0]") + '}'), {{"x", {3, 0, 2}}}},
+      {"rank 8", file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4), {{"x", {1, 1, 1, 1, 1, 1, 1, 1}}}},
+      {"entries in any order, not aligned", file('{' + entry("b", "F32", "[1]", "[1,5]") + ',' + entry("a", "U8", "[1]", "[0,1]") + '}', 5), {{"b", {1}}}},
+      {"empty ones between others",
+       file('{' + entry("b", "F32", "[1]", "[4,8]") + ',' + entry("e", "F32", "[0]", "[4,4]") + ',' + entry("a", "F32", "[1]", "[0,4]") + '}', 8),
+       {{"a", {1}}, {"b", {1}}, {"e", {0}}}},
+      {"an empty one with huge other dims", file('{' + entry("x", "F32", "[0,9007199254740992,9007199254740992]", "[0,0]") + '}'),
+       {{"x", {0, std::int64_t{1} << 53, std::int64_t{1} << 53}}}},
+      {"fields in any order", file("{\"x\":{\"data_offsets\":[0,2],\"shape\":[1],\"dtype\":\"F16\"}}", 2), {{"x", {1}}}},
+      {"escapes and other scripts in names", file("{\"a\\u00e9\\n\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}," + entry("β", "F32", "[0]", "[0,0]") + "}"),
+       {{"β", {0}}}},
+      {"__proto__", file('{' + entry("__proto__", "F32", "[0]", "[0,0]") + '}'), {{"__proto__", {0}}}},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    std::map<std::string, Shape> shapes;
+    for (const auto& [name, array] : parse(c.bytes)) shapes.emplace(name, array.dims);
+    CHECK(shapes == c.shapes);
+  }
+}
+
+TEST_CASE("data of an entry is found where its offsets say", "[io]") {
+  Bytes bytes = file('{' + entry("second", "F32", "[2]", "[8,16]") + ',' + entry("first", "F32", "[2]", "[0,8]") + '}');
+  for (const float value : {1.0F, 2.0F, 3.0F, 4.0F}) {
+    std::uint8_t four[4];
+    std::memcpy(four, &value, 4);
+    bytes.insert(bytes.end(), four, four + 4);
+  }
+  const auto tensors = parse(bytes);
+  CHECK_THAT(tensors.at("first"), HasBitsOf(Array({2}, {1, 2})));
+  CHECK_THAT(tensors.at("second"), HasBitsOf(Array({2}, {3, 4})));
+}
+
+struct Refusal {
+  const char* what;
+  std::function<Bytes()> bytes;
+  std::vector<std::string> words;
+  ErrorCode code = ErrorCode::format;
+};
+
+const std::string kGood = entry("x", "F32", "[2]", "[0,8]");
+
+const Refusal kRefusals[] = {
+    {"no bytes", [] { return Bytes(); }, {"0 bytes"}},
+    {"7 bytes", [] { return Bytes(7); }, {"7 bytes", "8"}},
+    {"header length 0", [] { return file("", 0, 0); }, {"empty"}},
+    {"header longer than the file", [] { return file("{}", 0, 3); }, {"longer than the file"}},
+    {"header length of all ones", [] { return file("{}", 0, ~std::uint64_t{0}); }, {"longer than the file"}},
+    {"header length minus 8 in 64 bits", [] { return file("{}", 0, ~std::uint64_t{0} - 7); }, {"longer than the file"}},
+    {"header over 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, {"16 MiB"}},
+    {"HTML", [] { return file("<!doctype html><title>Not found</title>"); }, {"JSON"}},
+    {"an LFS pointer", [] {
+       const std::string text = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n";
+       return Bytes(text.begin(), text.end());
+     }, {"longer than the file"}},
+    {"not UTF-8", [] { return file("{\"\xff\":{}}"); }, {"JSON"}},
+    {"a lone surrogate", [] { return file("{\"\\ud800\":{}}"); }, {"JSON"}},
+    {"cut off JSON", [] { return file("{\"x\":{\"dtype\""); }, {"JSON"}},
+    {"bytes after the JSON", [] { return file("{}x"); }, {"JSON"}},
+    {"a second value after the JSON", [] { return file("{}{}"); }, {"JSON"}},
+    {"a zero byte after the JSON", [] { return file(std::string("{}\0", 3)); }, {"JSON"}},
+    {"text hidden behind a zero byte", [] { return file(std::string("{}\0junk", 7)); }, {"JSON"}},
+    {"a byte order mark", [] { return file("\xef\xbb\xbf{}"); }, {"JSON"}},
+    {"a comment", [] { return file("{/* */}"); }, {"JSON"}},
+    {"a trailing comma", [] { return file("{" + entry("x", "F32", "[0]", "[0,0]") + ",}"); }, {"JSON"}},
+    {"an array", [] { return file("[]"); }, {"an array", "object"}},
+    {"a string", [] { return file("\"x\""); }, {"a string", "object"}},
+    {"a number", [] { return file("5"); }, {"number"}},
+    {"a negative number", [] { return file("-5"); }, {"number"}},
+    {"a fraction", [] { return file("0.5"); }, {"number"}},
+    {"null", [] { return file("null"); }, {"null", "object"}},
+    {"white space alone", [] { return file("   "); }, {"JSON"}},
+    {"an entry that is a number", [] { return file("{\"x\":1}"); }, {"\"x\"", "a number"}},
+    {"an entry that is a negative number", [] { return file("{\"x\":-1}"); }, {"\"x\"", "number"}},
+    {"an entry that is a string", [] { return file("{\"x\":\"F32\"}"); }, {"\"x\"", "a string"}},
+    {"an entry that is an array", [] { return file("{\"x\":[]}"); }, {"\"x\"", "an array"}},
+    {"an entry that is null", [] { return file("{\"x\":null}"); }, {"\"x\"", "null"}},
+    {"an entry that is a bool", [] { return file("{\"x\":true}"); }, {"\"x\"", "true or false"}},
+    {"two tensors of a name", [] { return file('{' + kGood + ',' + kGood + '}', 8); }, {"\"x\"", "twice"}},
+    {"two metadata", [] { return file("{\"__metadata__\":{},\"__metadata__\":{}}"); }, {"__metadata__", "twice"}},
+    {"a field twice", [] { return file("{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "\"dtype\"", "twice"}},
+    {"a metadata name twice", [] { return file("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"); }, {"\"a\"", "twice"}},
+    {"an unknown field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"extra\":1}}", 8); }, {"\"x\"", "\"extra\""}},
+    {"no dtype", [] { return file("{\"x\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "missing"}},
+    {"no shape", [] { return file("{\"x\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "missing"}},
+    {"no data_offsets", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8); }, {"\"x\"", "missing"}},
+    {"an empty entry", [] { return file("{\"x\":{}}"); }, {"\"x\"", "missing"}},
+    {"an object in an entry", [] { return file("{\"x\":{\"shape\":{}}}"); }, {"\"x\"", "deep"}},
+    {"an object in a shape", [] { return file("{\"x\":{\"shape\":[{}]}}"); }, {"\"x\"", "deep"}},
+    {"an array in a shape", [] { return file("{\"x\":{\"shape\":[[1]]}}"); }, {"\"x\"", "an array"}},
+    {"an object in metadata", [] { return file("{\"__metadata__\":{\"a\":{}}}"); }, {"deep"}},
+    {"a thousand objects in each other", [] { std::string deep; for (int i = 0; i < 100'000; ++i) deep += "{\"a\":"; return file(deep); }, {"deep"}},
+    {"a thousand arrays in each other", [] { return file("{\"x\":{\"shape\":" + std::string(100'000, '[')); }, {"an array"}},
+    {"a number in metadata", [] { return file("{\"__metadata__\":{\"a\":1}}"); }, {"number"}},
+    {"a negative number in metadata", [] { return file("{\"__metadata__\":{\"a\":-1}}"); }, {"number"}},
+    {"an array in metadata", [] { return file("{\"__metadata__\":{\"a\":[]}}"); }, {"__metadata__", "an array"}},
+    {"null in metadata", [] { return file("{\"__metadata__\":{\"a\":null}}"); }, {"__metadata__", "null"}},
+    {"metadata that is a string", [] { return file("{\"__metadata__\":\"a\"}"); }, {"__metadata__", "a string"}},
+    {"a dtype that is a number", [] { return file("{\"x\":{\"dtype\":1}}"); }, {"\"x\"", "a number"}},
+    {"a dtype that is an array", [] { return file("{\"x\":{\"dtype\":[\"F32\"]}}"); }, {"\"x\"", "an array"}},
+    {"a shape that is a number", [] { return file("{\"x\":{\"shape\":1}}"); }, {"\"x\"", "a number"}},
+    {"a shape that is a string", [] { return file("{\"x\":{\"shape\":\"[2]\"}}"); }, {"\"x\"", "a string"}},
+    {"a string in a shape", [] { return file("{\"x\":{\"shape\":[\"2\"]}}"); }, {"\"x\"", "a string"}},
+    {"null in a shape", [] { return file("{\"x\":{\"shape\":[null]}}"); }, {"\"x\"", "null"}},
+    {"true in a shape", [] { return file("{\"x\":{\"shape\":[true]}}"); }, {"\"x\"", "true or false"}},
+    {"a negative dimension", [] { return file('{' + entry("x", "F32", "[-2]", "[0,8]") + '}', 8); }, {"\"x\"", "shape", "negative"}},
+    {"a fractional dimension", [] { return file('{' + entry("x", "F32", "[2.0]", "[0,8]") + '}', 8); }, {"\"x\"", "shape", "whole"}},
+    {"a dimension with an exponent", [] { return file('{' + entry("x", "F32", "[2e0]", "[0,8]") + '}', 8); }, {"\"x\"", "shape", "whole"}},
+    {"a dimension above 2^53", [] { return file('{' + entry("x", "F32", "[9007199254740993]", "[0,8]") + '}', 8); }, {"\"x\"", "2^53"}},
+    {"a dimension above 2^64", [] { return file('{' + entry("x", "F32", "[18446744073709551617]", "[0,8]") + '}', 8); }, {"\"x\"", "whole"}},
+    {"rank 9", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, {"\"x\"", "more than 8"}},
+    {"a product past 64 bits", [] { return file('{' + entry("x", "F32", "[4294967296,4294967296,2]", "[0,0]") + '}'); }, {"\"x\"", "too large"}},
+    {"a product past 2^53", [] { return file('{' + entry("x", "F64", "[1125899906842625]", "[0,8]") + '}', 8); }, {"\"x\"", "too large"}},
+    {"a negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, {"\"x\"", "data_offsets", "negative"}},
+    {"a fractional offset", [] { return file('{' + entry("x", "F32", "[2]", "[0,8.0]") + '}', 8); }, {"\"x\"", "data_offsets", "whole"}},
+    {"an offset above 2^53", [] { return file('{' + entry("x", "F32", "[2]", "[0,9007199254740993]") + '}', 8); }, {"\"x\"", "2^53"}},
+    {"one offset", [] { return file('{' + entry("x", "F32", "[2]", "[8]") + '}', 8); }, {"\"x\"", "1 numbers"}},
+    {"three offsets", [] { return file('{' + entry("x", "F32", "[2]", "[0,4,8]") + '}', 8); }, {"\"x\"", "3 numbers"}},
+    {"no offsets", [] { return file('{' + entry("x", "F32", "[2]", "[]") + '}', 8); }, {"\"x\"", "0 numbers"}},
+    {"reversed offsets", [] { return file('{' + entry("x", "F32", "[2]", "[8,0]") + '}', 8); }, {"\"x\"", "reversed"}},
+    {"offsets past the end", [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + '}', 7); }, {"\"x\"", "after the file"}},
+    {"fewer bytes than the shape", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); }, {"\"x\"", "need 8 bytes", "span 7"}},
+    {"more bytes than the shape", [] { return file('{' + entry("x", "F16", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "need 4 bytes", "span 8"}},
+    {"bytes for no elements", [] { return file('{' + entry("x", "F32", "[0]", "[0,4]") + '}', 4); }, {"\"x\"", "need 0 bytes"}},
+    {"overlap", [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[4,12]") + '}', 12); }, {"\"y\"", "overlaps"}},
+    {"the same data twice", [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[0,8]") + '}', 8); }, {"overlaps"}},
+    {"an empty one inside another",
+     [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[0]", "[4,4]") + '}', 8); }, {"\"y\"", "overlaps"}},
+    {"a hole", [] { return file('{' + entry("x", "F32", "[1]", "[0,4]") + ',' + entry("y", "F32", "[1]", "[8,12]") + '}', 12); }, {"\"y\"", "hole"}},
+    {"a hole at the start", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, {"\"x\"", "hole"}},
+    {"bytes after the last tensor", [] { return file('{' + kGood + '}', 9); }, {"end at byte 8", "has 9"}},
+    {"bytes without a tensor", [] { return file("{}", 1); }, {"end at byte 0", "has 1"}},
+    {"F8", [] { return file('{' + entry("x", "F8_E4M3", "[2]", "[0,2]") + '}', 2); }, {"\"x\"", "F8_E4M3"}, ErrorCode::unsupported},
+    {"F4", [] { return file('{' + entry("x", "F4", "[2]", "[0,1]") + '}', 1); }, {"\"x\"", "F4"}, ErrorCode::unsupported},
+    {"C64", [] { return file('{' + entry("x", "C64", "[1]", "[0,8]") + '}', 8); }, {"\"x\"", "C64"}, ErrorCode::unsupported},
+    {"a dtype in small letters", [] { return file('{' + entry("x", "f32", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "f32"}, ErrorCode::unsupported},
+    {"more than 100000 tensors",
+     [] {
+       std::string header = "{";
+       for (int i = 0; i <= 100'000; ++i) header += (i > 0 ? "," : "") + entry('t' + std::to_string(i), "U8", "[0]", "[0,0]");
+       return file(header + '}');
+     },
+     {"100000"}},
+};
+
+TEST_CASE("whatever the safetensors format does not allow is refused with its own message", "[io][errors]") {
+  for (const Refusal& refusal : kRefusals) {
+    INFO(refusal.what);
+    const Bytes bytes = refusal.bytes();
+    check_error({refusal.code, "safetensors", "", refusal.words}, [&] { parse_safetensors(bytes); });
+  }
+  CHECK(parse(file('{' + kGood + '}', 8)).size() == 1);
+}
+
+TEST_CASE("every beginning of a file is refused", "[io][errors]") {
+  const Bytes whole = file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F16", "[3]", "[8,14]") + '}', 14);
+  CHECK(parse(whole).size() == 2);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    INFO(size << " of " << whole.size() << " bytes");
+    const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    CHECK_THROWS_AS(parse_safetensors(part), Error);
+  }
+}
+
+TEST_CASE("a file with any byte changed is read or refused, nothing else", "[io][errors]") {
+  const Bytes whole = file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F16", "[3]", "[8,14]") + '}', 14);
+  int refused = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (const int by : {1, 2, 16, 32, 128}) {
+      Bytes changed = whole;
+      changed[i] = static_cast<std::uint8_t>(changed[i] ^ by);
+      try {
+        parse_safetensors(changed);
+      } catch (const Error& error) {
+        ++refused;
+        CHECK((error.code() == ErrorCode::format || error.code() == ErrorCode::unsupported));
+      }
+    }
+  CHECK(refused > 300);
+}
+
+TEST_CASE("tensors over the memory limit are refused before they are made", "[io][errors]") {
+  const Bytes bytes = file('{' + entry("x", "F16", "[1000]", "[0,2000]") + '}', 2000);
+  set_memory_limit(3999);
+  check_error({ErrorCode::memory, "safetensors", "", {"4000 bytes"}}, [&] { parse_safetensors(bytes); });
+  set_memory_limit(4000);
+  CHECK_NOTHROW(parse_safetensors(bytes));
+  set_memory_limit(std::uint64_t{1} << 63);
+}
+
+TEST_CASE("a path that cannot be read is FORMAT and names the path", "[io][errors]") {
+  check_error({ErrorCode::format, "safetensors", "", {"cannot open", "no-such-file.safetensors"}}, [] { read_safetensors(testdata("no-such-file.safetensors")); });
+  CHECK_THROWS_AS(read_safetensors(testdata("")), Error);  // a folder
+}
+
+TEST_CASE("a file and its bytes give the same tensors", "[io]") {
+  const std::filesystem::path path = testdata("minilm_layer0.safetensors");
+  CHECK(arrays_of(read_safetensors(path)) == parse(bytes_of(path)));
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,435 @@
+#include "attn/kernels/kernels.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "attn/kernels/philox.hpp"
+#include "support/matchers.hpp"
+#include "support/random.hpp"
+
+namespace attn::kernels {
+const KernelTable& table_sse4_2();
+const KernelTable& table_avx2_fma();
+const KernelTable& table_avx512f();
+const KernelTable& table_default_arch();
+const KernelTable& table_emulated();
+}  // namespace attn::kernels
+
+namespace attn::test {
+
+void exp_row_sse4_2(const float*, float*, std::size_t);
+void exp_row_avx2_fma(const float*, float*, std::size_t);
+void exp_row_avx512f(const float*, float*, std::size_t);
+void exp_row_default_arch(const float*, float*, std::size_t);
+void exp_row_emulated(const float*, float*, std::size_t);
+
+namespace {
+
+using kernels::Gemm;
+using kernels::KernelTable;
+
+struct Architecture {
+  const KernelTable* table;
+  void (*exp_row)(const float*, float*, std::size_t);
+};
+
+/// Those that are compiled in and that this machine can run.
+std::vector<Architecture> architectures() {
+  std::vector<Architecture> all;
+#if defined(ATTN_HAVE_EMULATED)
+  all.push_back({&kernels::table_emulated(), &exp_row_emulated});
+#elif defined(ATTN_HAVE_SSE4_2)
+  all.push_back({&kernels::table_sse4_2(), &exp_row_sse4_2});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back({&kernels::table_avx2_fma(), &exp_row_avx2_fma});
+  if (__builtin_cpu_supports("avx512f")) all.push_back({&kernels::table_avx512f(), &exp_row_avx512f});
+#else
+  all.push_back({&kernels::table_default_arch(), &exp_row_default_arch});
+#endif
+  return all;
+}
+
+constexpr float kGuard = 12345.0F;
+
+/// Memory for n floats, `offset` floats past an aligned address, between guards.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t n, std::size_t offset = 0) : offset_(offset), n_(n), data_(n + offset + 2 * kMargin, kGuard) {}
+  float* data() { return data_.data() + kMargin + offset_; }
+  std::vector<float> values() { return {data(), data() + n_}; }
+  bool untouched_outside() {
+    return std::all_of(data_.data(), data(), [](float x) { return x == kGuard; }) &&
+           std::all_of(data() + n_, data_.data() + data_.size(), [](float x) { return x == kGuard; });
+  }
+
+ private:
+  static constexpr std::size_t kMargin = 16;
+  std::size_t offset_, n_;
+  std::vector<float> data_;
+};
+
+struct GemmCase {
+  std::size_t m, n, k;
+  std::size_t packed_n, packed_k;  ///< what was packed; the product may use less of it
+  std::size_t lda, ldc;
+  bool bias;
+  float alpha;
+};
+
+std::string describe(const GemmCase& c, const KernelTable& table) {
+  return std::string(table.architecture) + ": m " + std::to_string(c.m) + ", n " + std::to_string(c.n) + " of " + std::to_string(c.packed_n) + ", k " +
+         std::to_string(c.k) + " of " + std::to_string(c.packed_k) + ", lda " + std::to_string(c.lda) + ", ldc " + std::to_string(c.ldc) + ", bias " +
+         std::to_string(c.bias) + ", alpha " + std::to_string(c.alpha);
+}
+
+/// Sums in the order that the kernel promises, with and without fused multiply-adds. Which one an architecture has is
+/// its own affair, but it must have the same one in every tile.
+struct GemmSeen {
+  bool fused = true, plain = true;
+};
+
+/// Whether everything about this product is right; silent, for there are many thousands.
+bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& random, GemmSeen& seen) {
+  const std::size_t nr = table.nr;
+  std::vector<float> a(c.m * c.lda + c.k, kNaN), w(c.packed_n * c.packed_k), bias(c.packed_n);
+  for (std::size_t i = 0; i < c.m; ++i)
+    for (std::size_t p = 0; p < c.k; ++p) a[i * c.lda + p] = random.uniform(-1, 1);
+  for (float& x : w) x = random.uniform(-1, 1);
+  for (float& x : bias) x = random.uniform(-1, 1);
+  std::vector<float> panels(kernels::packed_size(nr, c.packed_n, c.packed_k));
+  kernels::pack(w.data(), static_cast<std::ptrdiff_t>(c.packed_k), 1, c.bias ? bias.data() : nullptr, c.packed_n, c.packed_k, nr, panels.data());
+
+  const std::size_t extent = c.m == 0 || c.n == 0 ? 0 : (c.m - 1) * c.ldc + c.n;
+  Guarded out(extent, random.next() % 4);
+  table.gemm({.a = a.data(),
+              .lda = static_cast<std::ptrdiff_t>(c.lda),
+              .panels = panels.data(),
+              .panel_stride = kernels::panel_size(nr, c.packed_k),
+              .c = out.data(),
+              .ldc = static_cast<std::ptrdiff_t>(c.ldc),
+              .m = c.m,
+              .n = c.n,
+              .k = c.k,
+              .alpha = c.alpha});
+  if (!out.untouched_outside()) return false;
+  for (std::size_t at = 0; at < extent; ++at) {
+    const std::size_t i = at / c.ldc, j = at % c.ldc;
+    const float got = out.data()[at];
+    if (j >= c.n) {  // between the rows
+      if (got != kGuard) return false;
+      continue;
+    }
+    const float start = c.bias ? bias[j] : 0;
+    float fused = start, plain = start;
+    double exact = start, terms = std::abs(start);
+    for (std::size_t p = 0; p < c.k; ++p) {
+      const float x = a[i * c.lda + p], y = w[j * c.packed_k + p];
+      fused = std::fma(x, y, fused);
+      plain = x * y + plain;
+      exact += static_cast<double>(x) * y;
+      terms += std::abs(static_cast<double>(x) * y);
+    }
+    if (std::abs(got - exact * c.alpha) > std::sqrt(static_cast<double>(c.k) + 2) * kEps * terms * std::abs(c.alpha)) return false;
+    seen.fused = seen.fused && canonical_bits(got) == canonical_bits(fused * c.alpha);
+    seen.plain = seen.plain && canonical_bits(got) == canonical_bits(plain * c.alpha);
+    if (!seen.fused && !seen.plain) return false;
+  }
+  return true;
+}
+
+TEST_CASE("gemm gives every product of small sizes, in the promised order, and writes nothing else", "[kernels]") {
+  for (const Architecture& arch : architectures()) {
+    const KernelTable& table = *arch.table;
+    Generator random(1);
+    GemmSeen seen;
+    std::size_t wrong = 0, count = 0;
+    std::string first;
+    const auto run = [&](const GemmCase& c) {
+      ++count;
+      if (gemm_is_right(table, c, random, seen)) return;
+      if (wrong++ == 0) first = describe(c, table);
+    };
+    for (std::size_t m = 0; m <= 2 * table.mr + 1; ++m)
+      for (std::size_t n = 0; n <= 2 * table.nr + 1; ++n)
+        for (const std::size_t k : {0U, 1U, 2U, 3U, 5U, 8U}) run({m, n, k, n, k, k, n, n % 2 == 0, k % 2 == 0 ? 1.0F : 0.3F});
+    for (const std::size_t m : {1U, 7U, 24U, 37U})
+      for (const std::size_t n : {1U, 17U, 40U, 67U})
+        for (const std::size_t k : {17U, 64U, 129U})
+          for (const bool bias : {false, true}) run({m, n, k, n + 3, k + 5, k + 3, n + 5, bias, 0.5F});
+    INFO("seed 1; " << wrong << " of " << count << " products wrong, the first: " << first);
+    CHECK(wrong == 0);
+    CHECK((seen.fused || seen.plain));
+  }
+}
+
+TEST_CASE("gemm keeps NaN and infinities to the elements that they belong to", "[kernels]") {
+  for (const Architecture& arch : architectures()) {
+    INFO(arch.table->architecture);
+    const std::size_t m = 7, n = 19, k = 5, nr = arch.table->nr;
+    std::vector<float> a(m * k, 1), w(n * k, 1), c(m * n);
+    a[3 * k + 2] = kNaN;
+    w[11 * k + 4] = kInfinity;
+    std::vector<float> panels(kernels::packed_size(nr, n, k));
+    kernels::pack(w.data(), k, 1, nullptr, n, k, nr, panels.data());
+    arch.table->gemm({.a = a.data(), .lda = k, .panels = panels.data(), .panel_stride = kernels::panel_size(nr, k), .c = c.data(), .ldc = n, .m = m, .n = n, .k = k});
+    Array expected({static_cast<std::int64_t>(m), static_cast<std::int64_t>(n)}, 5);
+    for (std::size_t i = 0; i < m; ++i) expected.data[i * n + 11] = kInfinity;
+    for (std::size_t j = 0; j < n; ++j) expected.data[3 * n + j] = kNaN;
+    CHECK_THAT(Array(expected.dims, c), HasBitsOf(expected));
+  }
+}
+
+TEST_CASE("gemm_row_skipping leaves out the blocked terms whatever they hold and changes no bit of the others", "[kernels]") {
+  for (const Architecture& arch : architectures()) {
+    const std::size_t nr = arch.table->nr;
+    for (std::size_t n = 1; n <= 2 * nr + 1; ++n)
+      for (const std::size_t k : {1U, 4U, 9U, 33U}) {
+        INFO(arch.table->architecture << ", seed " << n * 64 + k << ", n " << n << ", k " << k);
+        Generator random(n * 64 + k);
+        std::vector<float> a(k), w(n * k), skip(k);
+        for (float& x : a) x = random.uniform(-1, 1);
+        for (float& x : w) x = random.uniform(-1, 1);
+        for (float& x : skip) x = random.coin(0.4) ? -kInfinity : random.uniform(-1, 1);
+        // What is left, without any skipping.
+        std::vector<float> kept_a, kept_w(n * k);
+        for (std::size_t p = 0; p < k; ++p)
+          if (skip[p] != -kInfinity) kept_a.push_back(a[p]);
+        const std::size_t kept = kept_a.size();
+        for (std::size_t j = 0; j < n; ++j)
+          for (std::size_t p = 0, at = 0; p < k; ++p)
+            if (skip[p] != -kInfinity) kept_w[j * kept + at++] = w[j * k + p];
+        for (std::size_t p = 0; p < k; ++p)
+          if (skip[p] == -kInfinity)
+            for (std::size_t j = 0; j < n; ++j) w[j * k + p] = j % 2 == 0 ? kNaN : kInfinity;
+
+        std::vector<float> panels(kernels::packed_size(nr, n, k)), kept_panels(kernels::packed_size(nr, n, kept)), expected(n);
+        kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, nullptr, n, k, nr, panels.data());
+        kernels::pack(kept_w.data(), static_cast<std::ptrdiff_t>(kept), 1, nullptr, n, kept, nr, kept_panels.data());
+        arch.table->gemm({.a = kept_a.data(), .panels = kept_panels.data(), .panel_stride = kernels::panel_size(nr, kept), .c = expected.data(), .m = 1, .n = n, .k = kept});
+        Guarded out(n, n % 4);
+        arch.table->gemm_row_skipping({.a = a.data(), .panels = panels.data(), .panel_stride = kernels::panel_size(nr, k), .c = out.data(), .m = 1, .n = n, .k = k}, skip.data());
+        REQUIRE(out.untouched_outside());
+        REQUIRE(out.values() == expected);
+      }
+  }
+}
+
+TEST_CASE("pack lays out panels of bias and columns with zeros past the end", "[kernels]") {
+  const float w[] = {1, 2, 3, 4, 5, 6};  // (3,2)
+  const float bias[] = {7, 8, 9};
+  std::vector<float> panels(kernels::packed_size(2, 3, 2));
+  kernels::pack(w, 2, 1, bias, 3, 2, 2, panels.data());
+  CHECK(panels == std::vector<float>{7, 8, 1, 3, 2, 4, 9, 0, 5, 0, 6, 0});
+  kernels::pack(w, 1, 3, nullptr, 3, 2, 2, panels.data());  // read as (2,3) transposed
+  CHECK(panels == std::vector<float>{0, 0, 1, 2, 4, 5, 0, 0, 3, 0, 6, 0});
+}
+
+TEST_CASE("unpack gives back the bits that pack took", "[kernels]") {
+  for (const std::size_t nr : {1U, 8U, 16U, 32U})
+    for (const std::size_t n : {0U, 1U, 7U, 8U, 33U})
+      for (const std::size_t k : {0U, 1U, 5U, 16U}) {
+        INFO("seed 2, nr " << nr << ", n " << n << ", k " << k);
+        Generator random(2);
+        std::vector<std::uint32_t> w(n * k), bias(n), w_back(n * k), bias_back(n);
+        for (std::uint32_t& x : w) x = static_cast<std::uint32_t>(random.next());  // any bits, NaNs with payload too
+        for (std::uint32_t& x : bias) x = static_cast<std::uint32_t>(random.next());
+        std::vector<float> panels(kernels::packed_size(nr, n, k)), source(n * k), source_bias(n), back(n * k), back_bias(n);
+        if (n * k > 0) std::memcpy(source.data(), w.data(), n * k * 4);
+        if (n > 0) std::memcpy(source_bias.data(), bias.data(), n * 4);
+        kernels::pack(source.data(), static_cast<std::ptrdiff_t>(k), 1, source_bias.data(), n, k, nr, panels.data());
+        kernels::unpack(panels.data(), n, k, nr, back.data(), back_bias.data());
+        if (n * k > 0) std::memcpy(w_back.data(), back.data(), n * k * 4);
+        if (n > 0) std::memcpy(bias_back.data(), back_bias.data(), n * 4);
+        CHECK(w_back == w);
+        CHECK(bias_back == bias);
+      }
+}
+
+/// Distance of y from the exact value in units of the last place of a float of that size.
+double ulps(float y, double exact) {
+  const double ulp = std::max(std::ldexp(1.0, std::ilogb(exact) - 23), kSmallestDenormal);
+  return std::abs(y - exact) / ulp;
+}
+
+TEST_CASE("exp errs by less than one unit in the last place, denormal results included", "[kernels]") {
+  for (const Architecture& arch : architectures()) {
+    INFO(arch.table->architecture);
+    // Every 4099th float of (-104, 88.7) in the order of their bits: each power of two is met about 2000 times.
+    std::vector<float> x, y;
+    for (const float sign : {1.0F, -1.0F})
+      for (std::uint32_t bits = 0; bits < 0x42d00000; bits += 4099) {
+        const float value = sign * std::bit_cast<float>(bits);
+        if (value < 88.7F) x.push_back(value);
+      }
+    // Evenly spaced where attention's weights are, and where results are denormal.
+    for (int i = 0; i < 400'000; ++i) x.push_back(-20.0F * static_cast<float>(i) / 400'000);
+    for (int i = 0; i < 100'000; ++i) x.push_back(-87.0F - 17.0F * static_cast<float>(i) / 100'000);
+    y.resize(x.size());
+    arch.exp_row(x.data(), y.data(), x.size());
+    double worst = 0, at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double error = ulps(y[i], std::exp(static_cast<double>(x[i])));
+      if (!(error <= worst)) worst = error, at = x[i];
+    }
+    INFO("largest error " << worst << " ulp at " << at << " of " << x.size() << " arguments");
+    CHECK(worst < 1);
+  }
+}
+
+TEST_CASE("exp is exact where its value is: zero, one, infinity, NaN", "[kernels]") {
+  for (const Architecture& arch : architectures()) {
+    INFO(arch.table->architecture);
+    const std::vector<float> x{0.0F,   -0.0F,   -kInfinity, kInfinity, kNaN, -kNaN, -3.4e38F, 3.4e38F, -105.0F, -1000.0F,
+                               88.73F, 89.0F, 1000.0F,    1e-45F,    -1e-45F, 1e-30F};
+    const std::vector<float> expected{1, 1, 0, kInfinity, kNaN, kNaN, 0, kInfinity, 0, 0, kInfinity, kInfinity, kInfinity, 1, 1, 1};
+    Array y({static_cast<std::int64_t>(x.size())});
+    arch.exp_row(x.data(), y.data.data(), x.size());
+    CHECK_THAT(y, HasBitsOf(Array(y.dims, expected)));
+  }
+}
+
+Array softmax_of(const KernelTable& table, const std::vector<float>& x, std::size_t offset, bool in_place) {
+  Guarded out(x.size(), offset), in(x.size(), (offset + 1) % 4);
+  std::copy(x.begin(), x.end(), in.data());
+  if (in_place) std::copy(x.begin(), x.end(), out.data());
+  table.softmax_row(in_place ? out.data() : in.data(), out.data(), x.size());
+  CHECK(out.untouched_outside());
+  return Array({static_cast<std::int64_t>(x.size())}, out.values());
+}
+
+Estimate softmax_estimate(const std::vector<float>& x) {
+  Estimate y({static_cast<std::int64_t>(x.size())});
+  const std::vector<double> values(x.begin(), x.end()), errors(x.size(), 0.0);
+  reference_softmax(values.data(), errors.data(), std::vector<bool>(x.size(), true), y.value.data(), y.error.data());
+  return y;
+}
+
+TEST_CASE("softmax_row agrees with float64 for every length and misalignment, in place too", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 1; n <= 70; ++n)
+      for (const float spread : {0.01F, 3.0F, 60.0F}) {
+        const std::size_t offset = n % 4;
+        INFO(arch.table->architecture << ", seed " << n << ", n " << n << ", spread " << spread << ", offset " << offset);
+        Generator random(n);
+        std::vector<float> x(n);
+        for (float& value : x) value = spread * random.normal();
+        if (n > 3) x[n / 2] = -kInfinity;
+        const Array y = softmax_of(*arch.table, x, offset, false);
+        CHECK_THAT(y, IsCloseTo(softmax_estimate(x)));
+        CHECK_THAT(softmax_of(*arch.table, x, offset, true), HasBitsOf(y));
+        if (n > 3) CHECK(y.data[n / 2] == 0);
+      }
+}
+
+TEST_CASE("softmax_row of extremes is what IEEE arithmetic says", "[kernels]") {
+  struct Case {
+    const char* what;
+    std::vector<float> x, y;
+  };
+  const std::vector<Case> cases{
+      {"one value", {-7}, {1}},
+      {"the largest floats", {3.4e38F, -3.4e38F, 3.4e38F}, {0.5F, 0, 0.5F}},
+      {"denormals", {1e-45F, -1e-45F, 0, 0}, {0.25F, 0.25F, 0.25F, 0.25F}},
+      {"all -infinity", {-kInfinity, -kInfinity, -kInfinity, -kInfinity, -kInfinity}, {kNaN, kNaN, kNaN, kNaN, kNaN}},
+      {"a NaN at the end", {1, 2, 3, 4, kNaN}, {kNaN, kNaN, kNaN, kNaN, kNaN}},
+      {"a NaN at the start", {kNaN, 2, 3, 4, 5, 6, 7, 8, 9}, std::vector<float>(9, kNaN)},
+      {"a NaN among -infinities", {-kInfinity, kNaN, -kInfinity}, {kNaN, kNaN, kNaN}},
+      {"+infinity", {1, kInfinity, 2}, {kNaN, kNaN, kNaN}},
+      {"one left", {-kInfinity, -3e38F, -kInfinity}, {0, 1, 0}},
+  };
+  for (const Architecture& arch : architectures())
+    for (const Case& c : cases) {
+      INFO(arch.table->architecture << ": " << c.what);
+      CHECK_THAT(softmax_of(*arch.table, c.x, 1, false), HasBitsOf(Array({static_cast<std::int64_t>(c.y.size())}, c.y)));
+    }
+}
+
+TEST_CASE("softmax_row keeps every bit when blocked values follow", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 1; n <= 40; ++n) {
+      INFO(arch.table->architecture << ", seed " << n << ", n " << n);
+      Generator random(n);
+      std::vector<float> x(n);
+      for (float& value : x) value = random.normal();
+      const Array alone = softmax_of(*arch.table, x, 0, false);
+      x.resize(n + 1 + n % 19, -kInfinity);
+      Array longer = softmax_of(*arch.table, x, 0, false);
+      CHECK(std::all_of(longer.data.begin() + static_cast<std::ptrdiff_t>(n), longer.data.end(), [](float value) { return value == 0; }));
+      longer.data.resize(n);
+      CHECK_THAT(Array(alone.dims, longer.data), HasBitsOf(alone));
+    }
+}
+
+TEST_CASE("mask_row adds the bias and blocks where it is -infinity, whatever is there", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 0; n <= 35; ++n) {
+      INFO(arch.table->architecture << ", seed " << n << ", n " << n);
+      Generator random(n);
+      const std::vector<float> specials{kNaN, kInfinity, -kInfinity, 3e38F, 0, 1e-45F};
+      std::vector<float> x(n), bias(n), expected(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        x[i] = random.coin(0.3) ? random.pick(specials) : random.normal();
+        bias[i] = random.coin(0.4) ? -kInfinity : random.coin(0.5) ? 0 : random.normal();
+        expected[i] = bias[i] == -kInfinity ? -kInfinity : x[i] + bias[i];
+      }
+      Guarded out(n, n % 4);
+      arch.table->mask_row(x.data(), bias.data(), out.data(), n);
+      CHECK(out.untouched_outside());
+      CHECK_THAT(Array({static_cast<std::int64_t>(n)}, out.values()), HasBitsOf(Array({static_cast<std::int64_t>(n)}, expected)));
+      std::copy(x.begin(), x.end(), out.data());
+      arch.table->mask_row(out.data(), bias.data(), out.data(), n);
+      CHECK_THAT(Array({static_cast<std::int64_t>(n)}, out.values()), HasBitsOf(Array({static_cast<std::int64_t>(n)}, expected)));
+    }
+}
+
+TEST_CASE("scale_row multiplies each value", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 0; n <= 35; ++n) {
+      INFO(arch.table->architecture << ", seed " << n << ", n " << n);
+      Generator random(n);
+      std::vector<float> x(n), expected(n);
+      for (float& value : x) value = random.normal();
+      for (std::size_t i = 0; i < n; ++i) expected[i] = x[i] * 0.37F;
+      Guarded out(n, n % 4);
+      arch.table->scale_row(x.data(), 0.37F, out.data(), n);
+      CHECK(out.untouched_outside());
+      CHECK(out.values() == expected);
+    }
+}
+
+TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 0; n <= 40; ++n) {
+      INFO(arch.table->architecture << ", n " << n);
+      std::vector<float> x(n + 1, 3.4e38F);
+      for (std::size_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? -3.4e38F : 1e-45F;
+      x[n] = kNaN;  // past the end
+      CHECK(arch.table->all_finite(x.data(), n));
+      for (std::size_t i = 0; i < n; ++i)
+        for (const float bad : {kNaN, kInfinity, -kInfinity}) {
+          const float old = std::exchange(x[i], bad);
+          if (arch.table->all_finite(x.data(), n)) FAIL_CHECK("missed " << bad << " at " << i);
+          x[i] = old;
+        }
+    }
+}
+
+TEST_CASE("philox gives Random123's known answers", "[kernels]") {
+  using Words = std::array<std::uint32_t, 4>;
+  CHECK(kernels::philox({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(kernels::philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(kernels::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) == Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("the table in use is one that this machine can run", "[kernels]") {
+  const std::vector<Architecture> all = architectures();
+  CHECK(std::any_of(all.begin(), all.end(), [](const Architecture& arch) { return arch.table == &kernels::best(); }));
+  if (std::getenv("ATTN_MAX_ARCH") == nullptr) CHECK(&kernels::best() == all.back().table);
+}
+
+}  // namespace
+}  // namespace attn::test

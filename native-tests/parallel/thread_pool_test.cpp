@@ -1,0 +1,196 @@
+#include "attn/parallel/thread_pool.hpp"
+
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "support/call.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+/// Sets the number of threads for as long as it lives.
+struct Threads {
+  explicit Threads(unsigned count) { set_num_threads(count); }
+  ~Threads() { set_num_threads(1); }
+};
+
+/// Runs that many tasks and returns how often each was called; -1 where the worker was none of those asked for.
+std::vector<int> calls_of(std::size_t tasks, unsigned workers) {
+  const auto calls = std::make_unique<std::atomic<int>[]>(tasks + 1);
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) {
+    if (worker < std::max(workers, 1U))
+      calls[task].fetch_add(1);
+    else
+      calls[task].store(-1000);
+  });
+  std::vector<int> counts;
+  for (std::size_t task = 0; task < tasks; ++task) counts.push_back(calls[task].load());
+  return counts;
+}
+
+TEST_CASE("the pool calls each task once, whatever the numbers of tasks, workers and threads", "[threads]") {
+  for (const unsigned threads : {1U, 2U, 3U, 4U}) {
+    const Threads pool(threads);
+    CHECK(num_threads() == threads);
+    for (const std::size_t tasks : {0U, 1U, 2U, 3U, 7U, 64U, 1000U})
+      for (const unsigned workers : {0U, 1U, 2U, 4U, 9U}) {
+        INFO(threads << " threads, " << tasks << " tasks, " << workers << " workers");
+        CHECK(calls_of(tasks, workers) == std::vector<int>(tasks, 1));
+      }
+  }
+}
+
+TEST_CASE("the pool works again and again, soon after and long after the run before", "[threads]") {
+  const Threads pool(3);
+  int wrong = 0;
+  for (int i = 0; i < 2000; ++i) {
+    if (calls_of(5, 3) != std::vector<int>(5, 1)) ++wrong;
+    if (i % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // threads fall asleep meanwhile
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("two threads of the pool really work at the same time", "[threads]") {
+  const Threads pool(2);
+  std::atomic<int> inside{0};
+  std::atomic<bool> met{true};
+  parallel::run(2, 2, [&](std::size_t, unsigned) {
+    inside.fetch_add(1);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (inside.load() < 2 && met.load())
+      if (std::chrono::steady_clock::now() > until) met.store(false);
+  });
+  CHECK(met.load());
+}
+
+TEST_CASE("no two workers of a run share a number at the same time", "[threads]") {
+  const Threads pool(4);
+  std::atomic<int> busy[4] = {};
+  std::atomic<int> clashes{0};
+  for (int i = 0; i < 100; ++i)
+    parallel::run(40, 4, [&](std::size_t, unsigned worker) {
+      if (busy[worker].fetch_add(1) != 0) clashes.fetch_add(1);
+      busy[worker].fetch_sub(1);
+    });
+  CHECK(clashes.load() == 0);
+}
+
+TEST_CASE("a run inside a task is done by that task's thread alone", "[threads]") {
+  const Threads pool(3);
+  std::atomic<int> inner{0}, elsewhere{0};
+  parallel::run(10, 3, [&](std::size_t, unsigned) {
+    const auto self = std::this_thread::get_id();
+    if (parallel::workers_for(100, 1e12) != 1) elsewhere.fetch_add(1);
+    parallel::run(7, 3, [&](std::size_t, unsigned worker) {
+      inner.fetch_add(1);
+      if (worker != 0 || std::this_thread::get_id() != self) elsewhere.fetch_add(1);
+    });
+  });
+  CHECK(inner.load() == 70);
+  CHECK(elsewhere.load() == 0);
+}
+
+TEST_CASE("two user threads may use the pool at once", "[threads]") {
+  const Threads pool(2);
+  std::atomic<int> wrong{0};
+  const auto user = [&] {
+    for (int i = 0; i < 300; ++i)
+      if (calls_of(9, 2) != std::vector<int>(9, 1)) wrong.fetch_add(1);
+  };
+  std::thread other(user);
+  user();
+  other.join();
+  CHECK(wrong.load() == 0);
+}
+
+TEST_CASE("the number of threads may change while another thread works", "[threads]") {
+  std::atomic<bool> done{false};
+  std::atomic<int> wrong{0};
+  std::thread worker([&] {
+    while (!done.load())
+      if (calls_of(9, 4) != std::vector<int>(9, 1)) wrong.fetch_add(1);
+  });
+  for (int i = 0; i < 60; ++i) set_num_threads(1 + static_cast<unsigned>(i) % 4);
+  done.store(true);
+  worker.join();
+  set_num_threads(1);
+  CHECK(wrong.load() == 0);
+}
+
+TEST_CASE("0 threads mean one per core", "[threads]") {
+  const Threads pool(0);
+  CHECK(num_threads() == std::max(1U, std::thread::hardware_concurrency()));
+}
+
+TEST_CASE("workers are as many as the work is worth", "[threads]") {
+  CHECK(parallel::workers_for(100, 1e12) == 1);
+  const Threads pool(4);
+  CHECK(parallel::workers_for(100, 1e12) == 4);
+  CHECK(parallel::workers_for(2, 1e12) == 2);
+  CHECK(parallel::workers_for(0, 0) == 1);
+  CHECK(parallel::workers_for(100, 1000) == 1);
+}
+
+/// One of everything that uses the pool, large enough for four threads to take part.
+struct Work {
+  Work() : layer({.embed_dim = 96, .num_heads = 4}) {
+    Generator random(7);
+    c.query = random.normal({2, 3, 61, 32});
+    c.key = random.normal({2, 3, 67, 32});
+    c.value = random.normal({2, 3, 67, 40});
+    c.mask = random_mask(random, MaskKind::additive, {61, 67});
+    x = random.normal({2, 61, 96});
+    weight = random.normal({90, 96});
+    bias = random.normal({90});
+    layer.initialize({.seed = 3});
+  }
+  std::vector<Array> run() const {
+    const Result attended = attention(c, {.need_weights = true, .trace = kAttentionTrace});
+    const Result forwarded = forward(layer, x, {.is_causal = true, .need_weights = true, .average_weights = true, .trace = kWholeTrace});
+    std::vector<Array> all{attended.output, *attended.weights, forwarded.output, *forwarded.weights, linear(x, weight, &bias), softmax(c.query, -1), softmax(c.query, 1)};
+    for (const auto& [name, tensor] : attended.trace) all.push_back(tensor);
+    for (const auto& [name, tensor] : forwarded.trace) all.push_back(tensor);
+    // Few rows: shared out by columns.
+    all.push_back(linear(slice(slice(x, 0), 0), Array({512, 96}, 0.25F)));
+    return all;
+  }
+
+  AttentionCase c;
+  MultiHeadAttention layer;
+  Array x, weight, bias;
+};
+
+TEST_CASE("any number of threads gives the same bits", "[threads]") {
+  const Work work;
+  const std::vector<Array> alone = work.run();
+  for (const unsigned threads : {2U, 3U, 4U}) {
+    INFO("seed 7, " << threads << " threads");
+    const Threads pool(threads);
+    const std::vector<Array> shared = work.run();
+    REQUIRE(shared.size() == alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) CHECK_THAT(shared[i], HasBitsOf(alone[i]));
+  }
+}
+
+TEST_CASE("two user threads may call the same layer at once and get the same bits", "[threads]") {
+  const Work work;
+  const std::vector<Array> alone = work.run();
+  const Threads pool(2);
+  std::atomic<int> wrong{0};
+  const auto user = [&] {
+    for (int i = 0; i < 3; ++i)
+      if (work.run() != alone) wrong.fetch_add(1);
+  };
+  std::thread other(user);
+  user();
+  other.join();
+  CHECK(wrong.load() == 0);
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,167 @@
+#include "attn/tensor/tensor.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <set>
+
+#include "attn/attn.hpp"
+#include "attn/tensor/aligned.hpp"
+#include "support/call.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 63;
+
+/// Sets the memory limit for as long as it lives.
+struct Limit {
+  explicit Limit(std::uint64_t bytes) { set_memory_limit(bytes); }
+  ~Limit() { set_memory_limit(kNoLimit); }
+};
+
+TEST_CASE("a shape says its dimensions", "[tensor]") {
+  Shape shape{2, 8, 384};
+  CHECK(shape.rank() == 3);
+  CHECK(shape.back(0) == 384);
+  CHECK(shape.back(2) == 2);
+  CHECK(to_string(shape) == "(2,8,384)");
+  CHECK(to_string(Shape{}) == "()");
+  CHECK(shape == Shape{2, 8, 384});
+  CHECK(shape != Shape{2, 8});
+  CHECK(shape != Shape{2, 8, 385});
+  shape[1] = 9;
+  CHECK(std::vector<std::int64_t>(shape.begin(), shape.end()) == std::vector<std::int64_t>{2, 9, 384});
+}
+
+TEST_CASE("a number of elements is computed in 64 bits and refused where bytes cannot be addressed", "[tensor]") {
+  CHECK(checked_size({}, "op", "x") == 1);
+  CHECK(checked_size({2, 3, 4}, "op", "x") == 24);
+  CHECK(checked_size({0x7fffffff, 0x3fffffff}, "op", "x") == std::int64_t{0x7fffffff} * 0x3fffffff);
+  CHECK(checked_size({std::int64_t{1} << 60}, "op", "x") == std::int64_t{1} << 60);
+  const ExpectedError expected{ErrorCode::memory, "op", "x (2147483647,2147483647,2)", {"more bytes than can be addressed"}};
+  check_error(expected, [] { checked_size({0x7fffffff, 0x7fffffff, 2}, "op", "x"); });
+  check_error({ErrorCode::memory, "op", "", {}}, [] { checked_size({std::int64_t{1} << 62}, "op", "x"); });
+  // 2³² · 2³² is 0 in 64 bits.
+  check_error({ErrorCode::memory, "op", "", {}}, [] { checked_size({std::int64_t{1} << 32, std::int64_t{1} << 32}, "op", "x"); });
+  check_error({ErrorCode::memory, "op", "", {}}, [] {
+    checked_size({0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff}, "op", "x");
+  });
+}
+
+TEST_CASE("a zero among the dimensions makes a tensor empty however large the others are", "[tensor]") {
+  CHECK(checked_size({0}, "op", "x") == 0);
+  CHECK(checked_size({0x7fffffff, 0x7fffffff, 0x7fffffff, 0}, "op", "x") == 0);
+  CHECK(checked_size({0, 0x7fffffff, 0x7fffffff, 0x7fffffff}, "op", "x") == 0);
+}
+
+TEST_CASE("a memory estimate adds up and compares once", "[tensor]") {
+  const Limit limit(1000);
+  MemoryEstimate fits("op");
+  fits.add("a", {10, 10});
+  fits.add("b", {150});
+  CHECK_NOTHROW(fits.check());
+  fits.add("c", {1});
+  check_error({ErrorCode::memory, "op", "the result with its work space", {"1004 bytes", "at most 1000 bytes"}}, [&] { fits.check(); });
+}
+
+TEST_CASE("a memory estimate past 64 bits is refused", "[tensor]") {
+  MemoryEstimate huge("op");
+  for (int i = 0; i < 40; ++i) huge.add("x", {std::int64_t{1} << 60});
+  check_error({ErrorCode::memory, "op", "", {}}, [&] { huge.check(); });
+}
+
+TEST_CASE("a call over the memory limit is refused beforehand and a small one still works", "[tensor]") {
+  AttentionCase large;
+  large.query = Array({64, 8}), large.key = Array({64, 8}), large.value = Array({64, 8});
+  AttentionCase small;
+  small.query = Array({2, 4}, 1), small.key = Array({2, 4}, 1), small.value = Array({2, 4}, 3);
+  const MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
+  const Array x({64, 8}), few({2, 8});
+  const Array weight({64, 64});
+  const Limit limit(16384);
+  check_error({ErrorCode::memory, "scaled_dot_product_attention", "the result with its work space", {"16384"}},
+              [&] { attention(large, {.need_weights = true}); });
+  check_error({ErrorCode::memory, "MultiHeadAttention", "the result with its work space", {"16384"}},
+              [&] { forward(layer, x, {.trace = Trace::all()}); });
+  check_error({ErrorCode::memory, "linear", "the result with its work space", {"16384"}}, [&] { linear(weight, weight); });
+  check_error({ErrorCode::memory, "softmax", "the result with its work space", {"16640"}}, [&] { softmax(Array({65, 64})); });
+  check_error({ErrorCode::memory, "MultiHeadAttention", "the result with its work space", {"16384"}}, [] { MultiHeadAttention({.embed_dim = 128, .num_heads = 2}); });
+  CHECK_THAT(attention(small).output, HasBitsOf(Array({2, 4}, 3)));
+  CHECK(forward(layer, few).output.dims == Shape{2, 8});
+  CHECK(softmax(Array({64, 64})).data[0] == 1.0F / 64);
+}
+
+TEST_CASE("the scores of long sequences count against the limit though they are never all in memory at once", "[tensor]") {
+  // Shapes alone decide, so no memory is needed to ask.
+  const TensorView q{nullptr, {1, 1, 0x7fffffff, 64}};
+  check_error({ErrorCode::memory, "scaled_dot_product_attention", "", {}},
+              [&] { detail::plan_scaled_dot_product_attention(q, q, q, {.need_weights = true}); });
+  check_error({ErrorCode::memory, "scaled_dot_product_attention", "weighted_values (1,1,2147483647,2147483647,64)", {"more bytes than can be addressed"}},
+              [&] { detail::plan_scaled_dot_product_attention(q, q, q, {.trace = {TraceName::weighted_values}}); });
+  const Limit limit(std::uint64_t{1} << 40);
+  check_error({ErrorCode::memory, "scaled_dot_product_attention", "the result with its work space", {}},
+              [&] { detail::plan_scaled_dot_product_attention(q, q, q, {}); });
+}
+
+TEST_CASE("tensors that are no row-major block are refused, with what to do", "[tensor]") {
+  const xt::xtensor<float, 2> x = xt::xtensor<float, 2>::from_shape({4, 6});
+  const xt::xtensor<float, 2> rows = xt::xtensor<float, 2>::from_shape({1, 6});
+  const xt::xtensor<float, 2, xt::layout_type::column_major> columns = xt::xtensor<float, 2, xt::layout_type::column_major>::from_shape({4, 6});
+  const ExpectedError expected{ErrorCode::shape, "scaled_dot_product_attention", "key", {"strided", "row-major"}};
+  check_error(expected, [&] { scaled_dot_product_attention(x, columns, x); });
+  const auto every_second = xt::adapt(x.data(), std::size_t{12}, xt::no_ownership(), std::array<std::size_t, 2>{2, 6}, std::array<std::size_t, 2>{12, 1});
+  check_error(expected, [&] { scaled_dot_product_attention(x, every_second, x); });
+  CHECK_NOTHROW(scaled_dot_product_attention(rows, x, x));
+}
+
+TEST_CASE("tensors of more than eight dimensions are an error, not an overflow", "[tensor]") {
+  const AnyTensor deep(std::vector<std::size_t>(9, 1), 1.0F);
+  check_error({ErrorCode::shape, "scaled_dot_product_attention", "key", {"rank 8 at the most", "rank 9"}},
+              [&] { scaled_dot_product_attention(xt::xtensor<float, 2>::from_shape({1, 1}), deep, deep); });
+  MultiHeadAttention layer({.embed_dim = 1, .num_heads = 1, .bias = false, .out_proj = false});
+  CHECK_THROWS_AS(layer.load_state_dict({{"in_proj_weight", deep}}), Error);
+  const xt::xtensor<float, 2> one = xt::xtensor<float, 2>::from_shape({1, 1});
+  for (const Mask& mask : {Mask::attend(deep), Mask::block(deep), Mask::additive(deep)}) {
+    CHECK_THROWS_AS(scaled_dot_product_attention(one, one, one, {.mask = mask}), Error);
+    CHECK_THROWS_AS(scaled_dot_product_attention(one, one, one, {.key_padding_mask = mask}), Error);
+  }
+}
+
+TEST_CASE("an error has a code, a message and the facts", "[tensor]") {
+  const ExpectedError expected{ErrorCode::shape, "linear", "x", {"linear: x has shape (2,8,256), expected (..,384)"}};
+  check_error(expected, [] { fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"}); });
+  try {
+    fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"});
+  } catch (const Error& error) {
+    CHECK(std::get<std::string>(error.detail().at("expected")) == "(..,384)");
+    CHECK(std::get<std::string>(error.detail().at("got")) == "(2,8,256)");
+  }
+}
+
+TEST_CASE("error names and trace names are distinct and in their order", "[tensor]") {
+  CHECK(std::set(kErrorCodeNames.begin(), kErrorCodeNames.end()).size() == kErrorCodeNames.size());
+  CHECK(to_string(ErrorCode::argument) == "ARGUMENT");
+  CHECK(to_string(ErrorCode::out_of_range) == "OUT_OF_RANGE");
+  CHECK(to_string(ErrorCode::memory) == "MEMORY");
+  CHECK(to_string(ErrorCode::internal) == "INTERNAL");
+  CHECK(std::set(kTraceNames.begin(), kTraceNames.end()).size() == kTraceNames.size());
+  CHECK(to_string(TraceName::q_proj) == "q_proj");
+  CHECK(to_string(TraceName::masked_scores) == "masked_scores");
+  CHECK(to_string(TraceName::weighted_values) == "weighted_values");
+  CHECK(to_string(TraceName::output) == "output");
+  CHECK_FALSE(Trace::all().has(TraceName::weighted_values));
+  CHECK(Trace::all().has(TraceName::output));
+  CHECK_FALSE(Trace().any());
+}
+
+TEST_CASE("scratch and packed weights begin at a cache line", "[tensor]") {
+  for (const std::size_t size : {0U, 1U, 17U, 1000U}) {
+    const AlignedFloats floats(size);
+    CHECK(floats.size() == size);
+    CHECK(reinterpret_cast<std::uintptr_t>(floats.data()) % 64 == 0);
+  }
+}
+
+}  // namespace
+}  // namespace attn::test

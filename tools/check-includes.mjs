@@ -1,0 +1,51 @@
+// node tools/check-includes.mjs [FOLDER]: the include rule. Prints every #include of FOLDER (src) that breaks it and ends
+// with a line of totals; exit 1 when there is one.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const standard = /^<[a-z_0-9]+>$/;
+
+// Which headers a folder may include besides its own and the standard library's. Nothing includes upwards.
+const rules = {
+  'attn/kernels': [/^<xsimd\/.+>$/],
+  'attn/parallel': [],
+  'attn/tensor': [/^<xtensor\/.+>$/],
+  'attn/ops': [/^"attn\/(kernels|parallel|tensor)\/.+"$/],
+  'attn/io': [/^"attn\/tensor\/.+"$/, /^<nlohmann\/json\.hpp>$/],
+  'attn/layers': [/^"attn\/(ops|tensor)\/.+"$/, /^"attn\/io\/weights\.hpp"$/],
+  'attn/models': [/^"attn\/(layers|ops|io|tensor)\/.+"$/],
+  bindings: [/^"attn\/.+"$/, /^"[a-z_]+\.hpp"$/, /^<emscripten\/.+>$/, /^<malloc\.h>$/],
+  attn: [/^"attn\/(layers|ops|io|models|parallel|tensor)\/.+"$/],
+};
+// One file wraps the instructions that xsimd does not know.
+const exceptions = { 'attn/kernels/simd.hpp': [/^<wasm_simd128\.h>$/] };
+
+const root = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)));
+const broken = [];
+let includes = 0;
+
+const files = readdirSync(root, { recursive: true }).filter((name) => /\.[ch]pp$/.test(name));
+for (const name of files.sort()) {
+  const path = name.split(sep).join('/');
+  const folder = path.slice(0, path.lastIndexOf('/'));
+  const allowed = rules[folder];
+  if (!allowed) {
+    broken.push(`${path}: there is no include rule for this folder`);
+    continue;
+  }
+  const patterns = [standard, new RegExp(`^"${folder}/[a-z0-9_]+\\.hpp"$`), ...allowed, ...(exceptions[path] ?? [])];
+  readFileSync(join(root, name), 'utf8')
+    .split('\n')
+    .forEach((line, i) => {
+      const header = /^\s*#\s*include\s*([<"][^>"]+[>"])/.exec(line)?.[1];
+      if (!header) return;
+      includes++;
+      if (!patterns.some((pattern) => pattern.test(header))) broken.push(`${path}:${i + 1}: ${folder} may not include ${header}`);
+    });
+}
+if (includes === 0) broken.push(`${relative(process.cwd(), root) || '.'}: no #include was found`);
+
+for (const line of broken) console.log(line);
+console.log(`include rule: ${includes} includes in ${files.length} files, ${broken.length} broken`);
+process.exitCode = broken.length ? 1 : 0;

@@ -1,0 +1,14 @@
+// node tools/package.mjs: packs web/lib as build/attn.tgz, what `npm install attn` would fetch.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const build = fileURLToPath(new URL('../build', import.meta.url));
+const lib = fileURLToPath(new URL('../web/lib', import.meta.url));
+mkdirSync(build, { recursive: true });
+const printed = execFileSync('npm', ['pack', '--json', '--pack-destination', build], { cwd: lib, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+const [{ filename, files }] = JSON.parse(printed);
+const packed = join(build, 'attn.tgz');
+renameSync(join(build, filename), packed);
+console.log(`build/attn.tgz: ${files.length} files, ${(statSync(packed).size / 1000).toFixed(0)} kB`);

@@ -1,0 +1,256 @@
+/**
+ * Three browsers behind one small interface:
+ *   open(url), evaluate(expression) -> JSON value, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
+ *   requests() -> URLs seen by the browser itself, or undefined, messages() -> console lines seen by the browser itself, or undefined, close().
+ * Only browsers that the system has are used; nothing is downloaded.
+ */
+import { spawn, execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+function onPath(...names) {
+  for (const name of names)
+    for (const folder of (process.env.PATH ?? '').split(delimiter)) if (folder && existsSync(join(folder, name))) return join(folder, name);
+  return undefined;
+}
+
+/** MiniBrowser is not on the PATH: Debian keeps it in the library's own folder. */
+function findMiniBrowser() {
+  const found = onPath('MiniBrowser');
+  if (found) return found;
+  for (const lib of ['/usr/lib', '/usr/libexec', '/usr/lib64'])
+    for (const a of existsSync(lib) ? readdirSync(lib) : [])
+      for (const b of ['', 'webkit2gtk-4.1', 'webkit2gtk-4.0', 'webkitgtk-6.0']) {
+        const path = join(lib, a, b, 'MiniBrowser');
+        if (existsSync(path)) return path;
+      }
+  return undefined;
+}
+
+const parts = {
+  chromium: () => ({ chromium: onPath('chromium', 'chromium-browser', 'google-chrome') }),
+  firefox: () => ({ 'firefox-esr': onPath('firefox-esr', 'firefox') }),
+  webkit: () => ({ WebKitWebDriver: onPath('WebKitWebDriver'), MiniBrowser: findMiniBrowser(), Xvfb: onPath('Xvfb') }),
+};
+
+/** Names of the programs that are missing for this browser; empty: it can run. */
+export function missing(engine) {
+  return Object.entries(parts[engine]())
+    .filter(([, path]) => !path)
+    .map(([name]) => name);
+}
+
+export const engines = Object.keys(parts);
+
+function freePort() {
+  return new Promise((done, fail) => {
+    const server = createServer().on('error', fail);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => done(port));
+    });
+  });
+}
+
+function ended(child) {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+async function stop(child) {
+  if (!child || ended(child)) return;
+  child.kill('SIGTERM');
+  for (let i = 0; i < 20 && !ended(child); i++) await sleep(50);
+  if (!ended(child)) child.kill('SIGKILL');
+}
+
+async function chromium() {
+  const { chromium: launcher } = await import('playwright-core');
+  const browser = await launcher.launch({
+    executablePath: parts.chromium().chromium,
+    headless: true,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const messages = [];
+  const requests = [];
+  page.on('console', (m) => messages.push(`${m.type()}: ${m.text()}`));
+  page.on('pageerror', (e) => messages.push(`uncaught: ${e.message}`));
+  context.on('request', (r) => requests.push(r.url()));
+  // Through the protocol itself: playwright's own evaluate uses eval inside the page, which the page's CSP forbids.
+  const session = await context.newCDPSession(page);
+  return {
+    open: (url) => page.goto(url, { waitUntil: 'commit' }),
+    async evaluate(expression) {
+      const r = await session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+      if (r.exceptionDetails) throw new Error(r.exceptionDetails.exception?.description ?? r.exceptionDetails.text);
+      return r.result.value;
+    },
+    press: (key) => page.keyboard.press(key),
+    type: (text) => page.keyboard.insertText(text),
+    resize: (width, height) => page.setViewportSize({ width, height }),
+    async dark(on) {
+      await page.emulateMedia({ colorScheme: on ? 'dark' : 'light' });
+      return true;
+    },
+    messages: () => messages,
+    requests: () => requests,
+    close: () => browser.close(),
+  };
+}
+
+async function firefox() {
+  const { default: puppeteer } = await import('puppeteer-core');
+  const browser = await puppeteer.launch({
+    browser: 'firefox',
+    executablePath: parts.firefox()['firefox-esr'],
+    headless: true,
+    extraPrefsFirefox: {
+      // No request of the browser's own.
+      'app.normandy.enabled': false,
+      'browser.safebrowsing.downloads.remote.enabled': false,
+      'network.captive-portal-service.enabled': false,
+      'network.connectivity-service.enabled': false,
+      'datareporting.policy.dataSubmissionEnabled': false,
+      'toolkit.telemetry.server': '',
+    },
+  });
+  const page = await browser.newPage();
+  const messages = [];
+  const requests = [];
+  page.on('console', (m) => messages.push(`${m.type()}: ${m.text()}`));
+  page.on('pageerror', (e) => messages.push(`uncaught: ${e.message}`));
+  page.on('request', (r) => requests.push(r.url()));
+  return {
+    open: (url) => page.goto(url, { waitUntil: 'domcontentloaded' }),
+    evaluate: (expression) => page.evaluate(expression),
+    press: (key) => page.keyboard.press(key),
+    type: (text) => page.keyboard.type(text),
+    resize: (width, height) => page.setViewport({ width, height }),
+    async dark(on) {
+      try {
+        await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: on ? 'dark' : 'light' }]);
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    messages: () => messages,
+    requests: () => requests,
+    close: () => browser.close(),
+  };
+}
+
+async function webkit() {
+  const { Builder, Capabilities, Key } = await import('selenium-webdriver');
+  const { WebKitWebDriver, MiniBrowser, Xvfb } = parts.webkit();
+  const home = mkdtempSync(join(tmpdir(), 'attn-webkit-'));
+  // Xvfb picks a free display itself and writes its number to the pipe.
+  const xvfb = spawn(Xvfb, ['-displayfd', '3', '-screen', '0', '1600x1200x24', '-nolisten', 'tcp'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] });
+  const display = await new Promise((done, fail) => {
+    xvfb.stdio[3].once('data', (d) => done(String(d).trim()));
+    xvfb.once('exit', (code) => fail(new Error(`Xvfb ended with ${code}`)));
+    xvfb.once('error', fail);
+  });
+  const port = await freePort();
+  const service = spawn(WebKitWebDriver, [`--port=${port}`, '--host=127.0.0.1'], {
+    stdio: 'ignore',
+    env: {
+      ...process.env,
+      DISPLAY: `:${display}`,
+      GDK_BACKEND: 'x11',
+      LIBGL_ALWAYS_SOFTWARE: '1',
+      WEBKIT_DISABLE_COMPOSITING_MODE: '1',
+      WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1',
+      HOME: home,
+      XDG_CACHE_HOME: home,
+      XDG_DATA_HOME: home,
+      XDG_CONFIG_HOME: home,
+    },
+  });
+  const closeAll = async () => {
+    await stop(service);
+    await stop(xvfb);
+    rmSync(home, { recursive: true, force: true });
+  };
+  try {
+    const capabilities = new Capabilities();
+    capabilities.set('browserName', 'MiniBrowser');
+    capabilities.set('webkitgtk:browserOptions', { binary: MiniBrowser, args: ['--automation'] });
+    let driver;
+    for (let i = 0; ; i++)
+      try {
+        driver = await new Builder().usingServer(`http://127.0.0.1:${port}/`).withCapabilities(capabilities).build();
+        break;
+      } catch (error) {
+        // The service needs a moment before it listens.
+        if (i >= 50 || !/ECONNREFUSED/.test(String(error))) throw error;
+        await sleep(100);
+      }
+    await driver.manage().setTimeouts({ script: 120000, pageLoad: 60000 });
+    const keys = { ' ': ' ', Enter: Key.ENTER, Tab: Key.TAB, Escape: Key.ESCAPE, Home: Key.HOME, End: Key.END };
+    for (const d of ['Up', 'Down', 'Left', 'Right']) keys[`Arrow${d}`] = Key[`ARROW_${d.toUpperCase()}`];
+    return {
+      open: (url) => driver.get(url),
+      async evaluate(expression) {
+        const r = await driver.executeAsyncScript(
+          `const done = arguments[arguments.length - 1];
+           (async () => (${expression}))().then((value) => done({ value }), (error) => done({ error: String(error) }));`,
+        );
+        if (r.error) throw new Error(r.error);
+        return r.value ?? undefined;
+      },
+      press: (key) => driver.actions().sendKeys(keys[key] ?? key).perform(),
+      type: (text) => driver.actions().sendKeys(text).perform(),
+      resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
+      dark: async () => false,
+      messages: () => undefined,
+      requests: () => undefined,
+      async close() {
+        await driver.quit().catch(() => {});
+        await closeAll();
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+const launchers = { chromium, firefox, webkit };
+
+/** Starts a browser; a start that hangs fails after the time given. */
+export async function launch(engine, timeout = 60000) {
+  const driver = await within(launchers[engine](), timeout, `${engine} did not start`);
+  driver.engine = engine;
+  /** Puts text into a field as a user would: focus, select what is there, type. */
+  driver.fill = async (selector, text) => {
+    await driver.evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.focus(); e.select(); })()`);
+    await driver.type(text);
+  };
+  driver.click = (selector) => driver.evaluate(`document.querySelector(${JSON.stringify(selector)}).click()`);
+  return driver;
+}
+
+/** The promise, or an error in words when the time is over. */
+export async function within(promise, milliseconds, message) {
+  let timer;
+  const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error(`${message} within ${milliseconds / 1000} s`)), milliseconds)));
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export function version(engine) {
+  const program = { chromium: 'chromium', firefox: 'firefox-esr', webkit: 'MiniBrowser' }[engine];
+  try {
+    return execFileSync(parts[engine]()[program], ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim().split('\n')[0];
+  } catch {
+    return engine;
+  }
+}

@@ -1,0 +1,22 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vite';
+
+// Another build of the package than the workspace's, as in the Node host.
+const folder = process.env.ATTN_TEST_PACKAGE;
+
+export default defineConfig({
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  base: './',
+  resolve: {
+    alias: folder
+      ? [
+          { find: /^attn$/, replacement: join(folder, 'dist/index.js') },
+          { find: /^attn\/worker$/, replacement: join(folder, 'dist/worker-web.js') },
+        ]
+      : [],
+  },
+  build: { outDir: fileURLToPath(new URL('../../build/wasm-tests/browser', import.meta.url)), emptyOutDir: true, target: 'es2022', minify: false, modulePreload: { polyfill: false } },
+  worker: { format: 'es' },
+  logLevel: 'warn',
+});

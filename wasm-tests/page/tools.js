@@ -1,0 +1,62 @@
+// Put into the page by the tests: finds things as a reader of the page does, by role and accessible name.
+globalThis.attnTools = (() => {
+  const text = (element) => (element?.textContent ?? '').replace(/\s+/g, ' ').trim();
+  const visible = (element) => element.getClientRects().length > 0;
+  /** The part of the accessible name computation that a plain page needs. */
+  function nameOf(element) {
+    const by = element.getAttribute('aria-labelledby');
+    if (by) return by.split(/\s+/).map((id) => text(document.getElementById(id))).join(' ');
+    if (element.hasAttribute('aria-label')) return element.getAttribute('aria-label').trim();
+    if (element.tagName === 'TABLE' && element.caption) return text(element.caption);
+    const labels = element.labels ?? [];
+    if (labels.length)
+      return Array.from(labels, (label) => {
+        const copy = label.cloneNode(true);
+        for (const inner of copy.querySelectorAll('select, input, textarea, output')) inner.remove();
+        return text(copy);
+      }).join(' ');
+    return text(element) || element.title || '';
+  }
+  const roles = {
+    textbox: 'textarea, input:not([type]), input[type=text], input[type=search], [role=textbox]',
+    button: 'button, [role=button], input[type=button], input[type=submit]',
+    table: 'table, [role=table]',
+    combobox: 'select, [role=combobox]',
+    slider: 'input[type=range], [role=slider]',
+    spinbutton: 'input[type=number], [role=spinbutton]',
+    checkbox: 'input[type=checkbox], [role=checkbox]',
+    radio: 'input[type=radio], [role=radio]',
+    tab: '[role=tab]',
+    grid: '[role=grid]',
+    status: '[role=status], output',
+    alert: '[role=alert]',
+  };
+  const all = (role, name, within = document) =>
+    [...within.querySelectorAll(roles[role])].filter((e) => (role === 'radio' || role === 'checkbox' || visible(e)) && (name === undefined || nameOf(e) === name));
+  function find(role, name, within) {
+    const found = (Array.isArray(role) ? role : [role]).flatMap((r) => all(r, name, within));
+    if (!found.length) throw new Error(`no ${role} named ${name}`);
+    return found[0];
+  }
+  /** Marks an element so that a driver can find it with a plain selector. */
+  let marks = 0;
+  function mark(element) {
+    element.dataset.testMark ??= String(++marks);
+    return `[data-test-mark="${element.dataset.testMark}"]`;
+  }
+  const table = (name, within) => {
+    const t = find('table', name, within);
+    const body = [...t.tBodies].flatMap((b) => [...b.rows]);
+    return {
+      columns: Array.from(t.tHead.rows[0].querySelectorAll('th[scope=col]'), text),
+      rows: body.map((row) => text(row.querySelector('th[scope=row]'))),
+      cells: body.map((row) => Array.from(row.querySelectorAll('td'), text)),
+    };
+  };
+  function choose(element, value) {
+    element.value = String(value);
+    element.dispatchEvent(new Event('input', { bubbles: true }));
+    element.dispatchEvent(new Event('change', { bubbles: true }));
+  }
+  return { text, nameOf, all, find, mark, table, choose };
+})();

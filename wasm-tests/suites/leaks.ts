@@ -1,0 +1,108 @@
+/** Heap in use returns to where it was, whatever was done in between. */
+import type { Attn, Tensor } from 'attn';
+import { assert } from 'chai';
+import { Generator } from '../support/generator.ts';
+import { bytes, host, loadHere } from '../support/host.ts';
+import { mask, random, tensor } from '../support/tensors.ts';
+
+describe('leaks', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+
+  // The checked builds are some twenty times slower.
+  const rounds = host.build === 'release' ? 1000 : 50;
+
+  it(`${rounds} plain calls of changing shapes leave the heap as it was, and its peak where the largest one put it`, () => {
+    const g = new Generator(21);
+    const call = () => {
+      const [l, s, d] = [1 + g.below(12), 1 + g.below(12), 1 + g.below(12)];
+      const [q, k, v] = [random(g, [2, l, d]), random(g, [2, s, d]), random(g, [2, s, 3])];
+      attn.scaledDotProductAttention(q, k, v, { needWeights: g.below(2) === 0, trace: g.below(4) === 0, mask: mask('attend', [s], Array(s).fill(1)), isCausal: g.below(2) === 0 });
+      attn.softmax(attn.linear(q, random(g, [4, d])), g.below(3));
+    };
+    for (let i = 0; i < 20; i++) call();
+    const used = attn.info.heap.used;
+    for (let i = 0; i < rounds; i++) call();
+    assert.equal(attn.info.heap.used, used);
+  });
+
+  it(`${rounds} forwards of one module leave the heap as it was`, () => {
+    const g = new Generator(22);
+    const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4 });
+    const inputs = Array.from({ length: 8 }, (_, i) => random(g, [1 + (i % 3), 1 + i * 2, 16]));
+    const call = (x: Tensor, i: number) => mha.forward(x, undefined, undefined, { needWeights: i % 2 === 0, averageWeights: i % 3 === 0, trace: i % 5 === 0 });
+    inputs.forEach(call);
+    inputs.forEach(call);
+    const { used, peak } = attn.info.heap;
+    for (let i = 0; i < rounds; i++) call(inputs[i % inputs.length], i);
+    assert.equal(attn.info.heap.used, used, 'used');
+    // Every combination of input and options has come by after the first rounds; small ones must not add up.
+    assert.isAtMost(attn.info.heap.peak - peak, 1 << 20, 'peak');
+    mha.dispose();
+  });
+
+  it('modules made, loaded, read, initialised and disposed', () => {
+    const g = new Generator(23);
+    const round = () => {
+      const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 1 + g.below(2), bias: g.below(2) === 0, ...(g.below(2) ? { kdim: 5, vdim: 9 } : {}) });
+      mha.initialize({ scheme: 'xavier_normal', seed: g.below(100) });
+      mha.loadStateDict(mha.stateDict());
+      mha.parameterShapes();
+      void mha.parameterCount;
+      mha.dispose();
+    };
+    round();
+    const used = attn.info.heap.used;
+    for (let i = 0; i < rounds / 5; i++) round();
+    assert.equal(attn.info.heap.used, used);
+  });
+
+  it('failed calls', () => {
+    const g = new Generator(24);
+    const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
+    const x = random(g, [2, 3, 16]);
+    const calls: (() => unknown)[] = [
+      () => attn.scaledDotProductAttention(x, random(g, [2, 3, 15]), x),
+      () => attn.scaledDotProductAttention(x, x, x, { mask: mask('additive', [3], [0, NaN, 0]) }),
+      () => attn.linear(x, random(g, [4, 4])),
+      () => mha.forward(random(g, [2, 3, 17])),
+      () => mha.loadStateDict({ surplus: x }),
+      () => new attn.MultiHeadAttention({ embedDim: 10, numHeads: 4 }),
+      () => attn.parseSafetensors(new Uint8Array(100)),
+    ];
+    const run = () => {
+      for (const [i, call] of calls.entries()) assert.throws(call, Error, undefined, `call ${i}`);
+    };
+    run();
+    const used = attn.info.heap.used;
+    for (let i = 0; i < rounds / 10; i++) run();
+    assert.equal(attn.info.heap.used, used);
+    mha.dispose();
+  });
+
+  it('parseSafetensors of a real file', async () => {
+    const file = await bytes('testdata/minilm_layer0.safetensors');
+    attn.parseSafetensors(file);
+    const used = attn.info.heap.used;
+    for (let i = 0; i < 20; i++) attn.parseSafetensors(file);
+    assert.equal(attn.info.heap.used, used);
+  });
+
+  it('disposal of a module brings the heap back to where it was before the module', () => {
+    const used = attn.info.heap.used;
+    const modules = Array.from({ length: 10 }, (_, i) => new attn.MultiHeadAttention({ embedDim: 8 * (i + 1), numHeads: 2 }));
+    assert.isAbove(attn.info.heap.used, used + 4 * modules.reduce((a, m) => a + m.parameterCount, 0) - 1, 'weights are on the heap');
+    for (const [i, m] of modules.entries()) m.forward(tensor([2, 5, 8 * (i + 1)], () => 0.5));
+    for (const m of modules) m.dispose();
+    assert.equal(attn.info.heap.used, used);
+  });
+
+  it('instances loaded and disposed one after another', async () => {
+    for (let i = 0; i < (host.build === 'release' ? 12 : 3); i++) {
+      const one = await loadHere({ maximumMemory: 2 ** 27 });
+      one.softmax(tensor([2, 2], [1, 2, 3, 4]));
+      one.dispose();
+    }
+  });
+});

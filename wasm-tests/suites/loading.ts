@@ -1,0 +1,313 @@
+/** load(): where the module may come from, which variant is taken and why, and how loading fails. */
+import { load, AttnError, type Attn, type LoadOptions } from 'attn';
+import { assert } from 'chai';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { Generator } from '../support/generator.ts';
+import { bytes, host, loadHere, url } from '../support/host.ts';
+import { assertSameBits, random, tensor } from '../support/tensors.ts';
+
+const g = new Generator(7);
+const [q, k, v] = [random(g, [2, 9, 16]), random(g, [2, 11, 16]), random(g, [2, 11, 5])];
+const run = (attn: Attn) => attn.scaledDotProductAttention(q, k, v).output;
+
+/** The file of a variant, single-threaded; the debug builds have one file only. */
+const file = (variant: 'simd' | 'relaxed' = 'simd') => `wasm/attn-${variant}.wasm`;
+
+describe('loading', () => {
+  it('info says version, variant, threads, reasons and the heap', async () => {
+    const attn = await loadHere();
+    const { version, variant, threads, notes, heap } = attn.info;
+    assert.match(version, /^\d+\.\d+\.\d+/);
+    assert.equal(variant, host.variant);
+    assert.equal(threads, host.threads);
+    assert.isArray(notes);
+    assert.isTrue(notes.every((note) => typeof note === 'string' && note.length > 10));
+    assert.isAtLeast(heap.used, 0);
+    assert.isAtLeast(heap.peak, heap.used);
+    attn.dispose();
+  });
+
+  describe('where the module comes from', () => {
+    let expected: ReturnType<typeof run>;
+    let wasm: Uint8Array<ArrayBuffer>;
+    before(async () => {
+      const attn = await load({ variant: 'simd' });
+      expected = run(attn);
+      attn.dispose();
+      wasm = await bytes(file());
+    });
+
+    const sources: Record<string, () => Promise<LoadOptions['wasm']> | LoadOptions['wasm']> = {
+      'a string': () => url(file()),
+      'a URL': () => new URL(url(file())),
+      'a Response': () => fetch(url(file())),
+      'a Response of another type': () => fetch(url('good/octets.wasm')),
+      'a URL of another type': () => url('good/octets.wasm'),
+      'an ArrayBuffer': () => wasm.slice().buffer,
+      'a Uint8Array': () => wasm.slice(),
+      'a view into a larger buffer': () => {
+        const larger = new Uint8Array(wasm.length + 20);
+        larger.set(wasm, 13);
+        return larger.subarray(13, 13 + wasm.length);
+      },
+      'a compiled Module': () => WebAssembly.compile(wasm),
+    };
+    for (const [name, source] of Object.entries(sources))
+      it(`${name}`, async () => {
+        const attn = await load({ wasm: await source() });
+        assert.equal(attn.info.variant, 'simd', 'the module says itself what it is');
+        assert.equal(attn.info.threads, 1);
+        assertSameBits(run(attn), expected);
+        attn.dispose();
+      });
+
+    it('the caller keeps the bytes that were given', async () => {
+      const mine = wasm.slice();
+      (await load({ wasm: mine })).dispose();
+      assert.deepEqual(mine, wasm);
+    });
+
+    it('one Module serves several independent instances', async () => {
+      const module = await WebAssembly.compile(wasm);
+      const [a, b] = await Promise.all([load({ wasm: module }), load({ wasm: module })]);
+      const mha = new a.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+      assert.isAbove(a.info.heap.used, b.info.heap.used, 'each has its own heap');
+      a.dispose();
+      assertSameBits(run(b), expected, 'the other one goes on');
+      assertThrows(() => mha.forward(tensor([1, 1, 8], () => 1)), 'DISPOSED');
+      b.dispose();
+    });
+  });
+
+  describe('what is refused', () => {
+    const refusals: readonly (readonly [string, string, readonly ('FORMAT' | 'NETWORK')[], readonly (string | RegExp)[]])[] = [
+      ['HTML', 'bad/html.wasm', ['FORMAT'], ['HTML']],
+      ['HTML that calls itself WebAssembly', 'bad/html-as-wasm.wasm', ['FORMAT'], ['HTML']],
+      ['a Git LFS pointer', 'bad/lfs.wasm', ['FORMAT'], ['LFS']],
+      ['an empty file', 'bad/empty.wasm', ['FORMAT'], []],
+      ['half a file', 'bad/truncated.wasm', ['FORMAT'], []],
+      ['a module that is not ours', 'bad/other-module.wasm', ['FORMAT'], []],
+      ['a broken connection', 'bad/cut.wasm', ['NETWORK'], []],
+      ['a file that is not there', 'bad/none.wasm', ['NETWORK'], ['404']],
+      ['a file that may not be read', 'bad/forbidden.wasm', ['NETWORK'], ['403']],
+    ];
+    for (const [name, path, codes, words] of refusals)
+      it(`${name}: by URL and as a Response`, async () => {
+        await assertRejects(load({ wasm: url(path) }), codes, [...words, path.split('/')[1]]);
+        await assertRejects(async () => load({ wasm: await fetch(url(path)) }), codes, words);
+      });
+
+    it('a server that is not there', async () => {
+      await assertRejects(load({ wasm: 'http://127.0.0.1:9/attn.wasm' }), 'NETWORK');
+    });
+
+    const text = (s: string) => new TextEncoder().encode(s);
+    const wrong: Record<string, readonly [unknown, readonly ('FORMAT' | 'ARGUMENT')[], readonly string[]]> = {
+      'HTML bytes': [text('  <!doctype html><title>x</title>'), ['FORMAT'], ['HTML']],
+      'LFS bytes': [text('version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n').buffer, ['FORMAT'], ['LFS']],
+      'no bytes': [new Uint8Array(0), ['FORMAT'], []],
+      'the magic number alone': [new Uint8Array([0, 0x61, 0x73, 0x6d]), ['FORMAT'], []],
+      'a number': [7, ['ARGUMENT'], ['wasm']],
+      'a plain object': [{}, ['ARGUMENT'], ['wasm']],
+      'null': [null, ['ARGUMENT'], ['wasm']],
+    };
+    for (const [name, [wasm, codes, words]] of Object.entries(wrong)) it(`wasm: ${name}`, () => assertRejects(load({ wasm: wasm as never }), codes, words).then(() => {}));
+
+    it('another module already compiled', async () => {
+      await assertRejects(load({ wasm: await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
+    });
+
+    it('the bytes cut at any of many places', async () => {
+      const all = await bytes(file());
+      for (const part of [0.01, 0.3, 0.9, 0.999]) await assertRejects(load({ wasm: all.slice(0, Math.floor(all.length * part)) }), 'FORMAT');
+    });
+
+    // The wrong kind of value is ARGUMENT; the right kind out of its range is CONFIG.
+    const outOfRange: Record<string, unknown> = { "variant: 'sse2'": { variant: 'sse2' }, 'threads: 0': { threads: 0 }, 'maximumMemory: -1': { maximumMemory: -1 } };
+    for (const [name, value] of Object.entries(outOfRange)) it(`${name} is CONFIG`, () => assertRejects(load(value as LoadOptions), 'CONFIG', [name.split(':')[0]]).then(() => {}));
+
+    const options: Record<string, unknown> = {
+      'variant: 1': { variant: 1 },
+      'threads: 1.5': { threads: 1.5 },
+      "threads: 'two'": { threads: 'two' },
+      'threads: NaN': { threads: NaN },
+      "maximumMemory: '1 GB'": { maximumMemory: '1 GB' },
+      'onProgress: 3': { onProgress: 3 },
+      'signal: {}': { signal: {} },
+      'options: 5': 5,
+    };
+    for (const [name, value] of Object.entries(options)) it(`${name} is ARGUMENT`, () => assertRejects(load(value as LoadOptions), 'ARGUMENT').then(() => {}));
+  });
+
+  describe('variants', () => {
+    it("'auto' takes relaxed where the engine does, and says so otherwise", async () => {
+      const attn = await load();
+      assert.equal(attn.info.variant, host.takesRelaxed ? 'relaxed' : 'simd');
+      if (!host.takesRelaxed) assert.match(attn.info.notes.join('\n'), /relaxed/i);
+      attn.dispose();
+    });
+
+    it("'relaxed' where the engine refuses it is ENVIRONMENT", async () => {
+      if (host.takesRelaxed) {
+        const attn = await load({ variant: 'relaxed' });
+        assert.equal(attn.info.variant, 'relaxed');
+        attn.dispose();
+        const given = await load({ wasm: await bytes(file('relaxed')) });
+        assert.equal(given.info.variant, 'relaxed', 'given bytes say themselves what they are');
+        given.dispose();
+      } else {
+        await assertRejects(load({ variant: 'relaxed' }), 'ENVIRONMENT', ['relaxed']);
+        await assertRejects(async () => load({ wasm: await bytes(file('relaxed')) }), 'ENVIRONMENT', ['relaxed']);
+        await assertRejects(load({ wasm: url(file('relaxed')) }), 'ENVIRONMENT', ['relaxed']);
+      }
+    });
+
+    it('given bytes of another variant than asked for are refused in words', async () => {
+      await assertRejects(async () => load({ wasm: await bytes(file('simd')), variant: 'relaxed' }), 'CONFIG', ['simd', 'relaxed']);
+    });
+  });
+
+  describe('threads', () => {
+    it('as many as asked for where they can be had, else one and the reason', async () => {
+      const attn = await load({ variant: host.variant, threads: 2 });
+      if (host.canThread) assert.equal(attn.info.threads, 2);
+      else {
+        assert.equal(attn.info.threads, 1);
+        assert.match(attn.info.notes.join('\n'), /isolat|worker|main thread/i);
+      }
+      attn.dispose();
+    });
+
+    it("'auto' is between one and four", async () => {
+      const attn = await load({ variant: host.variant, threads: 'auto' });
+      assert.isAtLeast(attn.info.threads, 1);
+      assert.isAtMost(attn.info.threads, 4);
+      attn.dispose();
+    });
+  });
+
+  describe('abort and progress', () => {
+    it('a signal aborted before', async () => {
+      await assertRejects(load({ signal: AbortSignal.abort() }), 'ABORTED');
+      await assertRejects(load({ wasm: url(file()), signal: AbortSignal.abort(new Error('mine')) }), 'ABORTED');
+    });
+
+    it('a signal aborted during a download', async () => {
+      const controller = new AbortController();
+      const started = Date.now();
+      const promise = load({ wasm: url('good/slow.wasm'), signal: controller.signal });
+      setTimeout(() => controller.abort(), 60);
+      await assertRejects(promise, 'ABORTED');
+      assert.isBelow(Date.now() - started, 5000);
+    });
+
+    it('a signal aborted afterwards changes nothing', async () => {
+      const controller = new AbortController();
+      const attn = await load({ variant: host.variant, signal: controller.signal });
+      controller.abort();
+      assert.isTrue(run(attn).data.every(Number.isFinite));
+      attn.dispose();
+    });
+
+    it('progress counts bytes up to the total, by phase', async () => {
+      const seen: { phase: string; loaded: number; total?: number }[] = [];
+      const attn = await load({ wasm: url(file()), onProgress: (p) => seen.push({ ...p }) });
+      assert.isNotEmpty(seen);
+      const size = (await bytes(file())).length;
+      const byPhase = new Map<string, number>();
+      for (const { phase, loaded, total } of seen) {
+        assert.isString(phase);
+        assert.isAtLeast(loaded, byPhase.get(phase) ?? 0, 'never backwards');
+        byPhase.set(phase, loaded);
+        if (total !== undefined) assert.isAtMost(loaded, total);
+      }
+      assert.include(seen.map((p) => p.loaded), size, 'the whole file was counted');
+      attn.dispose();
+    });
+
+    it("an error in the caller's own onProgress ends the load and stays its cause", async () => {
+      const mine = new RangeError('mine');
+      const error = await assertRejects(load({ wasm: url(file()), onProgress: () => { throw mine; } }), 'ARGUMENT', ['onProgress', 'mine']);
+      assert.equal(error.cause, mine);
+    });
+  });
+
+  describe('memory', () => {
+    it('maximumMemory is kept: MEMORY before anything is allocated, and a small forward still works', async () => {
+      const attn = await loadHere({ maximumMemory: 32 * 2 ** 20 });
+      const expected = run(attn);
+      const used = attn.info.heap.used;
+      const long = tensor([1, 4096, 8], () => 0.5);
+      assertThrows(() => attn.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY', ['bytes']);
+      assert.equal(attn.info.heap.used, used, 'nothing stays');
+      assertSameBits(run(attn), expected);
+      attn.dispose();
+    });
+
+    it('a request past 2^32 elements is MEMORY, estimated in 64 bits', async () => {
+      const attn = await loadHere();
+      // (65536, 0) inputs hold nothing, but their scores would be 65536 × 65536: 0 in 32 bits.
+      const wide = tensor([65536, 1], new Float32Array(65536));
+      assertThrows(() => attn.scaledDotProductAttention(wide, wide, wide, { needWeights: true }), 'MEMORY');
+      assert.isTrue(run(attn).data.every(Number.isFinite));
+      attn.dispose();
+    });
+
+    it('a heap that grows keeps earlier modules and results right', async () => {
+      const attn = await loadHere();
+      const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
+      const x = random(new Generator(70), [1, 5, 16]);
+      const expected = mha.forward(x).output;
+      const big = tensor([1, 3000, 64], (i) => (i % 7) / 7);
+      attn.scaledDotProductAttention(big, big, big, { needWeights: true });
+      assert.isAbove(attn.info.heap.peak, 3000 * 3000 * 4);
+      assertSameBits(mha.forward(x).output, expected);
+      attn.dispose();
+    });
+  });
+
+  describe('disposal', () => {
+    it('is idempotent, and everything afterwards is DISPOSED', async () => {
+      const attn = await loadHere();
+      const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+      const x = tensor([1, 2, 8], () => 1);
+      attn.dispose();
+      attn.dispose();
+      attn[Symbol.dispose]();
+      mha.dispose();
+      const uses: Record<string, () => unknown> = {
+        scaledDotProductAttention: () => attn.scaledDotProductAttention(q, k, v),
+        linear: () => attn.linear(x, tensor([2, 8], () => 1)),
+        softmax: () => attn.softmax(x),
+        parseSafetensors: () => attn.parseSafetensors(new Uint8Array(16)),
+        MultiHeadAttention: () => new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 }),
+        forward: () => mha.forward(x),
+        loadStateDict: () => mha.loadStateDict({}),
+        stateDict: () => mha.stateDict(),
+        initialize: () => mha.initialize(),
+        parameterCount: () => mha.parameterCount,
+        parameterShapes: () => mha.parameterShapes(),
+      };
+      for (const [name, use] of Object.entries(uses)) {
+        const error = assertThrows(use, 'DISPOSED');
+        assert.instanceOf(error, AttnError, name);
+      }
+    });
+
+    it('a module alone: its heap comes back, other modules go on', async () => {
+      const attn = await loadHere();
+      const start = attn.info.heap.used;
+      const [a, b] = [new attn.MultiHeadAttention({ embedDim: 32, numHeads: 4 }), new attn.MultiHeadAttention({ embedDim: 32, numHeads: 4 })];
+      const x = tensor([1, 2, 32], () => 0.1);
+      a.forward(x);
+      a.dispose();
+      a.dispose();
+      a[Symbol.dispose]();
+      for (const use of [() => a.forward(x), () => a.stateDict(), () => a.parameterCount, () => a.parameterShapes(), () => a.initialize(), () => a.loadStateDict({})]) assertThrows(use, 'DISPOSED');
+      assert.isTrue(b.forward(x).output.data.every(Number.isFinite));
+      b.dispose();
+      assert.equal(attn.info.heap.used, start);
+      attn.dispose();
+    });
+  });
+});

@@ -1,0 +1,263 @@
+/** MultiHeadAttention as a module: its state in both forms, initialisation, counts, rank 2. */
+import type { Attn, MultiHeadAttention, MultiHeadAttentionOptions, StateDict, Tensor } from 'attn';
+import { assert } from 'chai';
+import { assertThrows } from '../support/errors.ts';
+import { Generator } from '../support/generator.ts';
+import { loadHere } from '../support/host.ts';
+import { assertClose, assertDims, assertSameBits, product, random, reshape, slice, tensor } from '../support/tensors.ts';
+
+const E = 24;
+
+/** Options and the state that torch has for them. */
+const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Record<string, readonly number[]>>])[] = [
+  ['packed', { embedDim: E, numHeads: 4 }, { in_proj_weight: [72, 24], in_proj_bias: [72], 'out_proj.weight': [24, 24], 'out_proj.bias': [24] }],
+  ['packed, no bias', { embedDim: E, numHeads: 4, bias: false }, { in_proj_weight: [72, 24], 'out_proj.weight': [24, 24] }],
+  ['kdim and vdim', { embedDim: E, numHeads: 3, kdim: 10, vdim: 14 },
+    { q_proj_weight: [24, 24], k_proj_weight: [24, 10], v_proj_weight: [24, 14], in_proj_bias: [72], 'out_proj.weight': [24, 24], 'out_proj.bias': [24] }],
+  ['kdim alone', { embedDim: E, numHeads: 3, kdim: 10, bias: false }, { q_proj_weight: [24, 24], k_proj_weight: [24, 10], v_proj_weight: [24, 24], 'out_proj.weight': [24, 24] }],
+  ['without W_O', { embedDim: E, numHeads: 2, outProj: false }, { in_proj_weight: [72, 24], in_proj_bias: [72] }],
+];
+
+function assertSameState(actual: Map<string, Tensor>, expected: StateDict): void {
+  const entries = expected instanceof Map ? [...expected] : Object.entries(expected);
+  assert.sameMembers([...actual.keys()], entries.map(([name]) => name));
+  for (const [name, t] of entries) assertSameBits(actual.get(name), t, name);
+}
+
+function randomState(g: Generator, shapes: Readonly<Record<string, readonly number[]>>): Record<string, Tensor> {
+  return Object.fromEntries(Object.entries(shapes).map(([name, dims]) => [name, random(g, dims)]));
+}
+
+function moments(t: Tensor): { mean: number; deviation: number; largest: number } {
+  const n = t.data.length;
+  const mean = t.data.reduce((a, b) => a + b, 0) / n;
+  return { mean, deviation: Math.sqrt(t.data.reduce((a, b) => a + (b - mean) ** 2, 0) / n), largest: t.data.reduce((a, b) => Math.max(a, Math.abs(b)), 0) };
+}
+
+describe('MultiHeadAttention', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+  const g = new Generator(100);
+
+  for (const [name, options, shapes] of forms)
+    describe(name, () => {
+      let mha: MultiHeadAttention;
+      before(() => void (mha = new attn.MultiHeadAttention(options)));
+      after(() => mha.dispose());
+
+      it('parameterCount and parameterShapes are those of torch', () => {
+        const actual = mha.parameterShapes();
+        assert.sameMembers([...actual.keys()], Object.keys(shapes));
+        for (const [key, dims] of Object.entries(shapes)) assert.deepEqual([...actual.get(key)!], [...dims], key);
+        assert.equal(mha.parameterCount, Object.values(shapes).reduce((a, dims) => a + product(dims), 0));
+      });
+
+      it('a state goes in and comes out bit for bit, from a record and from a Map', () => {
+        const state = randomState(g, shapes);
+        const first = Object.values(state)[0].data;
+        first.set([0, -0, 1e-45, 3e38, Infinity, -Infinity]);
+        mha.loadStateDict(state);
+        assertSameState(mha.stateDict(), state);
+        assert.isTrue(Object.is(mha.stateDict().get(Object.keys(state)[0])!.data[1], -0));
+        const other = new Map(Object.entries(randomState(g, shapes)));
+        mha.loadStateDict(other);
+        assertSameState(mha.stateDict(), other);
+      });
+
+      it('is ready to run, and runs from its state alone', () => {
+        const fresh = new attn.MultiHeadAttention(options);
+        const copy = new attn.MultiHeadAttention(options);
+        const [x, k, v] = [random(g, [2, 5, E]), random(g, [2, 6, options.kdim ?? E]), random(g, [2, 6, options.vdim ?? E])];
+        const y = fresh.forward(x, k, v);
+        assertDims(y.output, [2, 5, E], 'output');
+        assert.isTrue(y.output.data.every(Number.isFinite));
+        assert.isTrue(y.output.data.some((n) => n !== 0));
+        copy.initialize({ scheme: 'normal', seed: 3 });
+        copy.loadStateDict(fresh.stateDict());
+        assertSameBits(copy.forward(x, k, v).output, y.output);
+        fresh.dispose();
+        copy.dispose();
+      });
+
+      it('separate projections give the same module', () => {
+        const state = randomState(g, shapes);
+        mha.loadStateDict(state);
+        const [x, k, v] = [random(g, [2, 5, E]), random(g, [2, 6, options.kdim ?? E]), random(g, [2, 6, options.vdim ?? E])];
+        const expected = mha.forward(x, k, v).output;
+        const separate: Record<string, Tensor> = {};
+        for (const [i, p] of ['q', 'k', 'v'].entries()) {
+          separate[`${p}_proj.weight`] = state.in_proj_weight ? slice(state.in_proj_weight, 0, i * E, i * E + E) : state[`${p}_proj_weight`];
+          if (state.in_proj_bias) separate[`${p}_proj.bias`] = slice(state.in_proj_bias, 0, i * E, i * E + E);
+        }
+        for (const key of Object.keys(state)) if (key.startsWith('out_proj')) separate[key] = state[key];
+        mha.initialize({ seed: 9 });
+        mha.loadStateDict(separate);
+        assertSameBits(mha.forward(x, k, v).output, expected);
+        assertSameState(mha.stateDict(), state);
+      });
+    });
+
+  describe('strict loading', () => {
+    const shapes = forms[0][2];
+
+    it('lists everything that is wrong in one MISMATCH, and changes nothing', () => {
+      const mha = new attn.MultiHeadAttention(forms[0][1]);
+      const before = mha.stateDict();
+      const state = randomState(g, shapes);
+      delete state.in_proj_bias;
+      state['out_proj.weight'] = random(g, [24, 23]);
+      state.surplus = random(g, [1]);
+      state['another.one'] = random(g, [2]);
+      assertThrows(() => mha.loadStateDict(state), 'MISMATCH', ['in_proj_bias', 'out_proj.weight', 'surplus', 'another.one', '24', '23']);
+      assertSameState(mha.stateDict(), before);
+      mha.dispose();
+    });
+
+    it('strict: false takes what fits and leaves the rest alone', () => {
+      const mha = new attn.MultiHeadAttention(forms[0][1]);
+      const before = mha.stateDict();
+      const state = randomState(g, { 'out_proj.weight': [24, 24], surplus: [3] });
+      mha.loadStateDict(state, { strict: false });
+      const now = mha.stateDict();
+      assertSameBits(now.get('out_proj.weight'), state['out_proj.weight']);
+      assertSameBits(now.get('in_proj_weight'), before.get('in_proj_weight'));
+      assert.isFalse(now.has('surplus'));
+      mha.dispose();
+    });
+
+    it('an empty state is a MISMATCH that names every parameter', () => {
+      const mha = new attn.MultiHeadAttention(forms[2][1]);
+      assertThrows(() => mha.loadStateDict({}), 'MISMATCH', Object.keys(forms[2][2]));
+      assertThrows(() => mha.loadStateDict(new Map()), 'MISMATCH', Object.keys(forms[2][2]));
+      mha.dispose();
+    });
+
+    it('names like __proto__ and constructor are ordinary names', () => {
+      const mha = new attn.MultiHeadAttention(forms[0][1]);
+      const state = new Map(Object.entries(randomState(g, shapes)));
+      state.set('__proto__', random(g, [1])).set('constructor', random(g, [1]));
+      assertThrows(() => mha.loadStateDict(state), 'MISMATCH', ['__proto__', 'constructor']);
+      mha.dispose();
+    });
+  });
+
+  describe('initialisation', () => {
+    const wide = { embedDim: 96, numHeads: 4 };
+    const separate = { embedDim: 96, numHeads: 4, kdim: 64, vdim: 128 };
+    const schemes = ['torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal'] as const;
+
+    it("a new module is scheme 'torch' with seed 0", () => {
+      for (const [, options] of forms) {
+        const [a, b] = [new attn.MultiHeadAttention(options), new attn.MultiHeadAttention(options)];
+        b.initialize({ scheme: 'normal', seed: 5 });
+        b.initialize({ scheme: 'torch', seed: 0 });
+        assertSameState(a.stateDict(), b.stateDict());
+        b.initialize();
+        assertSameState(a.stateDict(), b.stateDict());
+        a.dispose();
+        b.dispose();
+      }
+    });
+
+    for (const scheme of schemes)
+      it(`${scheme}: the same from the same seed, other from another`, async () => {
+        const second = await loadHere();
+        const [a, b] = [new attn.MultiHeadAttention(wide), new second.MultiHeadAttention(wide)];
+        for (const seed of [0, 1, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER]) {
+          a.initialize({ scheme, seed });
+          b.initialize({ scheme, seed });
+          assertSameState(a.stateDict(), b.stateDict());
+          b.initialize({ scheme, seed: seed === 0 ? 2 ** 32 : seed - 1 });
+          assert.notDeepEqual(a.stateDict().get('in_proj_weight')!.data, b.stateDict().get('in_proj_weight')!.data, `seed ${seed}`);
+        }
+        a.dispose();
+        second.dispose();
+      });
+
+    const uniform = (bound: number) => ({ deviation: bound / Math.sqrt(3), bound });
+    const normal = (deviation: number) => ({ deviation, bound: Infinity });
+    /** What each scheme promises of a weight with these fans; 'torch' packs the three projections of one width. */
+    const promised = (scheme: (typeof schemes)[number], name: string, fanOut: number, fanIn: number, std: number) => {
+      if (scheme === 'torch') return uniform(name === 'out_proj.weight' ? 1 / Math.sqrt(fanIn) : Math.sqrt(6 / (fanIn + (name === 'in_proj_weight' ? 3 : 1) * fanOut)));
+      if (scheme === 'xavier_uniform') return uniform(Math.sqrt(6 / (fanIn + fanOut)));
+      if (scheme === 'xavier_normal') return normal(Math.sqrt(2 / (fanIn + fanOut)));
+      if (scheme === 'kaiming_uniform') return uniform(Math.sqrt(6 / fanIn));
+      if (scheme === 'kaiming_normal') return normal(Math.sqrt(2 / fanIn));
+      return normal(std);
+    };
+
+    for (const scheme of schemes)
+      it(`${scheme}: bounds and moments are the named distribution's`, () => {
+        for (const options of [wide, separate] as MultiHeadAttentionOptions[])
+          for (const std of scheme === 'normal' ? [undefined, 0.5] : [undefined]) {
+            const mha = new attn.MultiHeadAttention(options);
+            mha.initialize({ scheme, seed: 7, ...(std === undefined ? {} : { std }) });
+            for (const [name, t] of mha.stateDict()) {
+              if (name.endsWith('bias')) {
+                assert.isTrue(t.data.every((x) => x === 0), `${name} is zero`);
+                continue;
+              }
+              const { deviation, bound } = promised(scheme, name, 96, t.dims[1], std ?? 0.02);
+              const m = moments(t);
+              const n = t.data.length;
+              // Six standard errors: the mean's is σ/√n, the deviation's at most σ/√(2n) for both distributions.
+              assert.isBelow(Math.abs(m.mean), (6 * deviation) / Math.sqrt(n), `${name} mean`);
+              assert.closeTo(m.deviation / deviation, 1, 6 / Math.sqrt(2 * n), `${name} deviation`);
+              if (bound < Infinity) {
+                assert.isAtMost(m.largest, bound * (1 + 1e-6), `${name} bound`);
+                assert.isAbove(m.largest, bound * 0.99, `${name} reaches its bound`);
+              } else assert.isAbove(m.largest, 3 * deviation, `${name} has tails`);
+            }
+            mha.dispose();
+          }
+      });
+  });
+
+  describe('forward', () => {
+    it('rank 2 means B = 1, bit for bit, and leaves B out of every result', () => {
+      const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, kdim: 10, vdim: 14 });
+      const [x, k, v] = [random(g, [5, E]), random(g, [7, 10]), random(g, [7, 14])];
+      const two = mha.forward(x, k, v, { needWeights: true, trace: true });
+      const three = mha.forward(reshape(x, [1, 5, E]), reshape(k, [1, 7, 10]), reshape(v, [1, 7, 14]), { needWeights: true, trace: true });
+      assertDims(two.output, [5, E], 'output');
+      assertDims(two.weights, [4, 5, 7], 'weights');
+      assertSameBits(two.output, reshape(three.output, [5, E]), 'output');
+      assertSameBits(two.weights, reshape(three.weights!, [4, 5, 7]), 'weights');
+      assertDims(mha.forward(x, k, v, { needWeights: true, averageWeights: true }).weights, [5, 7], 'averaged');
+      for (const [name, t] of Object.entries(three.trace!)) assertSameBits(two.trace![name as keyof typeof three.trace], reshape(t, t.dims.slice(1)), name);
+      mha.dispose();
+    });
+
+    it('key and value default to query', () => {
+      const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 });
+      const x = random(g, [2, 5, E]);
+      assertSameBits(mha.forward(x).output, mha.forward(x, x, x).output);
+      assertSameBits(mha.forward(x, undefined, undefined, { isCausal: true }).output, mha.forward(x, x, x, { isCausal: true }).output);
+      mha.dispose();
+    });
+
+    it('no bias is a bias of zeros, and without W_O the output is merged', () => {
+      const [plain, none] = [new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 }), new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, bias: false })];
+      const bare = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, outProj: false });
+      const state = randomState(g, forms[1][2]);
+      const x = random(g, [2, 5, E]);
+      none.loadStateDict(state);
+      const zeros = { in_proj_bias: tensor([72], () => 0), 'out_proj.bias': tensor([24], () => 0) };
+      plain.loadStateDict({ ...state, ...zeros });
+      bare.loadStateDict({ in_proj_weight: state.in_proj_weight, in_proj_bias: zeros.in_proj_bias });
+      const r = plain.forward(x, undefined, undefined, { trace: ['merged'] });
+      assertClose(none.forward(x).output, r.output, 0);
+      assertSameBits(bare.forward(x).output, r.trace!.merged, 'merged');
+      for (const m of [plain, none, bare]) m.dispose();
+    });
+
+    it('one module serves calls of growing and shrinking sizes', () => {
+      const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 });
+      const x = random(g, [1, 64, E]);
+      const expected = [3, 64, 1, 17, 40, 3].map((n) => mha.forward(slice(x, 1, 0, n), undefined, undefined, { isCausal: true }).output);
+      for (const output of expected) assertSameBits(output, slice(expected[1], 1, 0, output.dims[1]), `length ${output.dims[1]}`);
+      mha.dispose();
+    });
+  });
+});

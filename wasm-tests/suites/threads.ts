@@ -1,0 +1,57 @@
+/** Any number of threads gives the same bits; threads go away with the instance. */
+import { load, type Attn, type Tensor } from 'attn';
+import { assert } from 'chai';
+import { Generator } from '../support/generator.ts';
+import { host } from '../support/host.ts';
+import { assertSameBits, mask, random } from '../support/tensors.ts';
+
+/** Small calls stay on one thread, the larger ones are shared out. */
+const sizes = [
+  { B: 1, L: 3, S: 5, E: 16, H: 2 },
+  { B: 1, L: 1, S: 700, E: 64, H: 4 },
+  { B: 2, L: 33, S: 47, E: 96, H: 3 },
+  { B: 1, L: 129, S: 129, E: 128, H: 8 },
+  { B: 5, L: 64, S: 31, E: 200, H: 5 },
+  { B: 1, L: 300, S: 300, E: 64, H: 1 },
+];
+
+function everything(attn: Attn): Tensor[] {
+  const g = new Generator(31);
+  const out: Tensor[] = [];
+  for (const { B, L, S, E, H } of sizes) {
+    const [x, y] = [random(g, [B, L, E]), random(g, [B, S, E])];
+    const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: H });
+    mha.initialize({ scheme: 'xavier_normal', seed: E });
+    const padding = mask('attend', [B, S], Array.from({ length: B * S }, () => Number(g.below(5) > 0)));
+    const r = mha.forward(x, y, y, { keyPaddingMask: padding, isCausal: g.below(2) === 0, needWeights: true, trace: ['q', 'k', 'v', 'context'] });
+    out.push(r.output, r.weights!, ...Object.values(r.trace!), mha.forward(x, y, y).output, mha.forward(x, y, y, { needWeights: true, averageWeights: true }).weights!);
+    const { q, k, v } = r.trace!;
+    out.push(attn.scaledDotProductAttention(q!, k!, v!).output, attn.softmax(r.weights!, 1), attn.linear(x, random(g, [77, E]), random(g, [77])));
+    mha.dispose();
+  }
+  return out;
+}
+
+describe('threads', () => {
+  it('one, two, three and four give the same bits', async () => {
+    const single = await load({ variant: host.variant });
+    const expected = everything(single);
+    single.dispose();
+    for (const threads of [1, 2, 3, 4]) {
+      const attn = await load({ variant: host.variant, threads });
+      assert.equal(attn.info.threads, host.canThread ? threads : 1);
+      everything(attn).forEach((t, i) => assertSameBits(t, expected[i], `${threads} threads, result ${i}`));
+      attn.dispose();
+    }
+  });
+
+  it('two threaded instances work side by side, and instances come and go', async () => {
+    const [a, b] = await Promise.all([load({ variant: host.variant, threads: 2 }), load({ variant: host.variant, threads: 2 })]);
+    const expected = everything(a);
+    everything(b).forEach((t, i) => assertSameBits(t, expected[i], `result ${i}`));
+    a.dispose();
+    everything(b).forEach((t, i) => assertSameBits(t, expected[i], `result ${i} after the other was disposed`));
+    b.dispose();
+    for (let i = 0; i < 5; i++) (await load({ variant: host.variant, threads: 2 })).dispose();
+  });
+});

@@ -1,0 +1,76 @@
+/** The suites in real browsers: per browser one build of the page, then each set-up in a fresh browser. */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { launch, missing, version, within } from '../browser/drivers.mjs';
+import { nativeDigest, repository, run } from './steps.mjs';
+import { startServer } from './server.mjs';
+
+const built = join(repository, 'build/wasm-tests/browser');
+
+/** Built once for the browsers of one run. */
+let building;
+function buildPage() {
+  building ??= (async () => {
+    rmSync(built, { recursive: true, force: true });
+    const code = await run(process.execPath, [join(repository, 'node_modules/vite/bin/vite.js'), 'build', '--config', join(repository, 'wasm-tests/browser/vite.config.mjs')]);
+    if (code !== 0 || !existsSync(join(built, 'index.html'))) throw new Error('the page of the suites could not be built');
+  })();
+  return building;
+}
+
+/** WebKitGTK has no relaxed SIMD: there load() must refuse it, and both set-ups run the simd suites. */
+const takesRelaxed = { chromium: true, firefox: true, webkit: false };
+
+async function setup(engine, { variant, threads }) {
+  const name = `${engine} ${variant} ${threads > 1 ? `${threads} threads, isolated, in a worker` : 'single, not isolated, main thread'}`;
+  let results;
+  let fatal;
+  const server = await startServer({ root: built, isolated: threads > 1, onResults: (r) => (r.fatal ? (fatal ??= r.fatal) : (results = r)) });
+  const query = new URLSearchParams({ engine, variant, threads: String(threads), relaxed: takesRelaxed[engine] ? 'yes' : 'no', ...(threads > 1 && { worker: '' }) });
+  let driver;
+  try {
+    driver = await launch(engine);
+    await within(driver.open(`${server.url}?${query}`), 60000, `${name}: the page did not open`);
+    // Slow is fine, silent is not: the count has to grow.
+    let [seen, since] = ['', Date.now()];
+    while (!results?.done) {
+      if (fatal) throw new Error(fatal);
+      const now = JSON.stringify(results ?? '');
+      if (now !== seen) [seen, since] = [now, Date.now()];
+      if (Date.now() - since > 90000) throw new Error(`no news for 90 s; last was: ${results?.current ?? 'nothing'}`);
+      await sleep(50);
+    }
+    if (fatal) throw new Error(fatal);
+    if (results.isolated !== threads > 1) throw new Error(`crossOriginIsolated is ${results.isolated}`);
+    if (results.passed === 0) throw new Error('no test ran');
+  } catch (error) {
+    console.log(`${name}: ${error.message}`);
+    results = { passed: results?.passed ?? 0, failed: (results?.failed ?? 0) + 1, failures: results?.failures ?? [], notes: [] };
+  } finally {
+    await within(driver?.close() ?? Promise.resolve(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
+    await server.close();
+  }
+  for (const { title, error } of results.failures) console.log(`FAILED ${name}: ${title}\n  ${error.replaceAll('\n', '\n  ')}`);
+  for (const note of results.notes) console.log(`${name}: ${note}`);
+  console.log(`${name}: ${results.passed} passed, ${results.failed} failed`);
+  return results;
+}
+
+/** All set-ups of one browser. */
+export async function browserSuites(engine) {
+  const parts = missing(engine);
+  if (parts.length) return { passed: 0, failed: 0, skipped: `${parts.join(', ')} not found` };
+  nativeDigest();
+  await buildPage();
+  console.log(version(engine));
+  const total = { passed: 0, failed: 0 };
+  const variants = takesRelaxed[engine] ? ['simd', 'relaxed'] : ['simd'];
+  for (const variant of variants)
+    for (const threads of [1, 2]) {
+      const { passed, failed } = await setup(engine, { variant, threads });
+      total.passed += passed;
+      total.failed += failed;
+    }
+  return total;
+}

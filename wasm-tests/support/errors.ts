@@ -1,0 +1,38 @@
+import { AttnError, type ErrorCode } from 'attn';
+import { assert } from 'chai';
+
+/** Checks a thrown value: an AttnError of this code whose message holds every word. */
+export function assertIsError(error: unknown, code: ErrorCode | readonly ErrorCode[], words: readonly (string | RegExp)[] = [], kind: Function = AttnError): void {
+  const codes = Array.isArray(code) ? code : [code];
+  if (!(error instanceof kind)) assert.fail(`expected an AttnError ${codes.join(' or ')}, got ${String(error)}${(error as Error)?.stack ?? ''}`);
+  const { code: actual, message, detail, name } = error as AttnError;
+  assert.include(codes, actual, `code of "${message}"`);
+  assert.instanceOf(error, Error);
+  assert.equal(name, 'AttnError');
+  for (const word of words)
+    if (word instanceof RegExp) assert.match(message, word);
+    else assert.include(message.toLowerCase(), word.toLowerCase());
+  assert.isAbove(message.length, 8, 'a message in words');
+  assert.isObject(detail, `detail of "${message}"`);
+}
+
+export function assertThrows(call: () => unknown, code: ErrorCode | readonly ErrorCode[], words: readonly (string | RegExp)[] = []): AttnError {
+  let result: unknown;
+  try {
+    result = call();
+  } catch (error) {
+    assertIsError(error, code, words);
+    return error as AttnError;
+  }
+  return assert.fail(`expected ${String(code)}, but the call returned ${typeof result}`);
+}
+
+export async function assertRejects(call: Promise<unknown> | (() => Promise<unknown>), code: ErrorCode | readonly ErrorCode[], words: readonly (string | RegExp)[] = [], kind?: Function): Promise<AttnError> {
+  try {
+    await (typeof call === 'function' ? call() : call);
+  } catch (error) {
+    assertIsError(error, code, words, kind);
+    return error as AttnError;
+  }
+  return assert.fail(`expected ${String(code)}, but the promise was fulfilled`);
+}

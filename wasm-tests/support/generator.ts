@@ -1,0 +1,35 @@
+/**
+ * The portable generator: splitmix32. Only 32-bit integer steps, so every engine and the C++ twin (native-tests/digest/main.cpp) draw the same numbers.
+ *   state += 0x9e3779b9;  z = state
+ *   z ^= z >> 16;  z *= 0x21f0aaad;  z ^= z >> 15;  z *= 0x735a2d97;  z ^= z >> 15
+ */
+export class Generator {
+  #state: number;
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+  /** 0 .. 2^32 - 1. */
+  next(): number {
+    this.#state = (this.#state + 0x9e3779b9) >>> 0;
+    let z = this.#state;
+    z = Math.imul(z ^ (z >>> 16), 0x21f0aaad);
+    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+    return (z ^ (z >>> 15)) >>> 0;
+  }
+  /** 0 .. n - 1, n below 2^21 (the product is exact in a double). */
+  below(n: number): number {
+    return Math.floor((this.next() * n) / 4294967296);
+  }
+  /** A multiple of 2^-23 in [-1, 1): exact in float32. */
+  unit(): number {
+    return (this.next() >>> 8) / 8388608 - 1;
+  }
+  pick<T>(items: readonly T[]): T {
+    return items[this.below(items.length)];
+  }
+  floats(count: number, factor = 1): Float32Array<ArrayBuffer> {
+    const out = new Float32Array(count);
+    for (let i = 0; i < count; i++) out[i] = this.unit() * factor;
+    return out;
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The test server: a built folder at /, testdata/, the package's wasm files, the native digest, and files that are bad on purpose.
+ * Two of them run in a browser test, one with the headers of cross-origin isolation and one without. Every page gets the CSP that the project promises
+ * to work under.
+ */
+import { createServer } from 'node:http';
+import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
+import { extname, join, normalize, resolve, sep } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+
+const types = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.txt': 'text/plain; charset=utf-8',
+  '.wasm': 'application/wasm',
+};
+
+export const csp = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; require-trusted-types-for 'script'";
+
+/** Pages of the page tests get this first script: it keeps what the console, the CSP and the network say, the same way in every browser. */
+const probe = `(() => {
+  const seen = { messages: [], requests: [] };
+  globalThis.attnProbe = seen;
+  for (const level of ['log', 'info', 'warn', 'error', 'debug', 'assert', 'trace'])
+    console[level] = (...parts) => seen.messages.push(level + ': ' + parts.map(String).join(' '));
+  addEventListener('error', (e) => seen.messages.push('uncaught: ' + (e.message || (e.target && (e.target.src || e.target.href)))), true);
+  addEventListener('unhandledrejection', (e) => seen.messages.push('unhandled rejection: ' + String(e.reason)));
+  addEventListener('securitypolicyviolation', (e) => seen.messages.push('CSP: ' + e.violatedDirective + ' ' + e.blockedURI));
+  new PerformanceObserver((list) => { for (const e of list.getEntries()) seen.requests.push(e.name); }).observe({ type: 'resource', buffered: true });
+})();`;
+
+/** Starts a server; resolves to { url, close }. A test page posts what it has so far and at the end to /results. */
+export function startServer({ root, wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'), isolated = false, withProbe = false, port = 0, onResults } = {}) {
+  const wasmFile = (name) => readFileSync(join(wasm, name));
+  /** path -> handler; a name says what is wrong with the file. */
+  const fixtures = {
+    '/bad/html.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>Not found</title></html>\n'),
+    '/bad/html-as-wasm.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end('<!DOCTYPE html>\n<html></html>\n'),
+    '/bad/lfs.wasm': (_q, r) =>
+      r.writeHead(200, { 'content-type': 'application/octet-stream' }).end(`version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 123456\n`),
+    '/bad/truncated.wasm': (_q, r) => {
+      const all = wasmFile('attn-simd.wasm');
+      r.writeHead(200, { 'content-type': 'application/wasm' }).end(all.subarray(0, all.length >> 1));
+    },
+    // The length promised is not what comes: the connection breaks in the middle.
+    '/bad/cut.wasm': (_q, r) => {
+      const all = wasmFile('attn-simd.wasm');
+      r.writeHead(200, { 'content-type': 'application/wasm', 'content-length': all.length });
+      r.write(all.subarray(0, all.length >> 1), () => setTimeout(() => r.destroy(), 20));
+    },
+    '/bad/empty.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(),
+    '/bad/other-module.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])),
+    '/bad/forbidden.wasm': (_q, r) => r.writeHead(403, { 'content-type': 'text/plain' }).end('no'),
+    // A good file under another type, as many servers have it.
+    '/good/octets.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/octet-stream' }).end(wasmFile('attn-simd.wasm')),
+    '/good/slow.wasm': async (_q, r) => {
+      const all = wasmFile('attn-simd.wasm');
+      r.writeHead(200, { 'content-type': 'application/wasm', 'content-length': all.length });
+      for (let at = 0; at < all.length && !r.destroyed; at += 16384) {
+        r.write(all.subarray(at, at + 16384));
+        await sleep(30);
+      }
+      r.end();
+    },
+    // A page without an icon of its own: the browser asks all the same.
+    '/favicon.ico': (_q, r) => r.writeHead(204).end(),
+    '/probe.js': (_q, r) => r.writeHead(200, { 'content-type': types['.js'] }).end(probe),
+  };
+  const folders = { '/testdata/': join(repository, 'testdata'), '/wasm/': wasm, '/digest/': join(repository, 'build/native-emulated') };
+
+  const server = createServer((request, response) => {
+    // The suites in Node and in a page of the other server read these too.
+    response.setHeader('access-control-allow-origin', '*');
+    response.setHeader('cross-origin-resource-policy', 'cross-origin');
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('content-security-policy', csp);
+    if (isolated) {
+      response.setHeader('cross-origin-opener-policy', 'same-origin');
+      response.setHeader('cross-origin-embedder-policy', 'require-corp');
+    }
+    const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
+    if (Object.hasOwn(fixtures, path) && !(path === '/favicon.ico' && root && existsSync(join(root, path)))) {
+      return void Promise.resolve()
+        .then(() => fixtures[path](request, response))
+        .catch((error) => (console.error(`test server, ${path}: ${error}`), response.destroy()));
+    }
+    if (request.method === 'POST' && path === '/results') {
+      const chunks = [];
+      request.on('data', (chunk) => chunks.push(chunk));
+      request.on('end', () => (onResults?.(JSON.parse(Buffer.concat(chunks).toString())), response.writeHead(204).end()));
+      return;
+    }
+    const folder = Object.keys(folders).find((f) => path.startsWith(f));
+    const base = folder ? folders[folder] : root;
+    if (!base) return void response.writeHead(404).end('not found');
+    let file = resolve(base, '.' + sep + normalize(folder ? path.slice(folder.length) : path));
+    if (file !== resolve(base) && !file.startsWith(resolve(base) + sep)) return void response.writeHead(403).end('outside');
+    try {
+      let stat = statSync(file);
+      if (stat.isDirectory()) stat = statSync((file = join(file, 'index.html')));
+      const type = types[extname(file)] ?? 'application/octet-stream';
+      if (withProbe && extname(file) === '.html') {
+        const html = readFileSync(file, 'utf8').replace(/<head>/i, '<head><script src="/probe.js"></script>');
+        return void response.writeHead(200, { 'content-type': type }).end(html);
+      }
+      response.writeHead(200, { 'content-type': type, 'content-length': stat.size });
+      createReadStream(file).pipe(response);
+    } catch {
+      response.writeHead(404, { 'content-type': 'text/plain' }).end('not found');
+    }
+  });
+  return new Promise((done, fail) => {
+    server.on('error', fail);
+    server.listen(port, '127.0.0.1', () =>
+      done({
+        url: `http://127.0.0.1:${server.address().port}/`,
+        close: () => new Promise((closed) => (server.close(closed), server.closeAllConnections())),
+      }),
+    );
+  });
+}

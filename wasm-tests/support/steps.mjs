@@ -1,0 +1,99 @@
+/** The test steps by name. Each resolves to { passed, failed } or { skipped: why }. */
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execFileSync, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { startServer } from './server.mjs';
+
+export const repository = fileURLToPath(new URL('../..', import.meta.url));
+const at = (...parts) => join(repository, ...parts);
+
+/** Runs a program with its output passed on; resolves to its exit code, or throws when it takes too long. */
+export function run(program, args, { env = {}, seconds = 600, cwd = repository } = {}) {
+  return new Promise((done, fail) => {
+    const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] });
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      fail(new Error(`${program} ${args.join(' ')}: not done within ${seconds} s`));
+    }, seconds * 1000);
+    child.on('error', fail);
+    child.on('exit', (code) => {
+      clearTimeout(timer);
+      done(code ?? 1);
+    });
+  });
+}
+
+/** Hashes of the native 4-lane build, made anew when its program is newer. */
+export function nativeDigest() {
+  if (process.env.ATTN_NODIG) return;
+  const program = at('build/native-emulated/native-tests/digest/attn_digest');
+  const file = at('build/native-emulated/digest.txt');
+  if (!existsSync(program)) throw new Error('build/native-emulated has no attn_digest: cmake --preset native-emulated && cmake --build --preset native-emulated --target attn_digest');
+  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) writeFileSync(file, execFileSync(program, { maxBuffer: 1 << 24 }));
+}
+
+/** A copy of the package whose one binary is a checked build. */
+function checkedPackage(preset) {
+  const folder = at('build', preset, 'package');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  cpSync(at('web/lib/package.json'), join(folder, 'package.json'));
+  cpSync(at('web/lib/dist'), join(folder, 'dist'), { recursive: true });
+  for (const name of ['attn.mjs', 'attn-simd.wasm']) cpSync(at('build', preset, name), join(folder, 'dist', name));
+  for (const name of ['attn-relaxed.wasm', 'attn-simd-threads.wasm', 'attn-relaxed-threads.wasm']) rmSync(join(folder, 'dist', name), { force: true });
+  return folder;
+}
+
+/** All suites in Node, in one set-up. */
+async function node({ variant, threads, build = 'release' }) {
+  if (variant === 'simd' && build === 'release' && !process.env.ATTN_NODIG) nativeDigest();
+  const folder = build === 'release' ? process.env.ATTN_TEST_PACKAGE : checkedPackage(`wasm-${build}`);
+  const server = await startServer(folder ? { wasm: join(folder, 'dist') } : {});
+  const temporary = mkdtempSync(join(tmpdir(), 'attn-node-'));
+  const [output, notes] = [join(temporary, 'results.json'), join(temporary, 'notes.txt')];
+  try {
+    const host = { engine: 'node', variant, threads, canThread: true, takesRelaxed: variant === 'relaxed', build, server: server.url };
+    await run(process.execPath, [at('node_modules/vitest/vitest.mjs'), 'run', '--config', at('wasm-tests/node/vitest.config.mjs')], {
+      env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_OUTPUT: output, ATTN_TEST_NOTES: notes, ...(folder && { ATTN_TEST_PACKAGE: folder }) },
+    });
+    if (existsSync(notes)) console.log(readFileSync(notes, 'utf8').trim());
+    const results = JSON.parse(readFileSync(output, 'utf8'));
+    // A file that fails as a whole (it could not be imported) holds no failed test.
+    const files = results.testResults.filter((f) => f.status === 'failed' && !f.assertionResults.some((a) => a.status === 'failed')).length;
+    return { passed: results.numPassedTests, failed: results.numFailedTests + files + results.numPendingTests };
+  } finally {
+    await server.close();
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+/** examples/browser as Vite builds it, under build/wasm-tests/example. */
+export async function buildExample() {
+  const out = at('build/wasm-tests/example');
+  const code = await run(process.execPath, [at('node_modules/vite/bin/vite.js'), 'build', at('examples/browser'), '--outDir', out, '--emptyOutDir', '--logLevel', 'warn']);
+  if (code !== 0 || !existsSync(join(out, 'index.html'))) throw new Error('examples/browser could not be built');
+}
+
+const browserSuites = async (engine) => (await import('./browser_steps.mjs')).browserSuites(engine);
+
+const pageTests = async (engine) => (await import('../page/tests.mjs')).pageTests(engine);
+
+export const steps = {
+  'node-simd': () => node({ variant: 'simd', threads: 1 }),
+  'node-relaxed': () => node({ variant: 'relaxed', threads: 1 }),
+  'node-simd-threads': () => node({ variant: 'simd', threads: 2 }),
+  'node-relaxed-threads': () => node({ variant: 'relaxed', threads: 2 }),
+  'node-debug': () => node({ variant: 'simd', threads: 1, build: 'debug' }),
+  'node-asan': () => node({ variant: 'simd', threads: 1, build: 'asan' }),
+  chromium: () => browserSuites('chromium'),
+  firefox: () => browserSuites('firefox'),
+  webkit: () => browserSuites('webkit'),
+  'page-chromium': () => pageTests('chromium'),
+  'page-firefox': () => pageTests('firefox'),
+  'page-webkit': () => pageTests('webkit'),
+  packaging: async () => (await import('../packaging/tests.mjs')).packaging(),
+  examples: async () => (await import('../packaging/examples.mjs')).examples(),
+  readme: async () => (await import('../packaging/examples.mjs')).readme(),
+};

@@ -1,0 +1,2 @@
+// The build puts Comlink beside the compiled sources under this name.
+export * from 'comlink';

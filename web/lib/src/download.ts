@@ -1,0 +1,66 @@
+/** Bytes from a Response, with progress. */
+import { aborted } from './abort.js';
+import { AttnError, fail } from './error.js';
+
+export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
+
+/** More than this is not a build of attn. */
+const largestWasm = 64 * 2 ** 20;
+
+export function network(message: string, detail: Record<string, unknown>, cause?: unknown): AttnError {
+  return new AttnError('NETWORK', `load: ${message}`, { op: 'load', argument: 'wasm', ...detail }, cause === undefined ? undefined : { cause });
+}
+
+export const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+export function nameOf(response: Response): string {
+  return response.url === '' ? 'the given Response' : `URL ${response.url}`;
+}
+
+/** Reads a body to its end, reporting bytes as they come. */
+async function collect(response: Response, name: string, report: Report): Promise<Uint8Array<ArrayBuffer>> {
+  // Of a compressed body the header counts other bytes than those that arrive here.
+  const length = response.headers.get('content-encoding') === null ? Number(response.headers.get('content-length')) : 0;
+  const total = length > 0 ? length : undefined;
+  const chunks: Uint8Array[] = [];
+  let loaded = 0;
+  report('download', 0, total);
+  const reader = response.body?.getReader();
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    loaded += value.length;
+    report('download', loaded, total);
+    if (loaded > largestWasm) {
+      reader.cancel().catch(() => {});
+      throw new AttnError('FORMAT', `load: ${name} returned more than ${largestWasm} bytes, not attn's WebAssembly`, {
+        op: 'load',
+        argument: 'wasm',
+      });
+    }
+  }
+  const bytes = new Uint8Array(loaded);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+/** The body of a good answer. Throws NETWORK for a bad one and for one that breaks off. */
+export async function download(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Uint8Array<ArrayBuffer>> {
+  if (!response.ok) {
+    response.body?.cancel().catch(() => {});
+    throw network(`${name} answered ${response.status} ${response.statusText}`.trimEnd(), { url: response.url, status: response.status });
+  }
+  if (response.bodyUsed) fail('ARGUMENT', 'load', 'wasm', 'is a Response whose body has been read', 'a fresh Response');
+  try {
+    return await collect(response, name, report);
+  } catch (error) {
+    if (error instanceof AttnError) throw error;
+    if (signal?.aborted) throw aborted(signal);
+    throw network(`${name} broke off (${reason(error)})`, { url: response.url }, error);
+  }
+}

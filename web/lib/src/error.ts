@@ -1,0 +1,84 @@
+import type { AttnError as AttnErrorType, ErrorCode } from './attn.js';
+
+export type Detail = Readonly<Record<string, unknown>>;
+
+export class AttnError extends Error implements AttnErrorType {
+  readonly code: ErrorCode;
+  readonly detail: Detail;
+
+  constructor(code: ErrorCode, message: string, detail: Detail = {}, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    this.detail = Object.freeze({ ...detail });
+  }
+
+  static {
+    // On the prototype, as the built-in errors have it: not a property of each error that a log would print.
+    Object.defineProperty(this.prototype, 'name', { value: 'AttnError', configurable: true, writable: true });
+  }
+}
+
+/** Throws "op: argument got, expected expected", where got is such as "is missing" or "has 8 elements". */
+export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string): never {
+  throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });
+}
+
+/** A value in words, for "got". Never throws, whatever the value does when it is looked at. */
+export function describe(value: unknown): string {
+  if (value === undefined) return 'is missing';
+  try {
+    switch (typeof value) {
+      case 'string':
+        return `is ${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)}`;
+      case 'number':
+      case 'boolean':
+        return `is ${value}`;
+      case 'bigint':
+        return `is the BigInt ${value}`;
+      case 'symbol':
+        return 'is a symbol';
+      case 'function':
+        return 'is a function';
+    }
+    if (value === null) return 'is null';
+    const tag = Object.prototype.toString.call(value).slice(8, -1);
+    return tag === 'Object' ? 'is an object' : `is ${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
+  } catch {
+    return 'is an object that cannot be read';
+  }
+}
+
+/** "(2,8,384)". */
+export function shapeText(dims: readonly number[]): string {
+  return `(${dims.join(',')})`;
+}
+
+/** Number of edits from a to b. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; ++i) {
+    const next = [i];
+    for (let j = 1; j <= b.length; ++j) next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+/** What the writer of `name` may have meant: torch's spelling counts as the same, and a part of the name as near. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[_-]/g, '');
+  const wanted = plain(name).slice(0, 64);
+  let best: string | undefined;
+  let least = Math.max(2, Math.floor(wanted.length / 3)) + 1;
+  for (const candidate of known) {
+    const edits = distance(wanted, plain(candidate));
+    if (edits < least) [best, least] = [candidate, edits];
+  }
+  return best ?? known.find((candidate) => wanted.includes(plain(candidate)));
+}
+
+/** "did you mean isCausal?", or what there is. */
+export function hint(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  return near === undefined ? `there are ${known.join(', ')}` : `did you mean ${near}?`;
+}

@@ -1,0 +1,296 @@
+/** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in Platform. */
+import type { Attn, LoadOptions } from './attn.js';
+import { readBytes } from './arrays.js';
+import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, variantOf } from './binary.js';
+import { abortable, aborted } from './abort.js';
+import { download, nameOf, network, reason, type Report } from './download.js';
+import { AttnError, fail } from './error.js';
+import { acceptsRelaxed, assertEngine, compiles } from './features.js';
+import { createInstance, fromNative, isNativeError } from './instance.js';
+import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from './native.js';
+import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
+
+export interface Platform {
+  /** The package's own files. Functions: import.meta.url is not there on every host. */
+  readonly urls: Readonly<Record<Build, () => URL>>;
+  readonly single: Factory;
+  readonly threaded: () => Promise<Factory>;
+  readonly createThread: (onError: (message: string) => void) => ThreadWorker;
+  readonly cores: () => number;
+  /** Why there is no shared memory here; undefined where there is. */
+  readonly sharingRefusal: () => string | undefined;
+  /** Why, with shared memory, more than one thread cannot be had here. */
+  readonly waitingRefusal: () => string | undefined;
+  /** Opens a file that is not fetched: undefined for what fetch is for. */
+  readonly readFile?: (location: string | URL) => Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }> | undefined;
+}
+
+/** Thread workers that have not started after this time (ms) will not: blocked by a policy, or left out by a bundler. */
+const threadsTimeout = 10_000;
+
+interface Opened {
+  readonly module: WebAssembly.Module;
+  readonly build: Build;
+  /** Bytes, 0 where only the engine knows. */
+  readonly size: number;
+}
+
+/** Why an engine did not compile what looks like a build of ours. */
+async function refused(subject: string, build: Build, error: unknown): Promise<AttnError> {
+  const detail = { op: 'load', argument: 'wasm', build };
+  const cause = { cause: error };
+  const forbidden = await compiles().catch(reason);
+  if (forbidden !== undefined) {
+    const help = "a Content-Security-Policy needs script-src 'wasm-unsafe-eval'; elsewhere give a WebAssembly.Module";
+    return new AttnError('ENVIRONMENT', `load: this host does not let WebAssembly be compiled (${forbidden}); ${help}`, detail, cause);
+  }
+  if (variantOf(build) === 'relaxed' && !acceptsRelaxed())
+    return new AttnError('ENVIRONMENT', `load: ${subject} the ${build} build, and this engine does not accept relaxed SIMD`, detail, cause);
+  return new AttnError('FORMAT', `load: ${subject} damaged WebAssembly (${reason(error)})`, detail, cause);
+}
+
+async function compileBytes(bytes: Uint8Array<ArrayBuffer>, subject: string, report: Report): Promise<Opened> {
+  const build = identifyBytes(bytes, subject);
+  report('compile', bytes.length, bytes.length);
+  try {
+    return { module: await WebAssembly.compile(bytes), build, size: bytes.length };
+  } catch (error) {
+    throw await refused(subject, build, error);
+  }
+}
+
+async function compileResponse(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  const subject = `${name} returned`;
+  // Where the server says the right type the engine compiles while the bytes arrive; the copy is for progress and for telling what is wrong.
+  const streams =
+    typeof WebAssembly.compileStreaming === 'function' &&
+    !response.bodyUsed &&
+    /^application\/wasm\s*$/i.test(response.headers.get('content-type') ?? '');
+  if (!streams || !response.ok || !response.body) return compileBytes(await download(response, name, signal, report), subject, report);
+  const copy = response.clone();
+  const compiling = WebAssembly.compileStreaming(response);
+  compiling.catch(() => {}); // waited for below, once it is known what the bytes are
+  const bytes = await download(copy, name, signal, report);
+  const build = identifyBytes(bytes, subject);
+  report('compile', bytes.length, bytes.length);
+  try {
+    return { module: await compiling, build, size: bytes.length };
+  } catch (error) {
+    throw await refused(subject, build, error);
+  }
+}
+
+async function fetchWasm(location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  const name = `URL ${String(location)}`;
+  let response: Response;
+  try {
+    response = await fetch(location, { credentials: 'same-origin', ...(signal && { signal }) });
+  } catch (error) {
+    if (signal?.aborted) throw aborted(signal);
+    throw network(`${name} could not be fetched (${reason(error)})`, { url: String(location) }, error);
+  }
+  return compileResponse(response, name, signal, report);
+}
+
+async function openLocation(platform: Platform, location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  let file: Awaited<ReturnType<NonNullable<Platform['readFile']>>> | undefined;
+  try {
+    file = await platform.readFile?.(location);
+  } catch (error) {
+    throw network(`${String(location)} could not be read (${reason(error)})`, { url: String(location) }, error);
+  }
+  if (!file) return fetchWasm(location, signal, report);
+  report('download', file.bytes.length, file.bytes.length);
+  return compileBytes(file.bytes, `${file.name} holds`, report);
+}
+
+/** The caller's own `wasm`. */
+async function openGiven(
+  platform: Platform,
+  wasm: NonNullable<LoadOptions['wasm']>,
+  signal: AbortSignal | undefined,
+  report: Report,
+): Promise<Opened> {
+  switch (wasmKind(wasm)) {
+    case 'location':
+      return openLocation(platform, wasm as string | URL, signal, report);
+    case 'response':
+      return compileResponse(wasm as Response, nameOf(wasm as Response), signal, report);
+    case 'module':
+      return { module: wasm as WebAssembly.Module, build: identifyModule(wasm as WebAssembly.Module), size: 0 };
+    case 'bytes':
+      return compileBytes(readBytes('load', 'wasm', wasm), 'wasm is', report);
+  }
+}
+
+function createMemory(threaded: boolean, maximumMemory: number | undefined): WebAssembly.Memory {
+  let maximum = maximumMemory === undefined ? maximumPages : Math.floor(maximumMemory / pageBytes);
+  for (;;) {
+    try {
+      return new WebAssembly.Memory({ initial: initialPages, maximum, shared: threaded });
+    } catch (cause) {
+      // The address space of a shared memory is reserved at once: where 4 GiB are not to be had, less may be.
+      if (threaded && maximumMemory === undefined && maximum > 128 * initialPages) maximum /= 2;
+      else
+        throw new AttnError(
+          'MEMORY',
+          `load: a memory of ${initialPages * pageBytes} to ${maximum * pageBytes} bytes cannot be had`,
+          { op: 'load' },
+          { cause },
+        );
+    }
+  }
+}
+
+/** The thread workers are not coming. */
+class ThreadsFailed extends AttnError {
+  constructor(readonly why: string) {
+    super('ENVIRONMENT', `load: ${why}`, { op: 'load', argument: 'threads' });
+  }
+}
+
+interface Started {
+  readonly native: Native;
+  /** Ends the threads. */
+  stop(): void;
+}
+
+/** Instantiates the module with the glue around it. */
+async function start(platform: Platform, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
+  const memory = createMemory(isThreaded(build), maximumMemory);
+  const workers: ThreadWorker[] = [];
+  const stop = () => workers.forEach((worker) => worker.terminate());
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    const factory = isThreaded(build) ? await platform.threaded() : platform.single;
+    const native = await new Promise<Native>((resolve, reject) => {
+      if (threads > 1)
+        timer = setTimeout(() => reject(new ThreadsFailed(`the thread workers did not start within ${threadsTimeout / 1000} s`)), threadsTimeout);
+      factory({
+        wasmMemory: memory,
+        threads,
+        createWorker() {
+          const failed = (why: string) => reject(new ThreadsFailed(`a thread worker could not be started (${why})`));
+          try {
+            const worker = platform.createThread(failed);
+            workers.push(worker);
+            return worker;
+          } catch (error) {
+            failed(reason(error));
+            throw error;
+          }
+        },
+        instantiateWasm(imports, done) {
+          WebAssembly.instantiate(module, imports)
+            .then((instance) => done(instance, module))
+            .catch(reject);
+          return {};
+        },
+      }).then(resolve, reject);
+    });
+    if (maximumMemory !== undefined) native.setMemoryLimit(maximumMemory);
+    if (threads > 1) native.setNumThreads(threads);
+    return { native, stop };
+  } catch (error) {
+    stop();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function startError(error: unknown): unknown {
+  if (error instanceof AttnError) return error;
+  if (isNativeError(error)) return fromNative(error);
+  const cause = { cause: error };
+  if (error instanceof WebAssembly.LinkError)
+    return new AttnError(
+      'FORMAT',
+      `load: the .wasm is of another version of attn than this package (${reason(error)})`,
+      { op: 'load', argument: 'wasm' },
+      cause,
+    );
+  if (error instanceof RangeError) return new AttnError('MEMORY', `load: out of memory (${reason(error)})`, { op: 'load' }, cause);
+  return new AttnError('ENVIRONMENT', `load: the module did not start (${reason(error)})`, { op: 'load' }, cause);
+}
+
+async function run(platform: Platform, options: CheckedLoadOptions, notes: string[] = []): Promise<Attn> {
+  const { wasm, variant: wanted, maximumMemory, signal, onProgress } = options;
+  const report: Report = (phase, loaded, total) => {
+    if (signal?.aborted) throw aborted(signal);
+    if (!onProgress) return;
+    try {
+      onProgress(total === undefined ? { phase, loaded } : { phase, loaded, total });
+    } catch (cause) {
+      throw new AttnError('ARGUMENT', `load: onProgress threw (${reason(cause)})`, { op: 'load', argument: 'onProgress' }, { cause });
+    }
+  };
+
+  // A module that the engine has compiled needs no probing, and some hosts do not let us probe.
+  if (wasm === undefined || wasmKind(wasm) !== 'module') assertEngine();
+
+  const sharing = platform.sharingRefusal();
+  const refusal = sharing ?? platform.waitingRefusal();
+  const cores = platform.cores();
+  const asked = options.threads === 'auto' ? Math.max(1, Math.min(4, Math.floor(cores / 2))) : options.threads;
+  let threads = refusal === undefined ? asked : 1;
+  if (options.threads === 'auto' && asked === 1) notes.push(`one thread: 'auto' takes half of the cores, and there are ${cores}`);
+  else if (threads < asked) notes.push(`one thread instead of ${asked}: ${refusal}`);
+
+  let opened: Opened;
+  if (wasm !== undefined) {
+    opened = await openGiven(platform, wasm, signal, report);
+    const { build } = opened;
+    if (wanted !== 'auto' && wanted !== variantOf(build))
+      fail(
+        'CONFIG',
+        'load',
+        'variant',
+        `is ${JSON.stringify(wanted)}`,
+        `"auto" or ${JSON.stringify(variantOf(build))}, since the given wasm is the ${build} build`,
+      );
+    if (isThreaded(build) && sharing !== undefined)
+      throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory: ${sharing}`, {
+        op: 'load',
+        argument: 'wasm',
+      });
+    if (!isThreaded(build) && threads > 1) {
+      notes.push(`one thread instead of ${threads}: the given wasm is the ${build} build`);
+      threads = 1;
+    }
+    if (variantOf(build) === 'simd') notes.push('simd: the given wasm is that build');
+  } else {
+    if (wanted === 'relaxed' && !acceptsRelaxed())
+      throw new AttnError('ENVIRONMENT', 'load: the variant relaxed was asked for, and this engine does not accept relaxed SIMD', {
+        op: 'load',
+        argument: 'variant',
+      });
+    const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
+    if (variant === 'simd') notes.push(wanted === 'simd' ? 'simd: asked for' : 'simd: this engine does not accept relaxed SIMD');
+    opened = await openLocation(platform, platform.urls[buildOf(variant, threads > 1)](), signal, report);
+  }
+
+  const { build, size } = opened;
+  report('start', size, size);
+  let attn: Attn;
+  try {
+    const started = await start(platform, opened, threads, maximumMemory);
+    attn = createInstance({ ...started, variant: variantOf(build), threads, notes });
+  } catch (error) {
+    if (wasm !== undefined || !(error instanceof ThreadsFailed)) throw startError(error);
+    return run(platform, { ...options, threads: 1 }, [`one thread instead of ${threads}: ${error.why}`]);
+  }
+  if (signal?.aborted) {
+    attn.dispose();
+    throw aborted(signal);
+  }
+  return attn;
+}
+
+/** load() for one host. */
+export function loader(platform: Platform): (options?: LoadOptions) => Promise<Attn> {
+  return async (options) => {
+    const checked = readLoadOptions(options, initialPages * pageBytes);
+    return abortable(checked.signal, () => run(platform, checked));
+  };
+}

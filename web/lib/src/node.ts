@@ -1,0 +1,42 @@
+/** The package in Node: files come from the disk, and every thread may wait. */
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type * as Contract from './attn.js';
+import single from './attn.mjs';
+import { loader } from './load.js';
+
+export { AttnError } from './error.js';
+
+/** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
+function pathOf(location: string | URL): string | undefined {
+  if (typeof location === 'string' && !/^[a-z][a-z0-9+.-]+:/i.test(location)) return location;
+  const url = new URL(location);
+  return url.protocol === 'file:' ? fileURLToPath(url) : undefined;
+}
+
+export const load: typeof Contract.load = loader({
+  urls: {
+    simd: () => new URL('./attn-simd.wasm', import.meta.url),
+    relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
+    'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
+    'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+  },
+  // The single-threaded glue asks nothing of its host: the bytes are given to it.
+  single,
+  threaded: async () => (await import('./attn-threads-node.mjs')).default,
+  createThread(onError) {
+    // By this the glue knows that it runs as a thread.
+    const worker = new Worker(new URL('./attn-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+    worker.on('error', (error) => onError(error.message));
+    return worker;
+  },
+  cores: availableParallelism,
+  sharingRefusal: () => undefined,
+  waitingRefusal: () => undefined,
+  readFile(location) {
+    const path = pathOf(location);
+    return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
+  },
+});

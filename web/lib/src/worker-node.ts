@@ -1,0 +1,26 @@
+/** attn/worker in Node. */
+import { Worker } from 'node:worker_threads';
+import type * as Contract from './worker.js';
+import { remoteLoader, transfer } from './client.js';
+import nodeEndpoint from './comlink-node.js';
+
+export { AttnError } from './error.js';
+export { transfer };
+
+export const load: typeof Contract.load = remoteLoader({
+  connect() {
+    const worker = new Worker(new URL('./worker-host-node.js', import.meta.url), { name: 'attn' });
+    worker.unref();
+    return {
+      endpoint: nodeEndpoint(worker),
+      onDeath(callback) {
+        worker.on('error', (error) => callback(error.message));
+        worker.on('exit', (code) => callback(`it ended with code ${code}`));
+      },
+      terminate: () => void worker.terminate(),
+      setWaiting: (waiting) => (waiting ? worker.ref() : worker.unref()),
+    };
+  },
+  locate: (location) => location,
+  locks: () => undefined, // 'exit' tells
+});

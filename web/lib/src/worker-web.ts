@@ -1,0 +1,33 @@
+/** attn/worker in browsers. */
+import type * as Contract from './worker.js';
+import { remoteLoader, transfer } from './client.js';
+import { startWorker } from './trusted.js';
+
+export { AttnError } from './error.js';
+export { transfer };
+
+export const load: typeof Contract.load = remoteLoader({
+  connect() {
+    const worker = startWorker(() => new Worker(new URL('./worker-host.js', import.meta.url), { type: 'module', name: 'attn' }));
+    return {
+      endpoint: worker,
+      onDeath(callback) {
+        worker.addEventListener('error', (event) => {
+          event.preventDefault();
+          callback(event.message || 'its script could not be loaded');
+        });
+        worker.addEventListener('messageerror', () => callback('a message could not be read'));
+      },
+      terminate: () => worker.terminate(),
+      setWaiting() {},
+    };
+  },
+  locate(location) {
+    try {
+      return new URL(location, globalThis.document?.baseURI ?? globalThis.location.href).href;
+    } catch {
+      return location; // fetch will say what is wrong with it
+    }
+  },
+  locks: () => globalThis.navigator?.locks,
+});

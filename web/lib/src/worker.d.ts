@@ -1,0 +1,66 @@
+/// <reference lib="esnext.disposable" />
+/**
+ * The same names for a module that lives in a worker of its own, so that nothing blocks the caller: every member is a
+ * promise. Errors keep code and detail; progress and abort work. A worker that dies rejects what is pending with `ABORTED`,
+ * and `load()` may be called again.
+ *
+ * @example
+ * ```ts
+ * import { load, transfer } from 'attn/worker';
+ *
+ * const attn = await load({ threads: 'auto' });
+ * const mha = await new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+ * const x = { data: new Float32Array(3 * 8).fill(1), dims: [1, 3, 8] };
+ * const { output } = await mha.forward(transfer(x)); // x.data moves to the worker instead of being copied
+ * console.log(output.dims); // [1, 3, 8]
+ * await attn.dispose();
+ * ```
+ * @packageDocumentation
+ */
+import type * as Direct from './attn.js';
+
+export type {
+  AttentionOptions,
+  AttentionResult,
+  Dims,
+  ErrorCode,
+  LoadOptions,
+  Mask,
+  MultiHeadAttentionOptions,
+  RuntimeInfo,
+  StateDict,
+  Tensor,
+  TraceName,
+} from './attn.js';
+export { AttnError } from './attn.js';
+
+/** T with a promise in the place of everything that it gives. */
+export type Promisified<T> = {
+  readonly [K in keyof T]: T[K] extends new (...args: infer A) => infer R
+    ? new (...args: A) => Promise<Promisified<R>>
+    : T[K] extends (...args: infer A) => infer R
+      ? (...args: A) => Promise<R>
+      : Promise<T[K]>;
+};
+
+export type Module = Promisified<Direct.Module> & AsyncDisposable;
+export type MultiHeadAttention = Promisified<Direct.MultiHeadAttention> & AsyncDisposable;
+
+/** One running instance in its worker. Calls run in the order in which they are made. */
+export type Attn = Omit<Promisified<Direct.Attn>, 'MultiHeadAttention'> &
+  AsyncDisposable & {
+    readonly MultiHeadAttention: new (options: Direct.MultiHeadAttentionOptions) => Promise<MultiHeadAttention>;
+    /** Ends the worker at once, in the middle of a call too; what is pending rejects with `ABORTED`. `dispose()` lets earlier calls finish. */
+    terminate(): void;
+  };
+
+/** As `load` of `attn`, in a new worker. A relative `wasm` is relative to the page (in Node, to the working directory). Aborting ends the worker. */
+export function load(options?: Direct.LoadOptions): Promise<Attn>;
+
+/**
+ * Marks a value to be moved to the worker by the call that it is given to, instead of being copied. Its buffer is then
+ * detached here, with everything else that lies on the buffer.
+ *
+ * @returns the value itself
+ */
+export function transfer<T extends Direct.Tensor | Direct.Mask | Uint8Array | ArrayBuffer>(value: T): T;

@@ -1,0 +1,50 @@
+/** Moving numbers about. No arithmetic happens here: that is the module's work. */
+import type { Tensor } from 'attn';
+
+export function product(dims: readonly number[]): number {
+  return dims.reduce((a, b) => a * b, 1);
+}
+
+export function fromRows(rows: readonly (readonly number[])[]): Tensor {
+  return { data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0]!.length] };
+}
+
+/** (in, out) as on paper -> (out, in) as torch keeps weights, and back. */
+export function transposed({ data, dims }: Tensor): Tensor {
+  const [rows, columns] = dims as [number, number];
+  const result = new Float32Array(data.length);
+  for (let i = 0; i < rows; ++i) for (let j = 0; j < columns; ++j) result[j * rows + i] = data[i * columns + j]!;
+  return { data: result, dims: [columns, rows] };
+}
+
+/** (B, L, H*D) -> (B, H, L, D) */
+export function splitHeads({ data, dims }: Tensor, heads: number): Tensor {
+  const [batch, length, width] = dims as [number, number, number];
+  const headWidth = width / heads;
+  const result = new Float32Array(data.length);
+  for (let b = 0; b < batch; ++b) {
+    for (let h = 0; h < heads; ++h) {
+      for (let l = 0; l < length; ++l) {
+        const from = (b * length + l) * width + h * headWidth;
+        result.set(data.subarray(from, from + headWidth), ((b * heads + h) * length + l) * headWidth);
+      }
+    }
+  }
+  return { data: result, dims: [batch, heads, length, headWidth] };
+}
+
+/** (B, H, L, D) -> (B, L, H*D) */
+export function mergeHeads({ data, dims }: Tensor): Tensor {
+  const [batch, heads, length, headWidth] = dims as [number, number, number, number];
+  const width = heads * headWidth;
+  const result = new Float32Array(data.length);
+  for (let b = 0; b < batch; ++b) {
+    for (let h = 0; h < heads; ++h) {
+      for (let l = 0; l < length; ++l) {
+        const from = ((b * heads + h) * length + l) * headWidth;
+        result.set(data.subarray(from, from + headWidth), (b * length + l) * width + h * headWidth);
+      }
+    }
+  }
+  return { data: result, dims: [batch, length, width] };
+}

@@ -1,0 +1,64 @@
+/** Reads NumPy's .npy files (format versions 1, 2 and 3): C order, real numbers, to float32. */
+import type { Tensor } from 'attn';
+
+export class NpyError extends Error {}
+
+type Reader = (view: DataView, at: number, little: boolean) => number;
+const readers: Readonly<Record<string, readonly [bytes: number, read: Reader]>> = {
+  f4: [4, (v, at, little) => v.getFloat32(at, little)],
+  f8: [8, (v, at, little) => v.getFloat64(at, little)],
+  i1: [1, (v, at) => v.getInt8(at)],
+  i2: [2, (v, at, little) => v.getInt16(at, little)],
+  i4: [4, (v, at, little) => v.getInt32(at, little)],
+  i8: [8, (v, at, little) => Number(v.getBigInt64(at, little))],
+  u1: [1, (v, at) => v.getUint8(at)],
+  b1: [1, (v, at) => (v.getUint8(at) ? 1 : 0)],
+};
+
+/** Far more than a page can show, far less than a tab can hold. */
+const maximumElements = 2 ** 26;
+
+/** Throws an NpyError that says what is wrong with the file and what to save instead. */
+export function parseNpy(bytes: Uint8Array): Tensor {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]; // "\x93NUMPY"
+  if (bytes.length < 12 || magic.some((byte, i) => bytes[i] !== byte)) throw new NpyError('This is not a .npy file. Save one array with numpy.save.');
+  const version = bytes[6]!;
+  if (version < 1 || version > 3) throw new NpyError(`This .npy file has format version ${version}; versions 1, 2 and 3 are read.`);
+  const start = version === 1 ? 10 : 12;
+  const headerLength = version === 1 ? view.getUint16(8, true) : view.getUint32(8, true);
+  if (start + headerLength > bytes.length) throw new NpyError('The .npy file ends inside its header; it was cut short.');
+  const header = new TextDecoder(version === 3 ? 'utf-8' : 'latin1').decode(bytes.subarray(start, start + headerLength));
+
+  const type = /'descr'\s*:\s*'([<>|=])(\w+)'/.exec(header);
+  const order = /'fortran_order'\s*:\s*(True|False)/.exec(header);
+  const shape = /'shape'\s*:\s*\(([\d\s,]*)\)/.exec(header);
+  if (!order || !shape) throw new NpyError('The header of this .npy file lacks fortran_order or shape.');
+  const reader = type && Object.hasOwn(readers, type[2]!) ? readers[type[2]!] : undefined;
+  if (!type || !reader) {
+    throw new NpyError(`The numbers in this .npy file are of a type that is not read (${type ? type[2] : 'a structure'}). Save a.astype('float32').`);
+  }
+  if (order[1] === 'True') throw new NpyError('This .npy file is in Fortran order. Save numpy.ascontiguousarray(a).');
+
+  const dims = shape[1]!
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean)
+    .map(Number);
+  const count = dims.reduce((a, b) => a * b, 1);
+  if (!dims.length || !count) throw new NpyError(`The array in this .npy file has shape (${dims.join(', ')}); rows are needed.`);
+  if (!(count <= maximumElements)) throw new NpyError(`The array in this .npy file has ${count} numbers; this page takes up to ${maximumElements}.`);
+  const [width, read] = reader;
+  const offset = start + headerLength;
+  if (bytes.length - offset !== count * width) {
+    throw new NpyError(`Shape (${dims.join(', ')}) needs ${count * width} bytes of numbers, the .npy file has ${bytes.length - offset}.`);
+  }
+  const little = type[1] !== '>';
+  const data = new Float32Array(count);
+  for (let i = 0; i < count; ++i) {
+    const value = read(view, offset + i * width, little);
+    data[i] = value;
+    if (Number.isFinite(value) && !Number.isFinite(data[i])) throw new NpyError(`Number ${i + 1} (${value}) is too large for float32.`);
+  }
+  return { data, dims };
+}

@@ -1,0 +1,94 @@
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+/** Whole rows are shown as far as this many cells allow; more would slow every browser down. */
+const defaultCells = 4096;
+const maximumColumns = 256;
+/** Tables from this size on are laid out only when they come into view. */
+const largeCells = 1500;
+
+export interface Axis {
+  /** What one row (or column) is: "query", "key". */
+  readonly kind: string;
+  readonly count: number;
+  /** Default: the kind and a number from 1. */
+  readonly label?: (index: number) => string;
+}
+
+export interface NumberTableProps {
+  /** The table's accessible name. */
+  readonly name: string;
+  readonly rows: Axis;
+  readonly columns: Axis;
+  readonly cell: (row: number, column: number) => ComponentChildren;
+  readonly maximumCells?: number;
+  /** A last column beside the matrix. */
+  /** 0 ... 1: how strongly a cell is tinted. */
+  readonly tint?: (row: number, column: number) => number;
+  readonly total?: { readonly name: string; readonly cell: (row: number) => string } | undefined;
+}
+
+/** A matrix as a table with row and column headers. A table larger than its place scrolls, by keyboard too. */
+export function NumberTable({ name, rows, columns, cell, tint, total, maximumCells = defaultCells }: NumberTableProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [overflows, setOverflows] = useState(false);
+  useLayoutEffect(() => {
+    const element = frame.current!;
+    const measure = () => setOverflows(element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    observer.observe(element.firstElementChild!);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  const width = Math.min(columns.count, maximumColumns);
+  const shown = { columns: width, rows: Math.min(rows.count, Math.max(1, Math.floor(maximumCells / width))) };
+  const label = (axis: Axis, index: number) => axis.label?.(index) ?? `${axis.kind} ${index + 1}`;
+  // "number 1" says no more than "1" and is wide on a phone.
+  const columnLabel = (index: number) => (columns.kind === 'number' ? String(index + 1) : label(columns, index));
+  const indices = (count: number) => Array.from({ length: count }, (_, i) => i);
+  return (
+    <div class={shown.rows * shown.columns > largeCells ? 'table-block large' : 'table-block'}>
+      <div ref={frame} class="table-frame" {...(overflows ? { tabIndex: 0, role: 'group', 'aria-label': `${name}, scrolls` } : {})}>
+        <table>
+          <caption>{name}</caption>
+          <thead>
+            <tr>
+              <th scope="col" class="corner">
+                {rows.kind} \ {columns.kind}
+              </th>
+              {indices(shown.columns).map((j) => (
+                <th scope="col" key={j}>
+                  {columnLabel(j)}
+                </th>
+              ))}
+              {total && (
+                <th scope="col" class="total">
+                  {total.name}
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {indices(shown.rows).map((i) => (
+              <tr key={i}>
+                <th scope="row">{label(rows, i)}</th>
+                {indices(shown.columns).map((j) => (
+                  <td key={j} {...(tint ? { class: 'tinted', style: { '--share': `${Math.round(100 * (tint(i, j) || 0))}%` } } : {})}>
+                    {cell(i, j)}
+                  </td>
+                ))}
+                {total && <td class="total">{total.cell(i)}</td>}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {(shown.rows < rows.count || shown.columns < columns.count) && (
+        <p class="note">
+          The first {shown.rows} of {rows.count} rows and {shown.columns} of {columns.count} columns are shown.
+        </p>
+      )}
+    </div>
+  );
+}

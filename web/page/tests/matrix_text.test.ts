@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { matrixText, MatrixTextError, parseMatrixText } from '../src/matrix_text.ts';
+import { shortestFloat32 } from '../src/numbers.ts';
+
+describe('arrays as text', () => {
+  it('reads rows as JSON and Python print them', () => {
+    expect(parseMatrixText('[[1, -2.5],\n [3e2, .5]]')).toEqual({ data: Float32Array.of(1, -2.5, 300, 0.5), dims: [2, 2] });
+    expect(parseMatrixText('[[True, false], [Infinity, -inf]]').data).toEqual(Float32Array.of(1, 0, Infinity, -Infinity));
+    expect(parseMatrixText('[[nan, NaN]]').data).toEqual(Float32Array.of(NaN, NaN));
+  });
+
+  it('reads nested lists up to rank 4, and single lists where they are allowed', () => {
+    expect(parseMatrixText('[[[1, 2], [3, 4], [5, 6]]]').dims).toEqual([1, 3, 2]);
+    expect(parseMatrixText('[[[[1]]], [[[2]]]]').dims).toEqual([2, 1, 1, 1]);
+    expect(parseMatrixText('[1, 0]', 1).dims).toEqual([2]);
+  });
+
+  it.each([
+    ['', 'empty'],
+    ['   ', 'empty'],
+    ['5', 'single number'],
+    ['[1, 2]', 'write [[1, 2]]'],
+    ['[[1, 2], [3]]', 'Row 2 has 1 number, the ones before have 2'],
+    ['[[[1], [2]], [[3]]]', 'Row 2 has 1 row'],
+    ['[[1, [2]]]', 'Some entries are lists'],
+    ['[[1], 2]', 'Some entries are lists'],
+    ['[[1 2]]', 'comma is missing: line 1, column 5'],
+    ['[[1],\n [x]]', 'line 2, column 3'],
+    ['[[1,]]', 'after the last comma'],
+    ['[[,1]]', 'A number is missing'],
+    ['[[]]', 'empty list'],
+    ['[[1]', 'closing bracket is missing: 1 list'],
+    ['[[1]]]', 'after the closing bracket'],
+    [']', 'too many'],
+    ['[[1e39]]', 'too large for float32'],
+    ['[["1"]]', 'not an array of numbers'],
+    ['[[1]] [[2]]', 'after the closing bracket'],
+    ['[[[[[1]]]]]', 'more than four deep'],
+    ['[[12abc]]', 'not an array of numbers'],
+  ])('refuses %j with cause and place', (text, message) => {
+    expect(() => parseMatrixText(text)).toThrow(MatrixTextError);
+    expect(() => parseMatrixText(text)).toThrow(message);
+  });
+
+  it('takes time in proportion to the text: a megabyte is no burden', () => {
+    const text = JSON.stringify(Array.from({ length: 500 }, (_, i) => Array.from({ length: 500 }, (_, j) => i + j / 8)));
+    const start = performance.now();
+    expect(parseMatrixText(text).dims).toEqual([500, 500]);
+    expect(performance.now() - start).toBeLessThan(5000);
+  });
+
+  it('what it writes it reads back bit for bit', () => {
+    const data = Float32Array.of(0.1, 1 / 3, -1e-38, 16777216, 3.4e38, 1e-45, -0.25, 7);
+    const tensor = { data, dims: [2, 2, 2] };
+    expect(parseMatrixText(matrixText(tensor, shortestFloat32))).toEqual(tensor);
+    expect(matrixText({ data: Float32Array.of(0.1, 0.2), dims: [1, 2] }, shortestFloat32)).toBe('[[0.1, 0.2]]');
+  });
+});

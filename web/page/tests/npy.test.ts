@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { NpyError, parseNpy } from '../src/npy.ts';
+
+/** A .npy file as numpy.save lays it out: the header is padded to a multiple of 64 bytes. */
+function npy(header: string, body: ArrayBuffer, version = 1): Uint8Array {
+  const start = version === 1 ? 10 : 12;
+  const text = header.padEnd(Math.ceil((start + header.length + 1) / 64) * 64 - start - 1) + '\n';
+  const bytes = new Uint8Array(start + text.length + body.byteLength);
+  bytes.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, version, 0]);
+  const view = new DataView(bytes.buffer);
+  if (version === 1) view.setUint16(8, text.length, true);
+  else view.setUint32(8, text.length, true);
+  bytes.set(new TextEncoder().encode(text), start);
+  bytes.set(new Uint8Array(body), start + text.length);
+  return bytes;
+}
+const header = (type: string, shape: string, fortran = 'False') => `{'descr': '${type}', 'fortran_order': ${fortran}, 'shape': ${shape}, }`;
+
+function bigEndian(values: readonly number[]): ArrayBuffer {
+  const view = new DataView(new ArrayBuffer(8 * values.length));
+  values.forEach((value, i) => view.setFloat64(8 * i, value));
+  return view.buffer;
+}
+
+describe('.npy files', () => {
+  it.each([
+    ['<f4', Float32Array.of(1, -2.5, 3, 4).buffer],
+    ['<f8', Float64Array.of(1, -2.5, 3, 4).buffer],
+    ['>f8', bigEndian([1, -2.5, 3, 4])],
+  ])('reads %s', (type, body) => {
+    for (const version of [1, 2, 3])
+      expect(parseNpy(npy(header(type, '(2, 2)'), body, version))).toEqual({ data: Float32Array.of(1, -2.5, 3, 4), dims: [2, 2] });
+  });
+
+  it.each([
+    ['<i8', BigInt64Array.of(1n, -2n).buffer],
+    ['<i4', Int32Array.of(1, -2).buffer],
+    ['<i2', Int16Array.of(1, -2).buffer],
+    ['|i1', Int8Array.of(1, -2).buffer],
+  ])('reads whole numbers, %s', (type, body) => expect(parseNpy(npy(header(type, '(1, 2)'), body)).data).toEqual(Float32Array.of(1, -2)));
+
+  it('reads truth values as 0 and 1', () =>
+    expect(parseNpy(npy(header('|b1', '(3,)'), Uint8Array.of(1, 0, 1).buffer))).toEqual({ data: Float32Array.of(1, 0, 1), dims: [3] }));
+
+  const four = Float32Array.of(1, 2, 3, 4).buffer;
+  it.each<[string, Uint8Array, string]>([
+    ['HTML', new TextEncoder().encode('<!doctype html><html></html>'), 'not a .npy file'],
+    ['an empty file', new Uint8Array(0), 'not a .npy file'],
+    ['an unknown version', npy(header('<f4', '(2, 2)'), four).with(6, 9), 'format version 9'],
+    ['a cut header', npy(header('<f4', '(2, 2)'), four).subarray(0, 40), 'ends inside its header'],
+    ['cut numbers', npy(header('<f4', '(2, 2)'), four).subarray(0, -1), 'needs 16 bytes of numbers, the .npy file has 15'],
+    ['bytes left over', npy(header('<f4', '(3,)'), four), 'needs 12 bytes'],
+    ['Fortran order', npy(header('<f4', '(2, 2)', 'True'), four), 'ascontiguousarray'],
+    ['complex numbers', npy(header('<c8', '(2,)'), four), 'c8'],
+    ['half precision', npy(header('<f2', '(8,)'), four), "astype('float32')"],
+    ['a structure', npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", four), 'a structure'],
+    ['no rows', npy(header('<f4', '(0, 3)'), new ArrayBuffer(0)), 'rows are needed'],
+    ['a scalar', npy(header('<f4', '()'), Float32Array.of(1).buffer), 'rows are needed'],
+    ['an absurd shape', npy(header('<f4', '(99999999, 99999999)'), four), 'takes up to'],
+    ['a number beyond float32', npy(header('<f8', '(1, 1)'), Float64Array.of(1e300).buffer), 'too large for float32'],
+    ['a prototype name as type', npy(header('|constructor', '(1,)'), four), 'constructor'],
+  ])('refuses %s', (_, bytes, message) => {
+    expect(() => parseNpy(bytes)).toThrow(NpyError);
+    expect(() => parseNpy(bytes)).toThrow(message);
+  });
+});

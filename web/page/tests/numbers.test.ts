@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { mergeHeads, splitHeads, transposed } from '../src/arrays.ts';
+import { fixed, median, shortestFloat32, teaching } from '../src/numbers.ts';
+
+describe('numbers as text', () => {
+  it('are ASCII with fixed decimals and never a negative zero', () => {
+    expect(fixed(-1.5, 4)).toBe('-1.5000');
+    expect(fixed(-1e-9)).toBe('0.000000');
+    expect(fixed(-0)).toBe('0.000000');
+    expect(fixed(-Infinity)).toBe('-Infinity');
+    expect(fixed(NaN)).toBe('NaN');
+    expect(fixed(3.4e38, 2)).toBe('3.40e+38');
+  });
+
+  it('stay whole in a table of whole numbers and keep tiny ones readable in others', () => {
+    expect([4, -Infinity, 0].map(teaching([4, -Infinity, 0]))).toEqual(['4', '-Infinity', '0']);
+    expect([2, 0, 6.0337e-6, 0.5].map(teaching([2, 0, 6.0337e-6, 0.5]))).toEqual(['2.000000', '0', '6.0337e-6', '0.500000']);
+  });
+
+  it('are as short as float32 allows', () => {
+    expect([0.1, 1 / 3, 16777217].map((value) => shortestFloat32(Math.fround(value)))).toEqual(['0.1', '0.33333334', '16777216']);
+  });
+
+  it('have a median', () => {
+    expect(median([3, 1, 2])).toBe(2);
+    expect(median([4, 1, 2, 3])).toBe(2.5);
+  });
+});
+
+describe('moving numbers about', () => {
+  const counting = (dims: number[]) => ({ data: Float32Array.from({ length: dims.reduce((a, b) => a * b, 1) }, (_, i) => i), dims });
+
+  it('transposes', () => expect(transposed(counting([2, 3]))).toEqual({ data: Float32Array.of(0, 3, 1, 4, 2, 5), dims: [3, 2] }));
+
+  it('puts columns 0 ... D-1 into head 0, the next D into head 1, for every batch item', () => {
+    const split = splitHeads(counting([2, 2, 4]), 2);
+    expect(split).toEqual({ data: Float32Array.of(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15), dims: [2, 2, 2, 2] });
+    expect(mergeHeads(split)).toEqual(counting([2, 2, 4]));
+  });
+});
