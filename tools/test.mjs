@@ -15,6 +15,9 @@ const ci = process.env.CI === 'true';
 const only = process.argv[2] === '--only' ? process.argv[3] : undefined;
 const jobs = String(availableParallelism());
 
+// Started by make, the builds inside would take its flags for theirs.
+for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
+
 /** Runs a program with its output passed on and kept: resolves to { code, text }. */
 function run(program, args, { env = {}, minutes = 15 } = {}) {
   return new Promise((done) => {

@@ -160,6 +160,8 @@ async function webkit() {
     stdio: 'ignore',
     env: {
       ...process.env,
+      // WebKitGTK has shared memory, and so threads, behind this switch only.
+      JSC_useSharedArrayBuffer: '1',
       DISPLAY: `:${display}`,
       GDK_BACKEND: 'x11',
       LIBGL_ALWAYS_SOFTWARE: '1',

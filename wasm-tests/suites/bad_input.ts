@@ -145,7 +145,7 @@ bad('mask: NaN in an additive one', 'MASK', ['mask', 'NaN'], (s) => masked(s, ma
 bad('mask: +Infinity in an additive one', 'MASK', ['mask', 'inf'], (s) => masked(s, maskOf([5], 'additive', new Float32Array([0, Infinity, 0, 0, 0]))));
 for (const data of [new Float64Array(15), new Int32Array(15), Array.from({ length: 15 }, () => true), new Uint8ClampedArray(15)] as unknown[])
   bad(`mask: ${Object.prototype.toString.call(data)}`, 'DTYPE', ['mask'], (s) => masked(s, maskOf([3, 5], 'attend', data)));
-bad('mask: bytes in an additive one', ['DTYPE', 'MASK'], ['mask', 'additive'], (s) => masked(s, maskOf([3, 5], 'additive')));
+bad('mask: bytes in an additive one', ['DTYPE', 'MASK'], ['mask', 'Float32Array'], (s) => masked(s, maskOf([3, 5], 'additive')));
 bad('mask: fractional dims', 'ARGUMENT', ['mask', 'dims'], (s) => masked(s, maskOf([1.5, 10], 'attend', new Uint8Array(15))));
 const padded = (s: Setting, keyPaddingMask: unknown) => sdpa(s, { keyPaddingMask });
 bad('keyPaddingMask: rank 1', 'MASK', ['keyPaddingMask'], (s) => padded(s, maskOf([5])));
@@ -155,29 +155,29 @@ bad('keyPaddingMask: another number of keys', 'MASK', ['keyPaddingMask'], (s) =>
 bad('keyPaddingMask: without kind', 'MASK', ['keyPaddingMask', 'kind'], (s) => padded(s, { data: new Uint8Array(10), dims: [2, 5] }));
 bad('keyPaddingMask: NaN in an additive one', 'MASK', ['keyPaddingMask', 'NaN'], (s) => padded(s, maskOf([2, 5], 'additive', new Float32Array(10).fill(NaN))));
 
-// Options.
+// Options: the wrong kind of value is ARGUMENT, the right kind out of its range CONFIG.
 for (const value of [5, 'causal', true, null, Symbol('o'), () => 1] as unknown[]) bad(`options: ${String(value)}`, 'ARGUMENT', ['options'], (s) => sdpa(s, value));
+const named = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : `${String(value)} (${typeof value})`);
 for (const [name, values] of Object.entries<readonly unknown[]>({
   isCausal: [1, 'false', null, {}],
   needWeights: [1, 'yes', null],
   averageWeights: [0, 'no', null],
   enableGqa: [1, '', null],
-  scale: ['1', NaN, Infinity, -Infinity, null, {}, 1n, true],
-  fullyMasked: ['Zero', 0, null, 'toString'],
-  trace: ['scores', 1, null, ['score'], [1], ['scores', 'nope'], { scores: true }],
+  scale: ['1', null, {}, 1n, true],
+  fullyMasked: [0, null],
+  trace: ['scores', 1, null, [1], { scores: true }],
 }))
-  for (const value of values)
-    bad(`${name}: ${typeof value === 'object' ? JSON.stringify(value) : `${String(value)} (${typeof value})`}`, 'ARGUMENT', [name], (s) => sdpa(s, { [name]: value }));
+  for (const value of values) bad(`${name}: ${named(value)}`, 'ARGUMENT', [name], (s) => sdpa(s, { [name]: value }));
+for (const [name, values] of Object.entries<readonly unknown[]>({ scale: [NaN, Infinity, -Infinity, 1e39], fullyMasked: ['Zero', 'toString', ''], trace: [['score'], ['scores', 'nope']] }))
+  for (const value of values) bad(`${name}: ${named(value)}`, name === 'trace' ? ['CONFIG', 'ARGUMENT'] : 'CONFIG', [name], (s) => sdpa(s, { [name]: value }));
 bad('an option in torch\'s spelling', 'ARGUMENT', ['is_causal'], (s) => sdpa(s, { is_causal: true }));
 bad('dropout is not there yet', ['ARGUMENT', 'UNSUPPORTED'], ['dropout'], (s) => sdpa(s, { dropout: 0.5 }));
-bad('a scale past the largest float', 'ARGUMENT', ['scale'], (s) => sdpa(s, { scale: 1e39 }));
 
 // Construction.
 const construct = (s: Setting, options: unknown) => new s.attn.MultiHeadAttention(wrong(options));
 bad('no options', 'ARGUMENT', ['options'], (s) => construct(s, undefined));
 bad('null options', 'ARGUMENT', ['options'], (s) => construct(s, null));
 bad('a number for options', 'ARGUMENT', ['options'], (s) => construct(s, 8));
-bad('called without new', ['ARGUMENT'], ['new'], (s) => (s.attn.MultiHeadAttention as unknown as (o: unknown) => unknown)({ embedDim: 8, numHeads: 2 }));
 bad('embedDim no multiple of numHeads', 'CONFIG', ['embedDim', 'numHeads', '10', '4'], (s) => construct(s, { embedDim: 10, numHeads: 4 }));
 for (const [name, values] of Object.entries<readonly unknown[]>({ embedDim: [undefined, null, '8', 8.5, NaN, 8n, {}], numHeads: [undefined, '2', 1.5, NaN, Infinity], kdim: ['4', 4.5, NaN, null], vdim: [NaN, '4', null] }))
   for (const value of values) bad(`${name}: ${String(value)} (${typeof value})`, 'ARGUMENT', [name], (s) => construct(s, { embedDim: 8, numHeads: 2, [name]: value }));
@@ -195,12 +195,12 @@ bad('loadStateDict: an entry that is no tensor', ['ARGUMENT', 'DTYPE'], ['in_pro
 bad('loadStateDict: an entry of Float64Array', 'DTYPE', ['in_proj_bias'], (s) => s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_bias: withData(new Float64Array(24), [24]) }));
 bad('loadStateDict: data of another length', ['SHAPE', 'MISMATCH'], ['in_proj_bias'], (s) => s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_bias: withData(new Float32Array(23), [24]) }));
 bad('loadStateDict: a detached entry', 'DETACHED', ['in_proj_bias'], (s) => s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_bias: withData(detached(), [24]) }));
-bad('loadStateDict: packed and separate at once', 'MISMATCH', ['q_proj.weight'], (s) => s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), 'q_proj.weight': random(g, [8, 8]) }));
+bad('loadStateDict: packed and separate at once', 'MISMATCH', ['in_proj_weight'], (s) => s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), 'q_proj.weight': random(g, [8, 8]) }));
 bad('loadStateDict: a Map whose keys are numbers', ['ARGUMENT', 'MISMATCH'], [], (s) => s.mha.loadStateDict(wrong(new Map([[1, random(g, [1])]]))));
 bad("loadStateDict: strict 'no'", 'ARGUMENT', ['strict'], (s) => s.mha.loadStateDict(s.mha.stateDict(), wrong({ strict: 'no' })));
 bad('loadStateDict: every name is extra', 'MISMATCH', ['a', 'b'], (s) => s.mha.loadStateDict({ a: random(g, [1]), b: random(g, [1]) }));
 bad('initialize: unknown scheme', ['ARGUMENT', 'CONFIG'], ['scheme', 'orthogonal', 'xavier_uniform'], (s) => s.mha.initialize(wrong({ scheme: 'orthogonal' })));
-for (const seed of [-1, 1.5, NaN, '1', 2 ** 53, null, 1n, Infinity] as unknown[]) bad(`initialize: seed ${String(seed)} (${typeof seed})`, 'ARGUMENT', ['seed'], (s) => s.mha.initialize(wrong({ seed })));
+for (const seed of [-1, 1.5, NaN, '1', 2 ** 53, null, 1n, Infinity] as unknown[]) bad(`initialize: seed ${named(seed)}`, typeof seed === 'number' && Number.isInteger(seed) ? 'CONFIG' : 'ARGUMENT', ['seed'], (s) => s.mha.initialize(wrong({ seed })));
 for (const std of [-1, NaN, '0.1', Infinity, null] as unknown[]) bad(`initialize: std ${String(std)} (${typeof std})`, ['ARGUMENT', 'CONFIG'], ['std'], (s) => s.mha.initialize(wrong({ scheme: 'normal', std })));
 bad('a method taken off its object', ['ARGUMENT', 'WRONG_INSTANCE', 'DISPOSED'], [], (s) => s.mha.forward.call(wrong({}), x));
 bad("another instance's module type over this one's object", 'WRONG_INSTANCE', [], (s) => {
@@ -295,7 +295,7 @@ describe('bad input', () => {
     assert.property(detail, 'expected');
     assert.property(detail, 'got');
     const jsSide = assertThrows(() => s.attn.scaledDotProductAttention(withData(new Float32Array(25)), k, v), 'SHAPE').detail;
-    assert.equal(jsSide.argument, 'query');
+    assert.match(String(jsSide.argument), /^query\b/);
     assert.property(jsSide, 'expected');
     assert.property(jsSide, 'got');
   });

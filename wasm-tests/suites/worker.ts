@@ -72,7 +72,7 @@ describe('attn/worker', () => {
 
   it('errors keep class, code, message and detail, from either side', async () => {
     const fromHere = await assertRejects(attn.softmax({ data: [1] as never, dims: [1] }), 'DTYPE', ['x'], AttnError);
-    assert.equal(fromHere.detail.argument, 'x');
+    assert.match(String(fromHere.detail.argument), /^x\b/);
     const fromThere = await assertRejects(attn.linear(x, random(g, [3, 15])), 'SHAPE', ['linear', '15', '16'], AttnError);
     assert.equal(fromThere.detail.op, 'linear');
     assert.property(fromThere.detail, 'expected');

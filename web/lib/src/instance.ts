@@ -66,7 +66,7 @@ export interface NativeError {
 
 /** What src/bindings throws: an Error with code and detail. */
 export function isNativeError(error: unknown): error is NativeError {
-  return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string';
+  return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string' && 'detail' in error;
 }
 
 export function fromNative(error: NativeError): AttnError {

@@ -16,7 +16,7 @@ export const entryInts = 1 + descriptorInts;
 
 /**
  * Options cross as one four-byte word a field, in the heap. These are the fields of src/bindings in their order;
- * `float` names those that are no integers. checkFields() finds out when the two lists have drifted apart.
+ * `float` names those that are no integers. checkDrift() finds out when the two lists have drifted apart.
  */
 export const attentionOptionFields = [
   'mask',

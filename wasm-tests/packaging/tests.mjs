@@ -1,0 +1,179 @@
+/** The npm package as its users get it: build/attn.tgz unpacked, installed, type-checked, bundled and run. */
+import { strict as assert } from 'node:assert';
+import { execFile, execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Checks } from '../support/checks.mjs';
+import { repository } from '../support/steps.mjs';
+
+const at = (...parts) => join(repository, ...parts);
+const tarball = at('build/attn.tgz');
+const work = at('build/wasm-tests/packaging');
+const consumer = join(work, 'consumer');
+const installed = join(consumer, 'node_modules/attn');
+
+const execute = promisify(execFile);
+/** Runs Node; the error of a failure holds what it printed. */
+async function node(args, options = {}) {
+  try {
+    return (await execute(process.execPath, args, { cwd: consumer, maxBuffer: 1 << 24, ...options })).stdout;
+  } catch (error) {
+    throw new Error(`node ${args.join(' ')}: exit ${error.code}\n${error.stdout}${error.stderr}`);
+  }
+}
+
+const attention = `
+const x = { data: new Float32Array([1, 0, 2, 2, 2, 2, 2, 1, 3]), dims: [3, 3] };
+const { output } = await attn.scaledDotProductAttention(x, x, x, { scale: 1 });
+console.log(output.dims.join(), output.data[0].toFixed(4));
+await attn.dispose();
+`;
+const expected = '3,3 2.0000';
+
+function* filesOf(folder, prefix = '') {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) yield* filesOf(join(folder, entry.name), `${prefix}${entry.name}/`);
+    else yield prefix + entry.name;
+  }
+}
+
+export async function packaging() {
+  const checks = new Checks('packaging');
+  const { check } = { check: checks.check.bind(checks) };
+  if (!existsSync(tarball)) throw new Error('build/attn.tgz is missing: make package');
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(consumer, { recursive: true });
+  // Nothing of the workspace is in reach of the consumer but the package itself.
+  writeFileSync(join(consumer, 'package.json'), JSON.stringify({ name: 'consumer', version: '1.0.0', private: true, type: 'module' }));
+
+  await check('installs offline into a new project, and brings nothing else', () => {
+    execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball], { cwd: consumer, stdio: 'pipe' });
+    assert.deepEqual(readdirSync(join(consumer, 'node_modules')).filter((name) => !name.startsWith('.')), ['attn']);
+  });
+  const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
+
+  await check('holds what is needed and nothing else', (note) => {
+    const files = [...filesOf(installed)];
+    for (const name of ['package.json', 'LICENSE', 'dist/index.js', 'dist/node.js', 'dist/attn.d.ts', 'dist/worker.d.ts', 'dist/attn.mjs', 'dist/attn-threads.mjs', 'dist/attn-threads-node.mjs', ...['simd', 'relaxed', 'simd-threads', 'relaxed-threads'].map((v) => `dist/attn-${v}.wasm`)])
+      assert.ok(files.includes(name), `${name} is in the package`);
+    const odd = files.filter((name) => !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/[\w-]+\.(js|mjs|d\.ts|wasm))$/.test(name));
+    assert.deepEqual(odd, [], 'other files');
+    const bytes = files.reduce((a, name) => a + statSync(join(installed, name)).size, 0);
+    note(`${files.length} files, ${(bytes / 1024).toFixed(0)} KiB, packed ${(statSync(tarball).size / 1024).toFixed(0)} KiB`);
+    assert.ok(bytes < 2 << 20, `${bytes} bytes`);
+  });
+  await check('the manifest: ESM, no side effects, no dependencies, every export there', () => {
+    assert.equal(manifest.name, 'attn');
+    assert.equal(manifest.type, 'module');
+    assert.equal(manifest.sideEffects, false);
+    assert.deepEqual(Object.keys(manifest.dependencies ?? {}), []);
+    assert.equal(manifest.license, 'Apache-2.0');
+    for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) assert.equal(manifest.scripts?.[script], undefined, script);
+    const targets = (value) => (value === null ? [] : typeof value === 'string' ? [value] : Object.values(value).flatMap(targets));
+    for (const target of targets(manifest.exports)) assert.ok(existsSync(join(installed, target)), target);
+    for (const key of ['types', 'node', 'default']) assert.ok(key in manifest.exports['.'], key);
+    assert.equal(Object.keys(manifest.exports['.'])[0], 'types', 'types comes first');
+    for (const name of ['simd', 'relaxed', 'simd-threads', 'relaxed-threads']) assert.ok(manifest.exports[`./attn-${name}.wasm`], name);
+  });
+  await check('no path of a machine, no eval, no address of another host in any file', () => {
+    for (const name of filesOf(installed)) {
+      const text = readFileSync(join(installed, name), 'latin1');
+      assert.ok(!text.includes(repository), `${name} names the build folder`);
+      assert.doesNotMatch(text, /\/(home|root|tmp)\/[\w.-]+\//, `${name} names a folder of a machine`);
+      if (!/\.(js|mjs)$/.test(name)) continue;
+      assert.doesNotMatch(text, /\beval\(|new Function\(|\bFunction\(["'`]/, `${name} makes code from strings`);
+      assert.doesNotMatch(text, /https?:\/\/(?!www\.w3\.org)[a-z0-9.-]+\.[a-z]+\//i, `${name} names a host`);
+    }
+  });
+
+  await check('publint finds nothing', async () => {
+    const { publint } = await import('publint');
+    const { formatMessage } = await import('publint/utils');
+    const { messages } = await publint({ pkgDir: installed, strict: true, pack: false });
+    assert.deepEqual(messages.map((m) => formatMessage(m, manifest)), []);
+  });
+  await check('are-the-types-wrong finds nothing', async () => {
+    const { createPackageFromTarballData, checkPackage } = await import('@arethetypeswrong/core');
+    const analysis = await checkPackage(createPackageFromTarballData(readFileSync(tarball)), { excludeEntrypoints: [/\.wasm$/, './package.json'] });
+    assert.ok(analysis.types, 'types were found');
+    // ESM only, by intent: require() of it is what older Node does not have.
+    const ignored = (p) => (p.resolutionKind === 'node10' || p.resolutionKind === 'node16-cjs') && ['NoResolution', 'CJSResolvesToESM'].includes(p.kind);
+    assert.deepEqual(analysis.problems.filter((p) => !ignored(p)).map((p) => JSON.stringify(p)), []);
+  });
+  for (const [resolution, module] of [['nodenext', 'nodenext'], ['bundler', 'esnext']])
+    await check(`its types are the contract's, under strict with ${resolution}`, async () => {
+      for (const name of ['contract.ts', 'types.ts']) cpSync(at('wasm-tests/packaging', name), join(consumer, name));
+      const options = { strict: true, noEmit: true, target: 'es2022', module, moduleResolution: resolution, lib: ['es2022', 'dom', 'esnext.disposable'], types: [], exactOptionalPropertyTypes: false, skipLibCheck: false };
+      writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['types.ts'] }));
+      await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
+    });
+
+  const script = (name, text) => (writeFileSync(join(consumer, name), text), name);
+  await check('runs in Node', async () => assert.equal((await node([script('run.mjs', `import { load } from 'attn';\nconst attn = await load();${attention}`)])).trim(), expected));
+  await check('runs in Node with relaxed SIMD', async () => {
+    const out = await node(['--experimental-wasm-relaxed-simd', script('relaxed.mjs', `import { load } from 'attn';\nconst attn = await load({ variant: 'relaxed' });\nif (attn.info.variant !== 'relaxed') throw attn.info;${attention}`)]);
+    assert.equal(out.trim(), expected);
+  });
+  await check('runs in Node with threads, and the process ends by itself', async () => {
+    const out = await node([script('threads.mjs', `import { load } from 'attn';\nconst attn = await load({ threads: 2 });\nif (attn.info.threads !== 2) throw attn.info;${attention}`)], { timeout: 30000 });
+    assert.equal(out.trim(), expected);
+  });
+  await check('runs in Node through attn/worker, and the process ends by itself', async () => {
+    assert.equal((await node([script('worker.mjs', `import { load } from 'attn/worker';\nconst attn = await load();${attention}`)], { timeout: 30000 })).trim(), expected);
+  });
+  await check('a process that does not dispose ends by itself too', async () => {
+    await node([script('forgetful.mjs', `import { load } from 'attn';\nimport { load as inWorker } from 'attn/worker';\nawait load();\nawait load({ threads: 2 });\nawait (await inWorker()).info;\nconsole.log('end');`)], { timeout: 30000 });
+  });
+  await check('needs no code from strings', async () => {
+    for (const name of ['run.mjs', 'threads.mjs', 'worker.mjs']) assert.equal((await node(['--disallow-code-generation-from-strings', name])).trim(), expected, name);
+  });
+  await check('importing it does nothing', async () => {
+    const out = await node([script('idle.mjs', `const before = process._getActiveHandles().length;\nawait import('attn');\nawait import('attn/worker');\nconsole.log(process._getActiveHandles().length - before, Object.keys(globalThis).filter((k) => /attn|module/i.test(k)).length);`)]);
+    assert.equal(out.trim(), '0 0');
+  });
+  await check('the .wasm files are found by name, inner files are not', async () => {
+    const out = await node([
+      script(
+        'resolve.mjs',
+        `import { readFile } from 'node:fs/promises';
+import { load } from 'attn';
+for (const variant of ['simd', 'relaxed', 'simd-threads', 'relaxed-threads']) {
+  const bytes = await readFile(new URL(import.meta.resolve('attn/attn-' + variant + '.wasm')));
+  if (bytes.readUInt32LE(0) !== 0x6d736100) throw new Error(variant);
+}
+const attn = await load({ wasm: new URL(import.meta.resolve('attn/attn-simd.wasm')) });
+try { import.meta.resolve('attn/dist/instance.js'); console.log('inner files resolve'); } catch (error) { console.log(error.code); }
+attn.dispose();`,
+      ),
+    ]);
+    assert.equal(out.trim(), 'ERR_PACKAGE_PATH_NOT_EXPORTED');
+  });
+
+  const { rolldown } = await import('rolldown');
+  const bundle = async (name, text, conditionNames, platform) => {
+    script(`${name}.src.mjs`, text);
+    const build = await rolldown({ input: join(consumer, `${name}.src.mjs`), cwd: consumer, platform, resolve: { conditionNames }, logLevel: 'silent', external: [/^node:/] });
+    const { output } = await build.generate({ format: 'esm' });
+    await build.close();
+    return output;
+  };
+  await check('bundled to one file for Node, with the .wasm given as bytes', async () => {
+    const text = `import { readFile } from 'node:fs/promises';\nimport { load } from 'attn';\nconst attn = await load({ wasm: await readFile(process.argv[2]) });${attention}`;
+    const output = await bundle('given', text, ['node', 'import', 'default'], 'node');
+    mkdirSync(join(work, 'bundled'), { recursive: true });
+    for (const chunk of output) if (chunk.type === 'chunk') writeFileSync(join(work, 'bundled', chunk.fileName.replace(/\.js$/, '.mjs')), chunk.code.replaceAll(/(from|import\()\s*("\.\/[^"]+)\.js"/g, '$1 $2.mjs"'));
+    const entry = output.find((chunk) => chunk.isEntry).fileName.replace(/\.js$/, '.mjs');
+    assert.equal((await node([join(work, 'bundled', entry), join(installed, 'dist/attn-simd.wasm')], { cwd: work })).trim(), expected);
+  });
+  await check('what is not used falls away', async (note) => {
+    const unused = await bundle('unused', `import 'attn';\nimport { load } from 'attn';\nexport const nothing = 1;`, ['browser', 'import', 'default'], 'browser');
+    const size = unused.reduce((a, chunk) => a + (chunk.code?.length ?? 0), 0);
+    note(`${size} characters left`);
+    assert.ok(size < 200, `${size} characters are left of an unused import`);
+  });
+  await check('the workspace link and the package are the same code', () => {
+    for (const name of filesOf(join(installed, 'dist'))) assert.ok(readFileSync(join(installed, 'dist', name)).equals(readFileSync(at('web/lib/dist', name))), name);
+  });
+  return checks.counts;
+}
