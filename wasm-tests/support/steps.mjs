@@ -46,6 +46,13 @@ function checkedPackage(preset) {
   return folder;
 }
 
+function countVitest(output) {
+  const results = JSON.parse(readFileSync(output, 'utf8'));
+  // A file that fails as a whole (it could not be imported) holds no failed test.
+  const files = results.testResults.filter((f) => f.status === 'failed' && !f.assertionResults.some((a) => a.status === 'failed')).length;
+  return { passed: results.numPassedTests, failed: results.numFailedTests + files + results.numPendingTests };
+}
+
 /** All suites in Node, in one set-up. */
 async function node({ variant, threads, build = 'release' }) {
   if (variant === 'simd' && build === 'release' && !process.env.ATTN_NODIG) nativeDigest();
@@ -59,12 +66,21 @@ async function node({ variant, threads, build = 'release' }) {
       env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_OUTPUT: output, ATTN_TEST_NOTES: notes, ...(folder && { ATTN_TEST_PACKAGE: folder }) },
     });
     if (existsSync(notes)) console.log(readFileSync(notes, 'utf8').trim());
-    const results = JSON.parse(readFileSync(output, 'utf8'));
-    // A file that fails as a whole (it could not be imported) holds no failed test.
-    const files = results.testResults.filter((f) => f.status === 'failed' && !f.assertionResults.some((a) => a.status === 'failed')).length;
-    return { passed: results.numPassedTests, failed: results.numFailedTests + files + results.numPendingTests };
+    return countVitest(output);
   } finally {
     await server.close();
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+/** What the page does without a browser: parsing and printing of numbers. */
+async function pageUnits() {
+  const temporary = mkdtempSync(join(tmpdir(), 'attn-page-'));
+  const output = join(temporary, 'results.json');
+  try {
+    await run(process.execPath, [at('node_modules/vitest/vitest.mjs'), 'run', '--root', at('web/page'), '--reporter=default', '--reporter=json', `--outputFile.json=${output}`]);
+    return countVitest(output);
+  } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
 }
@@ -93,6 +109,7 @@ export const steps = {
   'page-chromium': () => pageTests('chromium'),
   'page-firefox': () => pageTests('firefox'),
   'page-webkit': () => pageTests('webkit'),
+  'page-unit': pageUnits,
   packaging: async () => (await import('../packaging/tests.mjs')).packaging(),
   examples: async () => (await import('../packaging/examples.mjs')).examples(),
   readme: async () => (await import('../packaging/examples.mjs')).readme(),
