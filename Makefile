@@ -6,6 +6,8 @@ bin := node_modules/.bin
 # Node 20 takes relaxed SIMD with this only; newer versions neither need it nor know it.
 relaxed = $(shell node --experimental-wasm-relaxed-simd -e 0 2>/dev/null && echo --experimental-wasm-relaxed-simd)
 
+MAKEFLAGS += --no-print-directory
+
 .PHONY: help demo test package page wasm bench format clean
 .NOTPARALLEL:
 
@@ -40,7 +42,7 @@ page: wasm
 
 bench:
 	@tools/setup bench wasm node
-	@$(MAKE) --no-print-directory wasm
+	@$(MAKE) wasm
 	@cmake -S . -B build/bench -DATTN_BUILD_BENCHMARKS=ON >/dev/null
 	@cmake --build build/bench --parallel $(JOBS)
 	@build/bench/benchmarks/attn_benchmarks
@@ -49,7 +51,7 @@ bench:
 format:
 	@tools/setup format node
 	@$$(command -v clang-format-19 || command -v clang-format) -i $$(git ls-files '*.cpp' '*.hpp')
-	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!package-lock.json')
+	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!package-lock.json' ':!testdata')
 
 clean:
 	@rm -rf build web/lib/dist web/lib/LICENSE

@@ -29,7 +29,7 @@ include(${EMSCRIPTEN_ROOT_PATH}/cmake/Modules/Platform/Emscripten.cmake)
 # Linking calls two more programs. tools/setup has put a Binaryen beside Debian's Emscripten, whose own is too old;
 # --emit-tsd calls tsc, which is among the npm packages.
 get_filename_component(attn_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
-set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_COMMAND} -E env --modify PATH=path_list_prepend:${attn_root}/node_modules/.bin)
+set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_COMMAND} -E env --modify PATH=path_list_prepend:${attn_root}/cmake/bin)
 if(EMSCRIPTEN_ROOT_PATH STREQUAL "/usr/share/emscripten" AND EXISTS ${attn_root}/.setup/binaryen/bin/wasm-opt)
   list(APPEND CMAKE_CXX_LINKER_LAUNCHER EM_BINARYEN_ROOT=${attn_root}/.setup/binaryen)
 endif()

@@ -31,7 +31,8 @@ set(ATTN_HEADERS
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp
   src/attn/tensor/shape.hpp
-  src/attn/tensor/tensor.hpp)
+  src/attn/tensor/tensor.hpp
+  src/attn/tensor/text.hpp)
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 
@@ -91,12 +92,14 @@ endif()
 set(ATTN_FLAGS_sse4_2 -msse4.2)
 set(ATTN_FLAGS_avx2_fma -mavx2 -mfma)
 set(ATTN_FLAGS_avx512f -mavx512f -mavx2 -mfma
-  # g++ 12 sees one in its own avx512fintrin.h.
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  # g++ 12 sees them in its own avx512fintrin.h.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
 list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
 if(ATTN_EMULATED)
   list(APPEND ATTN_KERNEL_DEFINITIONS XSIMD_WITH_EMULATED=1 "XSIMD_DEFAULT_ARCH=emulated<128>")
+  # xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
+  set_property(TARGET xsimd PROPERTY INTERFACE_COMPILE_DEFINITIONS "")
 endif()
 
 # attn_kernel_objects(VARIABLE): the objects of all of them, for the native library.

@@ -146,8 +146,7 @@ if(threads IN_LIST attn_models)
 endif()
 
 # Embind's own view of the module: an internal check that src/bindings and web/lib have not drifted apart.
-find_program(ATTN_TSC NAMES tsc HINTS ${PROJECT_SOURCE_DIR}/node_modules/.bin NO_CMAKE_FIND_ROOT_PATH)
-if(ATTN_TSC AND ATTN_WASM_CHECKS STREQUAL "")
+if(EXISTS ${PROJECT_SOURCE_DIR}/node_modules/.bin/tsc AND ATTN_WASM_CHECKS STREQUAL "")
   target_link_options(attn_simd_single PRIVATE --emit-tsd attn.d.ts)
 endif()
 

@@ -10,7 +10,8 @@ const limit = 150_000;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = process.argv[2] ?? join(root, 'web/lib/dist');
 
-const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length;
+const brotli = (bytes) =>
+  brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length;
 const kB = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 
 // The library as a page gets it: bundled and minified, the glue (counted by itself) left out.
@@ -27,7 +28,10 @@ const bundle = await build({
     rollupOptions: { input: join(dist, 'index.js'), preserveEntrySignatures: 'strict', external: [/attn(-threads)?\.mjs$/] },
   },
 });
-const library = [bundle].flat().flatMap((each) => each.output).reduce((sum, chunk) => sum + (chunk.type === 'chunk' ? brotli(Buffer.from(chunk.code)) : 0), 0);
+const library = [bundle]
+  .flat()
+  .flatMap((each) => each.output)
+  .reduce((sum, chunk) => sum + (chunk.type === 'chunk' ? brotli(Buffer.from(chunk.code)) : 0), 0);
 
 const variants = readdirSync(dist).filter((name) => /^attn-.*\.wasm$/.test(name));
 let failed = variants.length === 4 ? 0 : 1;

@@ -7,7 +7,11 @@ import { fileURLToPath } from 'node:url';
 const build = fileURLToPath(new URL('../build', import.meta.url));
 const lib = fileURLToPath(new URL('../web/lib', import.meta.url));
 mkdirSync(build, { recursive: true });
-const printed = execFileSync('npm', ['pack', '--json', '--pack-destination', build], { cwd: lib, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+const printed = execFileSync('npm', ['pack', '--json', '--pack-destination', build], {
+  cwd: lib,
+  encoding: 'utf8',
+  stdio: ['ignore', 'pipe', 'ignore'],
+});
 const [{ filename, files }] = JSON.parse(printed);
 const packed = join(build, 'attn.tgz');
 renameSync(join(build, filename), packed);

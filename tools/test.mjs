@@ -18,21 +18,20 @@ const jobs = String(availableParallelism());
 // Started by make, the builds inside would take its flags for theirs.
 for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
 
-/** Runs a program with its output passed on and kept: resolves to { code, text }. */
+/** Runs a program with its output passed on and kept: resolves to { code, out, err }. */
 function run(program, args, { env = {}, minutes = 15 } = {}) {
   return new Promise((done) => {
     const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-    let text = '';
-    for (const [from, to] of [
-      [child.stdout, process.stdout],
-      [child.stderr, process.stderr],
-    ])
-      from.on('data', (bytes) => {
-        text += bytes;
-        to.write(bytes);
-      });
+    const said = { out: '', err: '' };
+    child.stdout.on('data', (bytes) => {
+      said.out += bytes;
+      process.stdout.write(bytes);
+    });
+    child.stderr.on('data', (bytes) => {
+      said.err += bytes;
+      process.stderr.write(bytes);
+    });
     const timer = setTimeout(() => {
-      text += `\nnot done within ${minutes} minutes`;
       console.error(`${program} ${args.join(' ')}: not done within ${minutes} minutes`);
       try {
         process.kill(-child.pid, 'SIGKILL'); // with the browsers it has started
@@ -42,10 +41,9 @@ function run(program, args, { env = {}, minutes = 15 } = {}) {
     }, minutes * 60_000);
     const end = (code) => {
       clearTimeout(timer);
-      done({ code, text });
+      done({ code, ...said });
     };
     child.on('error', (error) => {
-      text += error.message;
       console.error(error.message);
       end(127);
     });
@@ -70,37 +68,41 @@ const commands =
 const preset = (name) => commands(['cmake', '--preset', name], ['cmake', '--build', '--preset', name, '--parallel', jobs]);
 
 /** A Catch2 program: its JUnit report is counted, and a crash that leaves none is a failure. */
-const catch2 = (name, { filter = [], env = {} } = {}) => async () => {
-  const report = at('build', name, 'catch2.xml');
-  rmSync(report, { force: true });
-  const program = at('build', name, 'native-tests/attn_tests');
-  const { code } = await run(program, [...filter, '--reporter', 'console', '--reporter', `junit::out=${report}`, '--rng-seed', '1'], { env });
-  if (!existsSync(report)) return { passed: 0, failed: 1 };
-  // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
-  const xml = readFileSync(report, 'utf8');
-  const cases = xml.match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
-  const failed = cases.filter((each) => /<(failure|error)\b/.test(each)).length;
-  const skipped = cases.filter((each) => /<skipped\b/.test(each)).length;
-  const passed = cases.length - failed - skipped;
-  // A sanitizer speaks through the exit code, after or without a report.
-  return { passed, failed: failed + skipped + (code !== 0 && failed === 0) + (passed + failed === 0) };
-};
+const catch2 =
+  (name, { filter = [], env = {} } = {}) =>
+  async () => {
+    const report = at('build', name, 'catch2.xml');
+    rmSync(report, { force: true });
+    const program = at('build', name, 'native-tests/attn_tests');
+    const { code } = await run(program, [...filter, '--reporter', 'console', '--reporter', `junit::out=${report}`, '--rng-seed', '1'], { env });
+    if (!existsSync(report)) return { passed: 0, failed: 1 };
+    // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
+    const xml = readFileSync(report, 'utf8');
+    const cases = xml.match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
+    const failed = cases.filter((each) => /<(failure|error)\b/.test(each)).length;
+    const skipped = cases.filter((each) => /<skipped\b/.test(each)).length;
+    const passed = cases.length - failed - skipped;
+    // A sanitizer speaks through the exit code, after or without a report.
+    return { passed, failed: failed + skipped + (code !== 0 && failed === 0) + (passed + failed === 0) };
+  };
 
 /** The C++ examples, built as a project of their own and run by CTest. */
-const examples = (source, build, ...options) => async () => {
-  const built = await commands(['cmake', '-S', source, '-B', build, ...options], ['cmake', '--build', build, '--parallel', jobs])();
-  if (built.failed) return built;
-  const { code, text } = await run('ctest', ['--test-dir', build, '--output-on-failure', '--no-tests=error']);
-  const [, failed, all] = /(\d+) tests? failed out of (\d+)/.exec(text) ?? [0, 1, 1];
-  return { passed: all - failed, failed: Number(failed) + (code !== 0 && failed === '0') };
-};
+const examples =
+  (source, build, ...options) =>
+  async () => {
+    const built = await commands(['cmake', '-S', source, '-B', build, ...options], ['cmake', '--build', build, '--parallel', jobs])();
+    if (built.failed) return built;
+    const { code, out } = await run('ctest', ['--test-dir', build, '--output-on-failure', '--no-tests=error']);
+    const [, failed, all] = /(\d+) tests? failed out of (\d+)/.exec(out) ?? [0, 1, 1];
+    return { passed: all - failed, failed: Number(failed) + (code !== 0 && failed === '0') };
+  };
 
 /** A step of the package's and the page's tests, which prints its totals as its last line. */
 const packageStep = (name) => async () => {
-  const { code, text } = await run('node', ['wasm-tests/run.mjs', name]);
-  const skipped = new RegExp(`^${name}: skipped, (.*)$`, 'm').exec(text);
+  const { code, out } = await run('node', ['wasm-tests/run.mjs', name]);
+  const skipped = new RegExp(`^${name}: skipped, (.*)$`, 'm').exec(out);
   if (skipped && !ci) return { passed: 0, failed: 0, skipped: skipped[1] };
-  const totals = /^(\d+) passed, (\d+) failed$/.exec(text.trimEnd().split('\n').at(-1));
+  const totals = /^(\d+) passed, (\d+) failed$/.exec(out.trimEnd().split('\n').at(-1));
   if (!totals) return { passed: 0, failed: 1 };
   const [passed, failed] = [Number(totals[1]), Number(totals[2])];
   return { passed, failed: failed + ((code !== 0 || passed === 0) && failed === 0) };
@@ -108,9 +110,9 @@ const packageStep = (name) => async () => {
 
 /** tools/setup PART. A user without the browsers is told so and goes on; everything else is needed. */
 const setup = (part) => async () => {
-  const { code, text } = await run('bash', ['tools/setup', part]);
+  const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (part === 'browsers' && !ci) return { passed: 0, failed: 0, skipped: text.trim().split('\n').at(-1).replace(/^setup: /, '') };
+  if (part === 'browsers' && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
 
@@ -146,11 +148,15 @@ await step('include rule', commands(['node', 'tools/check-includes.mjs']));
 
 // The library as its README says to build it, and the programs that use it.
 const needsNative = ['set-up: native'];
-await step('native: plain build', commands(
-  ['cmake', '-S', '.', '-B', 'build/release'],
-  ['cmake', '--build', 'build/release', '--parallel', jobs],
-  ['cmake', '--install', 'build/release', '--prefix', 'build/installed'],
-), needsNative);
+await step(
+  'native: plain build',
+  commands(
+    ['cmake', '-S', '.', '-B', 'build/release'],
+    ['cmake', '--build', 'build/release', '--parallel', jobs],
+    ['cmake', '--install', 'build/release', '--prefix', 'build/installed'],
+  ),
+  needsNative,
+);
 await step('C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', `-DCMAKE_PREFIX_PATH=${at('build/installed')}`), [
   'native: plain build',
 ]);
@@ -169,18 +175,42 @@ for (const arch of process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : []) {
 const needsWasm = ['set-up: wasm', 'set-up: node'];
 await step('wasm: build', preset('wasm'), needsWasm);
 await step('package: build', commands(['node', 'web/lib/build.mjs'], ['node', 'tools/package.mjs']), ['wasm: build']);
+await step(
+  'bindings and package agree',
+  commands([
+    'node_modules/.bin/tsc',
+    '--noEmit',
+    '--strict',
+    '--skipLibCheck',
+    '--target',
+    'es2022',
+    '--lib',
+    'es2023,esnext.disposable,dom',
+    '--module',
+    'nodenext',
+    '--types',
+    'node',
+    'tools/check-embind.ts',
+  ]),
+  ['wasm: build'],
+);
 await step('package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
-await step('page: build', commands(
-  ['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'],
-  ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'],
-), ['package: build']);
+await step(
+  'page: build',
+  commands(['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'], ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page']),
+  ['package: build'],
+);
 for (const name of ['wasm-debug', 'wasm-asan']) await step(`${name}: build`, preset(name), needsWasm);
 
 let packageSteps = {};
-await step('package and page: steps', async () => {
-  ({ steps: packageSteps } = await import(at('wasm-tests/support/steps.mjs')));
-  return { passed: 0, failed: Object.keys(packageSteps).length === 0 };
-}, ['set-up: node']);
+await step(
+  'package and page: steps',
+  async () => {
+    ({ steps: packageSteps } = await import(at('wasm-tests/support/steps.mjs')));
+    return { passed: 0, failed: Object.keys(packageSteps).length === 0 };
+  },
+  ['set-up: node'],
+);
 for (const name of Object.keys(packageSteps)) {
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
@@ -197,6 +227,11 @@ for (const result of results) {
   console.log(`${result.seconds.toFixed(0).padStart(5)} s  ${result.name.padEnd(32)} ${counted}`);
 }
 if (passed + failed === 0) failed = 1; // nothing ran
-console.log(`${results.reduce((sum, { seconds }) => sum + seconds, 0).toFixed(0).padStart(5)} s  in all`);
+console.log(
+  `${results
+    .reduce((sum, { seconds }) => sum + seconds, 0)
+    .toFixed(0)
+    .padStart(5)} s  in all`,
+);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

@@ -46,7 +46,11 @@ void linear(benchmark::State& state) {
   }
   report(state, 2.0 * static_cast<double>(M * K * N));
 }
-BENCHMARK(linear)->ArgNames({"M", "K", "N"})->ArgsProduct({{16, 128, 512}, {384}, {384, 1536}})->Args({128, 1536, 384})->Unit(benchmark::kMicrosecond);
+BENCHMARK(linear)
+    ->ArgNames({"M", "K", "N"})
+    ->ArgsProduct({{16, 128, 512}, {384}, {384, 1536}})
+    ->Args({128, 1536, 384})
+    ->Unit(benchmark::kMicrosecond);
 
 /// 12 heads, L = S.
 void attention(benchmark::State& state) {
@@ -56,7 +60,11 @@ void attention(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(attn::scaled_dot_product_attention(q, k, v, options));
   report(state, 12.0 * 4.0 * static_cast<double>(S * S * D));
 }
-BENCHMARK(attention)->ArgNames({"S", "D", "weights"})->ArgsProduct({{16, 128, 512}, {32, 64}, {0, 1}})->Args({2048, 32, 0})->Unit(benchmark::kMicrosecond);
+BENCHMARK(attention)
+    ->ArgNames({"S", "D", "weights"})
+    ->ArgsProduct({{16, 128, 512}, {32, 64}, {0, 1}})
+    ->Args({2048, 32, 0})
+    ->Unit(benchmark::kMicrosecond);
 
 /// all-MiniLM-L6-v2's layer: 384 wide, 12 heads, one sentence of S tokens.
 void minilm_layer(benchmark::State& state) {

@@ -45,7 +45,14 @@ for (const variant of ['simd', 'relaxed']) {
       const { least, median } = time(() => layer.forward(x));
       const gflops = ((8 * S * width * width + 4 * S * S * width) * 1e-6) / least;
       console.log(
-        [attn.info.variant.padEnd(9), String(attn.info.threads).padStart(7), String(S).padStart(5), least.toFixed(3).padStart(10), median.toFixed(3).padStart(10), gflops.toFixed(1).padStart(8)].join(' '),
+        [
+          attn.info.variant.padEnd(9),
+          String(attn.info.threads).padStart(7),
+          String(S).padStart(5),
+          least.toFixed(3).padStart(10),
+          median.toFixed(3).padStart(10),
+          gflops.toFixed(1).padStart(8),
+        ].join(' '),
       );
     }
     attn.dispose();

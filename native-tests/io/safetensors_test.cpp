@@ -120,8 +120,7 @@ TEST_CASE("what the format allows is read", "[io]") {
       {"empty ones between others",
        file('{' + entry("b", "F32", "[1]", "[4,8]") + ',' + entry("e", "F32", "[0]", "[4,4]") + ',' + entry("a", "F32", "[1]", "[0,4]") + '}', 8),
        {{"a", {1}}, {"b", {1}}, {"e", {0}}}},
-      {"an empty one with huge other dims", file('{' + entry("x", "F32", "[0,9007199254740992,9007199254740992]", "[0,0]") + '}'),
-       {{"x", {0, std::int64_t{1} << 53, std::int64_t{1} << 53}}}},
+      {"an empty one with a large other dim", file('{' + entry("x", "F32", "[0,268435456]", "[0,0]") + '}'), {{"x", {0, 268435456}}}},
       {"fields in any order", file("{\"x\":{\"data_offsets\":[0,2],\"shape\":[1],\"dtype\":\"F16\"}}", 2), {{"x", {1}}}},
       {"escapes and other scripts in names", file("{\"a\\u00e9\\n\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}," + entry("β", "F32", "[0]", "[0,0]") + "}"),
        {{"β", {0}}}},
@@ -201,12 +200,12 @@ const Refusal kRefusals[] = {
     {"no shape", [] { return file("{\"x\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "missing"}},
     {"no data_offsets", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8); }, {"\"x\"", "missing"}},
     {"an empty entry", [] { return file("{\"x\":{}}"); }, {"\"x\"", "missing"}},
-    {"an object in an entry", [] { return file("{\"x\":{\"shape\":{}}}"); }, {"\"x\"", "deep"}},
-    {"an object in a shape", [] { return file("{\"x\":{\"shape\":[{}]}}"); }, {"\"x\"", "deep"}},
+    {"an object in an entry", [] { return file("{\"x\":{\"shape\":{}}}"); }, {"\"x\"", "an object where it does not belong"}},
+    {"an object in a shape", [] { return file("{\"x\":{\"shape\":[{}]}}"); }, {"\"x\"", "an object where it does not belong"}},
     {"an array in a shape", [] { return file("{\"x\":{\"shape\":[[1]]}}"); }, {"\"x\"", "an array"}},
-    {"an object in metadata", [] { return file("{\"__metadata__\":{\"a\":{}}}"); }, {"deep"}},
-    {"a thousand objects in each other", [] { std::string deep; for (int i = 0; i < 100'000; ++i) deep += "{\"a\":"; return file(deep); }, {"deep"}},
-    {"a thousand arrays in each other", [] { return file("{\"x\":{\"shape\":" + std::string(100'000, '[')); }, {"an array"}},
+    {"an object in metadata", [] { return file("{\"__metadata__\":{\"a\":{}}}"); }, {"__metadata__", "an object where it does not belong"}},
+    {"100000 objects in each other", [] { std::string deep; for (int i = 0; i < 100'000; ++i) deep += "{\"shape\":"; return file(deep); }, {"an object"}},
+    {"100000 arrays in each other", [] { return file("{\"x\":{\"shape\":" + std::string(100'000, '[')); }, {"an array"}},
     {"a number in metadata", [] { return file("{\"__metadata__\":{\"a\":1}}"); }, {"number"}},
     {"a negative number in metadata", [] { return file("{\"__metadata__\":{\"a\":-1}}"); }, {"number"}},
     {"an array in metadata", [] { return file("{\"__metadata__\":{\"a\":[]}}"); }, {"__metadata__", "an array"}},
@@ -226,6 +225,7 @@ const Refusal kRefusals[] = {
     {"a dimension above 2^64", [] { return file('{' + entry("x", "F32", "[18446744073709551617]", "[0,8]") + '}', 8); }, {"\"x\"", "whole"}},
     {"rank 9", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, {"\"x\"", "more than 8"}},
     {"a product past 64 bits", [] { return file('{' + entry("x", "F32", "[4294967296,4294967296,2]", "[0,0]") + '}'); }, {"\"x\"", "too large"}},
+    {"a product past 64 bits of an empty tensor", [] { return file('{' + entry("x", "F32", "[0,9007199254740992,9007199254740992]", "[0,0]") + '}'); }, {"\"x\"", "too large"}},
     {"a product past 2^53", [] { return file('{' + entry("x", "F64", "[1125899906842625]", "[0,8]") + '}', 8); }, {"\"x\"", "too large"}},
     {"a negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, {"\"x\"", "data_offsets", "negative"}},
     {"a fractional offset", [] { return file('{' + entry("x", "F32", "[2]", "[0,8.0]") + '}', 8); }, {"\"x\"", "data_offsets", "whole"}},
@@ -306,7 +306,7 @@ TEST_CASE("tensors over the memory limit are refused before they are made", "[io
 
 TEST_CASE("a path that cannot be read is FORMAT and names the path", "[io][errors]") {
   check_error({ErrorCode::format, "safetensors", "", {"cannot open", "no-such-file.safetensors"}}, [] { read_safetensors(testdata("no-such-file.safetensors")); });
-  CHECK_THROWS_AS(read_safetensors(testdata("")), Error);  // a folder
+  check_error({ErrorCode::format, "safetensors", "", {"cannot open", "testdata"}}, [] { read_safetensors(testdata("")); });  // a folder
 }
 
 TEST_CASE("a file and its bytes give the same tensors", "[io]") {

@@ -186,6 +186,16 @@ TEST_CASE("empty batches, queries and value widths give empty results", "[ops]")
   }
 }
 
+TEST_CASE("an empty batch may have other dimensions of any size", "[ops]") {
+  // Shapes alone: nothing is read or written.
+  const TensorView huge{nullptr, {0, 0x7fffffff, 0x7fffffff, 0x7fffffff}};
+  const AttentionOptions options{.need_weights = true, .trace = kAttentionTrace};
+  const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(huge, huge, huge, options);
+  CHECK(plan.output == huge.shape);
+  CHECK(plan.weights == huge.shape);
+  CHECK_NOTHROW(detail::scaled_dot_product_attention(plan, huge, huge, huge, options, {}));
+}
+
 TEST_CASE("the mean of no heads is NaN, not what was in memory", "[ops]") {
   const AttentionCase c = random_case(1, {4, 2, 0, 0, 3, 4, 5, 6});
   CHECK_THAT(*attention(c, {.need_weights = true, .average_weights = true}).weights, HasBitsOf(Array({2, 1, 3, 4}, kNaN)));
@@ -344,7 +354,7 @@ const ErrorCase kErrors[] = {
     {"value of rank 3", {ErrorCode::shape, kOp, "value", {"(4,5,7)", "rank 4"}}, [](auto& c, auto&) { c.value = Array({4, 5, 7}); }},
     {"value of rank 5", {ErrorCode::shape, kOp, "value", {"(1,2,4,5,7)", "rank 2, 3 or 4"}}, [](auto& c, auto&) { c.value = Array({1, 2, 4, 5, 7}); }},
     {"value of rank 1", {ErrorCode::shape, kOp, "value", {"(7)", "rank 2, 3 or 4"}}, [](auto& c, auto&) { c.value = Array({7}); }},
-    {"query without width", {ErrorCode::shape, kOp, "query", {"(2,4,3,0)", "wider than 0"}}, [](auto& c, auto&) { c.query = Array({2, 4, 3, 0}); }},
+    {"query without width", {ErrorCode::shape, kOp, "query", {"(2,4,3,0)", "width above 0"}}, [](auto& c, auto&) { c.query = Array({2, 4, 3, 0}); }},
     {"key width", {ErrorCode::shape, kOp, "key", {"(2,4,5,8)", "(..,S,6)", "(2,4,3,6)"}}, [](auto& c, auto&) { c.key = Array({2, 4, 5, 8}); }},
     {"key batch", {ErrorCode::shape, kOp, "key", {"(1,4,5,6)", "a batch of 2"}}, [](auto& c, auto&) { c.key = Array({1, 4, 5, 6}); }},
     {"value batch", {ErrorCode::shape, kOp, "value", {"(3,4,5,7)", "a batch of 2"}}, [](auto& c, auto&) { c.value = Array({3, 4, 5, 7}); }},
@@ -364,7 +374,7 @@ const ErrorCase kErrors[] = {
     {"mask (S,L)", {ErrorCode::mask, kOp, "mask", {"has shape (5,3)"}}, [](auto& c, auto&) { c.mask = mask({5, 3}); }},
     {"mask (L-1,S)", {ErrorCode::mask, kOp, "mask", {"has shape (2,5)"}}, [](auto& c, auto&) { c.mask = mask({2, 5}); }},
     {"mask (B+1,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (3,3,5)"}}, [](auto& c, auto&) { c.mask = mask({3, 3, 5}); }},
-    {"mask (B·H,L,S), torch's", {ErrorCode::mask, kOp, "mask", {"has shape (8,3,5)", "reshaped to (2,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({8, 3, 5}); }},
+    {"mask (B·H,L,S), torch's", {ErrorCode::mask, kOp, "mask", {"has shape (8,3,5)", "reshaped to (B,H,L,S)"}}, [](auto& c, auto&) { c.mask = mask({8, 3, 5}); }},
     {"mask (B,H-1,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (2,3,3,5)"}}, [](auto& c, auto&) { c.mask = mask({2, 3, 3, 5}); }},
     {"mask (B-1..)", {ErrorCode::mask, kOp, "mask", {"has shape (3,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({3, 4, 3, 5}); }},
     {"mask of rank 5", {ErrorCode::mask, kOp, "mask", {"has shape (1,2,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({1, 2, 4, 3, 5}); }},

@@ -227,7 +227,12 @@ const launchers = { chromium, firefox, webkit };
 /** Starts a browser; a start that hangs fails after the time given. */
 export async function launch(engine, timeout = 60000) {
   const driver = await within(launchers[engine](), timeout, `${engine} did not start`);
-  driver.engine = engine;
+  const open = driver.open;
+  driver.open = (url) => {
+    driver.messages()?.splice(0);
+    driver.requests()?.splice(0);
+    return open(url);
+  };
   /** Puts text into a field as a user would: focus, select what is there, type. */
   driver.fill = async (selector, text) => {
     await driver.evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.focus(); e.select(); })()`);

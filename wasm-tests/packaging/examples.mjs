@@ -21,7 +21,7 @@ async function output(program, args, options = {}) {
 
 /** What each Node example must print. */
 const prints = {
-  'attention.mjs': [/1\.9366/, /7\.964/, /0\.9820/],
+  'attention.mjs': [/0\.0000 {2}0\.9820 {2}0\.0180/, /1\.9366 {2}6\.6831 {2}1\.5951/],
   'multi_head_attention.mjs': [/output \[ 1, 19, 384 \]/, /PyTorch: \d\.\d+e-[67]/],
 };
 

@@ -188,7 +188,7 @@ const tests = {
   },
   async 'the lab computes multi-head self-attention with every trace'({ page, data }) {
     await page.click(['radio', 'tab', 'button'], 'Multi-head', lab);
-    await page.until(`find('textbox', 'Wq', ${lab})`, 'the fields');
+    await page.until(`!!find('textbox', 'Wq', ${lab})`, 'the fields');
     const X = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]];
     const Wq = [[1, 0, 1, 0.5], [1, 0, 0, -1], [0, 0, 1, 0], [0, 1, 1, 0.25]];
     const Wk = [[0, 0, 1, 1], [1, 1, 0, 0.5], [0, 1, 0, -0.5], [1, 1, 0, 0]];

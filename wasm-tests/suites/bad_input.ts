@@ -6,7 +6,7 @@ import type { Attn, ErrorCode, Mask, MultiHeadAttention, Tensor } from 'attn';
 import { assert } from 'chai';
 import { assertIsError, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { loadHere } from '../support/host.ts';
+import { loadHere, settledHeap } from '../support/host.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 
 const g = new Generator(13);
@@ -273,7 +273,7 @@ describe('bad input', () => {
     const [attn, other] = [await loadHere({ maximumMemory: 2 ** 28 }), await loadHere()];
     s = { attn, other, mha: new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 }) };
     expected = { plain: attn.scaledDotProductAttention(q, k, v).output, module: s.mha.forward(x).output };
-    used = attn.info.heap.used;
+    used = settledHeap(attn);
   });
   after(() => {
     s.attn.dispose();

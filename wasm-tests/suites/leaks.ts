@@ -2,12 +2,15 @@
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
-import { bytes, host, loadHere } from '../support/host.ts';
+import { bytes, host, loadHere, settledHeap } from '../support/host.ts';
 import { mask, random, tensor } from '../support/tensors.ts';
 
 describe('leaks', () => {
   let attn: Attn;
-  before(async () => void (attn = await loadHere()));
+  before(async () => {
+    attn = await loadHere();
+    settledHeap(attn);
+  });
   after(() => attn.dispose());
 
   // The checked builds are some twenty times slower.

@@ -3,7 +3,7 @@ import { load, AttnError, type Attn, type LoadOptions } from 'attn';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { bytes, host, loadHere, url } from '../support/host.ts';
+import { bytes, disposeSymbol, host, loadHere, settledHeap, url } from '../support/host.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 
 const g = new Generator(7);
@@ -169,7 +169,7 @@ describe('loading', () => {
 
   describe('threads', () => {
     it('as many as asked for where they can be had, else one and the reason', async () => {
-      const attn = await load({ variant: host.variant, threads: 2 });
+      const attn = await loadHere({ threads: 2, maximumMemory: 2 ** 28 });
       if (host.canThread) assert.equal(attn.info.threads, 2);
       else {
         assert.equal(attn.info.threads, 1);
@@ -179,7 +179,7 @@ describe('loading', () => {
     });
 
     it("'auto' is between one and four", async () => {
-      const attn = await load({ variant: host.variant, threads: 'auto' });
+      const attn = await loadHere({ threads: 'auto', maximumMemory: 2 ** 28 });
       assert.isAtLeast(attn.info.threads, 1);
       assert.isAtMost(attn.info.threads, 4);
       attn.dispose();
@@ -236,7 +236,7 @@ describe('loading', () => {
     it('maximumMemory is kept: MEMORY before anything is allocated, and a small forward still works', async () => {
       const attn = await loadHere({ maximumMemory: 32 * 2 ** 20 });
       const expected = run(attn);
-      const used = attn.info.heap.used;
+      const used = settledHeap(attn);
       const long = tensor([1, 4096, 8], () => 0.5);
       assertThrows(() => attn.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY', ['bytes']);
       assert.equal(attn.info.heap.used, used, 'nothing stays');
@@ -273,7 +273,7 @@ describe('loading', () => {
       const x = tensor([1, 2, 8], () => 1);
       attn.dispose();
       attn.dispose();
-      attn[Symbol.dispose]();
+      attn[disposeSymbol]();
       mha.dispose();
       const uses: Record<string, () => unknown> = {
         scaledDotProductAttention: () => attn.scaledDotProductAttention(q, k, v),
@@ -296,13 +296,13 @@ describe('loading', () => {
 
     it('a module alone: its heap comes back, other modules go on', async () => {
       const attn = await loadHere();
-      const start = attn.info.heap.used;
+      const start = settledHeap(attn);
       const [a, b] = [new attn.MultiHeadAttention({ embedDim: 32, numHeads: 4 }), new attn.MultiHeadAttention({ embedDim: 32, numHeads: 4 })];
       const x = tensor([1, 2, 32], () => 0.1);
       a.forward(x);
       a.dispose();
       a.dispose();
-      a[Symbol.dispose]();
+      a[disposeSymbol]();
       for (const use of [() => a.forward(x), () => a.stateDict(), () => a.parameterCount, () => a.parameterShapes(), () => a.initialize(), () => a.loadStateDict({})]) assertThrows(use, 'DISPOSED');
       assert.isTrue(b.forward(x).output.data.every(Number.isFinite));
       b.dispose();

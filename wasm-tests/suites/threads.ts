@@ -1,8 +1,8 @@
 /** Any number of threads gives the same bits; threads go away with the instance. */
-import { load, type Attn, type Tensor } from 'attn';
+import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
-import { host } from '../support/host.ts';
+import { host, loadHere } from '../support/host.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
 
 /** Small calls stay on one thread, the larger ones are shared out. */
@@ -34,11 +34,11 @@ function everything(attn: Attn): Tensor[] {
 
 describe('threads', () => {
   it('one, two, three and four give the same bits', async () => {
-    const single = await load({ variant: host.variant });
+    const single = await loadHere({ threads: 1 });
     const expected = everything(single);
     single.dispose();
     for (const threads of [1, 2, 3, 4]) {
-      const attn = await load({ variant: host.variant, threads });
+      const attn = await loadHere({ threads, maximumMemory: 2 ** 28 });
       assert.equal(attn.info.threads, host.canThread ? threads : 1);
       everything(attn).forEach((t, i) => assertSameBits(t, expected[i], `${threads} threads, result ${i}`));
       attn.dispose();
@@ -46,12 +46,12 @@ describe('threads', () => {
   });
 
   it('two threaded instances work side by side, and instances come and go', async () => {
-    const [a, b] = await Promise.all([load({ variant: host.variant, threads: 2 }), load({ variant: host.variant, threads: 2 })]);
+    const [a, b] = await Promise.all([loadHere({ threads: 2, maximumMemory: 2 ** 28 }), loadHere({ threads: 2, maximumMemory: 2 ** 28 })]);
     const expected = everything(a);
     everything(b).forEach((t, i) => assertSameBits(t, expected[i], `result ${i}`));
     a.dispose();
     everything(b).forEach((t, i) => assertSameBits(t, expected[i], `result ${i} after the other was disposed`));
     b.dispose();
-    for (let i = 0; i < 5; i++) (await load({ variant: host.variant, threads: 2 })).dispose();
+    for (let i = 0; i < 5; i++) (await loadHere({ threads: 2, maximumMemory: 2 ** 28 })).dispose();
   });
 });

@@ -29,10 +29,19 @@ declare global {
 
 export const host: Host = globalThis.attnHost;
 
+/**
+ * What this set-up loads. A shared memory takes its largest size from the address space at once and gives it back when it is collected: the suites
+ * load so many instances that a page of WebKitGTK would run out of it, so they ask for less than the default.
+ */
+export const setup: LoadOptions = { variant: host.variant, threads: host.threads, ...(host.threads > 1 && { maximumMemory: 2 ** 28 }) };
+
 /** The package as this set-up loads it. */
 export function loadHere(options: LoadOptions = {}): Promise<Attn> {
-  return load({ variant: host.variant, threads: host.threads, ...options });
+  return load({ ...setup, ...options });
 }
+
+/** What `using` calls; engines without it have the key that compilers fall back to. */
+export const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
 
 export function url(path: string): string {
   return new URL(path, host.server).href;
@@ -42,4 +51,20 @@ export async function bytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
   const response = await fetch(url(path));
   if (!response.ok) throw new Error(`${path}: HTTP ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
+}
+
+/**
+ * Bytes of heap in use once every thread has worked: a thread takes a few bytes for itself at its first task, and which thread gets a task is up to
+ * the machine.
+ */
+export function settledHeap(attn: Attn): number {
+  const x = { data: new Float32Array(8 * 128 * 32).fill(0.5), dims: [8, 128, 32] };
+  let [used, same] = [-1, 0];
+  for (let round = 0; round < 500 && same < (attn.info.threads > 1 ? 30 : 2); round++) {
+    attn.scaledDotProductAttention(x, x, x);
+    const now = attn.info.heap.used;
+    same = now === used ? same + 1 : 0;
+    used = now;
+  }
+  return used;
 }

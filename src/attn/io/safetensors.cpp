@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -143,14 +144,16 @@ const DType& dtype_of(const Entry& entry) {
 
 /// Bytes that dtype and shape need.
 std::uint64_t byte_size(const Entry& entry, const DType& type) {
+  // The strides of an empty tensor have to fit too.
+  constexpr std::uint64_t kMost = std::min<std::uint64_t>(kMaxExact, std::numeric_limits<std::ptrdiff_t>::max());
   std::uint64_t size = type.size;
-  const std::vector<std::uint64_t>& shape = *entry.shape;
-  if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) return 0;
-  for (const std::uint64_t dim : shape) {
-    if (dim > kMaxExact / size) refuse_tensor(entry.name, {"the product of its shape is too large"});
-    size *= dim;
+  bool empty = false;
+  for (const std::uint64_t dim : *entry.shape) {
+    empty = empty || dim == 0;
+    if (dim > kMost / size) refuse_tensor(entry.name, {"the product of its shape is too large"});
+    if (dim > 0) size *= dim;
   }
-  return size;
+  return empty ? 0 : size;
 }
 
 template <class T>
@@ -224,10 +227,11 @@ StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
 }
 
 StateDict read_safetensors(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) refuse({"cannot open ", path.string()});
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.tellg()));
-  file.seekg(0);
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(path, none);  // a folder opens as a file does, but has no size
+  std::ifstream file(path, std::ios::binary);
+  if (none || !file) refuse({"cannot open ", path.string()});
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) refuse({"cannot read ", path.string()});
   return parse_safetensors(bytes);

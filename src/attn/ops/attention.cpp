@@ -28,7 +28,9 @@ Dims dims_of(const TensorView& x, std::string_view name) {
 
 template <class T>
 Heads<T> heads_of(T* data, std::int64_t H, std::int64_t rows, std::int64_t width) {
-  return {data, static_cast<std::ptrdiff_t>(H * rows * width), static_cast<std::ptrdiff_t>(rows * width), static_cast<std::ptrdiff_t>(width)};
+  // Unsigned, for of an empty tensor the other dimensions may be anything.
+  const auto row = static_cast<std::uint64_t>(width), head = static_cast<std::uint64_t>(rows) * row, batch = static_cast<std::uint64_t>(H) * head;
+  return {data, static_cast<std::ptrdiff_t>(batch), static_cast<std::ptrdiff_t>(head), static_cast<std::ptrdiff_t>(row)};
 }
 
 void check_values(std::string_view op, std::string_view argument, const Mask& mask) {
