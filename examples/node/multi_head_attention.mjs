@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { load } from 'attn';
 
 const attn = await load();
-const { x, ...state } = Object.fromEntries(attn.parseSafetensors(await readFile(new URL('../../testdata/minilm_layer0.safetensors', import.meta.url))));
+const { x, ...state } = Object.fromEntries(
+  attn.parseSafetensors(await readFile(new URL('../../testdata/minilm_layer0.safetensors', import.meta.url))),
+);
 const mha = new attn.MultiHeadAttention({ embedDim: 384, numHeads: 12 });
 mha.loadStateDict(state, { strict: false }); // the file holds PyTorch's results too
 const { output, weights } = mha.forward(x, undefined, undefined, { needWeights: true });

@@ -74,7 +74,8 @@ void fill(Generator& g, float* data, std::size_t count, float factor) {
   const std::size_t special = g.below(16);
   if (special == 0 && count > 0) {
     constexpr float kInf = std::numeric_limits<float>::infinity();
-    constexpr std::array<float, 6> kSpecials{std::numeric_limits<float>::quiet_NaN(), kInf, -kInf, -0.0F, std::numeric_limits<float>::denorm_min(), 3e38F};
+    constexpr std::array<float, 6> kSpecials{std::numeric_limits<float>::quiet_NaN(),  kInf, -kInf, -0.0F,
+                                             std::numeric_limits<float>::denorm_min(), 3e38F};
     const std::size_t at = g.below(count);
     data[at] = kSpecials[g.below(6)];
   }
@@ -90,9 +91,12 @@ attn::Tensor<N> values(Generator& g, const std::array<std::size_t, N>& dims, flo
 /// The last N of four sizes; without heads (B,L,E) leaves H out.
 template <std::size_t N>
 std::array<std::size_t, N> dims_of(std::size_t B, std::size_t H, std::size_t rows, std::size_t columns) {
-  if constexpr (N == 4) return {B, H, rows, columns};
-  else if constexpr (N == 3) return {B, rows, columns};
-  else return {rows, columns};
+  if constexpr (N == 4)
+    return {B, H, rows, columns};
+  else if constexpr (N == 3)
+    return {B, rows, columns};
+  else
+    return {rows, columns};
 }
 
 attn::AttentionOptions options(Generator& g, std::size_t B, std::size_t H, std::size_t L, std::size_t S, std::size_t forms, bool batched) {
@@ -165,14 +169,17 @@ void attention(Generator& g, Hash& hash) {
   const std::size_t S = length(g);
   const std::size_t D = 1 + g.below(40);
   const std::size_t Dv = 1 + g.below(40);
-  if (rank == 2) run_attention<2>(g, hash, 1, 1, 1, L, S, D, Dv);
-  else if (rank == 3) run_attention<3>(g, hash, b, 1, 1, L, S, D, Dv);
-  else run_attention<4>(g, hash, b, grouped ? kv * group : kv, kv, L, S, D, Dv);
+  if (rank == 2)
+    run_attention<2>(g, hash, 1, 1, 1, L, S, D, Dv);
+  else if (rank == 3)
+    run_attention<3>(g, hash, b, 1, 1, L, S, D, Dv);
+  else
+    run_attention<4>(g, hash, b, grouped ? kv * group : kv, kv, L, S, D, Dv);
 }
 
 template <std::size_t N>
-void run_multi_head(Generator& g, Hash& hash, const attn::MultiHeadAttention& mha, bool cross, std::size_t B, std::size_t H, std::size_t L, std::size_t S,
-                    std::size_t E, std::size_t kdim, std::size_t vdim) {
+void run_multi_head(Generator& g, Hash& hash, const attn::MultiHeadAttention& mha, bool cross, std::size_t B, std::size_t H, std::size_t L,
+                    std::size_t S, std::size_t E, std::size_t kdim, std::size_t vdim) {
   const auto x = values(g, dims_of<N>(B, 1, L, E), 1.0F);
   if (cross) {
     const auto key = values(g, dims_of<N>(B, 1, S, kdim), 1.0F);
@@ -193,8 +200,9 @@ void multi_head(Generator& g, Hash& hash) {
   const bool out_proj = g.below(4) != 0;
   const bool has_scale = g.below(4) == 0;
   const float scale = g.unit();
-  constexpr std::array<attn::InitScheme, 6> kSchemes{attn::InitScheme::torch,           attn::InitScheme::xavier_uniform, attn::InitScheme::xavier_normal,
-                                                     attn::InitScheme::kaiming_uniform, attn::InitScheme::kaiming_normal, attn::InitScheme::normal};
+  constexpr std::array<attn::InitScheme, 6> kSchemes{attn::InitScheme::torch,          attn::InitScheme::xavier_uniform,
+                                                     attn::InitScheme::xavier_normal,  attn::InitScheme::kaiming_uniform,
+                                                     attn::InitScheme::kaiming_normal, attn::InitScheme::normal};
   const attn::InitScheme scheme = kSchemes[g.below(6)];
   const std::uint32_t seed = g.next();
   const double std = static_cast<double>(1 + g.below(64)) / 64;
@@ -220,8 +228,10 @@ void multi_head(Generator& g, Hash& hash) {
   attn::MultiHeadAttention mha(o);
   mha.initialize({.scheme = scheme, .seed = seed, .std = std});
   for (const auto& [name, tensor] : mha.state_dict()) hash.add(tensor);
-  if (batched) run_multi_head<3>(g, hash, mha, cross, b, H, L, S, E, own ? kdim : E, own ? vdim : E);
-  else run_multi_head<2>(g, hash, mha, cross, 1, H, L, S, E, own ? kdim : E, own ? vdim : E);
+  if (batched)
+    run_multi_head<3>(g, hash, mha, cross, b, H, L, S, E, own ? kdim : E, own ? vdim : E);
+  else
+    run_multi_head<2>(g, hash, mha, cross, 1, H, L, S, E, own ? kdim : E, own ? vdim : E);
 }
 
 template <std::size_t N>
@@ -235,8 +245,10 @@ void run_linear(Generator& g, Hash& hash) {
   const auto x = values(g, dims, 1.0F);
   const auto w = values(g, std::array<std::size_t, 2>{out, K}, 1.0F);
   const auto b = values(g, std::array<std::size_t, 1>{out}, 1.0F);
-  if (biased) hash.add(attn::linear(x, w, b));
-  else hash.add(attn::linear(x, w));
+  if (biased)
+    hash.add(attn::linear(x, w, b));
+  else
+    hash.add(attn::linear(x, w));
 }
 
 template <std::size_t N>
@@ -252,10 +264,14 @@ void run_softmax(Generator& g, Hash& hash) {
 template <class F1, class F2, class F3, class F4>
 void by_rank(Generator& g, Hash& hash, F1 one, F2 two, F3 three, F4 four) {
   switch (1 + g.below(4)) {
-    case 1: return one(g, hash);
-    case 2: return two(g, hash);
-    case 3: return three(g, hash);
-    default: return four(g, hash);
+    case 1:
+      return one(g, hash);
+    case 2:
+      return two(g, hash);
+    case 3:
+      return three(g, hash);
+    default:
+      return four(g, hash);
   }
 }
 
@@ -266,10 +282,14 @@ int main() {
     Generator g(0x5eed0000U + i);
     Hash hash;
     const std::uint32_t kind = i % 8;
-    if (kind < 4) attention(g, hash);
-    else if (kind < 6) multi_head(g, hash);
-    else if (kind == 6) by_rank(g, hash, run_linear<1>, run_linear<2>, run_linear<3>, run_linear<4>);
-    else by_rank(g, hash, run_softmax<1>, run_softmax<2>, run_softmax<3>, run_softmax<4>);
+    if (kind < 4)
+      attention(g, hash);
+    else if (kind < 6)
+      multi_head(g, hash);
+    else if (kind == 6)
+      by_rank(g, hash, run_linear<1>, run_linear<2>, run_linear<3>, run_linear<4>);
+    else
+      by_rank(g, hash, run_softmax<1>, run_softmax<2>, run_softmax<3>, run_softmax<4>);
     std::printf("%08x\n", hash.value());
   }
 }

@@ -68,6 +68,25 @@ TEST_CASE("two threads of the pool really work at the same time", "[threads]") {
   CHECK(met.load());
 }
 
+TEST_CASE("a run returns when its last task has ended, not when the caller has none left", "[threads]") {
+  const Threads pool(2);
+  for (int i = 0; i < 5; ++i) {
+    const auto caller = std::this_thread::get_id();
+    std::atomic<bool> helper_began{false}, helper_ended{false};
+    parallel::run(2, 2, [&](std::size_t, unsigned) {
+      if (std::this_thread::get_id() != caller) {
+        helper_began.store(true);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        helper_ended.store(true);
+      } else {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!helper_began.load() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+      }
+    });
+    CHECK(helper_ended.load());
+  }
+}
+
 TEST_CASE("no two workers of a run share a number at the same time", "[threads]") {
   const Threads pool(4);
   std::atomic<int> busy[4] = {};

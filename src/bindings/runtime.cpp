@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-Address allocate(std::size_t bytes) {
+Address reserve(std::size_t bytes) {
   return guard([&] { return reinterpret_cast<Address>(::operator new(bytes, kAlignment)); });
 }
 
@@ -38,7 +38,8 @@ EMSCRIPTEN_BINDINGS(attn_runtime) {
   emscripten::function("heapUsed", &heap_used);
   emscripten::function("heapPeak", &heap_peak);
   emscripten::function("setMemoryLimit", &set_memory_limit_of);
-  emscripten::function("allocate", &allocate);
-  emscripten::function("free", &release);
+  // Not allocate and free: with ASSERTIONS Emscripten guards those names on the module, for functions it once had.
+  emscripten::function("reserve", &reserve);
+  emscripten::function("release", &release);
   emscripten::function("setNumThreads", +[](unsigned count) { guard([&] { attn::set_num_threads(count); }); });
 }

@@ -5,7 +5,7 @@
  * Only browsers that the system has are used; nothing is downloaded.
  */
 import { spawn, execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -66,12 +66,30 @@ async function stop(child) {
   if (!ended(child)) child.kill('SIGKILL');
 }
 
+/** Ends every process that was started with this folder as its HOME: what a browser leaves behind when its page is in an endless loop. */
+function endAllOf(home) {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+    try {
+      if (readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`HOME=${home}`)) process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has just ended, or is somebody else's.
+    }
+}
+
 async function chromium() {
   const { chromium: launcher } = await import('playwright-core');
   const browser = await launcher.launch({
     executablePath: parts.chromium().chromium,
     headless: true,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
   });
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -83,7 +101,7 @@ async function chromium() {
   // Through the protocol itself: playwright's own evaluate uses eval inside the page, which the page's CSP forbids.
   const session = await context.newCDPSession(page);
   return {
-    open: (url) => page.goto(url, { waitUntil: 'commit' }),
+    open: (url) => page.goto(url, { waitUntil: 'domcontentloaded' }),
     async evaluate(expression) {
       const r = await session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
       if (r.exceptionDetails) throw new Error(r.exceptionDetails.exception?.description ?? r.exceptionDetails.text);
@@ -140,7 +158,9 @@ async function firefox() {
     },
     messages: () => messages,
     requests: () => requests,
-    close: () => browser.close(),
+    async close() {
+      await within(browser.close(), 5000, 'Firefox did not close').catch(() => browser.process()?.kill('SIGKILL'));
+    },
   };
 }
 
@@ -149,7 +169,9 @@ async function webkit() {
   const { WebKitWebDriver, MiniBrowser, Xvfb } = parts.webkit();
   const home = mkdtempSync(join(tmpdir(), 'attn-webkit-'));
   // Xvfb picks a free display itself and writes its number to the pipe.
-  const xvfb = spawn(Xvfb, ['-displayfd', '3', '-screen', '0', '1600x1200x24', '-nolisten', 'tcp'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] });
+  const xvfb = spawn(Xvfb, ['-displayfd', '3', '-screen', '0', '1600x1200x24', '-nolisten', 'tcp'], {
+    stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+  });
   const display = await new Promise((done, fail) => {
     xvfb.stdio[3].once('data', (d) => done(String(d).trim()));
     xvfb.once('exit', (code) => fail(new Error(`Xvfb ended with ${code}`)));
@@ -175,6 +197,7 @@ async function webkit() {
   });
   const closeAll = async () => {
     await stop(service);
+    endAllOf(home);
     await stop(xvfb);
     rmSync(home, { recursive: true, force: true });
   };
@@ -205,14 +228,19 @@ async function webkit() {
         if (r.error) throw new Error(r.error);
         return r.value ?? undefined;
       },
-      press: (key) => driver.actions().sendKeys(keys[key] ?? key).perform(),
+      press: (key) =>
+        driver
+          .actions()
+          .sendKeys(keys[key] ?? key)
+          .perform(),
       type: (text) => driver.actions().sendKeys(text).perform(),
       resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
       dark: async () => false,
       messages: () => undefined,
       requests: () => undefined,
+      // A page that hangs does not answer; its browser ends with the service.
       async close() {
-        await driver.quit().catch(() => {});
+        await within(driver.quit(), 5000, 'MiniBrowser did not close').catch(() => {});
         await closeAll();
       },
     };
@@ -256,7 +284,9 @@ export async function within(promise, milliseconds, message) {
 export function version(engine) {
   const program = { chromium: 'chromium', firefox: 'firefox-esr', webkit: 'MiniBrowser' }[engine];
   try {
-    return execFileSync(parts[engine]()[program], ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim().split('\n')[0];
+    return execFileSync(parts[engine]()[program], ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .trim()
+      .split('\n')[0];
   } catch {
     return engine;
   }

@@ -13,7 +13,16 @@ interface Counts {
 }
 
 export async function runSuites(query: URLSearchParams): Promise<void> {
-  const counts: Counts = { setup: query.toString(), isolated: crossOriginIsolated, passed: 0, failed: 0, failures: [], notes: [], current: 'importing the suites', done: false };
+  const counts: Counts = {
+    setup: query.toString(),
+    isolated: crossOriginIsolated,
+    passed: 0,
+    failed: 0,
+    failures: [],
+    notes: [],
+    current: 'importing the suites',
+    done: false,
+  };
   const post = () => fetch('/results', { method: 'POST', body: JSON.stringify(counts) });
   try {
     const threads = Number(query.get('threads') ?? 1);
@@ -41,7 +50,10 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
       run.on('pass', () => counts.passed++);
       run.on('fail', (test, error) => {
         counts.failed++;
-        counts.failures.push({ title: test.fullTitle(), error: String(error?.stack?.includes(error.message) ? error.stack : `${error} ${error?.stack ?? ''}`) });
+        counts.failures.push({
+          title: test.fullTitle(),
+          error: String(error?.stack?.includes(error.message) ? error.stack : `${error} ${error?.stack ?? ''}`),
+        });
       });
     });
   } catch (error) {

@@ -16,7 +16,13 @@ export default defineConfig({
         ]
       : [],
   },
-  build: { outDir: fileURLToPath(new URL('../../build/wasm-tests/browser', import.meta.url)), emptyOutDir: true, target: 'es2022', minify: false, modulePreload: { polyfill: false } },
+  build: {
+    outDir: fileURLToPath(new URL('../../build/wasm-tests/browser', import.meta.url)),
+    emptyOutDir: true,
+    target: 'es2022',
+    minify: false,
+    modulePreload: { polyfill: false },
+  },
   worker: { format: 'es' },
   logLevel: 'warn',
 });

@@ -14,7 +14,14 @@ const releaseOnly = ['loading', 'threads', 'worker', 'bits'];
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   // Relative to web/lib, where its own manifest says what 'attn' is in Node; the package itself runs untouched, as a user's would.
-  resolve: { alias: folder ? [{ find: /^attn$/, replacement: join(folder, 'dist/node.js') }, { find: /^attn\/worker$/, replacement: join(folder, 'dist/worker-node.js') }] : [] },
+  resolve: {
+    alias: folder
+      ? [
+          { find: /^attn$/, replacement: join(folder, 'dist/node.js') },
+          { find: /^attn\/worker$/, replacement: join(folder, 'dist/worker-node.js') },
+        ]
+      : [],
+  },
   test: {
     globals: true,
     include: ['suites/*.ts'],

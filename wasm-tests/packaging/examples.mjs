@@ -81,7 +81,9 @@ export async function readme() {
       writeFileSync(
         join(work, 'CMakeLists.txt'),
         `cmake_minimum_required(VERSION 3.25)\nproject(readme LANGUAGES CXX)\nfind_package(attn CONFIG REQUIRED)\n` +
-          sources.map((_, i) => `add_executable(block${i + 1} block${i + 1}.cpp)\ntarget_link_libraries(block${i + 1} PRIVATE attn::attn)\n`).join(''),
+          sources
+            .map((_, i) => `add_executable(block${i + 1} block${i + 1}.cpp)\ntarget_link_libraries(block${i + 1} PRIVATE attn::attn)\n`)
+            .join(''),
       );
       await output('cmake', ['-S', work, '-B', join(work, 'build'), `-DCMAKE_PREFIX_PATH=${prefix}`, '-DCMAKE_BUILD_TYPE=Release']);
       await output('cmake', ['--build', join(work, 'build')]);

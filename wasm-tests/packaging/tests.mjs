@@ -50,15 +50,31 @@ export async function packaging() {
 
   await check('installs offline into a new project, and brings nothing else', () => {
     execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball], { cwd: consumer, stdio: 'pipe' });
-    assert.deepEqual(readdirSync(join(consumer, 'node_modules')).filter((name) => !name.startsWith('.')), ['attn']);
+    assert.deepEqual(
+      readdirSync(join(consumer, 'node_modules')).filter((name) => !name.startsWith('.')),
+      ['attn'],
+    );
   });
   const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
 
   await check('holds what is needed and nothing else', (note) => {
     const files = [...filesOf(installed)];
-    for (const name of ['package.json', 'LICENSE', 'dist/index.js', 'dist/node.js', 'dist/attn.d.ts', 'dist/worker.d.ts', 'dist/attn.mjs', 'dist/attn-threads.mjs', 'dist/attn-threads-node.mjs', ...['simd', 'relaxed', 'simd-threads', 'relaxed-threads'].map((v) => `dist/attn-${v}.wasm`)])
+    for (const name of [
+      'package.json',
+      'LICENSE',
+      'dist/index.js',
+      'dist/node.js',
+      'dist/attn.d.ts',
+      'dist/worker.d.ts',
+      'dist/attn.mjs',
+      'dist/attn-threads.mjs',
+      'dist/attn-threads-node.mjs',
+      ...['simd', 'relaxed', 'simd-threads', 'relaxed-threads'].map((v) => `dist/attn-${v}.wasm`),
+    ])
       assert.ok(files.includes(name), `${name} is in the package`);
-    const odd = files.filter((name) => !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/([\w-]+\.(js|mjs|d\.ts|wasm)|THIRD_PARTY_NOTICES\.md))$/.test(name));
+    const odd = files.filter(
+      (name) => !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/([\w-]+\.(js|mjs|d\.ts|wasm)|THIRD_PARTY_NOTICES\.md))$/.test(name),
+    );
     assert.deepEqual(odd, [], 'other files');
     const bytes = files.reduce((a, name) => a + statSync(join(installed, name)).size, 0);
     note(`${files.length} files, ${(bytes / 1024).toFixed(0)} KiB, packed ${(statSync(tarball).size / 1024).toFixed(0)} KiB`);
@@ -92,45 +108,111 @@ export async function packaging() {
     const { publint } = await import('publint');
     const { formatMessage } = await import('publint/utils');
     const { messages } = await publint({ pkgDir: installed, strict: true, pack: false });
-    assert.deepEqual(messages.map((m) => formatMessage(m, manifest)), []);
+    assert.deepEqual(
+      messages.map((m) => formatMessage(m, manifest)),
+      [],
+    );
   });
   await check('are-the-types-wrong finds nothing', async () => {
     const { createPackageFromTarballData, checkPackage } = await import('@arethetypeswrong/core');
     const analysis = await checkPackage(createPackageFromTarballData(readFileSync(tarball)), { excludeEntrypoints: [/\.wasm$/, './package.json'] });
     assert.ok(analysis.types, 'types were found');
     // ESM only, by intent: require() of it is what older Node does not have.
-    const ignored = (p) => (p.resolutionKind === 'node10' || p.resolutionKind === 'node16-cjs') && ['NoResolution', 'CJSResolvesToESM'].includes(p.kind);
-    assert.deepEqual(analysis.problems.filter((p) => !ignored(p)).map((p) => JSON.stringify(p)), []);
+    const ignored = (p) =>
+      (p.resolutionKind === 'node10' || p.resolutionKind === 'node16-cjs') && ['NoResolution', 'CJSResolvesToESM'].includes(p.kind);
+    assert.deepEqual(
+      analysis.problems.filter((p) => !ignored(p)).map((p) => JSON.stringify(p)),
+      [],
+    );
   });
-  for (const [resolution, module] of [['nodenext', 'nodenext'], ['bundler', 'esnext']])
+  for (const [resolution, module] of [
+    ['nodenext', 'nodenext'],
+    ['bundler', 'esnext'],
+  ])
     await check(`its types are the contract's, under strict with ${resolution}`, async () => {
       for (const name of ['contract.ts', 'types.ts']) cpSync(at('wasm-tests/packaging', name), join(consumer, name));
-      const options = { strict: true, noEmit: true, target: 'es2022', module, moduleResolution: resolution, lib: ['es2022', 'dom', 'esnext.disposable'], types: [], exactOptionalPropertyTypes: false, skipLibCheck: false };
+      const options = {
+        strict: true,
+        noEmit: true,
+        target: 'es2022',
+        module,
+        moduleResolution: resolution,
+        lib: ['es2022', 'dom', 'esnext.disposable'],
+        types: [],
+        exactOptionalPropertyTypes: false,
+        skipLibCheck: false,
+      };
       writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['types.ts'] }));
       await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
     });
 
+  await check('the suites type-check against it', () => node([at('node_modules/typescript/bin/tsc'), '-p', at('wasm-tests')]));
+
   const script = (name, text) => (writeFileSync(join(consumer, name), text), name);
-  await check('runs in Node', async () => assert.equal((await node([script('run.mjs', `import { load } from 'attn';\nconst attn = await load();${attention}`)])).trim(), expected));
+  await check('runs in Node', async () =>
+    assert.equal((await node([script('run.mjs', `import { load } from 'attn';\nconst attn = await load();${attention}`)])).trim(), expected),
+  );
   await check('runs in Node with relaxed SIMD', async () => {
-    const out = await node(['--experimental-wasm-relaxed-simd', script('relaxed.mjs', `import { load } from 'attn';\nconst attn = await load({ variant: 'relaxed' });\nif (attn.info.variant !== 'relaxed') throw attn.info;${attention}`)]);
+    const out = await node([
+      '--experimental-wasm-relaxed-simd',
+      script(
+        'relaxed.mjs',
+        `import { load } from 'attn';\nconst attn = await load({ variant: 'relaxed' });\nif (attn.info.variant !== 'relaxed') throw attn.info;${attention}`,
+      ),
+    ]);
     assert.equal(out.trim(), expected);
   });
   await check('runs in Node with threads, and the process ends by itself', async () => {
-    const out = await node([script('threads.mjs', `import { load } from 'attn';\nconst attn = await load({ threads: 2 });\nif (attn.info.threads !== 2) throw attn.info;${attention}`)], { timeout: 30000 });
+    const out = await node(
+      [
+        script(
+          'threads.mjs',
+          `import { load } from 'attn';\nconst attn = await load({ threads: 2 });\nif (attn.info.threads !== 2) throw attn.info;${attention}`,
+        ),
+      ],
+      { timeout: 30000 },
+    );
     assert.equal(out.trim(), expected);
   });
   await check('runs in Node through attn/worker, and the process ends by itself', async () => {
-    assert.equal((await node([script('worker.mjs', `import { load } from 'attn/worker';\nconst attn = await load();${attention}`)], { timeout: 30000 })).trim(), expected);
+    assert.equal(
+      (await node([script('worker.mjs', `import { load } from 'attn/worker';\nconst attn = await load();${attention}`)], { timeout: 30000 })).trim(),
+      expected,
+    );
   });
   await check('a process that does not dispose ends by itself too', async () => {
-    await node([script('forgetful.mjs', `import { load } from 'attn';\nimport { load as inWorker } from 'attn/worker';\nawait load();\nawait load({ threads: 2 });\nawait (await inWorker()).info;\nconsole.log('end');`)], { timeout: 30000 });
+    await node(
+      [
+        script(
+          'forgetful.mjs',
+          `import { load } from 'attn';\nimport { load as inWorker } from 'attn/worker';\nawait load();\nawait load({ threads: 2 });\nawait (await inWorker()).info;\nconsole.log('end');`,
+        ),
+      ],
+      { timeout: 30000 },
+    );
   });
   await check('needs no code from strings', async () => {
-    for (const name of ['run.mjs', 'threads.mjs', 'worker.mjs']) assert.equal((await node(['--disallow-code-generation-from-strings', name])).trim(), expected, name);
+    for (const name of ['run.mjs', 'threads.mjs', 'worker.mjs'])
+      assert.equal((await node(['--disallow-code-generation-from-strings', name])).trim(), expected, name);
+  });
+  await check('an engine without WebAssembly, or without SIMD, is told so in words', async () => {
+    const text = `import { load } from 'attn';\ntry { await load(); console.log('loaded'); } catch (error) { console.log(error.code, error.message); }`;
+    assert.match(await node(['--jitless', script('engine.mjs', text)]), /^ENVIRONMENT .*WebAssembly/m);
+    // No flag of Node takes SIMD away: an engine that validates and compiles nothing of it stands in.
+    const without = `WebAssembly.validate = () => false;\nWebAssembly.compile = () => Promise.reject(new WebAssembly.CompileError('invalid opcode 0xfd'));\n${text.replace("import { load } from 'attn';", "const { load } = await import('attn');")}`;
+    assert.match(await node([script('scalar.mjs', without)]), /^ENVIRONMENT .*SIMD/m);
+  });
+  await check('says its own version', async () => {
+    const out = await node([script('version.mjs', `import { load } from 'attn';\nconst attn = await load();\nconsole.log(attn.info.version);`)]);
+    assert.equal(out.trim(), manifest.version);
   });
   await check('importing it does nothing', async () => {
-    const out = await node([script('idle.mjs', `const before = process._getActiveHandles().length;\nawait import('attn');\nawait import('attn/worker');\nconsole.log(process._getActiveHandles().length - before, Object.keys(globalThis).filter((k) => /attn|module/i.test(k)).length);`)]);
+    const out = await node([
+      script(
+        'idle.mjs',
+        `const before = process._getActiveHandles().length;\nawait import('attn');\nawait import('attn/worker');\nconsole.log(process._getActiveHandles().length - before, Object.keys(globalThis).filter((k) => /attn|module/i.test(k)).length);`,
+      ),
+    ]);
     assert.equal(out.trim(), '0 0');
   });
   await check('the .wasm files are found by name, inner files are not', async () => {
@@ -154,7 +236,14 @@ attn.dispose();`,
   const { rolldown } = await import('rolldown');
   const bundle = async (name, text, conditionNames, platform) => {
     script(`${name}.src.mjs`, text);
-    const build = await rolldown({ input: join(consumer, `${name}.src.mjs`), cwd: consumer, platform, resolve: { conditionNames }, logLevel: 'silent', external: [/^node:/] });
+    const build = await rolldown({
+      input: join(consumer, `${name}.src.mjs`),
+      cwd: consumer,
+      platform,
+      resolve: { conditionNames },
+      logLevel: 'silent',
+      external: [/^node:/],
+    });
     const { output } = await build.generate({ format: 'esm' });
     await build.close();
     return output;
@@ -163,18 +252,29 @@ attn.dispose();`,
     const text = `import { readFile } from 'node:fs/promises';\nimport { load } from 'attn';\nconst attn = await load({ wasm: await readFile(process.argv[2]) });${attention}`;
     const output = await bundle('given', text, ['node', 'import', 'default'], 'node');
     mkdirSync(join(work, 'bundled'), { recursive: true });
-    for (const chunk of output) if (chunk.type === 'chunk') writeFileSync(join(work, 'bundled', chunk.fileName.replace(/\.js$/, '.mjs')), chunk.code.replaceAll(/(from|import\()\s*("\.\/[^"]+)\.js"/g, '$1 $2.mjs"'));
+    for (const chunk of output)
+      if (chunk.type === 'chunk')
+        writeFileSync(
+          join(work, 'bundled', chunk.fileName.replace(/\.js$/, '.mjs')),
+          chunk.code.replaceAll(/(from|import\()\s*("\.\/[^"]+)\.js"/g, '$1 $2.mjs"'),
+        );
     const entry = output.find((chunk) => chunk.isEntry).fileName.replace(/\.js$/, '.mjs');
     assert.equal((await node([join(work, 'bundled', entry), join(installed, 'dist/attn-simd.wasm')], { cwd: work })).trim(), expected);
   });
   await check('what is not used falls away', async (note) => {
-    const unused = await bundle('unused', `import 'attn';\nimport { load } from 'attn';\nexport const nothing = 1;`, ['browser', 'import', 'default'], 'browser');
+    const unused = await bundle(
+      'unused',
+      `import 'attn';\nimport { load } from 'attn';\nexport const nothing = 1;`,
+      ['browser', 'import', 'default'],
+      'browser',
+    );
     const size = unused.reduce((a, chunk) => a + (chunk.code?.length ?? 0), 0);
     note(`${size} characters left`);
     assert.ok(size < 200, `${size} characters are left of an unused import`);
   });
   await check('the workspace link and the package are the same code', () => {
-    for (const name of filesOf(join(installed, 'dist'))) assert.ok(readFileSync(join(installed, 'dist', name)).equals(readFileSync(at('web/lib/dist', name))), name);
+    for (const name of filesOf(join(installed, 'dist')))
+      assert.ok(readFileSync(join(installed, 'dist', name)).equals(readFileSync(at('web/lib/dist', name))), name);
   });
   return checks.counts;
 }

@@ -4,8 +4,16 @@ import { AttnError, load } from 'attn';
 import { AttnError as WorkerError, load as loadWorker } from 'attn/worker';
 import type * as Contract from './contract.js';
 
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : [A] extends [B] ? ([B] extends [A] ? true : 'the package is narrower') : 'the package differs';
-type Keys<A, B> = Exclude<keyof A, keyof B> extends never ? (Exclude<keyof B, keyof A> extends never ? true : Exclude<keyof B, keyof A>) : Exclude<keyof A, keyof B>;
+type Same<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2
+    ? true
+    : [A] extends [B]
+      ? [B] extends [A]
+        ? true
+        : 'the package is narrower'
+      : 'the package differs';
+type Keys<A, B> =
+  Exclude<keyof A, keyof B> extends never ? (Exclude<keyof B, keyof A> extends never ? true : Exclude<keyof B, keyof A>) : Exclude<keyof A, keyof B>;
 const check = <T extends true>(): T => true as T;
 
 check<Same<Package.Dims, Contract.Dims>>();
@@ -32,13 +40,23 @@ check<Keys<Package.Attn, Contract.Attn>>();
 check<Keys<Package.MultiHeadAttention, Contract.MultiHeadAttention>>();
 
 export async function direct(): Promise<number> {
-  using attn = await load({ variant: 'simd', threads: 'auto', onProgress: ({ phase, loaded, total }) => console.log(phase.toUpperCase(), loaded.toFixed(), total?.toFixed()) });
+  using attn = await load({
+    variant: 'simd',
+    threads: 'auto',
+    onProgress: ({ phase, loaded, total }) => console.log(phase.toUpperCase(), loaded.toFixed(), total?.toFixed()),
+  });
   const x: Package.Tensor = { data: new Float32Array(8), dims: [1, 2, 4] };
   using mha = new attn.MultiHeadAttention({ embedDim: 4, numHeads: 2, kdim: 4, bias: false });
   mha.initialize({ scheme: 'kaiming_normal', seed: 1 });
   mha.loadStateDict(mha.stateDict(), { strict: false });
   const mask = { kind: 'attend', data: new Uint8Array([1, 1]), dims: [2] } as const;
-  const { output, weights, trace } = mha.forward(x, undefined, undefined, { mask, isCausal: true, needWeights: true, fullyMasked: 'nan', trace: ['q', 'weighted_values'] });
+  const { output, weights, trace } = mha.forward(x, undefined, undefined, {
+    mask,
+    isCausal: true,
+    needWeights: true,
+    fullyMasked: 'nan',
+    trace: ['q', 'weighted_values'],
+  });
   const state: Map<string, Package.Tensor> = attn.parseSafetensors(new Uint8Array());
   try {
     attn.softmax(output, -1);

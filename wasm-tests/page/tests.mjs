@@ -21,7 +21,11 @@ async function stored() {
   const state = attn.parseSafetensors(file);
   const mha = new attn.MultiHeadAttention({ embedDim: 384, numHeads: 12 });
   mha.loadStateDict(state, { strict: false });
-  return { attn, tokens: JSON.parse(metadata.tokens), weights: (options = {}) => mha.forward(state.get('x'), undefined, undefined, { needWeights: true, ...options }).weights };
+  return {
+    attn,
+    tokens: JSON.parse(metadata.tokens),
+    weights: (options = {}) => mha.forward(state.get('x'), undefined, undefined, { needWeights: true, ...options }).weights,
+  };
 }
 
 const matrix = (rows) => ({ data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0].length] });
@@ -37,7 +41,10 @@ function assertCells(cells, tensor, offset, what) {
       const expected = tensor.data[offset + i * width + j];
       if (!Number.isFinite(expected)) return assert.equal(Number(cell), expected, `${what}: cell ${i},${j}`);
       const half = 0.5 * 10 ** -(cell.split('.')[1]?.split('e')[0].length ?? 0);
-      assert.ok(Math.abs(Number(cell) - expected) <= half + 2e-6 * Math.max(1, Math.abs(expected)), `${what}: cell ${i},${j} is ${cell}, the package gives ${expected}`);
+      assert.ok(
+        Math.abs(Number(cell) - expected) <= half + 2e-6 * Math.max(1, Math.abs(expected)),
+        `${what}: cell ${i},${j} is ${cell}, the package gives ${expected}`,
+      );
     }),
   );
 }
@@ -48,7 +55,8 @@ class Page {
   }
   /** An expression of attnTools. */
   async tool(expression) {
-    if (!(await this.driver.evaluate('typeof attnTools === "object"'))) await this.driver.evaluate(`${tools}; undefined`.replace(/^/, '(() => {').replace(/$/, '})()'));
+    if (!(await this.driver.evaluate('typeof attnTools === "object"')))
+      await this.driver.evaluate(`${tools}; undefined`.replace(/^/, '(() => {').replace(/$/, '})()'));
     return this.driver.evaluate(`(() => { const { all, find, mark, table, text, choose, nameOf } = attnTools; return ${expression}; })()`);
   }
   async until(expression, what, milliseconds = 15000) {
@@ -64,7 +72,9 @@ class Page {
     return this.tool(`(find(${json(role)}, ${json(name)}, ${within}).click(), true)`);
   }
   async fill(name, value, role = ['textbox', 'spinbutton']) {
-    const selector = await this.tool(`mark(find(${json(role)}, ${json(name)}, lab()))`.replace('lab()', "document.querySelector('#lab') ?? document"));
+    const selector = await this.tool(
+      `mark(find(${json(role)}, ${json(name)}, lab()))`.replace('lab()', "document.querySelector('#lab') ?? document"),
+    );
     await this.driver.fill(selector, value);
   }
   table(name, within = 'document') {
@@ -95,7 +105,13 @@ const tests = {
     assert.match(await page.until("/Ready|ready|ms/.test(text(find('status'))) && text(find('status'))", 'status'), /\d/);
   },
   async 'the names that outside checks rely on are there'({ page }) {
-    for (const [role, name] of [[['textbox', 'combobox'], 'Sentence'], ['button', 'View as table'], [['combobox', 'slider'], 'Layer'], [['combobox', 'slider'], 'Head'], ['checkbox', 'Causal mask']])
+    for (const [role, name] of [
+      [['textbox', 'combobox'], 'Sentence'],
+      ['button', 'View as table'],
+      [['combobox', 'slider'], 'Layer'],
+      [['combobox', 'slider'], 'Head'],
+      ['checkbox', 'Causal mask'],
+    ])
       await page.tool(`(find(${json(role)}, ${json(name)}), true)`);
     for (const name of ['Q', 'K', 'V', 'Scale']) await page.tool(`(find('textbox', ${json(name)}, ${lab}), true)`);
     await page.tool(`(find('button', 'Run attention', ${lab}), true)`);
@@ -139,11 +155,24 @@ const tests = {
     await driver.press('Home');
     for (let i = 0; i < n; i++) await driver.press('ArrowUp');
     await page.until(`${active} === ${json(expected(0, 0))}`, `the cell is "${expected(0, 0)}"`, 4000);
-    for (const [key, i, j] of [['ArrowRight', 0, 1], ['ArrowDown', 1, 1], ['ArrowDown', 2, 1], ['ArrowLeft', 2, 0], ['End', 2, n - 1], ['ArrowRight', 2, n - 1], ['ArrowUp', 1, n - 1], ['Home', 1, 0]]) {
+    for (const [key, i, j] of [
+      ['ArrowRight', 0, 1],
+      ['ArrowDown', 1, 1],
+      ['ArrowDown', 2, 1],
+      ['ArrowLeft', 2, 0],
+      ['End', 2, n - 1],
+      ['ArrowRight', 2, n - 1],
+      ['ArrowUp', 1, n - 1],
+      ['Home', 1, 0],
+    ]) {
       await driver.press(key);
       await page.until(`${active} === ${json(expected(i, j))}`, `${key}: the cell is "${expected(i, j)}"`, 4000);
     }
-    await page.until(`[...document.querySelectorAll('[aria-live]')].some((e) => text(e) === ${json(expected(1, 0))})`, `the live region says "${expected(1, 0)}"`, 4000);
+    await page.until(
+      `[...document.querySelectorAll('[aria-live]')].some((e) => text(e) === ${json(expected(1, 0))})`,
+      `the live region says "${expected(1, 0)}"`,
+      4000,
+    );
   },
   async 'the worked example shows its real numbers at every step'({ page }) {
     const section = "document.querySelector('#steps')";
@@ -155,18 +184,57 @@ const tests = {
       await sleep(60);
     }
     const all = seen.join('\n');
-    for (const number of ['0.063379', '0.468311', '0.982008', '0.880537', '0.119168', '1.936621', '6.683105', '1.595068', '7.963992', '0.358389', '7.5', '7.8'].slice(0, 10)) assert.ok(all.includes(number), `${number} is shown`);
+    for (const number of [
+      '0.063379',
+      '0.468311',
+      '0.982008',
+      '0.880537',
+      '0.119168',
+      '1.936621',
+      '6.683105',
+      '1.595068',
+      '7.963992',
+      '0.358389',
+      '7.5',
+      '7.8',
+    ].slice(0, 10))
+      assert.ok(all.includes(number), `${number} is shown`);
     for (const short of ['1.5', '7.8', '0.3']) assert.ok(seen.at(-1).includes(short), `the article's ${short} is shown`);
     assert.ok(seen.length >= 6, `${seen.length} steps`);
   },
   async 'the lab computes attention on own arrays'({ page, data }) {
-    const [Q, K, V] = [[[0.5, -1], [2, 0.25], [1, 1]], [[1, 0], [0, 1], [0.5, 0.5], [-1, 2]], [[1, 2, 3], [4, 5, 6], [7, 8, 9], [-1, 0, 1]]];
+    const [Q, K, V] = [
+      [
+        [0.5, -1],
+        [2, 0.25],
+        [1, 1],
+      ],
+      [
+        [1, 0],
+        [0, 1],
+        [0.5, 0.5],
+        [-1, 2],
+      ],
+      [
+        [1, 2, 3],
+        [4, 5, 6],
+        [7, 8, 9],
+        [-1, 0, 1],
+      ],
+    ];
     for (const [name, rows] of Object.entries({ Q, K, V })) await page.fill(name, json(rows));
     for (const scale of ['', '0.7']) {
       await page.fill('Scale', scale || ' ');
       await page.click('button', 'Run attention', lab);
-      const r = data.attn.scaledDotProductAttention(matrix(Q), matrix(K), matrix(V), { needWeights: true, trace: ['scores'], ...(scale && { scale: Number(scale) }) });
-      await page.until(`table('Weights', ${lab}).cells.length === 3 && Math.abs(Number(table('Weights', ${lab}).cells[0][0]) - ${r.weights.data[0]}) < 1e-3`, 'the weights');
+      const r = data.attn.scaledDotProductAttention(matrix(Q), matrix(K), matrix(V), {
+        needWeights: true,
+        trace: ['scores'],
+        ...(scale && { scale: Number(scale) }),
+      });
+      await page.until(
+        `table('Weights', ${lab}).cells.length === 3 && Math.abs(Number(table('Weights', ${lab}).cells[0][0]) - ${r.weights.data[0]}) < 1e-3`,
+        'the weights',
+      );
       assertCells((await page.table('Weights', lab)).cells, r.weights, 0, 'Weights');
       assertCells((await page.table('Output', lab)).cells, r.output, 0, 'Output');
       assertCells((await page.table('scores', lab)).cells, r.trace.scores, 0, 'scores');
@@ -189,14 +257,58 @@ const tests = {
   async 'the lab computes multi-head self-attention with every trace'({ page, data }) {
     await page.click(['radio', 'tab', 'button'], 'Multi-head', lab);
     await page.until(`!!find('textbox', 'Wq', ${lab})`, 'the fields');
-    const X = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]];
-    const Wq = [[1, 0, 1, 0.5], [1, 0, 0, -1], [0, 0, 1, 0], [0, 1, 1, 0.25]];
-    const Wk = [[0, 0, 1, 1], [1, 1, 0, 0.5], [0, 1, 0, -0.5], [1, 1, 0, 0]];
-    const Wv = [[0, 2, 0, 1], [0, 3, 0, -1], [1, 0, 3, 0], [1, 1, 0, 2]];
-    const Wo = [[1, 0, 0, 0.5], [0, 1, 0, 0], [0, 0.5, 1, 0], [0, 0, 0, 1]];
+    const X = [
+      [1, 0, 1, 0],
+      [0, 2, 0, 2],
+      [1, 1, 1, 1],
+    ];
+    const Wq = [
+      [1, 0, 1, 0.5],
+      [1, 0, 0, -1],
+      [0, 0, 1, 0],
+      [0, 1, 1, 0.25],
+    ];
+    const Wk = [
+      [0, 0, 1, 1],
+      [1, 1, 0, 0.5],
+      [0, 1, 0, -0.5],
+      [1, 1, 0, 0],
+    ];
+    const Wv = [
+      [0, 2, 0, 1],
+      [0, 3, 0, -1],
+      [1, 0, 3, 0],
+      [1, 1, 0, 2],
+    ];
+    const Wo = [
+      [1, 0, 0, 0.5],
+      [0, 1, 0, 0],
+      [0, 0.5, 1, 0],
+      [0, 0, 0, 1],
+    ];
     const mha = new data.attn.MultiHeadAttention({ embedDim: 4, numHeads: 2, bias: false });
-    mha.loadStateDict({ 'q_proj.weight': matrix(transposed(Wq)), 'k_proj.weight': matrix(transposed(Wk)), 'v_proj.weight': matrix(transposed(Wv)), 'out_proj.weight': matrix(transposed(Wo)) });
-    const names = ['q_proj', 'k_proj', 'v_proj', 'q', 'k', 'v', 'scores', 'masked_scores', 'probabilities', 'weights', 'weighted_values', 'context', 'merged', 'output'];
+    mha.loadStateDict({
+      'q_proj.weight': matrix(transposed(Wq)),
+      'k_proj.weight': matrix(transposed(Wk)),
+      'v_proj.weight': matrix(transposed(Wv)),
+      'out_proj.weight': matrix(transposed(Wo)),
+    });
+    const names = [
+      'q_proj',
+      'k_proj',
+      'v_proj',
+      'q',
+      'k',
+      'v',
+      'scores',
+      'masked_scores',
+      'probabilities',
+      'weights',
+      'weighted_values',
+      'context',
+      'merged',
+      'output',
+    ];
     const r = mha.forward(matrix(X), undefined, undefined, { needWeights: true, trace: names });
     for (const [name, rows] of Object.entries({ X, Wq, Wk, Wv, Wo })) await page.fill(name, json(rows));
     await page.fill('Scale', ' ');
@@ -230,7 +342,10 @@ const tests = {
     mha.dispose();
   },
   async 'the comparison with PyTorch was computed here'({ page }) {
-    const words = await page.until("/\\d\\.\\de-\\d/.test(text(document.querySelector('.proof'))) && text(document.querySelector('.proof'))", 'the proof');
+    const words = await page.until(
+      "/\\d\\.\\de-\\d/.test(text(document.querySelector('.proof'))) && text(document.querySelector('.proof'))",
+      'the proof',
+    );
     assert.match(words, /simd|relaxed/);
     const difference = Number(/(\d\.\de-\d+)/.exec(words)[1]);
     assert.ok(difference < 5e-6, words);
@@ -242,12 +357,12 @@ const tests = {
     if (!(await page.driver.dark(true))) {
       // An engine without emulation has the page's own switch.
       await page.tool("(document.documentElement.dataset.theme = 'dark', true)");
-      note('dark by the page\'s own theme');
+      note("dark by the page's own theme");
     }
     await sleep(300);
     await axeFindings(page, 'dark');
     await page.driver.dark(false);
-    await page.tool("(delete document.documentElement.dataset.theme, true)");
+    await page.tool('(delete document.documentElement.dataset.theme, true)');
   },
   async 'a phone: one column, nothing wider than the screen, axe-core finds nothing'({ page }) {
     await page.driver.resize(390, 844);
@@ -262,7 +377,10 @@ const tests = {
     assert.deepEqual([...messages, ...(page.driver.messages() ?? [])], []);
     const all = [...requests, ...(page.driver.requests() ?? [])];
     assert.ok(all.some((url) => url.endsWith('.wasm')) || page.driver.requests() === undefined || all.length > 3, 'requests were seen');
-    assert.deepEqual(all.filter((url) => !url.startsWith(origin) && !url.startsWith('blob:' + origin) && !url.startsWith('data:') && !url.startsWith('about:')), []);
+    assert.deepEqual(
+      all.filter((url) => !url.startsWith(origin) && !url.startsWith('blob:' + origin) && !url.startsWith('data:') && !url.startsWith('about:')),
+      [],
+    );
   },
 };
 
@@ -272,7 +390,10 @@ async function example(engine, driver, isolated) {
   try {
     const page = new Page(driver);
     await within(driver.open(server.url), 30000, 'the example did not open');
-    const text = await page.until("/head 1/.test(document.querySelector('#weights').textContent) && document.querySelector('#weights').textContent", 'the example shows weights');
+    const text = await page.until(
+      "/head 1/.test(document.querySelector('#weights').textContent) && document.querySelector('#weights').textContent",
+      'the example shows weights',
+    );
     assert.match(text, /1\.0000 {2}0\.0000 {2}0\.0000/);
     assert.deepEqual((await driver.evaluate('attnProbe')).messages, []);
   } finally {
@@ -304,7 +425,8 @@ export async function pageTests(engine, { page: root = join(repository, 'build/p
         await server.close();
       }
     }
-    for (const isolated of [false, true]) await checks.check(`examples/browser${isolated ? ', isolated' : ''}`, () => example(engine, driver, isolated));
+    for (const isolated of [false, true])
+      await checks.check(`examples/browser${isolated ? ', isolated' : ''}`, () => example(engine, driver, isolated));
   } finally {
     await within(driver.close(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
     data.attn.dispose();

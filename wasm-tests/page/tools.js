@@ -5,7 +5,11 @@ globalThis.attnTools = (() => {
   /** The part of the accessible name computation that a plain page needs. */
   function nameOf(element) {
     const by = element.getAttribute('aria-labelledby');
-    if (by) return by.split(/\s+/).map((id) => text(document.getElementById(id))).join(' ');
+    if (by)
+      return by
+        .split(/\s+/)
+        .map((id) => text(document.getElementById(id)))
+        .join(' ');
     if (element.hasAttribute('aria-label')) return element.getAttribute('aria-label').trim();
     if (element.tagName === 'TABLE' && element.caption) return text(element.caption);
     const labels = element.labels ?? [];
@@ -32,7 +36,9 @@ globalThis.attnTools = (() => {
     alert: '[role=alert]',
   };
   const all = (role, name, within = document) =>
-    [...within.querySelectorAll(roles[role])].filter((e) => (role === 'radio' || role === 'checkbox' || visible(e)) && (name === undefined || nameOf(e) === name));
+    [...within.querySelectorAll(roles[role])].filter(
+      (e) => (role === 'radio' || role === 'checkbox' || visible(e)) && (name === undefined || nameOf(e) === name),
+    );
   function find(role, name, within) {
     const found = (Array.isArray(role) ? role : [role]).flatMap((r) => all(r, name, within));
     if (!found.length) throw new Error(`no ${role} named ${name}`);

@@ -22,7 +22,22 @@ export const forwards = 1200;
 const specials = [NaN, Infinity, -Infinity, -0, 2 ** -149, 3e38];
 const schemes = ['torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal'] as const;
 const policies = ['zero', 'nan', 'uniform'] as const;
-const traceNames: readonly TraceName[] = ['q_proj', 'k_proj', 'v_proj', 'q', 'k', 'v', 'scores', 'masked_scores', 'probabilities', 'weights', 'weighted_values', 'context', 'merged', 'output'];
+const traceNames: readonly TraceName[] = [
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'q',
+  'k',
+  'v',
+  'scores',
+  'masked_scores',
+  'probabilities',
+  'weights',
+  'weighted_values',
+  'context',
+  'merged',
+  'output',
+];
 
 class Hash {
   #h = 0x811c9dc5;
@@ -150,7 +165,14 @@ function multiHead(g: Generator, attn: Attn, hash: Hash): void {
   const E = H * width;
   const B = batched ? b : 1;
   const S = cross ? other : L;
-  const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: H, bias, outProj, ...(own ? { kdim, vdim } : {}), ...(hasScale ? { scale } : {}) });
+  const mha = new attn.MultiHeadAttention({
+    embedDim: E,
+    numHeads: H,
+    bias,
+    outProj,
+    ...(own ? { kdim, vdim } : {}),
+    ...(hasScale ? { scale } : {}),
+  });
   mha.initialize({ scheme, seed, std });
   const state = mha.stateDict();
   for (const name of [...state.keys()].sort()) hash.add(state.get(name)!);
@@ -208,7 +230,10 @@ describe('bits', () => {
   // Relaxed SIMD fuses multiply and add where the machine can: within tolerance, not to the bit.
   if (host.variant === 'simd')
     it(`${forwards} random forwards: the same bits as the native 4-lane build`, async () => {
-      const native = new TextDecoder().decode(await bytes('digest/digest.txt')).trim().split('\n');
+      const native = new TextDecoder()
+        .decode(await bytes('digest/digest.txt'))
+        .trim()
+        .split('\n');
       assert.equal(native.length, forwards, 'lines of the native program');
       const different = native.flatMap((line, i) => (line === first[i] ? [] : [i]));
       host.note(`bits: ${different.length} of ${forwards} forwards differ from the native 4-lane build`);

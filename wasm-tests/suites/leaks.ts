@@ -21,7 +21,12 @@ describe('leaks', () => {
     const call = () => {
       const [l, s, d] = [1 + g.below(12), 1 + g.below(12), 1 + g.below(12)];
       const [q, k, v] = [random(g, [2, l, d]), random(g, [2, s, d]), random(g, [2, s, 3])];
-      attn.scaledDotProductAttention(q, k, v, { needWeights: g.below(2) === 0, trace: g.below(4) === 0, mask: mask('attend', [s], Array(s).fill(1)), isCausal: g.below(2) === 0 });
+      attn.scaledDotProductAttention(q, k, v, {
+        needWeights: g.below(2) === 0,
+        trace: g.below(4) === 0,
+        mask: mask('attend', [s], Array(s).fill(1)),
+        isCausal: g.below(2) === 0,
+      });
       attn.softmax(attn.linear(q, random(g, [4, d])), g.below(3));
     };
     for (let i = 0; i < 20; i++) call();
@@ -34,7 +39,8 @@ describe('leaks', () => {
     const g = new Generator(22);
     const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4 });
     const inputs = Array.from({ length: 8 }, (_, i) => random(g, [1 + (i % 3), 1 + i * 2, 16]));
-    const call = (x: Tensor, i: number) => mha.forward(x, undefined, undefined, { needWeights: i % 2 === 0, averageWeights: i % 3 === 0, trace: i % 5 === 0 });
+    const call = (x: Tensor, i: number) =>
+      mha.forward(x, undefined, undefined, { needWeights: i % 2 === 0, averageWeights: i % 3 === 0, trace: i % 5 === 0 });
     inputs.forEach(call);
     inputs.forEach(call);
     const { used, peak } = attn.info.heap;
@@ -48,7 +54,12 @@ describe('leaks', () => {
   it('modules made, loaded, read, initialised and disposed', () => {
     const g = new Generator(23);
     const round = () => {
-      const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 1 + g.below(2), bias: g.below(2) === 0, ...(g.below(2) ? { kdim: 5, vdim: 9 } : {}) });
+      const mha = new attn.MultiHeadAttention({
+        embedDim: 16,
+        numHeads: 1 + g.below(2),
+        bias: g.below(2) === 0,
+        ...(g.below(2) ? { kdim: 5, vdim: 9 } : {}),
+      });
       mha.initialize({ scheme: 'xavier_normal', seed: g.below(100) });
       mha.loadStateDict(mha.stateDict());
       mha.parameterShapes();

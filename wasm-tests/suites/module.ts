@@ -12,15 +12,32 @@ const E = 24;
 const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Record<string, readonly number[]>>])[] = [
   ['packed', { embedDim: E, numHeads: 4 }, { in_proj_weight: [72, 24], in_proj_bias: [72], 'out_proj.weight': [24, 24], 'out_proj.bias': [24] }],
   ['packed, no bias', { embedDim: E, numHeads: 4, bias: false }, { in_proj_weight: [72, 24], 'out_proj.weight': [24, 24] }],
-  ['kdim and vdim', { embedDim: E, numHeads: 3, kdim: 10, vdim: 14 },
-    { q_proj_weight: [24, 24], k_proj_weight: [24, 10], v_proj_weight: [24, 14], in_proj_bias: [72], 'out_proj.weight': [24, 24], 'out_proj.bias': [24] }],
-  ['kdim alone', { embedDim: E, numHeads: 3, kdim: 10, bias: false }, { q_proj_weight: [24, 24], k_proj_weight: [24, 10], v_proj_weight: [24, 24], 'out_proj.weight': [24, 24] }],
+  [
+    'kdim and vdim',
+    { embedDim: E, numHeads: 3, kdim: 10, vdim: 14 },
+    {
+      q_proj_weight: [24, 24],
+      k_proj_weight: [24, 10],
+      v_proj_weight: [24, 14],
+      in_proj_bias: [72],
+      'out_proj.weight': [24, 24],
+      'out_proj.bias': [24],
+    },
+  ],
+  [
+    'kdim alone',
+    { embedDim: E, numHeads: 3, kdim: 10, bias: false },
+    { q_proj_weight: [24, 24], k_proj_weight: [24, 10], v_proj_weight: [24, 24], 'out_proj.weight': [24, 24] },
+  ],
   ['without W_O', { embedDim: E, numHeads: 2, outProj: false }, { in_proj_weight: [72, 24], in_proj_bias: [72] }],
 ];
 
 function assertSameState(actual: Map<string, Tensor>, expected: StateDict): void {
   const entries = expected instanceof Map ? [...expected] : Object.entries(expected);
-  assert.sameMembers([...actual.keys()], entries.map(([name]) => name));
+  assert.sameMembers(
+    [...actual.keys()],
+    entries.map(([name]) => name),
+  );
   for (const [name, t] of entries) assertSameBits(actual.get(name), t, name);
 }
 
@@ -31,7 +48,11 @@ function randomState(g: Generator, shapes: Readonly<Record<string, readonly numb
 function moments(t: Tensor): { mean: number; deviation: number; largest: number } {
   const n = t.data.length;
   const mean = t.data.reduce((a, b) => a + b, 0) / n;
-  return { mean, deviation: Math.sqrt(t.data.reduce((a, b) => a + (b - mean) ** 2, 0) / n), largest: t.data.reduce((a, b) => Math.max(a, Math.abs(b)), 0) };
+  return {
+    mean,
+    deviation: Math.sqrt(t.data.reduce((a, b) => a + (b - mean) ** 2, 0) / n),
+    largest: t.data.reduce((a, b) => Math.max(a, Math.abs(b)), 0),
+  };
 }
 
 describe('MultiHeadAttention', () => {
@@ -50,7 +71,10 @@ describe('MultiHeadAttention', () => {
         const actual = mha.parameterShapes();
         assert.sameMembers([...actual.keys()], Object.keys(shapes));
         for (const [key, dims] of Object.entries(shapes)) assert.deepEqual([...actual.get(key)!], [...dims], key);
-        assert.equal(mha.parameterCount, Object.values(shapes).reduce((a, dims) => a + product(dims), 0));
+        assert.equal(
+          mha.parameterCount,
+          Object.values(shapes).reduce((a, dims) => a + product(dims), 0),
+        );
       });
 
       it('a state goes in and comes out bit for bit, from a record and from a Map', () => {
@@ -179,7 +203,8 @@ describe('MultiHeadAttention', () => {
     const normal = (deviation: number) => ({ deviation, bound: Infinity });
     /** What each scheme promises of a weight with these fans; 'torch' packs the three projections of one width. */
     const promised = (scheme: (typeof schemes)[number], name: string, fanOut: number, fanIn: number, std: number) => {
-      if (scheme === 'torch') return uniform(name === 'out_proj.weight' ? 1 / Math.sqrt(fanIn) : Math.sqrt(6 / (fanIn + (name === 'in_proj_weight' ? 3 : 1) * fanOut)));
+      if (scheme === 'torch')
+        return uniform(name === 'out_proj.weight' ? 1 / Math.sqrt(fanIn) : Math.sqrt(6 / (fanIn + (name === 'in_proj_weight' ? 3 : 1) * fanOut)));
       if (scheme === 'xavier_uniform') return uniform(Math.sqrt(6 / (fanIn + fanOut)));
       if (scheme === 'xavier_normal') return normal(Math.sqrt(2 / (fanIn + fanOut)));
       if (scheme === 'kaiming_uniform') return uniform(Math.sqrt(6 / fanIn));
@@ -195,7 +220,10 @@ describe('MultiHeadAttention', () => {
             mha.initialize({ scheme, seed: 7, ...(std === undefined ? {} : { std }) });
             for (const [name, t] of mha.stateDict()) {
               if (name.endsWith('bias')) {
-                assert.isTrue(t.data.every((x) => x === 0), `${name} is zero`);
+                assert.isTrue(
+                  t.data.every((x) => x === 0),
+                  `${name} is zero`,
+                );
                 continue;
               }
               const { deviation, bound } = promised(scheme, name, 96, t.dims[1], std ?? 0.02);
@@ -225,7 +253,8 @@ describe('MultiHeadAttention', () => {
       assertSameBits(two.output, reshape(three.output, [5, E]), 'output');
       assertSameBits(two.weights, reshape(three.weights!, [4, 5, 7]), 'weights');
       assertDims(mha.forward(x, k, v, { needWeights: true, averageWeights: true }).weights, [5, 7], 'averaged');
-      for (const [name, t] of Object.entries(three.trace!)) assertSameBits(two.trace![name as keyof typeof three.trace], reshape(t, t.dims.slice(1)), name);
+      for (const [name, t] of Object.entries(three.trace!))
+        assertSameBits(two.trace![name as keyof typeof three.trace], reshape(t, t.dims.slice(1)), name);
       mha.dispose();
     });
 
@@ -238,7 +267,10 @@ describe('MultiHeadAttention', () => {
     });
 
     it('no bias is a bias of zeros, and without W_O the output is merged', () => {
-      const [plain, none] = [new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 }), new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, bias: false })];
+      const [plain, none] = [
+        new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 }),
+        new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, bias: false }),
+      ];
       const bare = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, outProj: false });
       const state = randomState(g, forms[1][2]);
       const x = random(g, [2, 5, E]);

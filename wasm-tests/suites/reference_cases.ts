@@ -12,20 +12,79 @@ describe('reference cases', () => {
   after(() => attn.dispose());
 
   describe('the worked example', () => {
-    const x = rows([[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]);
-    const wk = rows([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]);
-    const wq = rows([[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]);
-    const wv = rows([[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]);
-    const weights = rows([[0.063379, 0.468311, 0.468311], [6.0337e-6, 0.982008, 0.017986], [2.9539e-4, 0.880537, 0.119168]]);
-    const outputs = rows([[1.936621, 6.683105, 1.595068], [1.999994, 7.963992, 0.053976], [1.999705, 7.759892, 0.358389]]);
+    const x = rows([
+      [1, 0, 1, 0],
+      [0, 2, 0, 2],
+      [1, 1, 1, 1],
+    ]);
+    const wk = rows([
+      [0, 0, 1],
+      [1, 1, 0],
+      [0, 1, 0],
+      [1, 1, 0],
+    ]);
+    const wq = rows([
+      [1, 0, 1],
+      [1, 0, 0],
+      [0, 0, 1],
+      [0, 1, 1],
+    ]);
+    const wv = rows([
+      [0, 2, 0],
+      [0, 3, 0],
+      [1, 0, 3],
+      [1, 1, 0],
+    ]);
+    const weights = rows([
+      [0.063379, 0.468311, 0.468311],
+      [6.0337e-6, 0.982008, 0.017986],
+      [2.9539e-4, 0.880537, 0.119168],
+    ]);
+    const outputs = rows([
+      [1.936621, 6.683105, 1.595068],
+      [1.999994, 7.963992, 0.053976],
+      [1.999705, 7.759892, 0.358389],
+    ]);
 
     it('queries, keys, values and scores are the whole numbers on paper', () => {
       const [q, k, v] = [wq, wk, wv].map((w) => attn.linear(x, transpose(w)));
-      assertSameBits(k, rows([[0, 1, 1], [4, 4, 0], [2, 3, 1]]), 'K');
-      assertSameBits(q, rows([[1, 0, 2], [2, 2, 2], [2, 1, 3]]), 'Q');
-      assertSameBits(v, rows([[1, 2, 3], [2, 8, 0], [2, 6, 3]]), 'V');
+      assertSameBits(
+        k,
+        rows([
+          [0, 1, 1],
+          [4, 4, 0],
+          [2, 3, 1],
+        ]),
+        'K',
+      );
+      assertSameBits(
+        q,
+        rows([
+          [1, 0, 2],
+          [2, 2, 2],
+          [2, 1, 3],
+        ]),
+        'Q',
+      );
+      assertSameBits(
+        v,
+        rows([
+          [1, 2, 3],
+          [2, 8, 0],
+          [2, 6, 3],
+        ]),
+        'V',
+      );
       const r = attn.scaledDotProductAttention(q, k, v, { scale: 1, needWeights: true, trace: ['scores', 'weighted_values'] });
-      assertSameBits(r.trace!.scores, rows([[2, 4, 4], [4, 16, 12], [4, 12, 10]]), 'scores');
+      assertSameBits(
+        r.trace!.scores,
+        rows([
+          [2, 4, 4],
+          [4, 16, 12],
+          [4, 12, 10],
+        ]),
+        'scores',
+      );
       assertClose(r.weights, weights, 1e-6, 'weights');
       assertClose(r.output, outputs, 1e-6, 'output');
       // Step 6 of the article: each value times its weight; the rows of the output are their sums.
@@ -40,7 +99,15 @@ describe('reference cases', () => {
       const columns = 3;
       const mha = new attn.MultiHeadAttention({ embedDim: 3, numHeads: 1, kdim: 4, vdim: 4, bias: false, scale: 1, outProj: false });
       // The module's query width is embedDim = 3 and x is 4 wide, so the queries are made by hand and the query projection is the identity.
-      mha.loadStateDict({ q_proj_weight: rows([[1, 0, 0], [0, 1, 0], [0, 0, 1]]), k_proj_weight: transpose(wk), v_proj_weight: transpose(wv) });
+      mha.loadStateDict({
+        q_proj_weight: rows([
+          [1, 0, 0],
+          [0, 1, 0],
+          [0, 0, 1],
+        ]),
+        k_proj_weight: transpose(wk),
+        v_proj_weight: transpose(wv),
+      });
       const q = attn.linear(x, transpose(wq));
       const r = mha.forward(reshape(q, [1, 3, columns]), reshape(x, [1, 3, 4]), reshape(x, [1, 3, 4]), { needWeights: true });
       assertClose(r.output, reshape(outputs, [1, 3, 3]), 1e-6, 'output');
@@ -50,14 +117,42 @@ describe('reference cases', () => {
 
     it("the article's shortened weights give the article's outputs", () => {
       // Weights put in by hand: identity keys turn log-weights into scores.
-      const short = rows([[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]]);
-      const v = rows([[1, 2, 3], [2, 8, 0], [2, 6, 3]]);
-      const identity = rows([[1, 0, 0], [0, 1, 0], [0, 0, 1]]);
-      const logs = tensor([3, 3], Array.from(short.data, (p) => (p ? Math.log(p) : 0)));
-      const allowed = mask('attend', [3, 3], Array.from(short.data, (p) => (p ? 1 : 0)));
+      const short = rows([
+        [0, 0.5, 0.5],
+        [0, 1, 0],
+        [0, 0.9, 0.1],
+      ]);
+      const v = rows([
+        [1, 2, 3],
+        [2, 8, 0],
+        [2, 6, 3],
+      ]);
+      const identity = rows([
+        [1, 0, 0],
+        [0, 1, 0],
+        [0, 0, 1],
+      ]);
+      const logs = tensor(
+        [3, 3],
+        Array.from(short.data, (p) => (p ? Math.log(p) : 0)),
+      );
+      const allowed = mask(
+        'attend',
+        [3, 3],
+        Array.from(short.data, (p) => (p ? 1 : 0)),
+      );
       const r = attn.scaledDotProductAttention(logs, identity, v, { scale: 1, mask: allowed, needWeights: true });
       assertClose(r.weights, short, 1e-6, 'weights');
-      assertClose(r.output, rows([[2, 7, 1.5], [2, 8, 0], [2, 7.8, 0.3]]), 1e-6, 'output');
+      assertClose(
+        r.output,
+        rows([
+          [2, 7, 1.5],
+          [2, 8, 0],
+          [2, 7.8, 0.3],
+        ]),
+        1e-6,
+        'output',
+      );
     });
   });
 
@@ -150,7 +245,11 @@ describe('reference cases', () => {
     const own = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 });
     const cross = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 });
     const lengths = [50, 31, 7];
-    const padding = mask('block', [3, 50], lengths.flatMap((n) => Array.from({ length: 50 }, (_, s) => (s < n ? 0 : 1))));
+    const padding = mask(
+      'block',
+      [3, 50],
+      lengths.flatMap((n) => Array.from({ length: 50 }, (_, s) => (s < n ? 0 : 1))),
+    );
     const self = own.forward(y, undefined, undefined, { isCausal: true });
     const r = cross.forward(self.output, memory, memory, { keyPaddingMask: padding, needWeights: true });
     assertDims(r.weights, [3, 4, 30, 50], 'weights');
@@ -158,8 +257,15 @@ describe('reference cases', () => {
     lengths.forEach((n, b) => {
       for (let row = 0; row < 4 * 30; row++) {
         const w = r.weights!.data.subarray((b * 120 + row) * 50, (b * 120 + row + 1) * 50);
-        assert.closeTo(w.slice(0, n).reduce((a, p) => a + p, 0), 1, 1e-5);
-        assert.isTrue(w.slice(n).every((p) => p === 0), 'padded keys have weight 0');
+        assert.closeTo(
+          w.slice(0, n).reduce((a, p) => a + p, 0),
+          1,
+          1e-5,
+        );
+        assert.isTrue(
+          w.slice(n).every((p) => p === 0),
+          'padded keys have weight 0',
+        );
       }
     });
     own.dispose();

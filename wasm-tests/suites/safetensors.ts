@@ -5,7 +5,12 @@ import { bytes, loadHere } from '../support/host.ts';
 import { assertDims, assertSameBits, tensor } from '../support/tensors.ts';
 
 interface Described {
-  readonly tensors: readonly { readonly name: string; readonly dtype: string; readonly dims: readonly number[]; readonly data: readonly (number | string)[] }[];
+  readonly tensors: readonly {
+    readonly name: string;
+    readonly dtype: string;
+    readonly dims: readonly number[];
+    readonly data: readonly (number | string)[];
+  }[];
 }
 
 function file(header: unknown, data: ArrayLike<number>, pad = ''): Uint8Array<ArrayBuffer> {
@@ -28,7 +33,10 @@ describe('safetensors', () => {
     it(`${name}: every tensor of both types, by value`, async () => {
       const described: Described = JSON.parse(new TextDecoder().decode(await bytes(`testdata/${name}.json`)));
       const tensors = attn.parseSafetensors(await bytes(`testdata/${name}.safetensors`));
-      assert.sameMembers([...tensors.keys()], described.tensors.map((t) => t.name));
+      assert.sameMembers(
+        [...tensors.keys()],
+        described.tensors.map((t) => t.name),
+      );
       for (const t of described.tensors) assertSameBits(tensors.get(t.name), tensor(t.dims, t.data.map(Number)), t.name);
     });
 
@@ -39,7 +47,9 @@ describe('safetensors', () => {
 
   it('all 65536 halves', () => {
     const halves = Uint16Array.from({ length: 65536 }, (_, i) => i);
-    const t = attn.parseSafetensors(file({ h: { dtype: 'F16', shape: [65536], data_offsets: [0, 131072] } }, new Uint8Array(halves.buffer))).get('h')!;
+    const t = attn
+      .parseSafetensors(file({ h: { dtype: 'F16', shape: [65536], data_offsets: [0, 131072] } }, new Uint8Array(halves.buffer)))
+      .get('h')!;
     const expected = tensor([65536], (i) => {
       const [sign, exponent, fraction] = [i >> 15 ? -1 : 1, (i >> 10) & 31, i & 1023];
       if (exponent === 31) return fraction ? NaN : sign * Infinity;
@@ -52,20 +62,31 @@ describe('safetensors', () => {
     const whole = file({ a: { dtype: 'F32', shape: [2], data_offsets: [0, 8] } }, floats(1.5, -2));
     const larger = new Uint8Array(whole.length + 9);
     larger.set(whole, 5);
-    for (const source of [whole, whole.buffer, larger.subarray(5, 5 + whole.length)]) assertSameBits(attn.parseSafetensors(source).get('a'), tensor([2], [1.5, -2]));
+    for (const source of [whole, whole.buffer, larger.subarray(5, 5 + whole.length)])
+      assertSameBits(attn.parseSafetensors(source).get('a'), tensor([2], [1.5, -2]));
   });
 
   it('no tensors, zero-size, rank 0, padding before and after the header', () => {
     assert.equal(attn.parseSafetensors(file({}, [])).size, 0);
     assert.equal(attn.parseSafetensors(file({ __metadata__: { a: 'b' } }, [])).size, 0);
-    const t = attn.parseSafetensors(file({ z: { dtype: 'F32', shape: [0, 3], data_offsets: [0, 0] }, s: { dtype: 'F32', shape: [], data_offsets: [0, 4] } }, floats(7), '     '));
+    const t = attn.parseSafetensors(
+      file({ z: { dtype: 'F32', shape: [0, 3], data_offsets: [0, 0] }, s: { dtype: 'F32', shape: [], data_offsets: [0, 4] } }, floats(7), '     '),
+    );
     assertDims(t.get('z'), [0, 3], 'z');
     assertSameBits(t.get('s'), tensor([], [7]));
-    assertSameBits(attn.parseSafetensors(file(` \n${JSON.stringify({ a: { dtype: 'F32', shape: [1], data_offsets: [0, 4] } })}`, floats(3))).get('a'), tensor([1], [3]));
+    assertSameBits(
+      attn.parseSafetensors(file(` \n${JSON.stringify({ a: { dtype: 'F32', shape: [1], data_offsets: [0, 4] } })}`, floats(3))).get('a'),
+      tensor([1], [3]),
+    );
   });
 
   it('names from Object.prototype are ordinary names', () => {
-    const t = attn.parseSafetensors(file('{"__proto__":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"constructor":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}', floats(1, 2)));
+    const t = attn.parseSafetensors(
+      file(
+        '{"__proto__":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"constructor":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}',
+        floats(1, 2),
+      ),
+    );
     assert.sameMembers([...t.keys()], ['__proto__', 'constructor']);
     assert.deepEqual([...t.get('__proto__')!.data, ...t.get('constructor')!.data], [1, 2]);
     assert.isUndefined(({} as Record<string, Tensor>).dtype);

@@ -11,9 +11,20 @@ const [B, H, L, S, D, Dv] = [2, 3, 5, 7, 8, 6];
 /** Every form of the contract, any of B, H, L being 1. */
 const maskDims: readonly (readonly number[])[] = [
   [S],
-  [L, S], [1, S],
-  [B, L, S], [1, L, S], [B, 1, S], [1, 1, S],
-  [B, H, L, S], [1, H, L, S], [B, 1, L, S], [B, H, 1, S], [1, 1, L, S], [1, H, 1, S], [B, 1, 1, S], [1, 1, 1, S],
+  [L, S],
+  [1, S],
+  [B, L, S],
+  [1, L, S],
+  [B, 1, S],
+  [1, 1, S],
+  [B, H, L, S],
+  [1, H, L, S],
+  [B, 1, L, S],
+  [B, H, 1, S],
+  [1, 1, L, S],
+  [1, H, 1, S],
+  [B, 1, 1, S],
+  [1, 1, 1, S],
 ];
 
 /** A mask of the kind; key 0 is always allowed when keepOne, so that no row is empty by chance. */
@@ -43,7 +54,8 @@ describe('semantics', () => {
     assertClose(r.output, expected.output, 4e-6, `output, ${what}`);
     assertClose(r.weights, expected.weights, 4e-6, `weights, ${what}`);
     expected.masked_scores.data.forEach((score, i) => {
-      if (score === -Infinity && options.fullyMasked !== 'uniform' && options.fullyMasked !== 'nan') assert.equal(r.weights!.data[i], 0, `${what}: a masked key has weight exactly 0`);
+      if (score === -Infinity && options.fullyMasked !== 'uniform' && options.fullyMasked !== 'nan')
+        assert.equal(r.weights!.data[i], 0, `${what}: a masked key has weight exactly 0`);
     });
   }
 
@@ -55,7 +67,16 @@ describe('semantics', () => {
             for (const padding of [undefined, 'attend', 'block', 'additive'] as const)
               for (const floats of kind === 'additive' ? [true] : [false, true]) {
                 const options: AttentionOptions = { mask: randomMask(g, kind, dims, true, floats), isCausal };
-                if (padding) options.keyPaddingMask = randomMask(g, padding, g.pick([[B, S], [1, S]]), true);
+                if (padding)
+                  options.keyPaddingMask = randomMask(
+                    g,
+                    padding,
+                    g.pick([
+                      [B, S],
+                      [1, S],
+                    ]),
+                    true,
+                  );
                 assertReference(options, `${kind} [${dims}] ${floats ? 'floats' : 'bytes'} causal ${isCausal} padding ${padding}`);
               }
       });
@@ -63,8 +84,22 @@ describe('semantics', () => {
     it('attend and block are each other reversed, and additive 0 / -Infinity is the same, bit for bit', () => {
       const allowed = randomMask(g, 'attend', [L, S], true);
       const attend = run({ mask: allowed, needWeights: true });
-      const block = run({ mask: mask('block', [L, S], Array.from(allowed.data, (x) => (x ? 0 : 1))), needWeights: true });
-      const additive = run({ mask: mask('additive', [L, S], Array.from(allowed.data, (x) => (x ? 0 : -Infinity))), needWeights: true });
+      const block = run({
+        mask: mask(
+          'block',
+          [L, S],
+          Array.from(allowed.data, (x) => (x ? 0 : 1)),
+        ),
+        needWeights: true,
+      });
+      const additive = run({
+        mask: mask(
+          'additive',
+          [L, S],
+          Array.from(allowed.data, (x) => (x ? 0 : -Infinity)),
+        ),
+        needWeights: true,
+      });
       for (const r of [block, additive]) {
         assertSameBits(r.output, attend.output, 'output');
         assertSameBits(r.weights, attend.weights, 'weights');
@@ -72,7 +107,13 @@ describe('semantics', () => {
     });
 
     it('a causal query i sees keys 0..i, whichever of L and S is longer', () => {
-      for (const [l, s] of [[5, 5], [5, 9], [9, 5], [1, 4], [4, 1]]) {
+      for (const [l, s] of [
+        [5, 5],
+        [5, 9],
+        [9, 5],
+        [1, 4],
+        [4, 1],
+      ]) {
         const [a, b, c] = [random(g, [1, 1, l, 4]), random(g, [1, 1, s, 4]), random(g, [1, 1, s, 3])];
         const r = attn.scaledDotProductAttention(a, b, c, { isCausal: true, needWeights: true });
         assertClose(r.weights, reference.attention(a, b, c, { isCausal: true }).weights, 2e-6, `L ${l} S ${s}`);
@@ -83,11 +124,17 @@ describe('semantics', () => {
     it('rank 2 and 3 take the masks that fit them', () => {
       const one = [q, k, v].map((t) => reshape(slice(slice(t, 0, 0, 1), 1, 0, 1), [t.dims[2], t.dims[3]]));
       const m = randomMask(g, 'attend', [L, S], true);
-      const four = attn.scaledDotProductAttention(reshape(one[0], [1, 1, L, D]), reshape(one[1], [1, 1, S, D]), reshape(one[2], [1, 1, S, Dv]), { mask: m, needWeights: true });
+      const four = attn.scaledDotProductAttention(reshape(one[0], [1, 1, L, D]), reshape(one[1], [1, 1, S, D]), reshape(one[2], [1, 1, S, Dv]), {
+        mask: m,
+        needWeights: true,
+      });
       const two = attn.scaledDotProductAttention(one[0], one[1], one[2], { mask: m, needWeights: true });
       assertSameBits(two.output, reshape(four.output, [L, Dv]), 'rank 2');
       assertSameBits(two.weights, reshape(four.weights!, [L, S]), 'rank 2 weights');
-      const three = attn.scaledDotProductAttention(reshape(one[0], [1, L, D]), reshape(one[1], [1, S, D]), reshape(one[2], [1, S, Dv]), { mask: m, needWeights: true });
+      const three = attn.scaledDotProductAttention(reshape(one[0], [1, L, D]), reshape(one[1], [1, S, D]), reshape(one[2], [1, S, Dv]), {
+        mask: m,
+        needWeights: true,
+      });
       assertSameBits(three.output, reshape(four.output, [1, L, Dv]), 'rank 3');
       assertSameBits(three.weights, reshape(four.weights!, [1, L, S]), 'rank 3 weights');
       // Rank 3 is (B,L,D): a [B,L,S] mask is one mask per batch entry.
@@ -104,7 +151,12 @@ describe('semantics', () => {
       const p = mha.forward(x, y, y, { trace: ['q', 'k', 'v'] }).trace!;
       for (const dims of maskDims)
         for (const kind of ['attend', 'block', 'additive'] as const) {
-          const options: AttentionOptions = { mask: randomMask(g, kind, dims, false), keyPaddingMask: randomMask(g, 'attend', [B, S], false), isCausal: g.below(2) === 0, needWeights: true };
+          const options: AttentionOptions = {
+            mask: randomMask(g, kind, dims, false),
+            keyPaddingMask: randomMask(g, 'attend', [B, S], false),
+            isCausal: g.below(2) === 0,
+            needWeights: true,
+          };
           const r = mha.forward(x, y, y, { ...options, trace: ['context'] });
           const plain = attn.scaledDotProductAttention(p.q!, p.k!, p.v!, options);
           assertSameBits(r.weights, plain.weights, `weights, ${kind} [${dims}]`);
@@ -115,12 +167,26 @@ describe('semantics', () => {
   });
 
   describe('a query with no key left', () => {
-    const none = mask('block', [L, S], Array.from({ length: L * S }, (_, i) => (Math.floor(i / S) === 2 ? 1 : 0)));
+    const none = mask(
+      'block',
+      [L, S],
+      Array.from({ length: L * S }, (_, i) => (Math.floor(i / S) === 2 ? 1 : 0)),
+    );
     const routes: Record<string, AttentionOptions> = {
       'a boolean mask': { mask: none },
-      'an additive mask': { mask: mask('additive', [L, S], Array.from(none.data, (x) => (x ? -Infinity : 0))) },
+      'an additive mask': {
+        mask: mask(
+          'additive',
+          [L, S],
+          Array.from(none.data, (x) => (x ? -Infinity : 0)),
+        ),
+      },
       'mask and padding together': {
-        mask: mask('attend', [L, S], Array.from({ length: L * S }, (_, i) => (Math.floor(i / S) !== 2 || i % S < 3 ? 1 : 0))),
+        mask: mask(
+          'attend',
+          [L, S],
+          Array.from({ length: L * S }, (_, i) => (Math.floor(i / S) !== 2 || i % S < 3 ? 1 : 0)),
+        ),
         keyPaddingMask: mask('attend', [1, S], [0, 0, 0, 1, 1, 1, 1]),
       },
       'causal and padding together': { isCausal: true, keyPaddingMask: mask('block', [B, S], [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0]) },
@@ -144,7 +210,11 @@ describe('semantics', () => {
     });
 
     it('with averaged weights too', () => {
-      for (const [policy, expected] of [['zero', 0], ['nan', NaN], ['uniform', Math.fround(1 / S)]] as const) {
+      for (const [policy, expected] of [
+        ['zero', 0],
+        ['nan', NaN],
+        ['uniform', Math.fround(1 / S)],
+      ] as const) {
         const r = run({ ...routes['a boolean mask'], fullyMasked: policy, needWeights: true, averageWeights: true });
         assertDims(r.weights, [B, L, S], 'averaged');
         for (let s = 0; s < S; s++) assert.deepEqual(Number.isNaN(expected), Number.isNaN(r.weights.data[2 * S + s]), policy);
@@ -157,10 +227,34 @@ describe('semantics', () => {
     const blocked = [1, 4, 6];
     const isBlocked = (s: number) => blocked.includes(s);
     const routes: Record<string, AttentionOptions> = {
-      'mask [S]': { mask: mask('block', [S], Array.from({ length: S }, (_, s) => Number(isBlocked(s)))) },
-      'mask [B,H,L,S]': { mask: mask('attend', [B, H, L, S], Array.from({ length: B * H * L * S }, (_, i) => Number(!isBlocked(i % S)))) },
-      'additive -Infinity': { mask: mask('additive', [L, S], Array.from({ length: L * S }, (_, i) => (isBlocked(i % S) ? -Infinity : 0.5))) },
-      'key padding': { keyPaddingMask: mask('block', [B, S], Array.from({ length: B * S }, (_, i) => Number(isBlocked(i % S)))) },
+      'mask [S]': {
+        mask: mask(
+          'block',
+          [S],
+          Array.from({ length: S }, (_, s) => Number(isBlocked(s))),
+        ),
+      },
+      'mask [B,H,L,S]': {
+        mask: mask(
+          'attend',
+          [B, H, L, S],
+          Array.from({ length: B * H * L * S }, (_, i) => Number(!isBlocked(i % S))),
+        ),
+      },
+      'additive -Infinity': {
+        mask: mask(
+          'additive',
+          [L, S],
+          Array.from({ length: L * S }, (_, i) => (isBlocked(i % S) ? -Infinity : 0.5)),
+        ),
+      },
+      'key padding': {
+        keyPaddingMask: mask(
+          'block',
+          [B, S],
+          Array.from({ length: B * S }, (_, i) => Number(isBlocked(i % S))),
+        ),
+      },
     };
     for (const [name, options] of Object.entries(routes))
       it(`${name}: NaN, Inf or anything else in a masked position changes no bit`, () => {
@@ -201,7 +295,11 @@ describe('semantics', () => {
       bad.data[0] = NaN;
       const [clean, r] = [run(), run({}, bad)];
       for (let d = 0; d < Dv; d++) assert.isNaN(r.output.data[d], 'NaN goes through as IEEE says');
-      assertSameBits(tensor([B * H * L - 1, Dv], r.output.data.slice(Dv)), tensor([B * H * L - 1, Dv], clean.output.data.slice(Dv)), 'the other rows');
+      assertSameBits(
+        tensor([B * H * L - 1, Dv], r.output.data.slice(Dv)),
+        tensor([B * H * L - 1, Dv], clean.output.data.slice(Dv)),
+        'the other rows',
+      );
     });
   });
 
@@ -209,7 +307,11 @@ describe('semantics', () => {
     it('padded tokens of any content, through a whole module', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 24, numHeads: 4 });
       const lengths = [7, 4, 1];
-      const padding = mask('attend', [3, 7], lengths.flatMap((n) => Array.from({ length: 7 }, (_, s) => Number(s < n))));
+      const padding = mask(
+        'attend',
+        [3, 7],
+        lengths.flatMap((n) => Array.from({ length: 7 }, (_, s) => Number(s < n))),
+      );
       const x = random(g, [3, 7, 24]);
       const clean = mha.forward(x, undefined, undefined, { keyPaddingMask: padding, needWeights: true });
       for (const dirt of [0, 1e30, NaN, Infinity]) {
@@ -218,7 +320,11 @@ describe('semantics', () => {
         const r = mha.forward(dirty, undefined, undefined, { keyPaddingMask: padding, needWeights: true });
         lengths.forEach((n, b) => {
           assertSameBits(slice(slice(r.output, 0, b, b + 1), 1, 0, n), slice(slice(clean.output, 0, b, b + 1), 1, 0, n), `output ${b} with ${dirt}`);
-          assertSameBits(slice(slice(r.weights!, 0, b, b + 1), 2, 0, n), slice(slice(clean.weights!, 0, b, b + 1), 2, 0, n), `weights ${b} with ${dirt}`);
+          assertSameBits(
+            slice(slice(r.weights!, 0, b, b + 1), 2, 0, n),
+            slice(slice(clean.weights!, 0, b, b + 1), 2, 0, n),
+            `weights ${b} with ${dirt}`,
+          );
         });
       }
       mha.dispose();
@@ -252,7 +358,13 @@ describe('semantics', () => {
       const [x, y] = [random(g, [2, 13, 24], 3), random(g, [2, 17, 24], 3)];
       for (const base of [{}, { isCausal: true }, { mask: randomMask(g, 'attend', [13, 17], false) }] as AttentionOptions[]) {
         const plain = mha.forward(x, y, y, base).output;
-        for (const extra of [{ needWeights: true }, { needWeights: true, averageWeights: true }, { trace: true }, { trace: ['weighted_values'] }, { trace: ['scores'], needWeights: true }] as AttentionOptions[])
+        for (const extra of [
+          { needWeights: true },
+          { needWeights: true, averageWeights: true },
+          { trace: true },
+          { trace: ['weighted_values'] },
+          { trace: ['scores'], needWeights: true },
+        ] as AttentionOptions[])
           assertSameBits(mha.forward(x, y, y, { ...base, ...extra }).output, plain, JSON.stringify(extra));
       }
       for (const extra of [{ needWeights: true }, { needWeights: true, averageWeights: true }, { trace: true }] as AttentionOptions[])
@@ -269,23 +381,37 @@ describe('semantics', () => {
   describe('edges', () => {
     it('S = 0: every query is fully masked', () => {
       const [a, b, c] = [random(g, [1, 2, 3, 4]), tensor([1, 2, 0, 4], []), tensor([1, 2, 0, 5], [])];
-      for (const [fullyMasked, expected] of [['zero', 0], ['nan', NaN]] as const) {
+      for (const [fullyMasked, expected] of [
+        ['zero', 0],
+        ['nan', NaN],
+      ] as const) {
         const r = attn.scaledDotProductAttention(a, b, c, { fullyMasked, needWeights: true });
         assertDims(r.output, [1, 2, 3, 5], 'output');
         assertDims(r.weights, [1, 2, 3, 0], 'weights');
-        assert.isTrue(r.output.data.every((x) => Object.is(x, expected)), fullyMasked);
+        assert.isTrue(
+          r.output.data.every((x) => Object.is(x, expected)),
+          fullyMasked,
+        );
       }
     });
 
     it('B = 0 and L = 0: empty results of the right dims', () => {
-      const empty = attn.scaledDotProductAttention(tensor([0, 2, 3, 4], []), tensor([0, 2, 5, 4], []), tensor([0, 2, 5, 6], []), { needWeights: true });
+      const empty = attn.scaledDotProductAttention(tensor([0, 2, 3, 4], []), tensor([0, 2, 5, 4], []), tensor([0, 2, 5, 6], []), {
+        needWeights: true,
+      });
       assertDims(empty.output, [0, 2, 3, 6], 'B = 0');
       assertDims(empty.weights, [0, 2, 3, 5], 'B = 0 weights');
-      const noQueries = attn.scaledDotProductAttention(tensor([2, 2, 0, 4], []), random(g, [2, 2, 5, 4]), random(g, [2, 2, 5, 6]), { needWeights: true });
+      const noQueries = attn.scaledDotProductAttention(tensor([2, 2, 0, 4], []), random(g, [2, 2, 5, 4]), random(g, [2, 2, 5, 6]), {
+        needWeights: true,
+      });
       assertDims(noQueries.output, [2, 2, 0, 6], 'L = 0');
       assertDims(noQueries.weights, [2, 2, 0, 5], 'L = 0 weights');
       const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
-      for (const dims of [[0, 3, 8], [2, 0, 8]]) assertDims(mha.forward(tensor(dims, []), undefined, undefined, { trace: true }).output, dims, String(dims));
+      for (const dims of [
+        [0, 3, 8],
+        [2, 0, 8],
+      ])
+        assertDims(mha.forward(tensor(dims, []), undefined, undefined, { trace: true }).output, dims, String(dims));
       mha.dispose();
     });
 
@@ -301,14 +427,23 @@ describe('semantics', () => {
       const r = attn.scaledDotProductAttention(a, b, tensor([1, 1, 3, 1], [2, 100, 4]), { scale: 1, needWeights: true });
       assert.deepEqual([...r.weights!.data], [0.5, 0, 0.5]);
       assert.deepEqual([...r.output.data], [3]);
-      const low = attn.scaledDotProductAttention(a, tensor([1, 1, 2, 1], [-3e38, -3e38]), tensor([1, 1, 2, 1], [2, 4]), { scale: 1, needWeights: true });
+      const low = attn.scaledDotProductAttention(a, tensor([1, 1, 2, 1], [-3e38, -3e38]), tensor([1, 1, 2, 1], [2, 4]), {
+        scale: 1,
+        needWeights: true,
+      });
       assert.deepEqual([...low.weights!.data], [0.5, 0.5], 'the lowest logits are not masked ones');
-      const added = attn.scaledDotProductAttention(a, tensor([1, 1, 2, 1], [1, 1]), tensor([1, 1, 2, 1], [2, 4]), { scale: 1, needWeights: true, mask: mask('additive', [2], [-3e38, -3e38]) });
+      const added = attn.scaledDotProductAttention(a, tensor([1, 1, 2, 1], [1, 1]), tensor([1, 1, 2, 1], [2, 4]), {
+        scale: 1,
+        needWeights: true,
+        mask: mask('additive', [2], [-3e38, -3e38]),
+      });
       assert.deepEqual([...added.weights!.data], [0.5, 0.5], 'nor are keys under a large finite bias');
     });
 
     it('a +Inf score gives a NaN row', () => {
-      const r = attn.scaledDotProductAttention(tensor([1, 1, 2, 1], [1, 0.5]), tensor([1, 1, 2, 1], [Infinity, 1]), tensor([1, 1, 2, 1], [1, 2]), { scale: 1 });
+      const r = attn.scaledDotProductAttention(tensor([1, 1, 2, 1], [1, 0.5]), tensor([1, 1, 2, 1], [Infinity, 1]), tensor([1, 1, 2, 1], [1, 2]), {
+        scale: 1,
+      });
       assert.isTrue(r.output.data.every(Number.isNaN));
     });
 
@@ -324,11 +459,25 @@ describe('semantics', () => {
     });
 
     it('linear and softmax agree with float64 at every size', () => {
-      for (const [m, kk, n] of [[1, 1, 1], [2, 3, 5], [5, 8, 8], [7, 17, 9], [6, 64, 33], [13, 100, 12], [1, 129, 31], [0, 4, 3]]) {
+      for (const [m, kk, n] of [
+        [1, 1, 1],
+        [2, 3, 5],
+        [5, 8, 8],
+        [7, 17, 9],
+        [6, 64, 33],
+        [13, 100, 12],
+        [1, 129, 31],
+        [0, 4, 3],
+      ]) {
         const [x, w, b] = [random(g, [m, kk]), random(g, [n, kk]), random(g, [n])];
         for (const bias of [undefined, b]) {
           const expected = reference.linear(x, w, bias);
-          assertClose(bias ? attn.linear(x, w, bias) : attn.linear(x, w), expected, Math.sqrt(kk + 1) * 1.2e-7 * Math.max(1, expected.magnitude), `linear ${m}x${kk}x${n}`);
+          assertClose(
+            bias ? attn.linear(x, w, bias) : attn.linear(x, w),
+            expected,
+            Math.sqrt(kk + 1) * 1.2e-7 * Math.max(1, expected.magnitude),
+            `linear ${m}x${kk}x${n}`,
+          );
         }
       }
       assertDims(attn.linear(random(g, [2, 3, 4, 5]), random(g, [6, 5])), [2, 3, 4, 6], 'leading dimensions are kept');
@@ -344,25 +493,48 @@ describe('semantics', () => {
   describe('properties', () => {
     it('weights of a row sum to 1', () => {
       const r = run({ needWeights: true });
-      for (let row = 0; row < B * H * L; row++) assert.closeTo(r.weights!.data.subarray(row * S, row * S + S).reduce((a, x) => a + x, 0), 1, 1e-6);
+      for (let row = 0; row < B * H * L; row++)
+        assert.closeTo(
+          r.weights!.data.subarray(row * S, row * S + S).reduce((a, x) => a + x, 0),
+          1,
+          1e-6,
+        );
     });
 
     it('adding a constant to every score of a row changes nothing', () => {
-      const shifted = run({ mask: mask('additive', [L, S], Array.from({ length: L * S }, (_, i) => Math.floor(i / S) * 3 - 5)), needWeights: true });
+      const shifted = run({
+        mask: mask(
+          'additive',
+          [L, S],
+          Array.from({ length: L * S }, (_, i) => Math.floor(i / S) * 3 - 5),
+        ),
+        needWeights: true,
+      });
       assertClose(shifted.weights, run({ needWeights: true }).weights!, 3e-6);
     });
 
     it('identical values come out as that value', () => {
       const same = tensor([B, H, S, Dv], (i) => (i % Dv) + 0.5);
-      assertClose(run({}, q, k, same).output, tensor([B, H, L, Dv], (i) => (i % Dv) + 0.5), 1e-6);
+      assertClose(
+        run({}, q, k, same).output,
+        tensor([B, H, L, Dv], (i) => (i % Dv) + 0.5),
+        1e-6,
+      );
     });
 
     it('scale 0 spreads evenly, and the module-wide scale is the call-wide one', () => {
       assert.isTrue(run({ scale: 0, needWeights: true }).weights!.data.every((w) => Math.abs(w - 1 / S) < 1e-7));
-      const [a, b] = [new attn.MultiHeadAttention({ embedDim: 12, numHeads: 2, scale: 0.3 }), new attn.MultiHeadAttention({ embedDim: 12, numHeads: 2 })];
+      const [a, b] = [
+        new attn.MultiHeadAttention({ embedDim: 12, numHeads: 2, scale: 0.3 }),
+        new attn.MultiHeadAttention({ embedDim: 12, numHeads: 2 }),
+      ];
       const x = random(g, [1, 6, 12], 3);
       assertSameBits(a.forward(x).output, b.forward(x, undefined, undefined, { scale: 0.3 }).output);
-      assertSameBits(a.forward(x, undefined, undefined, { scale: 1 }).output, b.forward(x, undefined, undefined, { scale: 1 }).output, "the call's own scale wins");
+      assertSameBits(
+        a.forward(x, undefined, undefined, { scale: 1 }).output,
+        b.forward(x, undefined, undefined, { scale: 1 }).output,
+        "the call's own scale wins",
+      );
       a.dispose();
       b.dispose();
     });
@@ -381,7 +553,12 @@ describe('semantics', () => {
     });
 
     it('grouped queries are the keys and values repeated, bit for bit', () => {
-      for (const [heads, groups] of [[6, 2], [4, 1], [3, 3], [8, 4]]) {
+      for (const [heads, groups] of [
+        [6, 2],
+        [4, 1],
+        [3, 3],
+        [8, 4],
+      ]) {
         const [a, b, c] = [random(g, [2, heads, 5, 8]), random(g, [2, groups, 7, 8]), random(g, [2, groups, 7, 6])];
         const order = Array.from({ length: heads }, (_, h) => Math.floor(h / (heads / groups)));
         const options: AttentionOptions = { isCausal: true, needWeights: true };
@@ -392,7 +569,7 @@ describe('semantics', () => {
       }
     });
 
-    it('inputs are left as they were, and results are the caller\'s own', () => {
+    it("inputs are left as they were, and results are the caller's own", () => {
       const before = [q, k, v].map((t) => t.data.slice());
       const r = run({ needWeights: true, trace: true });
       [q, k, v].forEach((t, i) => assert.deepEqual(t.data, before[i]));
@@ -412,10 +589,20 @@ describe('semantics', () => {
 
   describe('traces', () => {
     const shapes: Record<TraceName, readonly number[]> = {
-      q_proj: [B, L, 24], k_proj: [B, S, 24], v_proj: [B, S, 24],
-      q: [B, 4, L, 6], k: [B, 4, S, 6], v: [B, 4, S, 6],
-      scores: [B, 4, L, S], masked_scores: [B, 4, L, S], probabilities: [B, 4, L, S], weights: [B, 4, L, S],
-      weighted_values: [B, 4, L, S, 6], context: [B, 4, L, 6], merged: [B, L, 24], output: [B, L, 24],
+      q_proj: [B, L, 24],
+      k_proj: [B, S, 24],
+      v_proj: [B, S, 24],
+      q: [B, 4, L, 6],
+      k: [B, 4, S, 6],
+      v: [B, 4, S, 6],
+      scores: [B, 4, L, S],
+      masked_scores: [B, 4, L, S],
+      probabilities: [B, 4, L, S],
+      weights: [B, 4, L, S],
+      weighted_values: [B, 4, L, S, 6],
+      context: [B, 4, L, 6],
+      merged: [B, L, 24],
+      output: [B, L, 24],
     };
     const names = Object.keys(shapes) as TraceName[];
 
@@ -431,7 +618,10 @@ describe('semantics', () => {
         assert.deepEqual(Object.keys(alone.trace!), [name]);
         assertSameBits(alone.trace![name], all.trace![name], name);
       }
-      assert.sameMembers(Object.keys(mha.forward(x, y, y, { ...options, trace: true }).trace!), names.filter((n) => n !== 'weighted_values'));
+      assert.sameMembers(
+        Object.keys(mha.forward(x, y, y, { ...options, trace: true }).trace!),
+        names.filter((n) => n !== 'weighted_values'),
+      );
       assert.isUndefined(mha.forward(x, y, y, options).trace);
       assert.isUndefined(mha.forward(x, y, y, options).weights);
       mha.dispose();
@@ -441,13 +631,25 @@ describe('semantics', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 24, numHeads: 4 });
       mha.initialize({ scheme: 'normal', std: 0.3, seed: 5 });
       const [x, y] = [random(g, [B, L, 24], 2), random(g, [B, S, 24], 2)];
-      const options: AttentionOptions = { isCausal: true, mask: randomMask(g, 'additive', [L, S], false), keyPaddingMask: randomMask(g, 'attend', [B, S], false) };
+      const options: AttentionOptions = {
+        isCausal: true,
+        mask: randomMask(g, 'additive', [L, S], false),
+        keyPaddingMask: randomMask(g, 'attend', [B, S], false),
+      };
       const r = mha.forward(x, y, y, { ...options, needWeights: true, trace: names });
       const t = r.trace as Record<TraceName, Tensor>;
       const state = mha.stateDict();
-      const part = (i: number): [Tensor, Tensor] => [slice(state.get('in_proj_weight')!, 0, i * 24, i * 24 + 24), slice(state.get('in_proj_bias')!, 0, i * 24, i * 24 + 24)];
+      const part = (i: number): [Tensor, Tensor] => [
+        slice(state.get('in_proj_weight')!, 0, i * 24, i * 24 + 24),
+        slice(state.get('in_proj_bias')!, 0, i * 24, i * 24 + 24),
+      ];
       (['q_proj', 'k_proj', 'v_proj'] as const).forEach((name, i) => assertClose(t[name], reference.linear(i ? y : x, ...part(i)), 1e-5, name));
-      for (const [from, to] of [['q_proj', 'q'], ['k_proj', 'k'], ['v_proj', 'v'], ['merged', 'context']] as const) {
+      for (const [from, to] of [
+        ['q_proj', 'q'],
+        ['k_proj', 'k'],
+        ['v_proj', 'v'],
+        ['merged', 'context'],
+      ] as const) {
         const length = t[from].dims[1];
         const split = tensor([B, 4, length, 6], (i) => {
           const [b, h, l, d] = [Math.floor(i / (4 * length * 6)), Math.floor(i / (length * 6)) % 4, Math.floor(i / 6) % length, i % 6];

@@ -22,9 +22,19 @@ function everything(attn: Attn): Tensor[] {
     const [x, y] = [random(g, [B, L, E]), random(g, [B, S, E])];
     const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: H });
     mha.initialize({ scheme: 'xavier_normal', seed: E });
-    const padding = mask('attend', [B, S], Array.from({ length: B * S }, () => Number(g.below(5) > 0)));
+    const padding = mask(
+      'attend',
+      [B, S],
+      Array.from({ length: B * S }, () => Number(g.below(5) > 0)),
+    );
     const r = mha.forward(x, y, y, { keyPaddingMask: padding, isCausal: g.below(2) === 0, needWeights: true, trace: ['q', 'k', 'v', 'context'] });
-    out.push(r.output, r.weights!, ...Object.values(r.trace!), mha.forward(x, y, y).output, mha.forward(x, y, y, { needWeights: true, averageWeights: true }).weights!);
+    out.push(
+      r.output,
+      r.weights!,
+      ...Object.values(r.trace!),
+      mha.forward(x, y, y).output,
+      mha.forward(x, y, y, { needWeights: true, averageWeights: true }).weights!,
+    );
     const { q, k, v } = r.trace!;
     out.push(attn.scaledDotProductAttention(q!, k!, v!).output, attn.softmax(r.weights!, 1), attn.linear(x, random(g, [77, E]), random(g, [77])));
     mha.dispose();

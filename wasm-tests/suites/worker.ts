@@ -50,7 +50,10 @@ describe('attn/worker', () => {
     assert.equal(await a.parameterCount, b.parameterCount);
     assert.deepEqual([...(await a.parameterShapes())].sort(), [...b.parameterShapes()].sort());
     for (const [name, t] of await a.stateDict()) assertSameBits(t, b.stateDict().get(name), name);
-    assertSameBits((await a.forward(x, undefined, undefined, { needWeights: true })).weights, b.forward(x, undefined, undefined, { needWeights: true }).weights);
+    assertSameBits(
+      (await a.forward(x, undefined, undefined, { needWeights: true })).weights,
+      b.forward(x, undefined, undefined, { needWeights: true }).weights,
+    );
     b.initialize({ seed: 4 });
     await a.loadStateDict(b.stateDict());
     assertSameBits((await a.forward(x)).output, b.forward(x).output);
@@ -108,7 +111,10 @@ describe('attn/worker', () => {
   it('progress comes through', async () => {
     const seen: { phase: string; loaded: number }[] = [];
     const other = await load({ wasm: url('wasm/attn-simd.wasm'), onProgress: (p) => seen.push(p) });
-    assert.include(seen.map((p) => p.loaded), (await bytes('wasm/attn-simd.wasm')).length);
+    assert.include(
+      seen.map((p) => p.loaded),
+      (await bytes('wasm/attn-simd.wasm')).length,
+    );
     await other.dispose();
   });
 
@@ -124,7 +130,7 @@ describe('attn/worker', () => {
   });
 
   it('loading fails with the same codes', async () => {
-    await assertRejects(load({ wasm: url('bad/html.wasm') }), 'FORMAT', ['HTML'], AttnError);
+    await assertRejects(load({ wasm: url('bad/page.wasm') }), 'FORMAT', ['HTML'], AttnError);
     await assertRejects(load({ wasm: url('bad/none.wasm') }), 'NETWORK', ['404'], AttnError);
     await assertRejects(load({ variant: 'mmx' as never }), 'CONFIG', ['variant'], AttnError);
     await assertRejects(load({ signal: AbortSignal.abort() }), 'ABORTED', [], AttnError);

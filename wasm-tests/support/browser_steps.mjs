@@ -13,7 +13,12 @@ let building;
 function buildPage() {
   building ??= (async () => {
     rmSync(built, { recursive: true, force: true });
-    const code = await run(process.execPath, [join(repository, 'node_modules/vite/bin/vite.js'), 'build', '--config', join(repository, 'wasm-tests/browser/vite.config.mjs')]);
+    const code = await run(process.execPath, [
+      join(repository, 'node_modules/vite/bin/vite.js'),
+      'build',
+      '--config',
+      join(repository, 'wasm-tests/browser/vite.config.mjs'),
+    ]);
     if (code !== 0 || !existsSync(join(built, 'index.html'))) throw new Error('the page of the suites could not be built');
   })();
   return building;
@@ -27,7 +32,13 @@ async function setup(engine, { variant, threads }) {
   let results;
   let fatal;
   const server = await startServer({ root: built, isolated: threads > 1, onResults: (r) => (r.fatal ? (fatal ??= r.fatal) : (results = r)) });
-  const query = new URLSearchParams({ engine, variant, threads: String(threads), relaxed: takesRelaxed[engine] ? 'yes' : 'no', ...(threads > 1 && { worker: '' }) });
+  const query = new URLSearchParams({
+    engine,
+    variant,
+    threads: String(threads),
+    relaxed: takesRelaxed[engine] ? 'yes' : 'no',
+    ...(threads > 1 && { worker: '' }),
+  });
   let driver;
   try {
     driver = await launch(engine);

@@ -2,7 +2,12 @@ import { AttnError, type ErrorCode } from 'attn';
 import { assert } from 'chai';
 
 /** Checks a thrown value: an AttnError of this code whose message holds every word. */
-export function assertIsError(error: unknown, code: ErrorCode | readonly ErrorCode[], words: readonly (string | RegExp)[] = [], kind: Function = AttnError): void {
+export function assertIsError(
+  error: unknown,
+  code: ErrorCode | readonly ErrorCode[],
+  words: readonly (string | RegExp)[] = [],
+  kind: Function = AttnError,
+): void {
   const codes = Array.isArray(code) ? code : [code];
   if (!(error instanceof kind)) assert.fail(`expected an AttnError ${codes.join(' or ')}, got ${String(error)}${(error as Error)?.stack ?? ''}`);
   const { code: actual, message, detail, name } = error as AttnError;
@@ -27,7 +32,12 @@ export function assertThrows(call: () => unknown, code: ErrorCode | readonly Err
   return assert.fail(`expected ${String(code)}, but the call returned ${typeof result}`);
 }
 
-export async function assertRejects(call: Promise<unknown> | (() => Promise<unknown>), code: ErrorCode | readonly ErrorCode[], words: readonly (string | RegExp)[] = [], kind?: Function): Promise<AttnError> {
+export async function assertRejects(
+  call: Promise<unknown> | (() => Promise<unknown>),
+  code: ErrorCode | readonly ErrorCode[],
+  words: readonly (string | RegExp)[] = [],
+  kind?: Function,
+): Promise<AttnError> {
   try {
     await (typeof call === 'function' ? call() : call);
   } catch (error) {

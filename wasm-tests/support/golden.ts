@@ -75,7 +75,12 @@ export function runCase(attn: Attn, tensors: Map<string, Tensor>, c: GoldenCase)
   };
   const toMask = (m: GoldenCase['mask']): Mask | undefined => m && { kind: m.kind, data: get(m.tensor).data, dims: get(m.tensor).dims };
   const traced = Object.keys(c.expected).filter((name) => name !== 'weights') as AttentionOptions['trace'];
-  const options: AttentionOptions = { ...c.options, ...(c.op === 'projected_attention' && { trace: traced }), mask: toMask(c.mask), keyPaddingMask: toMask(c.keyPaddingMask) };
+  const options: AttentionOptions = {
+    ...c.options,
+    ...(c.op === 'projected_attention' && { trace: traced }),
+    mask: toMask(c.mask),
+    keyPaddingMask: toMask(c.keyPaddingMask),
+  };
   const [query, key, value] = ['query', 'key', 'value'].map((name) => (c.inputs.includes(name) ? get(name) : undefined));
   let result;
   if (c.op === 'scaled_dot_product_attention') result = attn.scaledDotProductAttention(query!, key!, value!, options);

@@ -38,15 +38,24 @@ const probe = `(() => {
 })();`;
 
 /** Starts a server; resolves to { url, close }. A test page posts what it has so far and at the end to /results. */
-export function startServer({ root, wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'), isolated = false, withProbe = false, port = 0, onResults } = {}) {
+export function startServer({
+  root,
+  wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'),
+  isolated = false,
+  withProbe = false,
+  port = 0,
+  onResults,
+} = {}) {
   const wasmFile = (name) => readFileSync(join(wasm, name));
   /** path -> handler; a name says what is wrong with the file. */
   const fixtures = {
-    '/bad/html.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>Not found</title></html>\n'),
-    '/bad/html-as-wasm.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end('<!DOCTYPE html>\n<html></html>\n'),
-    '/bad/lfs.wasm': (_q, r) =>
-      r.writeHead(200, { 'content-type': 'application/octet-stream' }).end(`version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 123456\n`),
-    '/bad/truncated.wasm': (_q, r) => {
+    '/bad/page.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>Not found</title></html>\n'),
+    '/bad/mistyped.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end('<!DOCTYPE html>\n<html></html>\n'),
+    '/bad/pointer.wasm': (_q, r) =>
+      r
+        .writeHead(200, { 'content-type': 'application/octet-stream' })
+        .end(`version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 123456\n`),
+    '/bad/half.wasm': (_q, r) => {
       const all = wasmFile('attn-simd.wasm');
       r.writeHead(200, { 'content-type': 'application/wasm' }).end(all.subarray(0, all.length >> 1));
     },

@@ -27,10 +27,12 @@ export function run(program, args, { env = {}, seconds = 600, cwd = repository }
 
 /** Hashes of the native 4-lane build, made anew when its program is newer. */
 export function nativeDigest() {
-  if (process.env.ATTN_NODIG) return;
   const program = at('build/native-emulated/native-tests/digest/attn_digest');
   const file = at('build/native-emulated/digest.txt');
-  if (!existsSync(program)) throw new Error('build/native-emulated has no attn_digest: cmake --preset native-emulated && cmake --build --preset native-emulated --target attn_digest');
+  if (!existsSync(program))
+    throw new Error(
+      'build/native-emulated has no attn_digest: cmake --preset native-emulated && cmake --build --preset native-emulated --target attn_digest',
+    );
   if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) writeFileSync(file, execFileSync(program, { maxBuffer: 1 << 24 }));
 }
 
@@ -42,7 +44,8 @@ function checkedPackage(preset) {
   cpSync(at('web/lib/package.json'), join(folder, 'package.json'));
   cpSync(at('web/lib/dist'), join(folder, 'dist'), { recursive: true });
   for (const name of ['attn.mjs', 'attn-simd.wasm']) cpSync(at('build', preset, name), join(folder, 'dist', name));
-  for (const name of ['attn-relaxed.wasm', 'attn-simd-threads.wasm', 'attn-relaxed-threads.wasm']) rmSync(join(folder, 'dist', name), { force: true });
+  for (const name of ['attn-relaxed.wasm', 'attn-simd-threads.wasm', 'attn-relaxed-threads.wasm'])
+    rmSync(join(folder, 'dist', name), { force: true });
   return folder;
 }
 
@@ -55,7 +58,7 @@ function countVitest(output) {
 
 /** All suites in Node, in one set-up. */
 async function node({ variant, threads, build = 'release' }) {
-  if (variant === 'simd' && build === 'release' && !process.env.ATTN_NODIG) nativeDigest();
+  if (variant === 'simd' && build === 'release') nativeDigest();
   const folder = build === 'release' ? process.env.ATTN_TEST_PACKAGE : checkedPackage(`wasm-${build}`);
   const server = await startServer(folder ? { wasm: join(folder, 'dist') } : {});
   const temporary = mkdtempSync(join(tmpdir(), 'attn-node-'));
@@ -78,7 +81,15 @@ async function pageUnits() {
   const temporary = mkdtempSync(join(tmpdir(), 'attn-page-'));
   const output = join(temporary, 'results.json');
   try {
-    await run(process.execPath, [at('node_modules/vitest/vitest.mjs'), 'run', '--root', at('web/page'), '--reporter=default', '--reporter=json', `--outputFile.json=${output}`]);
+    await run(process.execPath, [
+      at('node_modules/vitest/vitest.mjs'),
+      'run',
+      '--root',
+      at('web/page'),
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${output}`,
+    ]);
     return countVitest(output);
   } finally {
     rmSync(temporary, { recursive: true, force: true });
@@ -88,7 +99,16 @@ async function pageUnits() {
 /** examples/browser as Vite builds it, under build/wasm-tests/example. */
 export async function buildExample() {
   const out = at('build/wasm-tests/example');
-  const code = await run(process.execPath, [at('node_modules/vite/bin/vite.js'), 'build', at('examples/browser'), '--outDir', out, '--emptyOutDir', '--logLevel', 'warn']);
+  const code = await run(process.execPath, [
+    at('node_modules/vite/bin/vite.js'),
+    'build',
+    at('examples/browser'),
+    '--outDir',
+    out,
+    '--emptyOutDir',
+    '--logLevel',
+    'warn',
+  ]);
   if (code !== 0 || !existsSync(join(out, 'index.html'))) throw new Error('examples/browser could not be built');
 }
 

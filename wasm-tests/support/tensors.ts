@@ -87,11 +87,19 @@ export function assertSameBits(actual: Tensor | undefined, expected: Tensor | un
       if (first < 0) first = i;
       different++;
     }
-  if (different) assert.fail(`${what}: ${different} of ${e.length} values differ, the first at ${first}: ${actual.data[first]} instead of ${expected.data[first]}`);
+  if (different)
+    assert.fail(
+      `${what}: ${different} of ${e.length} values differ, the first at ${first}: ${actual.data[first]} instead of ${expected.data[first]}`,
+    );
 }
 
 /** max |actual - expected| <= tolerance · max(1, max |expected|); NaN and Inf must be in the same places. Returns the largest difference. */
-export function assertClose(actual: Tensor | undefined, expected: { data: ArrayLike<number>; dims: Dims }, tolerance: number, what = 'values'): number {
+export function assertClose(
+  actual: Tensor | undefined,
+  expected: { data: ArrayLike<number>; dims: Dims },
+  tolerance: number,
+  what = 'values',
+): number {
   if (!actual) assert.fail(`${what}: missing`);
   assert.deepEqual([...actual.dims], [...expected.dims], `${what}: dims`);
   let largest = 1;

@@ -38,7 +38,7 @@ export class Heap {
   #allocate(op: string, bytes: number): Pointer {
     // Embind would wrap what 32 bits do not hold.
     if (bytes > 0xffff_0000) throw new AttnError('MEMORY', `${op}: the inputs need ${bytes} bytes, expected less than 4 GiB`, { op, got: bytes });
-    const base = this.#native.allocate(bytes) >>> 0;
+    const base = this.#native.reserve(bytes) >>> 0;
     this.#retake();
     return base;
   }
@@ -77,7 +77,7 @@ export class Heap {
       const pointers = inputs.map((input, i) => (input ? this.#write(base, i, input, base + offsets[i]!) : 0));
       return body(pointers, base + descriptors);
     } finally {
-      this.#native.free(base);
+      this.#native.release(base);
     }
   }
 
@@ -95,7 +95,7 @@ export class Heap {
       this.#bytes.set(bytes, base);
       return body(base);
     } finally {
-      this.#native.free(base);
+      this.#native.release(base);
     }
   }
 

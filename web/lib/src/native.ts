@@ -71,8 +71,8 @@ export interface Native {
   heapPeak(): number;
   setMemoryLimit(bytes: number): void;
   setNumThreads(count: number): void;
-  allocate(bytes: number): Pointer;
-  free(pointer: Pointer): void;
+  reserve(bytes: number): Pointer;
+  release(pointer: Pointer): void;
   scaledDotProductAttention(query: Pointer, key: Pointer, value: Pointer, options: Pointer): Pointer;
   linear(x: Pointer, weight: Pointer, bias: Pointer): Pointer;
   softmax(x: Pointer, dim: number): Pointer;
