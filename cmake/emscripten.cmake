@@ -26,10 +26,20 @@ if(NOT DEFINED EMSCRIPTEN_ROOT_PATH)
 endif()
 include(${EMSCRIPTEN_ROOT_PATH}/cmake/Modules/Platform/Emscripten.cmake)
 
+# clang 19 nests some exception handlers in the order of addresses in its own memory: with those randomised, two builds of
+# one source in one folder may differ in a few bytes. Where the system lets it, it runs without.
+find_program(attn_setarch setarch NO_CACHE)
+if(attn_setarch)
+  execute_process(COMMAND ${attn_setarch} ${CMAKE_HOST_SYSTEM_PROCESSOR} -R true RESULT_VARIABLE attn_setarch_failed OUTPUT_QUIET ERROR_QUIET)
+  if(attn_setarch_failed EQUAL 0)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${attn_setarch} ${CMAKE_HOST_SYSTEM_PROCESSOR} -R)
+  endif()
+endif()
+
 # Linking calls two more programs. tools/setup has put a Binaryen beside Debian's Emscripten, whose own is too old;
 # --emit-tsd calls tsc, which is among the npm packages.
 get_filename_component(attn_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
-set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_COMMAND} -E env --modify PATH=path_list_prepend:${attn_root}/cmake/bin)
+set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_COMMAND} -E env --modify PATH=path_list_prepend:${attn_root}/cmake/bin)
 if(EMSCRIPTEN_ROOT_PATH STREQUAL "/usr/share/emscripten" AND EXISTS ${attn_root}/.setup/binaryen/bin/wasm-opt)
   list(APPEND CMAKE_CXX_LINKER_LAUNCHER EM_BINARYEN_ROOT=${attn_root}/.setup/binaryen)
 endif()

@@ -53,8 +53,9 @@ std::size_t check_goldens(const std::string& name) {
     std::uint32_t bits = 0;
     for (const auto& [what, error] : entry.at("expected").items())
       if (what != "output" && what != "weights") bits |= Trace{trace_name(what)}.bits();
-    const AttentionOptions asked{
-        .need_weights = golden.option("needWeights", false), .average_weights = golden.option("averageWeights", false), .trace = Trace::from_bits(bits)};
+    const AttentionOptions asked{.need_weights = golden.option("needWeights", false),
+                                 .average_weights = golden.option("averageWeights", false),
+                                 .trace = Trace::from_bits(bits)};
     Result result;
     if (golden.op() == "multi_head_attention")
       result = forward(layer_of(golden), golden.inputs(), asked);
@@ -67,7 +68,9 @@ std::size_t check_goldens(const std::string& name) {
 
     CHECK(entry.at("expected").contains("output"));
     for (const auto& [what, error] : entry.at("expected").items())
-      CHECK(golden.difference(what, what == "output" ? result.output : what == "weights" ? result.weights.value() : result.trace.at(trace_name(what))) == "");
+      CHECK(golden.difference(what, what == "output"    ? result.output
+                                    : what == "weights" ? result.weights.value()
+                                                        : result.trace.at(trace_name(what))) == "");
     if (entry.contains("variance")) {
       const Array& scores = result.trace.at(TraceName::scores);
       double mean = 0, square = 0;
@@ -89,7 +92,8 @@ TEST_CASE("the reference cases give PyTorch's numbers", "[goldens]") { CHECK(che
 MultiHeadAttention minilm(const GoldenFile& file) {
   MultiHeadAttention layer({.embed_dim = 384, .num_heads = 12});
   StateDict state;
-  for (const char* name : {"in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"}) state.merge(state_of({{name, file.tensors.at(name)}}));
+  for (const char* name : {"in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"})
+    state.merge(state_of({{name, file.tensors.at(name)}}));
   layer.load_state_dict(state);
   return layer;
 }
@@ -123,7 +127,8 @@ TEST_CASE("the same layer attends to other real sentences as in PyTorch", "[gold
 TEST_CASE("the worked example of three tokens gives the article's numbers at every step", "[reference]") {
   const Array x({3, 4}, {1, 0, 1, 0, 0, 2, 0, 2, 1, 1, 1, 1});
   // The article writes weights (in,out).
-  const Array w_key = transposed(Array({4, 3}, {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0})), w_query = transposed(Array({4, 3}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1})),
+  const Array w_key = transposed(Array({4, 3}, {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0})),
+              w_query = transposed(Array({4, 3}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1})),
               w_value = transposed(Array({4, 3}, {0, 2, 0, 0, 3, 0, 1, 0, 3, 1, 1, 0}));
   AttentionCase c;
   c.query = linear(x, w_query);
@@ -176,10 +181,11 @@ TEST_CASE("every intermediate of five heads over a batch of 128 has its shape, a
   const Array x = random.normal({128, 32, 200});
   const Result result = forward(layer, x, {.need_weights = true, .trace = Trace::all()});
   const Shape wide{128, 32, 200}, heads{128, 5, 32, 40}, square{128, 5, 32, 32};
-  const std::map<TraceName, Shape> shapes{{TraceName::q_proj, wide},  {TraceName::k_proj, wide},   {TraceName::v_proj, wide},          {TraceName::q, heads},
-                                          {TraceName::k, heads},      {TraceName::v, heads},       {TraceName::scores, square},        {TraceName::masked_scores, square},
-                                          {TraceName::weights, square}, {TraceName::context, heads}, {TraceName::probabilities, square}, {TraceName::merged, wide},
-                                          {TraceName::output, wide}};
+  const std::map<TraceName, Shape> shapes{
+      {TraceName::q_proj, wide},    {TraceName::k_proj, wide},   {TraceName::v_proj, wide},          {TraceName::q, heads},
+      {TraceName::k, heads},        {TraceName::v, heads},       {TraceName::scores, square},        {TraceName::masked_scores, square},
+      {TraceName::weights, square}, {TraceName::context, heads}, {TraceName::probabilities, square}, {TraceName::merged, wide},
+      {TraceName::output, wide}};
   CHECK(result.trace.size() == shapes.size());
   for (const auto& [name, dims] : shapes) {
     INFO(to_string(name));

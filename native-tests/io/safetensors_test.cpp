@@ -27,7 +27,8 @@ Bytes file(const std::string& header, std::size_t data_size = 0) { return file(h
 template <class T>
 Bytes file_of(const std::string& dtype, const std::vector<T>& values) {
   const std::size_t size = values.size() * sizeof(T);
-  Bytes bytes = file("{\"a\":{\"dtype\":\"" + dtype + "\",\"shape\":[" + std::to_string(values.size()) + "],\"data_offsets\":[0," + std::to_string(size) + "]}}");
+  Bytes bytes = file("{\"a\":{\"dtype\":\"" + dtype + "\",\"shape\":[" + std::to_string(values.size()) + "],\"data_offsets\":[0," +
+                     std::to_string(size) + "]}}");
   const std::size_t start = bytes.size();
   bytes.resize(start + size);
   std::memcpy(bytes.data() + start, values.data(), size);
@@ -90,16 +91,19 @@ TEST_CASE("F32 keeps its bits and F64 is rounded to the nearest float", "[io]") 
 }
 
 TEST_CASE("integer and bool tensors are checked and left out", "[io]") {
-  const std::pair<const char*, int> types[] = {{"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"U16", 2}, {"I16", 2}, {"U32", 4}, {"I32", 4}, {"U64", 8}, {"I64", 8}};
+  const std::pair<const char*, int> types[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"U16", 2}, {"I16", 2},
+                                               {"U32", 4},  {"I32", 4}, {"U64", 8}, {"I64", 8}};
   for (const auto& [dtype, size] : types) {
     INFO(dtype);
     const std::string end = std::to_string(3 * size);
-    const Bytes good = file('{' + entry("ids", dtype, "[3]", "[0," + end + "]") + ',' + entry("w", "F32", "[1]", "[" + end + ',' + std::to_string(3 * size + 4) + "]") + '}',
+    const Bytes good = file('{' + entry("ids", dtype, "[3]", "[0," + end + "]") + ',' +
+                                entry("w", "F32", "[1]", "[" + end + ',' + std::to_string(3 * size + 4) + "]") + '}',
                             static_cast<std::size_t>(3 * size + 4));
     const auto tensors = parse(good);
     CHECK(tensors.size() == 1);
     CHECK(tensors.contains("w"));
-    check_error({ErrorCode::format, "safetensors", "", {"ids", "bytes"}}, [&, type = dtype] { parse(file('{' + entry("ids", type, "[3]", "[0,1]") + '}', 1)); });
+    check_error({ErrorCode::format, "safetensors", "", {"ids", "bytes"}},
+                [&, type = dtype] { parse(file('{' + entry("ids", type, "[3]", "[0,1]") + '}', 1)); });
   }
 }
 
@@ -116,13 +120,16 @@ TEST_CASE("what the format allows is read", "[io]") {
       {"rank 0", file('{' + entry("x", "F32", "[]", "[0,4]") + '}', 4), {{"x", {}}}},
       {"no elements", file('{' + entry("x", "F32", "[3,0,2]", "[0,0]") + '}'), {{"x", {3, 0, 2}}}},
       {"rank 8", file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4), {{"x", {1, 1, 1, 1, 1, 1, 1, 1}}}},
-      {"entries in any order, not aligned", file('{' + entry("b", "F32", "[1]", "[1,5]") + ',' + entry("a", "U8", "[1]", "[0,1]") + '}', 5), {{"b", {1}}}},
+      {"entries in any order, not aligned",
+       file('{' + entry("b", "F32", "[1]", "[1,5]") + ',' + entry("a", "U8", "[1]", "[0,1]") + '}', 5),
+       {{"b", {1}}}},
       {"empty ones between others",
        file('{' + entry("b", "F32", "[1]", "[4,8]") + ',' + entry("e", "F32", "[0]", "[4,4]") + ',' + entry("a", "F32", "[1]", "[0,4]") + '}', 8),
        {{"a", {1}}, {"b", {1}}, {"e", {0}}}},
       {"an empty one with a large other dim", file('{' + entry("x", "F32", "[0,268435456]", "[0,0]") + '}'), {{"x", {0, 268435456}}}},
       {"fields in any order", file("{\"x\":{\"data_offsets\":[0,2],\"shape\":[1],\"dtype\":\"F16\"}}", 2), {{"x", {1}}}},
-      {"escapes and other scripts in names", file("{\"a\\u00e9\\n\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}," + entry("β", "F32", "[0]", "[0,0]") + "}"),
+      {"escapes and other scripts in names",
+       file("{\"a\\u00e9\\n\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}," + entry("β", "F32", "[0]", "[0,0]") + "}"),
        {{"β", {0}}}},
       {"__proto__", file('{' + entry("__proto__", "F32", "[0]", "[0,0]") + '}'), {{"__proto__", {0}}}},
   };
@@ -164,10 +171,13 @@ const Refusal kRefusals[] = {
     {"header length minus 8 in 64 bits", [] { return file("{}", 0, ~std::uint64_t{0} - 7); }, {"longer than the file"}},
     {"header over 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, {"16 MiB"}},
     {"HTML", [] { return file("<!doctype html><title>Not found</title>"); }, {"JSON"}},
-    {"an LFS pointer", [] {
-       const std::string text = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n";
+    {"an LFS pointer",
+     [] {
+       const std::string text =
+           "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n";
        return Bytes(text.begin(), text.end());
-     }, {"longer than the file"}},
+     },
+     {"longer than the file"}},
     {"not UTF-8", [] { return file("{\"\xff\":{}}"); }, {"JSON"}},
     {"a lone surrogate", [] { return file("{\"\\ud800\":{}}"); }, {"JSON"}},
     {"cut off JSON", [] { return file("{\"x\":{\"dtype\""); }, {"JSON"}},
@@ -193,9 +203,13 @@ const Refusal kRefusals[] = {
     {"an entry that is a bool", [] { return file("{\"x\":true}"); }, {"\"x\"", "true or false"}},
     {"two tensors of a name", [] { return file('{' + kGood + ',' + kGood + '}', 8); }, {"\"x\"", "twice"}},
     {"two metadata", [] { return file("{\"__metadata__\":{},\"__metadata__\":{}}"); }, {"__metadata__", "twice"}},
-    {"a field twice", [] { return file("{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "\"dtype\"", "twice"}},
+    {"a field twice",
+     [] { return file("{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8); },
+     {"\"x\"", "\"dtype\"", "twice"}},
     {"a metadata name twice", [] { return file("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"); }, {"\"a\"", "twice"}},
-    {"an unknown field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"extra\":1}}", 8); }, {"\"x\"", "\"extra\""}},
+    {"an unknown field",
+     [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"extra\":1}}", 8); },
+     {"\"x\"", "\"extra\""}},
     {"no dtype", [] { return file("{\"x\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "missing"}},
     {"no shape", [] { return file("{\"x\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8); }, {"\"x\"", "missing"}},
     {"no data_offsets", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8); }, {"\"x\"", "missing"}},
@@ -204,7 +218,13 @@ const Refusal kRefusals[] = {
     {"an object in a shape", [] { return file("{\"x\":{\"shape\":[{}]}}"); }, {"\"x\"", "an object where it does not belong"}},
     {"an array in a shape", [] { return file("{\"x\":{\"shape\":[[1]]}}"); }, {"\"x\"", "an array"}},
     {"an object in metadata", [] { return file("{\"__metadata__\":{\"a\":{}}}"); }, {"__metadata__", "an object where it does not belong"}},
-    {"100000 objects in each other", [] { std::string deep; for (int i = 0; i < 100'000; ++i) deep += "{\"shape\":"; return file(deep); }, {"an object"}},
+    {"100000 objects in each other",
+     [] {
+       std::string deep;
+       for (int i = 0; i < 100'000; ++i) deep += "{\"shape\":";
+       return file(deep);
+     },
+     {"an object"}},
     {"100000 arrays in each other", [] { return file("{\"x\":{\"shape\":" + std::string(100'000, '[')); }, {"an array"}},
     {"a number in metadata", [] { return file("{\"__metadata__\":{\"a\":1}}"); }, {"number"}},
     {"a negative number in metadata", [] { return file("{\"__metadata__\":{\"a\":-1}}"); }, {"number"}},
@@ -225,7 +245,9 @@ const Refusal kRefusals[] = {
     {"a dimension above 2^64", [] { return file('{' + entry("x", "F32", "[18446744073709551617]", "[0,8]") + '}', 8); }, {"\"x\"", "whole"}},
     {"rank 9", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, {"\"x\"", "more than 8"}},
     {"a product past 64 bits", [] { return file('{' + entry("x", "F32", "[4294967296,4294967296,2]", "[0,0]") + '}'); }, {"\"x\"", "too large"}},
-    {"a product past 64 bits of an empty tensor", [] { return file('{' + entry("x", "F32", "[0,9007199254740992,9007199254740992]", "[0,0]") + '}'); }, {"\"x\"", "too large"}},
+    {"a product past 64 bits of an empty tensor",
+     [] { return file('{' + entry("x", "F32", "[0,9007199254740992,9007199254740992]", "[0,0]") + '}'); },
+     {"\"x\"", "too large"}},
     {"a product past 2^53", [] { return file('{' + entry("x", "F64", "[1125899906842625]", "[0,8]") + '}', 8); }, {"\"x\"", "too large"}},
     {"a negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, {"\"x\"", "data_offsets", "negative"}},
     {"a fractional offset", [] { return file('{' + entry("x", "F32", "[2]", "[0,8.0]") + '}', 8); }, {"\"x\"", "data_offsets", "whole"}},
@@ -238,10 +260,15 @@ const Refusal kRefusals[] = {
     {"fewer bytes than the shape", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); }, {"\"x\"", "need 8 bytes", "span 7"}},
     {"more bytes than the shape", [] { return file('{' + entry("x", "F16", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "need 4 bytes", "span 8"}},
     {"bytes for no elements", [] { return file('{' + entry("x", "F32", "[0]", "[0,4]") + '}', 4); }, {"\"x\"", "need 0 bytes"}},
-    {"overlap", [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[4,12]") + '}', 12); }, {"\"y\"", "overlaps"}},
-    {"the same data twice", [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[0,8]") + '}', 8); }, {"overlaps"}},
+    {"overlap",
+     [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[4,12]") + '}', 12); },
+     {"\"y\"", "overlaps"}},
+    {"the same data twice",
+     [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[0,8]") + '}', 8); },
+     {"overlaps"}},
     {"an empty one inside another",
-     [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[0]", "[4,4]") + '}', 8); }, {"\"y\"", "overlaps"}},
+     [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[0]", "[4,4]") + '}', 8); },
+     {"\"y\"", "overlaps"}},
     {"a hole", [] { return file('{' + entry("x", "F32", "[1]", "[0,4]") + ',' + entry("y", "F32", "[1]", "[8,12]") + '}', 12); }, {"\"y\"", "hole"}},
     {"a hole at the start", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, {"\"x\"", "hole"}},
     {"bytes after the last tensor", [] { return file('{' + kGood + '}', 9); }, {"end at byte 8", "has 9"}},
@@ -305,7 +332,8 @@ TEST_CASE("tensors over the memory limit are refused before they are made", "[io
 }
 
 TEST_CASE("a path that cannot be read is FORMAT and names the path", "[io][errors]") {
-  check_error({ErrorCode::format, "safetensors", "", {"cannot open", "no-such-file.safetensors"}}, [] { read_safetensors(testdata("no-such-file.safetensors")); });
+  check_error({ErrorCode::format, "safetensors", "", {"cannot open", "no-such-file.safetensors"}},
+              [] { read_safetensors(testdata("no-such-file.safetensors")); });
   check_error({ErrorCode::format, "safetensors", "", {"cannot open", "testdata"}}, [] { read_safetensors(testdata("")); });  // a folder
 }
 

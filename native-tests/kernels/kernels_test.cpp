@@ -81,9 +81,9 @@ struct GemmCase {
 };
 
 std::string describe(const GemmCase& c, const KernelTable& table) {
-  return std::string(table.architecture) + ": m " + std::to_string(c.m) + ", n " + std::to_string(c.n) + " of " + std::to_string(c.packed_n) + ", k " +
-         std::to_string(c.k) + " of " + std::to_string(c.packed_k) + ", lda " + std::to_string(c.lda) + ", ldc " + std::to_string(c.ldc) + ", bias " +
-         std::to_string(c.bias) + ", alpha " + std::to_string(c.alpha);
+  return std::string(table.architecture) + ": m " + std::to_string(c.m) + ", n " + std::to_string(c.n) + " of " + std::to_string(c.packed_n) +
+         ", k " + std::to_string(c.k) + " of " + std::to_string(c.packed_k) + ", lda " + std::to_string(c.lda) + ", ldc " + std::to_string(c.ldc) +
+         ", bias " + std::to_string(c.bias) + ", alpha " + std::to_string(c.alpha);
 }
 
 /// Sums in the order that the kernel promises, with and without fused multiply-adds. Which one an architecture has is
@@ -175,7 +175,15 @@ TEST_CASE("gemm keeps NaN and infinities to the elements that they belong to", "
     w[11 * k + 4] = kInfinity;
     std::vector<float> panels(kernels::packed_size(nr, n, k));
     kernels::pack(w.data(), k, 1, nullptr, n, k, nr, panels.data());
-    arch.table->gemm({.a = a.data(), .lda = k, .panels = panels.data(), .panel_stride = kernels::panel_size(nr, k), .c = c.data(), .ldc = n, .m = m, .n = n, .k = k});
+    arch.table->gemm({.a = a.data(),
+                      .lda = k,
+                      .panels = panels.data(),
+                      .panel_stride = kernels::panel_size(nr, k),
+                      .c = c.data(),
+                      .ldc = n,
+                      .m = m,
+                      .n = n,
+                      .k = k});
     Array expected({static_cast<std::int64_t>(m), static_cast<std::int64_t>(n)}, 5);
     for (std::size_t i = 0; i < m; ++i) expected.data[i * n + 11] = kInfinity;
     for (std::size_t j = 0; j < n; ++j) expected.data[3 * n + j] = kNaN;
@@ -209,9 +217,17 @@ TEST_CASE("gemm_row_skipping leaves out the blocked terms whatever they hold and
         std::vector<float> panels(kernels::packed_size(nr, n, k)), kept_panels(kernels::packed_size(nr, n, kept)), expected(n);
         kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, nullptr, n, k, nr, panels.data());
         kernels::pack(kept_w.data(), static_cast<std::ptrdiff_t>(kept), 1, nullptr, n, kept, nr, kept_panels.data());
-        arch.table->gemm({.a = kept_a.data(), .panels = kept_panels.data(), .panel_stride = kernels::panel_size(nr, kept), .c = expected.data(), .m = 1, .n = n, .k = kept});
+        arch.table->gemm({.a = kept_a.data(),
+                          .panels = kept_panels.data(),
+                          .panel_stride = kernels::panel_size(nr, kept),
+                          .c = expected.data(),
+                          .m = 1,
+                          .n = n,
+                          .k = kept});
         Guarded out(n, n % 4);
-        arch.table->gemm_row_skipping({.a = a.data(), .panels = panels.data(), .panel_stride = kernels::panel_size(nr, k), .c = out.data(), .m = 1, .n = n, .k = k}, skip.data());
+        arch.table->gemm_row_skipping(
+            {.a = a.data(), .panels = panels.data(), .panel_stride = kernels::panel_size(nr, k), .c = out.data(), .m = 1, .n = n, .k = k},
+            skip.data());
         REQUIRE(out.untouched_outside());
         REQUIRE(out.values() == expected);
       }
@@ -283,8 +299,8 @@ TEST_CASE("exp errs by less than one unit in the last place, denormal results in
 TEST_CASE("exp is exact where its value is: zero, one, infinity, NaN", "[kernels]") {
   for (const Architecture& arch : architectures()) {
     INFO(arch.table->architecture);
-    const std::vector<float> x{0.0F,   -0.0F,   -kInfinity, kInfinity, kNaN, -kNaN, -3.4e38F, 3.4e38F, -105.0F, -1000.0F,
-                               88.73F, 89.0F, 1000.0F,    1e-45F,    -1e-45F, 1e-30F};
+    const std::vector<float> x{0.0F,    -0.0F,    -kInfinity, kInfinity, kNaN,    -kNaN,  -3.4e38F, 3.4e38F,
+                               -105.0F, -1000.0F, 88.73F,     89.0F,     1000.0F, 1e-45F, -1e-45F,  1e-30F};
     const std::vector<float> expected{1, 1, 0, kInfinity, kNaN, kNaN, 0, kInfinity, 0, 0, kInfinity, kInfinity, kInfinity, 1, 1, 1};
     Array y({static_cast<std::int64_t>(x.size())});
     arch.exp_row(x.data(), y.data.data(), x.size());
@@ -421,8 +437,10 @@ TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
 TEST_CASE("philox gives Random123's known answers", "[kernels]") {
   using Words = std::array<std::uint32_t, 4>;
   CHECK(kernels::philox({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(kernels::philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
-  CHECK(kernels::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) == Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  CHECK(kernels::philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==
+        Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(kernels::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
+        Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
 TEST_CASE("the table in use is one that this machine can run", "[kernels]") {

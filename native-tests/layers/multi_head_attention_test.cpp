@@ -25,13 +25,19 @@ struct Config {
 };
 
 MultiHeadAttentionOptions options(const Config& config) {
-  return {.embed_dim = config.E, .num_heads = config.H, .kdim = config.kdim, .vdim = config.vdim, .bias = config.bias, .scale = config.scale, .out_proj = config.out_proj};
+  return {.embed_dim = config.E,
+          .num_heads = config.H,
+          .kdim = config.kdim,
+          .vdim = config.vdim,
+          .bias = config.bias,
+          .scale = config.scale,
+          .out_proj = config.out_proj};
 }
 
 std::string describe(const Config& config) {
-  return "E " + std::to_string(config.E) + ", H " + std::to_string(config.H) + ", kdim " + std::to_string(config.kdim.value_or(config.E)) + ", vdim " +
-         std::to_string(config.vdim.value_or(config.E)) + ", bias " + std::to_string(config.bias) + ", outProj " + std::to_string(config.out_proj) + ", scale " +
-         (config.scale ? std::to_string(*config.scale) : "default");
+  return "E " + std::to_string(config.E) + ", H " + std::to_string(config.H) + ", kdim " + std::to_string(config.kdim.value_or(config.E)) +
+         ", vdim " + std::to_string(config.vdim.value_or(config.E)) + ", bias " + std::to_string(config.bias) + ", outProj " +
+         std::to_string(config.out_proj) + ", scale " + (config.scale ? std::to_string(*config.scale) : "default");
 }
 
 ReferenceWeights draw_weights(Generator& random, const Config& c) {
@@ -95,9 +101,19 @@ AttentionCase draw_inputs(Generator& random, const Config& config, std::int64_t 
 }
 
 const std::vector<Config> kConfigs{
-    {1, 1, {}, {}},     {8, 2, {}, {}},          {8, 8, {}, {}},          {12, 3, {}, {}, false},        {12, 3, {}, {}, true, false},
-    {15, 5, 7, 9},      {16, 4, 16, 5},          {16, 4, 3, {}, false},   {24, 2, {}, {}, false, false}, {32, 4, {}, {}, true, true, 1.0F},
-    {40, 5, {}, {}, true, true, 0.25F},          {64, 1, {}, {}},         {33, 11, 20, 20, true, false},
+    {1, 1, {}, {}},
+    {8, 2, {}, {}},
+    {8, 8, {}, {}},
+    {12, 3, {}, {}, false},
+    {12, 3, {}, {}, true, false},
+    {15, 5, 7, 9},
+    {16, 4, 16, 5},
+    {16, 4, 3, {}, false},
+    {24, 2, {}, {}, false, false},
+    {32, 4, {}, {}, true, true, 1.0F},
+    {40, 5, {}, {}, true, true, 0.25F},
+    {64, 1, {}, {}},
+    {33, 11, 20, 20, true, false},
 };
 
 TEST_CASE("multi-head attention agrees with the float64 reference in every intermediate", "[layers]") {
@@ -113,7 +129,8 @@ TEST_CASE("multi-head attention agrees with the float64 reference in every inter
       c.is_causal = variant == 1;
       constexpr MaskKind kKinds[] = {MaskKind::attend, MaskKind::block, MaskKind::additive};
       if (variant >= 2) {
-        c.mask = random_mask(random, kKinds[seed % 3], random.pick<Shape>({{S}, {L, S}, {B, L, S}, {B, config.H, L, S}, {1, config.H, 1, S}, {B, 1, 1, S}}));
+        c.mask = random_mask(random, kKinds[seed % 3],
+                             random.pick<Shape>({{S}, {L, S}, {B, L, S}, {B, config.H, L, S}, {1, config.H, 1, S}, {B, 1, 1, S}}));
         c.fully_masked = random.pick<FullyMasked>({FullyMasked::zero, FullyMasked::nan, FullyMasked::uniform});
       }
       if (variant == 3) c.key_padding_mask = random_padding(random, kKinds[seed / 3 % 3], B, S);
@@ -218,7 +235,8 @@ TEST_CASE("several heads are single heads side by side, bit for bit", "[layers][
     const std::int64_t D = base.E / base.H;
     c.scale = 0.5F;
     INFO(describe(base));
-    const Result all = forward(layer_of(base, weights), c, {.need_weights = true, .trace = {TraceName::context, TraceName::q, TraceName::k, TraceName::v}});
+    const Result all =
+        forward(layer_of(base, weights), c, {.need_weights = true, .trace = {TraceName::context, TraceName::q, TraceName::k, TraceName::v}});
     for (std::int64_t h = 0; h < base.H; ++h) {
       // Head h by hand: its rows of each projection, then attention alone.
       std::vector<std::int64_t> rows;
@@ -275,7 +293,8 @@ TEST_CASE("a layer without keys or queries gives its output bias or nothing", "[
   Generator random(7);
   const ReferenceWeights weights = draw_weights(random, kUsual);
   const MultiHeadAttention layer = layer_of(kUsual, weights);
-  const Result no_keys = forward(layer, random.normal({2, 3, 12}), Array({2, 0, 12}), Array({2, 0, 12}), {.need_weights = true, .trace = kWholeTrace});
+  const Result no_keys =
+      forward(layer, random.normal({2, 3, 12}), Array({2, 0, 12}), Array({2, 0, 12}), {.need_weights = true, .trace = kWholeTrace});
   for (std::int64_t b = 0; b < 2; ++b)
     for (std::int64_t i = 0; i < 3; ++i) CHECK_THAT(slice(slice(no_keys.output, b), i), HasBitsOf(weights.out_bias));
   CHECK(no_keys.weights->dims == Shape{2, 3, 3, 0});
@@ -319,7 +338,8 @@ struct Mismatch {
   Names missing, unexpected, mis_shaped;
   bool operator==(const Mismatch&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Mismatch& m) {
-    return out << Catch::Detail::stringify(m.missing) << ' ' << Catch::Detail::stringify(m.unexpected) << ' ' << Catch::Detail::stringify(m.mis_shaped);
+    return out << Catch::Detail::stringify(m.missing) << ' ' << Catch::Detail::stringify(m.unexpected) << ' '
+               << Catch::Detail::stringify(m.mis_shaped);
   }
 };
 
@@ -355,7 +375,8 @@ TEST_CASE("a strict load lists every missing, unexpected and mis-shaped name in 
   bad["out_proj.weight"] = Array({12, 13});
   bad["bias_k"] = Array({1, 1, 12});
   bad["zzz"] = Array({1});
-  const Mismatch all{{"out_proj.bias"}, {"bias_k", "zzz"}, {"in_proj_bias has shape (35), expected (36)", "out_proj.weight has shape (12,13), expected (12,12)"}};
+  const Mismatch all{
+      {"out_proj.bias"}, {"bias_k", "zzz"}, {"in_proj_bias has shape (35), expected (36)", "out_proj.weight has shape (12,13), expected (12,12)"}};
   CHECK(mismatch_of(layer, bad, true) == all);
   CHECK(arrays_of(layer.state_dict()) == good);
   CHECK_THAT(forward(layer, x).output, HasBitsOf(before));
@@ -375,11 +396,13 @@ TEST_CASE("a strict load of separate projections speaks of the names of that for
   bad.erase("v_proj.bias");
   bad["in_proj_weight"] = Array({36, 12});
   bad["q_proj.weight"] = Array({12, 11});
-  CHECK(mismatch_of(layer, bad, true) == Mismatch{{"k_proj.weight", "v_proj.bias"}, {"in_proj_weight"}, {"q_proj.weight has shape (12,11), expected (12,12)"}});
+  CHECK(mismatch_of(layer, bad, true) ==
+        Mismatch{{"k_proj.weight", "v_proj.bias"}, {"in_proj_weight"}, {"q_proj.weight has shape (12,11), expected (12,12)"}});
   // Other kinds of layers refuse each other's forms.
   const Config wide{12, 3, 7, {}};
   MultiHeadAttention other(options(wide));
-  CHECK(mismatch_of(other, torch_state(weights, kUsual), true) == Mismatch{{"k_proj_weight", "q_proj_weight", "v_proj_weight"}, {"in_proj_weight"}, {}});
+  CHECK(mismatch_of(other, torch_state(weights, kUsual), true) ==
+        Mismatch{{"k_proj_weight", "q_proj_weight", "v_proj_weight"}, {"in_proj_weight"}, {}});
   const Config no_bias{12, 3, {}, {}, false};
   MultiHeadAttention plain(options(no_bias));
   CHECK(mismatch_of(plain, torch_state(weights, kUsual), true) == Mismatch{{}, {"in_proj_bias", "out_proj.bias"}, {}});
@@ -548,19 +571,28 @@ TEST_CASE("every misuse of forward is a typed error that says what was expected,
       {"value width", {ErrorCode::shape, kOp, "value", {"(2,5,12)", "(B,S,9)"}}, [](auto& c) { c.value = Array({2, 5, 12}); }},
       {"key of rank 2", {ErrorCode::shape, kOp, "key", {"(5,7)", "(B,S,7)"}}, [](auto& c) { c.key = Array({5, 7}); }},
       {"unbatched query with batched key", {ErrorCode::shape, kOp, "key", {"(2,5,7)", "(S,7)"}}, [](auto& c) { c.query = Array({4, 12}); }},
-      {"key of rank 4", {ErrorCode::shape, kOp, "key", {"(2,3,5,7)", "reshape (B,H,L,D) to (B,L,H*D)"}}, [](auto& c) { c.key = Array({2, 3, 5, 7}); }},
+      {"key of rank 4",
+       {ErrorCode::shape, kOp, "key", {"(2,3,5,7)", "reshape (B,H,L,D) to (B,L,H*D)"}},
+       [](auto& c) { c.key = Array({2, 3, 5, 7}); }},
       {"value of rank 4", {ErrorCode::shape, kOp, "value", {"(2,3,5,3)", "reshape"}}, [](auto& c) { c.value = Array({2, 3, 5, 3}); }},
       {"key batch", {ErrorCode::shape, kOp, "key", {"(3,5,7)", "a batch of 2"}}, [](auto& c) { c.key = Array({3, 5, 7}); }},
       {"value batch", {ErrorCode::shape, kOp, "value", {"(1,5,9)", "a batch of 2"}}, [](auto& c) { c.value = Array({1, 5, 9}); }},
       {"fewer values than keys", {ErrorCode::shape, kOp, "value", {"(2,4,9)", "5 rows"}}, [](auto& c) { c.value = Array({2, 4, 9}); }},
-      {"mask of the wrong length", {ErrorCode::mask, kOp, "mask", {"has shape (4,6)", "(4,5)"}}, [](auto& c) { c.mask = MaskInput{MaskKind::attend, Array({4, 6})}; }},
-      {"torch's (B·H,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (6,4,5)", "reshaped to (B,H,L,S)"}},
+      {"mask of the wrong length",
+       {ErrorCode::mask, kOp, "mask", {"has shape (4,6)", "(4,5)"}},
+       [](auto& c) { c.mask = MaskInput{MaskKind::attend, Array({4, 6})}; }},
+      {"torch's (B·H,L,S)",
+       {ErrorCode::mask, kOp, "mask", {"has shape (6,4,5)", "reshaped to (B,H,L,S)"}},
        [](auto& c) { c.mask = MaskInput{MaskKind::block, Array({6, 4, 5})}; }},
-      {"mask of another number of heads", {ErrorCode::mask, kOp, "mask", {"has shape (2,4,4,5)"}}, [](auto& c) { c.mask = MaskInput{MaskKind::attend, Array({2, 4, 4, 5})}; }},
+      {"mask of another number of heads",
+       {ErrorCode::mask, kOp, "mask", {"has shape (2,4,4,5)"}},
+       [](auto& c) { c.mask = MaskInput{MaskKind::attend, Array({2, 4, 4, 5})}; }},
       {"NaN in a mask", {ErrorCode::mask, kOp, "mask", {"NaN"}}, [](auto& c) { c.mask = MaskInput{MaskKind::additive, Array({4, 5}, kNaN)}; }},
-      {"key padding mask of the wrong length", {ErrorCode::mask, kOp, "key_padding_mask", {"has shape (2,4)", "(2,5)"}},
+      {"key padding mask of the wrong length",
+       {ErrorCode::mask, kOp, "key_padding_mask", {"has shape (2,4)", "(2,5)"}},
        [](auto& c) { c.key_padding_mask = MaskInput{MaskKind::attend, Array({2, 4})}; }},
-      {"+infinity in a key padding mask", {ErrorCode::mask, kOp, "key_padding_mask", {"+Infinity"}},
+      {"+infinity in a key padding mask",
+       {ErrorCode::mask, kOp, "key_padding_mask", {"+Infinity"}},
        [](auto& c) { c.key_padding_mask = MaskInput{MaskKind::additive, Array({2, 5}, kInfinity)}; }},
       {"scale", {ErrorCode::config, kOp, "scale", {"NaN"}}, [](auto& c) { c.scale = kNaN; }},
   };

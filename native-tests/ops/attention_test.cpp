@@ -58,10 +58,11 @@ void check_against_reference(const AttentionCase& c) {
 
 // Around the tile heights 5, 6 and 12, the panel widths 8, 16 and 32, and the 20 to 24 rows of a task.
 const std::vector<Sizes> kSizes{
-    {2, 1, 1, 1, 1, 1, 1, 1},     {2, 1, 1, 1, 3, 5, 4, 2},     {2, 1, 1, 1, 1, 33, 17, 5},  {2, 1, 1, 1, 25, 1, 3, 9},    {2, 1, 1, 1, 49, 7, 8, 8},
-    {3, 3, 1, 1, 5, 7, 4, 3},     {3, 2, 1, 1, 24, 24, 16, 16}, {3, 2, 1, 1, 21, 65, 7, 1},  {3, 1, 1, 1, 12, 16, 64, 64}, {3, 4, 1, 1, 2, 3, 1, 1},
-    {4, 2, 3, 3, 5, 7, 4, 6},     {4, 1, 2, 2, 23, 31, 8, 33},  {4, 2, 2, 2, 6, 8, 32, 32},  {4, 1, 4, 4, 13, 17, 5, 5},   {4, 2, 4, 2, 5, 9, 8, 4},
-    {4, 1, 6, 1, 7, 11, 3, 3},    {4, 1, 1, 1, 65, 63, 40, 24}, {4, 2, 1, 1, 1, 1, 9, 17},   {4, 1, 8, 4, 20, 15, 2, 2},   {4, 1, 2, 2, 100, 100, 32, 32},
+    {2, 1, 1, 1, 1, 1, 1, 1},     {2, 1, 1, 1, 3, 5, 4, 2},   {2, 1, 1, 1, 1, 33, 17, 5},   {2, 1, 1, 1, 25, 1, 3, 9},
+    {2, 1, 1, 1, 49, 7, 8, 8},    {3, 3, 1, 1, 5, 7, 4, 3},   {3, 2, 1, 1, 24, 24, 16, 16}, {3, 2, 1, 1, 21, 65, 7, 1},
+    {3, 1, 1, 1, 12, 16, 64, 64}, {3, 4, 1, 1, 2, 3, 1, 1},   {4, 2, 3, 3, 5, 7, 4, 6},     {4, 1, 2, 2, 23, 31, 8, 33},
+    {4, 2, 2, 2, 6, 8, 32, 32},   {4, 1, 4, 4, 13, 17, 5, 5}, {4, 2, 4, 2, 5, 9, 8, 4},     {4, 1, 6, 1, 7, 11, 3, 3},
+    {4, 1, 1, 1, 65, 63, 40, 24}, {4, 2, 1, 1, 1, 1, 9, 17},  {4, 1, 8, 4, 20, 15, 2, 2},   {4, 1, 2, 2, 100, 100, 32, 32},
     {4, 3, 30, 30, 1, 5, 4, 4},
 };
 
@@ -79,7 +80,7 @@ TEST_CASE("attention agrees with the float64 reference for every shape, causal o
 
 /// Every way to write a mask for (B,H,L,S).
 std::vector<Shape> mask_dims(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t S) {
-  return {{S},          {L, S},       {1, S},       {B, L, S},    {1, L, S},    {B, 1, S},    {1, 1, S},    {B, H, L, S},
+  return {{S},          {L, S},       {1, S},       {B, L, S},    {1, L, S},    {B, 1, S},    {1, 1, S},   {B, H, L, S},
           {1, H, L, S}, {B, 1, L, S}, {B, H, 1, S}, {1, 1, L, S}, {1, H, 1, S}, {B, 1, 1, S}, {1, 1, 1, S}};
 }
 
@@ -173,8 +174,14 @@ TEST_CASE("asking for weights and traces changes no bit of the output", "[ops]")
 }
 
 TEST_CASE("empty batches, queries and value widths give empty results", "[ops]") {
-  for (const Sizes& s : std::vector<Sizes>{{4, 0, 2, 2, 3, 4, 5, 6}, {4, 2, 0, 0, 3, 4, 5, 6}, {4, 2, 2, 2, 0, 4, 5, 6}, {4, 2, 2, 2, 3, 4, 5, 0}, {3, 0, 1, 1, 3, 4, 5, 6},
-                                           {3, 2, 1, 1, 0, 4, 5, 6}, {2, 1, 1, 1, 0, 4, 5, 6}, {4, 0, 0, 0, 0, 0, 5, 0}}) {
+  for (const Sizes& s : std::vector<Sizes>{{4, 0, 2, 2, 3, 4, 5, 6},
+                                           {4, 2, 0, 0, 3, 4, 5, 6},
+                                           {4, 2, 2, 2, 0, 4, 5, 6},
+                                           {4, 2, 2, 2, 3, 4, 5, 0},
+                                           {3, 0, 1, 1, 3, 4, 5, 6},
+                                           {3, 2, 1, 1, 0, 4, 5, 6},
+                                           {2, 1, 1, 1, 0, 4, 5, 6},
+                                           {4, 0, 0, 0, 0, 0, 5, 0}}) {
     AttentionCase c = random_case(1, s);
     INFO(describe(c));
     const Result result = attention(c, {.need_weights = true, .trace = kAttentionTrace});
@@ -349,10 +356,14 @@ MaskInput mask(const Shape& dims, MaskKind kind = MaskKind::attend) { return {ki
 
 // The base is B 2, H 4, L 3, S 5, D 6, Dv 7.
 const ErrorCase kErrors[] = {
-    {"query of rank 2, key of rank 4", {ErrorCode::shape, kOp, "key", {"(2,4,5,6)", "rank 2", "(3,6)"}}, [](auto& c, auto&) { c.query = Array({3, 6}); }},
+    {"query of rank 2, key of rank 4",
+     {ErrorCode::shape, kOp, "key", {"(2,4,5,6)", "rank 2", "(3,6)"}},
+     [](auto& c, auto&) { c.query = Array({3, 6}); }},
     {"key of rank 3", {ErrorCode::shape, kOp, "key", {"(4,5,6)", "rank 4"}}, [](auto& c, auto&) { c.key = Array({4, 5, 6}); }},
     {"value of rank 3", {ErrorCode::shape, kOp, "value", {"(4,5,7)", "rank 4"}}, [](auto& c, auto&) { c.value = Array({4, 5, 7}); }},
-    {"value of rank 5", {ErrorCode::shape, kOp, "value", {"(1,2,4,5,7)", "rank 2, 3 or 4"}}, [](auto& c, auto&) { c.value = Array({1, 2, 4, 5, 7}); }},
+    {"value of rank 5",
+     {ErrorCode::shape, kOp, "value", {"(1,2,4,5,7)", "rank 2, 3 or 4"}},
+     [](auto& c, auto&) { c.value = Array({1, 2, 4, 5, 7}); }},
     {"value of rank 1", {ErrorCode::shape, kOp, "value", {"(7)", "rank 2, 3 or 4"}}, [](auto& c, auto&) { c.value = Array({7}); }},
     {"query without width", {ErrorCode::shape, kOp, "query", {"(2,4,3,0)", "width above 0"}}, [](auto& c, auto&) { c.query = Array({2, 4, 3, 0}); }},
     {"key width", {ErrorCode::shape, kOp, "key", {"(2,4,5,8)", "(..,S,6)", "(2,4,3,6)"}}, [](auto& c, auto&) { c.key = Array({2, 4, 5, 8}); }},
@@ -360,13 +371,17 @@ const ErrorCase kErrors[] = {
     {"value batch", {ErrorCode::shape, kOp, "value", {"(3,4,5,7)", "a batch of 2"}}, [](auto& c, auto&) { c.value = Array({3, 4, 5, 7}); }},
     {"fewer values than keys", {ErrorCode::shape, kOp, "value", {"(2,4,4,7)", "5 rows"}}, [](auto& c, auto&) { c.value = Array({2, 4, 4, 7}); }},
     {"value heads", {ErrorCode::shape, kOp, "value", {"(2,2,5,7)", "4 heads"}}, [](auto& c, auto&) { c.value = Array({2, 2, 5, 7}); }},
-    {"fewer key heads without gqa", {ErrorCode::shape, kOp, "key", {"(2,2,5,6)", "4 heads", "enable_gqa"}},
+    {"fewer key heads without gqa",
+     {ErrorCode::shape, kOp, "key", {"(2,2,5,6)", "4 heads", "enable_gqa"}},
      [](auto& c, auto&) { c.key = Array({2, 2, 5, 6}), c.value = Array({2, 2, 5, 7}); }},
-    {"key heads that do not divide", {ErrorCode::shape, kOp, "key", {"(2,3,5,6)", "divides", "4"}},
+    {"key heads that do not divide",
+     {ErrorCode::shape, kOp, "key", {"(2,3,5,6)", "divides", "4"}},
      [](auto& c, auto&) { c.key = Array({2, 3, 5, 6}), c.value = Array({2, 3, 5, 7}), c.enable_gqa = true; }},
-    {"no key heads", {ErrorCode::shape, kOp, "key", {"(2,0,5,6)", "divides"}},
+    {"no key heads",
+     {ErrorCode::shape, kOp, "key", {"(2,0,5,6)", "divides"}},
      [](auto& c, auto&) { c.key = Array({2, 0, 5, 6}), c.value = Array({2, 0, 5, 7}), c.enable_gqa = true; }},
-    {"more key heads than query heads", {ErrorCode::shape, kOp, "key", {"(2,8,5,6)", "divides"}},
+    {"more key heads than query heads",
+     {ErrorCode::shape, kOp, "key", {"(2,8,5,6)", "divides"}},
      [](auto& c, auto&) { c.key = Array({2, 8, 5, 6}), c.value = Array({2, 8, 5, 7}), c.enable_gqa = true; }},
     {"mask (S+1)", {ErrorCode::mask, kOp, "mask", {"(6)", "(5)", "(3,5)", "(2,3,5)", "(2,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({6}); }},
     {"mask (1): keys are never broadcast", {ErrorCode::mask, kOp, "mask", {"has shape (1)"}}, [](auto& c, auto&) { c.mask = mask({1}); }},
@@ -374,26 +389,37 @@ const ErrorCase kErrors[] = {
     {"mask (S,L)", {ErrorCode::mask, kOp, "mask", {"has shape (5,3)"}}, [](auto& c, auto&) { c.mask = mask({5, 3}); }},
     {"mask (L-1,S)", {ErrorCode::mask, kOp, "mask", {"has shape (2,5)"}}, [](auto& c, auto&) { c.mask = mask({2, 5}); }},
     {"mask (B+1,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (3,3,5)"}}, [](auto& c, auto&) { c.mask = mask({3, 3, 5}); }},
-    {"mask (B·H,L,S), torch's", {ErrorCode::mask, kOp, "mask", {"has shape (8,3,5)", "reshaped to (B,H,L,S)"}}, [](auto& c, auto&) { c.mask = mask({8, 3, 5}); }},
+    {"mask (B·H,L,S), torch's",
+     {ErrorCode::mask, kOp, "mask", {"has shape (8,3,5)", "reshaped to (B,H,L,S)"}},
+     [](auto& c, auto&) { c.mask = mask({8, 3, 5}); }},
     {"mask (B,H-1,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (2,3,3,5)"}}, [](auto& c, auto&) { c.mask = mask({2, 3, 3, 5}); }},
     {"mask (B-1..)", {ErrorCode::mask, kOp, "mask", {"has shape (3,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({3, 4, 3, 5}); }},
     {"mask of rank 5", {ErrorCode::mask, kOp, "mask", {"has shape (1,2,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({1, 2, 4, 3, 5}); }},
     {"mask without rows", {ErrorCode::mask, kOp, "mask", {"has shape (0,5)"}}, [](auto& c, auto&) { c.mask = mask({0, 5}); }},
-    {"NaN in an additive mask", {ErrorCode::mask, kOp, "mask", {"NaN"}},
+    {"NaN in an additive mask",
+     {ErrorCode::mask, kOp, "mask", {"NaN"}},
      [](auto& c, auto&) { c.mask = mask({3, 5}, MaskKind::additive), c.mask->data.data[14] = kNaN; }},
-    {"+infinity in an additive mask", {ErrorCode::mask, kOp, "mask", {"+Infinity"}},
+    {"+infinity in an additive mask",
+     {ErrorCode::mask, kOp, "mask", {"+Infinity"}},
      [](auto& c, auto&) { c.mask = mask({3, 5}, MaskKind::additive), c.mask->data.data[0] = kInfinity; }},
-    {"key padding mask (B,S+1)", {ErrorCode::mask, kOp, "key_padding_mask", {"(2,6)", "(2,5)"}}, [](auto& c, auto&) { c.key_padding_mask = mask({2, 6}); }},
+    {"key padding mask (B,S+1)",
+     {ErrorCode::mask, kOp, "key_padding_mask", {"(2,6)", "(2,5)"}},
+     [](auto& c, auto&) { c.key_padding_mask = mask({2, 6}); }},
     {"key padding mask (B+1,S)", {ErrorCode::mask, kOp, "key_padding_mask", {"(3,5)"}}, [](auto& c, auto&) { c.key_padding_mask = mask({3, 5}); }},
     {"key padding mask (S)", {ErrorCode::mask, kOp, "key_padding_mask", {"has shape (5)"}}, [](auto& c, auto&) { c.key_padding_mask = mask({5}); }},
-    {"key padding mask (B,1,S)", {ErrorCode::mask, kOp, "key_padding_mask", {"(2,1,5)"}}, [](auto& c, auto&) { c.key_padding_mask = mask({2, 1, 5}); }},
-    {"NaN in an additive key padding mask", {ErrorCode::mask, kOp, "key_padding_mask", {"NaN"}},
+    {"key padding mask (B,1,S)",
+     {ErrorCode::mask, kOp, "key_padding_mask", {"(2,1,5)"}},
+     [](auto& c, auto&) { c.key_padding_mask = mask({2, 1, 5}); }},
+    {"NaN in an additive key padding mask",
+     {ErrorCode::mask, kOp, "key_padding_mask", {"NaN"}},
      [](auto& c, auto&) { c.key_padding_mask = mask({2, 5}, MaskKind::additive), c.key_padding_mask->data.data[9] = kNaN; }},
     {"NaN as scale", {ErrorCode::config, kOp, "scale", {"NaN", "finite"}}, [](auto& c, auto&) { c.scale = kNaN; }},
     {"infinity as scale", {ErrorCode::config, kOp, "scale", {"infinite", "finite number"}}, [](auto& c, auto&) { c.scale = -kInfinity; }},
-    {"q_proj asked of an op without projections", {ErrorCode::argument, kOp, "trace", {"q_proj", "MultiHeadAttention"}},
+    {"q_proj asked of an op without projections",
+     {ErrorCode::argument, kOp, "trace", {"q_proj", "MultiHeadAttention"}},
      [](auto&, auto& options) { options.trace = {TraceName::scores, TraceName::q_proj}; }},
-    {"merged asked of an op without merging", {ErrorCode::argument, kOp, "trace", {"merged", "MultiHeadAttention"}},
+    {"merged asked of an op without merging",
+     {ErrorCode::argument, kOp, "trace", {"merged", "MultiHeadAttention"}},
      [](auto&, auto& options) { options.trace = {TraceName::merged}; }},
 };
 

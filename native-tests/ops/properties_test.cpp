@@ -216,7 +216,8 @@ TEST_CASE("neither content nor amount of padding changes a bit", "[properties]")
           Array longer({B, H, S + more, x.dims[3]}, content);
           const auto from = static_cast<std::size_t>(S * x.dims[3]), to = static_cast<std::size_t>((S + more) * x.dims[3]);
           for (std::size_t head = 0; head < static_cast<std::size_t>(B * H); ++head)
-            std::copy_n(x.data.begin() + static_cast<std::ptrdiff_t>(head * from), from, longer.data.begin() + static_cast<std::ptrdiff_t>(head * to));
+            std::copy_n(x.data.begin() + static_cast<std::ptrdiff_t>(head * from), from,
+                        longer.data.begin() + static_cast<std::ptrdiff_t>(head * to));
           return longer;
         };
         c.key = extend(bare.key);

@@ -171,7 +171,8 @@ struct Work {
   std::vector<Array> run() const {
     const Result attended = attention(c, {.need_weights = true, .trace = kAttentionTrace});
     const Result forwarded = forward(layer, x, {.is_causal = true, .need_weights = true, .average_weights = true, .trace = kWholeTrace});
-    std::vector<Array> all{attended.output, *attended.weights, forwarded.output, *forwarded.weights, linear(x, weight, &bias), softmax(c.query, -1), softmax(c.query, 1)};
+    std::vector<Array> all{attended.output,          *attended.weights,    forwarded.output,   *forwarded.weights,
+                           linear(x, weight, &bias), softmax(c.query, -1), softmax(c.query, 1)};
     for (const auto& [name, tensor] : attended.trace) all.push_back(tensor);
     for (const auto& [name, tensor] : forwarded.trace) all.push_back(tensor);
     // Few rows: shared out by columns.

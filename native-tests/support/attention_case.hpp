@@ -36,14 +36,12 @@ inline std::string to_string(FullyMasked policy) {
   return kNames[static_cast<std::size_t>(policy)];
 }
 
-inline std::string describe(const std::optional<MaskInput>& mask) {
-  return mask ? to_string(mask->kind) + ' ' + to_string(mask->data.dims) : "none";
-}
+inline std::string describe(const std::optional<MaskInput>& mask) { return mask ? to_string(mask->kind) + ' ' + to_string(mask->data.dims) : "none"; }
 
 inline std::string describe(const AttentionCase& c) {
   std::ostringstream text;
-  text << "seed " << c.seed << ", query " << to_string(c.query.dims) << ", key " << to_string(c.key.dims) << ", value " << to_string(c.value.dims) << ", mask "
-       << describe(c.mask) << ", key padding mask " << describe(c.key_padding_mask) << ", causal " << c.is_causal << ", scale ";
+  text << "seed " << c.seed << ", query " << to_string(c.query.dims) << ", key " << to_string(c.key.dims) << ", value " << to_string(c.value.dims)
+       << ", mask " << describe(c.mask) << ", key padding mask " << describe(c.key_padding_mask) << ", causal " << c.is_causal << ", scale ";
   if (c.scale)
     text << *c.scale;
   else

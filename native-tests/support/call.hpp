@@ -20,8 +20,16 @@ struct Result {
 
 inline constexpr Trace kWholeTrace = Trace::from_bits((1U << kTraceNames.size()) - 1);
 /// Those that scaled_dot_product_attention has.
-inline constexpr Trace kAttentionTrace{TraceName::q,       TraceName::k,       TraceName::v,    TraceName::scores, TraceName::masked_scores, TraceName::probabilities,
-                                       TraceName::weights, TraceName::weighted_values, TraceName::context, TraceName::output};
+inline constexpr Trace kAttentionTrace{TraceName::q,
+                                       TraceName::k,
+                                       TraceName::v,
+                                       TraceName::scores,
+                                       TraceName::masked_scores,
+                                       TraceName::probabilities,
+                                       TraceName::weights,
+                                       TraceName::weighted_values,
+                                       TraceName::context,
+                                       TraceName::output};
 
 Mask mask_of(const MaskInput& mask);
 /// Masks, scale and policy of the case, and what `asked` wants to see.

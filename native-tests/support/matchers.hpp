@@ -122,7 +122,8 @@ void check_error(const ExpectedError& expected, F&& call) {
     }
     const auto fact = [&](const char* name) {
       const auto found = error.detail().find(name);
-      return found != error.detail().end() && std::holds_alternative<std::string>(found->second) ? std::get<std::string>(found->second) : std::string("(none)");
+      return found != error.detail().end() && std::holds_alternative<std::string>(found->second) ? std::get<std::string>(found->second)
+                                                                                                 : std::string("(none)");
     };
     CHECK(fact("op") == expected.op);
     if (!expected.argument.empty()) CHECK(fact("argument") == expected.argument);

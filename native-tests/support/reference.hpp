@@ -226,15 +226,15 @@ inline Estimate mean_of_heads(const Estimate& weights) {
 
 /// Weights of a multi-head attention, one matrix a projection; empty biases mean none, an empty out no output projection.
 struct ReferenceWeights {
-  Array query, key, value, out;                            // (E,E), (E,kdim), (E,vdim), (E,E)
-  Array query_bias, key_bias, value_bias, out_bias;        // (E)
+  Array query, key, value, out;                      // (E,E), (E,kdim), (E,vdim), (E,E)
+  Array query_bias, key_bias, value_bias, out_bias;  // (E)
 };
 
 struct ReferenceMultiHeadAttention {
   Estimate q_proj, k_proj, v_proj;  // (B,L|S,E)
   Estimate q, k, v;                 // (B,H,L|S,D)
   ReferenceAttention attention;
-  Estimate merged, output;          // (B,L,E)
+  Estimate merged, output;  // (B,L,E)
 };
 
 /// (B,rows,H·D) -> (B,H,rows,D)
@@ -245,7 +245,8 @@ inline Estimate split_heads(const Estimate& x, std::int64_t H) {
     for (std::int64_t h = 0; h < H; ++h)
       for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t d = 0; d < D; ++d) {
-          const auto from = static_cast<std::size_t>((b * rows + i) * H * D + h * D + d), to = static_cast<std::size_t>(((b * H + h) * rows + i) * D + d);
+          const auto from = static_cast<std::size_t>((b * rows + i) * H * D + h * D + d),
+                     to = static_cast<std::size_t>(((b * H + h) * rows + i) * D + d);
           y.value[to] = x.value[from];
           y.error[to] = x.error[from];
         }
@@ -260,7 +261,8 @@ inline Estimate merge_heads(const Estimate& x) {
     for (std::int64_t h = 0; h < H; ++h)
       for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t d = 0; d < D; ++d) {
-          const auto to = static_cast<std::size_t>((b * rows + i) * H * D + h * D + d), from = static_cast<std::size_t>(((b * H + h) * rows + i) * D + d);
+          const auto to = static_cast<std::size_t>((b * rows + i) * H * D + h * D + d),
+                     from = static_cast<std::size_t>(((b * H + h) * rows + i) * D + d);
           y.value[to] = x.value[from];
           y.error[to] = x.error[from];
         }

@@ -44,9 +44,8 @@ TEST_CASE("a number of elements is computed in 64 bits and refused where bytes c
   check_error({ErrorCode::memory, "op", "", {}}, [] { checked_size({std::int64_t{1} << 62}, "op", "x"); });
   // 2³² · 2³² is 0 in 64 bits.
   check_error({ErrorCode::memory, "op", "", {}}, [] { checked_size({std::int64_t{1} << 32, std::int64_t{1} << 32}, "op", "x"); });
-  check_error({ErrorCode::memory, "op", "", {}}, [] {
-    checked_size({0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff}, "op", "x");
-  });
+  check_error({ErrorCode::memory, "op", "", {}},
+              [] { checked_size({0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff}, "op", "x"); });
 }
 
 TEST_CASE("a zero among the dimensions makes a tensor empty however large the others are", "[tensor]") {
@@ -86,7 +85,8 @@ TEST_CASE("a call over the memory limit is refused beforehand and a small one st
               [&] { forward(layer, x, {.trace = Trace::all()}); });
   check_error({ErrorCode::memory, "linear", "the result with its work space", {"16384"}}, [&] { linear(weight, weight); });
   check_error({ErrorCode::memory, "softmax", "the result with its work space", {"16640"}}, [&] { softmax(Array({65, 64})); });
-  check_error({ErrorCode::memory, "MultiHeadAttention", "the result with its work space", {"16384"}}, [] { MultiHeadAttention({.embed_dim = 128, .num_heads = 2}); });
+  check_error({ErrorCode::memory, "MultiHeadAttention", "the result with its work space", {"16384"}},
+              [] { MultiHeadAttention({.embed_dim = 128, .num_heads = 2}); });
   CHECK_THAT(attention(small).output, HasBitsOf(Array({2, 4}, 3)));
   CHECK(forward(layer, few).output.dims == Shape{2, 8});
   CHECK(softmax(Array({64, 64})).data[0] == 1.0F / 64);
@@ -97,8 +97,9 @@ TEST_CASE("the scores of long sequences count against the limit though they are 
   const TensorView q{nullptr, {1, 1, 0x7fffffff, 64}};
   check_error({ErrorCode::memory, "scaled_dot_product_attention", "", {}},
               [&] { detail::plan_scaled_dot_product_attention(q, q, q, {.need_weights = true}); });
-  check_error({ErrorCode::memory, "scaled_dot_product_attention", "weighted_values (1,1,2147483647,2147483647,64)", {"more bytes than can be addressed"}},
-              [&] { detail::plan_scaled_dot_product_attention(q, q, q, {.trace = {TraceName::weighted_values}}); });
+  check_error(
+      {ErrorCode::memory, "scaled_dot_product_attention", "weighted_values (1,1,2147483647,2147483647,64)", {"more bytes than can be addressed"}},
+      [&] { detail::plan_scaled_dot_product_attention(q, q, q, {.trace = {TraceName::weighted_values}}); });
   const Limit limit(std::uint64_t{1} << 40);
   check_error({ErrorCode::memory, "scaled_dot_product_attention", "the result with its work space", {}},
               [&] { detail::plan_scaled_dot_product_attention(q, q, q, {}); });
@@ -110,7 +111,8 @@ TEST_CASE("tensors that are no row-major block are refused, with what to do", "[
   const xt::xtensor<float, 2, xt::layout_type::column_major> columns = xt::xtensor<float, 2, xt::layout_type::column_major>::from_shape({4, 6});
   const ExpectedError expected{ErrorCode::shape, "scaled_dot_product_attention", "key", {"strided", "row-major"}};
   check_error(expected, [&] { scaled_dot_product_attention(x, columns, x); });
-  const auto every_second = xt::adapt(x.data(), std::size_t{12}, xt::no_ownership(), std::array<std::size_t, 2>{2, 6}, std::array<std::size_t, 2>{12, 1});
+  const auto every_second =
+      xt::adapt(x.data(), std::size_t{12}, xt::no_ownership(), std::array<std::size_t, 2>{2, 6}, std::array<std::size_t, 2>{12, 1});
   check_error(expected, [&] { scaled_dot_product_attention(x, every_second, x); });
   CHECK_NOTHROW(scaled_dot_product_attention(rows, x, x));
 }
