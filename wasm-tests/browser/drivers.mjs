@@ -5,7 +5,7 @@
  * Only browsers that the system has are used; nothing is downloaded.
  */
 import { spawn, execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -120,21 +120,26 @@ async function chromium() {
   };
 }
 
+/** No request of the browser's own, and no page of its own before ours. */
+const firefoxPreferences = {
+  'app.normandy.enabled': false,
+  'browser.aboutwelcome.enabled': false,
+  'browser.safebrowsing.downloads.remote.enabled': false,
+  'browser.shell.checkDefaultBrowser': false,
+  'browser.startup.homepage_override.mstone': 'ignore',
+  'datareporting.policy.dataSubmissionEnabled': false,
+  'network.captive-portal-service.enabled': false,
+  'network.connectivity-service.enabled': false,
+  'toolkit.telemetry.server': '',
+};
+
 async function firefox() {
   const { default: puppeteer } = await import('puppeteer-core');
   const browser = await puppeteer.launch({
     browser: 'firefox',
     executablePath: parts.firefox()['firefox-esr'],
     headless: true,
-    extraPrefsFirefox: {
-      // No request of the browser's own.
-      'app.normandy.enabled': false,
-      'browser.safebrowsing.downloads.remote.enabled': false,
-      'network.captive-portal-service.enabled': false,
-      'network.connectivity-service.enabled': false,
-      'datareporting.policy.dataSubmissionEnabled': false,
-      'toolkit.telemetry.server': '',
-    },
+    extraPrefsFirefox: firefoxPreferences,
   });
   const page = await browser.newPage();
   const messages = [];
@@ -236,6 +241,7 @@ async function webkit() {
       type: (text) => driver.actions().sendKeys(text).perform(),
       resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
       dark: async () => false,
+      version: `WebKitGTK ${(await driver.getCapabilities()).get('browserVersion')}`,
       messages: () => undefined,
       requests: () => undefined,
       // A page that hangs does not answer; its browser ends with the service.
@@ -270,6 +276,37 @@ export async function launch(engine, timeout = 60000) {
   return driver;
 }
 
+/**
+ * Shows a page that needs no driving and reports by itself; resolves to { close }. Firefox gets no driver here: with WebDriver BiDi attached, a worker
+ * that starts a worker may wait for ever (the remote agent wants to be told of every worker).
+ */
+export async function show(engine, url) {
+  if (engine !== 'firefox') {
+    const driver = await launch(engine);
+    try {
+      await within(driver.open(url), 60000, 'the page did not open');
+    } catch (error) {
+      await driver.close();
+      throw error;
+    }
+    return driver;
+  }
+  const home = mkdtempSync(join(tmpdir(), 'attn-firefox-'));
+  const lines = Object.entries(firefoxPreferences).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});\n`);
+  writeFileSync(join(home, 'user.js'), lines.join(''));
+  const child = spawn(parts.firefox()['firefox-esr'], ['--headless', '--no-remote', '--profile', home, url], {
+    stdio: 'ignore',
+    env: { ...process.env, HOME: home },
+  });
+  return {
+    async close() {
+      await stop(child);
+      endAllOf(home);
+      rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
 /** The promise, or an error in words when the time is over. */
 export async function within(promise, milliseconds, message) {
   let timer;
@@ -281,13 +318,11 @@ export async function within(promise, milliseconds, message) {
   }
 }
 
+/** What the browser calls itself; WebKitGTK's driver says it only when it runs. */
 export function version(engine) {
-  const program = { chromium: 'chromium', firefox: 'firefox-esr', webkit: 'MiniBrowser' }[engine];
-  try {
-    return execFileSync(parts[engine]()[program], ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-      .trim()
-      .split('\n')[0];
-  } catch {
-    return engine;
-  }
+  if (engine === 'webkit') return 'WebKitGTK';
+  const [program] = Object.values(parts[engine]());
+  return execFileSync(program, ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    .trim()
+    .split('\n')[0];
 }

@@ -412,7 +412,8 @@ export async function pageTests(engine, { page: root = join(repository, 'build/p
   const driver = await launch(engine);
   try {
     await driver.resize(1280, 900);
-    for (const isolated of [false, true]) {
+    // A driven Firefox may hang where a worker starts workers (see show() in drivers.mjs), and isolated the module may use threads.
+    for (const isolated of engine === 'firefox' ? [false] : [false, true]) {
       const server = await startServer({ root, isolated, withProbe: true });
       const where = isolated ? ', isolated' : '';
       try {

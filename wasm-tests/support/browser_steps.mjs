@@ -2,7 +2,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { launch, missing, version, within } from '../browser/drivers.mjs';
+import { missing, show, version, within } from '../browser/drivers.mjs';
 import { nativeDigest, repository, run } from './steps.mjs';
 import { startServer } from './server.mjs';
 
@@ -39,10 +39,10 @@ async function setup(engine, { variant, threads }) {
     relaxed: takesRelaxed[engine] ? 'yes' : 'no',
     ...(threads > 1 && { worker: '' }),
   });
-  let driver;
+  let browser;
   try {
-    driver = await launch(engine);
-    await within(driver.open(`${server.url}?${query}`), 60000, `${name}: the page did not open`);
+    browser = await show(engine, `${server.url}?${query}`);
+    if (browser.version) console.log(browser.version);
     // Slow is fine, silent is not: the count has to grow.
     let [seen, since] = ['', Date.now()];
     while (!results?.done) {
@@ -59,7 +59,7 @@ async function setup(engine, { variant, threads }) {
     console.log(`${name}: ${error.message}`);
     results = { passed: results?.passed ?? 0, failed: (results?.failed ?? 0) + 1, failures: results?.failures ?? [], notes: [] };
   } finally {
-    await within(driver?.close() ?? Promise.resolve(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
+    await within(browser?.close() ?? Promise.resolve(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
     await server.close();
   }
   for (const { title, error } of results.failures) console.log(`FAILED ${name}: ${title}\n  ${error.replaceAll('\n', '\n  ')}`);

@@ -36,19 +36,18 @@ export function nativeDigest() {
   if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) writeFileSync(file, execFileSync(program, { maxBuffer: 1 << 24 }));
 }
 
-/** A copy of the package whose one binary is a checked build. */
-function checkedPackage(preset) {
+/** The package made with the one binary of a checked build. */
+async function checkedPackage(preset) {
   const folder = at('build', preset, 'package');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
+  const code = await run(process.execPath, [at('web/lib/build.mjs'), '--wasm', at('build', preset), '--out', join(folder, 'dist')]);
+  if (code !== 0) throw new Error(`the package of ${preset} could not be made`);
   cpSync(at('web/lib/package.json'), join(folder, 'package.json'));
-  cpSync(at('web/lib/dist'), join(folder, 'dist'), { recursive: true });
-  for (const name of ['attn.mjs', 'attn-simd.wasm']) cpSync(at('build', preset, name), join(folder, 'dist', name));
-  for (const name of ['attn-relaxed.wasm', 'attn-simd-threads.wasm', 'attn-relaxed-threads.wasm'])
-    rmSync(join(folder, 'dist', name), { force: true });
   return folder;
 }
 
+/** Counts of a Vitest JSON report. */
 function countVitest(output) {
   const results = JSON.parse(readFileSync(output, 'utf8'));
   // A file that fails as a whole (it could not be imported) holds no failed test.
@@ -59,7 +58,7 @@ function countVitest(output) {
 /** All suites in Node, in one set-up. */
 async function node({ variant, threads, build = 'release' }) {
   if (variant === 'simd' && build === 'release') nativeDigest();
-  const folder = build === 'release' ? process.env.ATTN_TEST_PACKAGE : checkedPackage(`wasm-${build}`);
+  const folder = build === 'release' ? process.env.ATTN_TEST_PACKAGE : await checkedPackage(`wasm-${build}`);
   const server = await startServer(folder ? { wasm: join(folder, 'dist') } : {});
   const temporary = mkdtempSync(join(tmpdir(), 'attn-node-'));
   const [output, notes] = [join(temporary, 'results.json'), join(temporary, 'notes.txt')];
