@@ -58,9 +58,15 @@ EMSCRIPTEN_BINDINGS(attn_multi_head_attention) {
   emscripten::class_<MultiHeadAttention>("MultiHeadAttention")
       .constructor(&create)
       .function("forward", &forward)
-      .function("loadStateDict", +[](MultiHeadAttention& self, const NamedTensors& state, bool strict) { guard([&] { self.load_state_dict(state.state(), strict); }); })
-      .function("stateDict", +[](const MultiHeadAttention& self) { return guard([&] { return std::make_unique<NamedTensors>(self.state_dict()); }); })
+      .function(
+          "loadStateDict",
+          +[](MultiHeadAttention& self, const NamedTensors& state, bool strict) { guard([&] { self.load_state_dict(state.state(), strict); }); })
+      .function(
+          "stateDict", +[](const MultiHeadAttention& self) { return guard([&] { return std::make_unique<NamedTensors>(self.state_dict()); }); })
       .function("initialize", &initialize)
-      .function("parameterCount", +[](const MultiHeadAttention& self) { return static_cast<double>(self.parameter_count()); })
-      .function("parameterShapes", +[](const MultiHeadAttention& self) { return guard([&] { return std::make_unique<NamedTensors>(self.parameter_shapes()); }); });
+      .function(
+          "parameterCount", +[](const MultiHeadAttention& self) { return static_cast<double>(self.parameter_count()); })
+      .function(
+          "parameterShapes",
+          +[](const MultiHeadAttention& self) { return guard([&] { return std::make_unique<NamedTensors>(self.parameter_shapes()); }); });
 }

@@ -15,7 +15,9 @@ Shape shape_at(Address address) {
   return shape;
 }
 
-TensorView view_at(Address address) { return {reinterpret_cast<const float*>(reinterpret_cast<const Descriptor*>(address)->data), shape_at(address)}; }
+TensorView view_at(Address address) {
+  return {reinterpret_cast<const float*>(reinterpret_cast<const Descriptor*>(address)->data), shape_at(address)};
+}
 
 Descriptor describe(const float* data, const Shape& shape) {
   Descriptor descriptor{.data = static_cast<std::uint32_t>(reinterpret_cast<Address>(data)), .rank = static_cast<std::int32_t>(shape.rank())};
@@ -60,7 +62,8 @@ EMSCRIPTEN_BINDINGS(attn_tensors) {
   emscripten::function("freeResult", &Result::free);
   emscripten::class_<NamedTensors>("NamedTensors")
       .constructor<>()
-      .function("add", +[](NamedTensors& self, Address name, Address tensor) { guard([&] { self.add(name, tensor); }); })
+      .function(
+          "add", +[](NamedTensors& self, Address name, Address tensor) { guard([&] { self.add(name, tensor); }); })
       .function("size", &NamedTensors::size)
       .function("name", &NamedTensors::name)
       .function("tensor", &NamedTensors::tensor);

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <utility>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attn/io/float_formats.hpp"
@@ -30,8 +30,9 @@ struct DType {
   std::uint64_t size;
   bool is_float;
 };
-constexpr DType kDTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF16", 2, true}, {"F64", 8, true},  {"BOOL", 1, false}, {"U8", 1, false}, {"I8", 1, false},
-                             {"U16", 2, false}, {"I16", 2, false}, {"U32", 4, false}, {"I32", 4, false}, {"U64", 8, false},  {"I64", 8, false}};
+constexpr DType kDTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF16", 2, true}, {"F64", 8, true},  {"BOOL", 1, false},
+                             {"U8", 1, false},  {"I8", 1, false},  {"U16", 2, false}, {"I16", 2, false}, {"U32", 4, false},
+                             {"I32", 4, false}, {"U64", 8, false}, {"I64", 8, false}};
 
 [[noreturn]] void refuse(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
   const std::string what = text(parts);
@@ -208,8 +209,7 @@ StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
     const std::uint64_t first = (*entry.offsets)[0], last = (*entry.offsets)[1], size = byte_size(entry, type);
     if (last < first) refuse_tensor(entry.name, {"data_offsets are reversed"});
     if (last > data.size()) refuse_tensor(entry.name, {"its data ends after the file does"});
-    if (last - first != size)
-      refuse_tensor(entry.name, {"dtype and shape need ", size, " bytes, data_offsets span ", last - first});
+    if (last - first != size) refuse_tensor(entry.name, {"dtype and shape need ", size, " bytes, data_offsets span ", last - first});
     if (type.is_float) memory.add(entry.name, {static_cast<std::int64_t>(size / type.size)});
   }
   check_layout(entries, data.size());

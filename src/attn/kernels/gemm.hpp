@@ -90,8 +90,8 @@ void gemm(const Gemm& g) {
     const std::size_t columns = g.n - j < kNr ? g.n - j : kNr;
     for (std::size_t tile = 0, i = 0; tile < tiles; ++tile) {
       const std::size_t rows = g.m / tiles + (tile < g.m % tiles ? 1 : 0);
-      kTiles[rows - 1](g.a + static_cast<std::ptrdiff_t>(i) * g.lda, g.lda, panel, g.c + static_cast<std::ptrdiff_t>(i) * g.ldc + j, g.ldc, columns, g.k,
-                          g.alpha, nullptr);
+      kTiles[rows - 1](g.a + static_cast<std::ptrdiff_t>(i) * g.lda, g.lda, panel, g.c + static_cast<std::ptrdiff_t>(i) * g.ldc + j, g.ldc, columns,
+                       g.k, g.alpha, nullptr);
       i += rows;
     }
   }

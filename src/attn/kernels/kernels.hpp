@@ -8,8 +8,8 @@ namespace attn::kernels {
 struct Gemm {
   const float* a = nullptr;
   std::ptrdiff_t lda = 0;
-  const float* panels = nullptr;    ///< as pack() leaves them
-  std::size_t panel_stride = 0;     ///< panel_size() of what was packed; k may be smaller, then only that many terms are summed
+  const float* panels = nullptr;  ///< as pack() leaves them
+  std::size_t panel_stride = 0;   ///< panel_size() of what was packed; k may be smaller, then only that many terms are summed
   float* c = nullptr;
   std::ptrdiff_t ldc = 0;
   std::size_t m = 0, n = 0, k = 0;

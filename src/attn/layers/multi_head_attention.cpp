@@ -32,8 +32,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
       bias_(options.bias),
       has_out_proj_(options.out_proj),
       scale_(options.scale) {
-  if (embed_dim_ % num_heads_ != 0)
-    fail(ErrorCode::config, kOp, "embed_dim", {"a multiple of num_heads ", num_heads_}, {embed_dim_});
+  if (embed_dim_ % num_heads_ != 0) fail(ErrorCode::config, kOp, "embed_dim", {"a multiple of num_heads ", num_heads_}, {embed_dim_});
   if (scale_) detail::attention_scale(kOp, scale_, 1);
   query_ = {{}, embed_dim_, embed_dim_};
   key_ = {{}, embed_dim_, positive("kdim", options.kdim.value_or(embed_dim_))};
@@ -74,8 +73,8 @@ void MultiHeadAttention::initialize(const InitOptions& options) {
   if (has_out_proj_) Random(options.seed, 3).weight(out.data(), out_.out, out_.in, options);
 
   const float* bias = bias_ ? zeros.data() : nullptr;
-  PackedLinear packed_query(query, bias, query_.out, query_.in), packed_key(key, bias, key_.out, key_.in), packed_value(value, bias, value_.out, value_.in),
-      packed_out(out.data(), bias, out_.out, out_.in);
+  PackedLinear packed_query(query, bias, query_.out, query_.in), packed_key(key, bias, key_.out, key_.in),
+      packed_value(value, bias, value_.out, value_.in), packed_out(out.data(), bias, out_.out, out_.in);
   query_.linear = std::move(packed_query);
   key_.linear = std::move(packed_key);
   value_.linear = std::move(packed_value);
@@ -124,9 +123,8 @@ StateDict MultiHeadAttention::state_dict() const {
 void MultiHeadAttention::load_state_dict(const StateDict& state, bool strict) {
   Projection* const projections[] = {&query_, &key_, &value_};
   constexpr const char* kSeparate[] = {"q_proj", "k_proj", "v_proj"};
-  const bool separate = std::any_of(std::begin(kSeparate), std::end(kSeparate), [&](const std::string& name) {
-    return state.contains(name + ".weight") || state.contains(name + ".bias");
-  });
+  const bool separate = std::any_of(std::begin(kSeparate), std::end(kSeparate),
+                                    [&](const std::string& name) { return state.contains(name + ".weight") || state.contains(name + ".bias"); });
 
   std::map<std::string, Shape> expected = parameter_shapes();
   if (separate) {

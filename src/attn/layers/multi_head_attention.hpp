@@ -19,7 +19,7 @@ struct MultiHeadAttentionOptions {
   std::optional<std::int64_t> vdim = std::nullopt;  ///< width of value, default embed_dim
   bool bias = true;
   std::optional<float> scale = std::nullopt;  ///< default 1/√(embed_dim / num_heads); a call's own goes first
-  bool out_proj = true;              ///< false: the output is the heads side by side, there is no W_O
+  bool out_proj = true;                       ///< false: the output is the heads side by side, there is no W_O
 };
 
 /// Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
@@ -63,8 +63,8 @@ class MultiHeadAttention {
 
   /// For callers that own the memory: everything checked, then the work itself.
   detail::AttentionPlan plan(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const;
-  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options,
-           const detail::AttentionBuffers& buffers) const;
+  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
+           const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
 
  private:
   struct Projection {

@@ -35,8 +35,9 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
   list("missing", missing);
   list("unexpected", unexpected);
   list("mis-shaped", mis_shaped);
-  throw Error(ErrorCode::mismatch, message,
-              {{"op", std::string(op)}, {"argument", std::string("state")}, {"missing", missing}, {"unexpected", unexpected}, {"misShaped", mis_shaped}});
+  throw Error(
+      ErrorCode::mismatch, message,
+      {{"op", std::string(op)}, {"argument", std::string("state")}, {"missing", missing}, {"unexpected", unexpected}, {"misShaped", mis_shaped}});
 }
 
 const float* find_data(const StateDict& state, const std::string& name) {

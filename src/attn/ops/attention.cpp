@@ -37,7 +37,8 @@ void check_values(std::string_view op, std::string_view argument, const Mask& ma
   if (mask.kind() != MaskKind::additive) return;
   for (const float value : mask.added())
     if (std::isnan(value) || value == std::numeric_limits<float>::infinity())
-      fail(ErrorCode::mask, op, argument, {"additive values that are finite or -Infinity"}, {std::isnan(value) ? "holding NaN" : "holding +Infinity"});
+      fail(ErrorCode::mask, op, argument, {"additive values that are finite or -Infinity"},
+           {std::isnan(value) ? "holding NaN" : "holding +Infinity"});
 }
 
 bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }
@@ -70,7 +71,8 @@ void check_masks(std::string_view op, const AttentionPlan& plan, const Attention
   }
 }
 
-AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) {
+AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value,
+                                                const AttentionOptions& options) {
   const Dims q = dims_of(query, "query"), k = dims_of(key, "key"), v = dims_of(value, "value");
   const std::size_t rank = query.shape.rank();
   const auto wrong = [&](std::string_view name, const TensorView& x, std::initializer_list<TextPart> expected) {
@@ -101,8 +103,7 @@ AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const T
   const bool all = (plan.trace.bits() | Trace{TraceName::weighted_values}.bits()) == kEverything.bits();
   if (all) plan.trace = Trace::from_bits(plan.trace.bits() & ~kProjections.bits());
   if ((plan.trace.bits() & kProjections.bits()) != 0)
-    fail(ErrorCode::argument, kOp, "trace",
-         {"names among q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output"},
+    fail(ErrorCode::argument, kOp, "trace", {"names among q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output"},
          {"a list with q_proj, k_proj, v_proj or merged, which only MultiHeadAttention has"});
   MemoryEstimate memory(kOp);
   plan_results(plan, rank >= 3, rank == 4, memory);

@@ -30,8 +30,9 @@ enum class TraceName : std::uint8_t {
   output,           ///< (B,L,E) after the output projection
 };
 
-inline constexpr std::array<std::string_view, 14> kTraceNames{"q_proj",        "k_proj",  "v_proj",          "q",       "k",      "v",     "scores",
-                                                              "masked_scores", "probabilities", "weights", "weighted_values", "context", "merged", "output"};
+inline constexpr std::array<std::string_view, 14> kTraceNames{
+    "q_proj",        "k_proj",  "v_proj",          "q",       "k",      "v",     "scores", "masked_scores",
+    "probabilities", "weights", "weighted_values", "context", "merged", "output"};
 
 constexpr std::string_view to_string(TraceName name) { return kTraceNames[static_cast<std::size_t>(name)]; }
 
@@ -72,11 +73,11 @@ enum class FullyMasked : std::uint8_t {
 struct AttentionOptions {
   std::optional<Mask> mask = std::nullopt;
   std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S)
-  bool is_causal = false;                        ///< query i sees keys 0..i, also where L ≠ S; combines with masks
-  std::optional<float> scale = std::nullopt;     ///< default 1/√D
-  bool need_weights = false;                     ///< return the weights
-  bool average_weights = false;                  ///< their mean over heads: (B,1,L,S)
-  bool enable_gqa = false;                       ///< query heads may be a multiple of key and value heads
+  bool is_causal = false;                               ///< query i sees keys 0..i, also where L ≠ S; combines with masks
+  std::optional<float> scale = std::nullopt;            ///< default 1/√D
+  bool need_weights = false;                            ///< return the weights
+  bool average_weights = false;                         ///< their mean over heads: (B,1,L,S)
+  bool enable_gqa = false;                              ///< query heads may be a multiple of key and value heads
   FullyMasked fully_masked = FullyMasked::zero;
   Trace trace = {};
 };
@@ -87,8 +88,8 @@ using AttentionTrace = std::map<TraceName, AnyTensor>;
 template <std::size_t N, std::size_t W>
 struct AttentionResult {
   Tensor<N> output;
-  std::optional<Tensor<W>> weights;      ///< when need_weights
-  std::optional<AttentionTrace> trace;   ///< when a trace was asked for
+  std::optional<Tensor<W>> weights;     ///< when need_weights
+  std::optional<AttentionTrace> trace;  ///< when a trace was asked for
 };
 
 namespace detail {
@@ -110,7 +111,8 @@ struct AttentionBuffers {
   std::array<float*, kTraceNames.size()> trace{};
 };
 
-AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options);
+AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value,
+                                                const AttentionOptions& options);
 void scaled_dot_product_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                                   const AttentionOptions& options, const AttentionBuffers& buffers);
 

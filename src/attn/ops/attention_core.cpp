@@ -23,8 +23,14 @@ std::size_t rows_per_task() { return 24 - 24 % kernels::best().mr; }
 class Core {
  public:
   Core(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs, const AttentionBuffers& buffers)
-      : plan_(plan), options_(options), in_(inputs), out_(buffers), masks_(plan, options), S_(static_cast<std::size_t>(plan.S)),
-        Dv_(static_cast<std::size_t>(plan.Dv)), key_panels_(kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(plan.D))),
+      : plan_(plan),
+        options_(options),
+        in_(inputs),
+        out_(buffers),
+        masks_(plan, options),
+        S_(static_cast<std::size_t>(plan.S)),
+        Dv_(static_cast<std::size_t>(plan.Dv)),
+        key_panels_(kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(plan.D))),
         value_panels_(kernels::packed_size(kernel_.nr, Dv_, S_)) {}
 
   void run();
@@ -76,7 +82,8 @@ void Core::run() {
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) {
     const auto head = static_cast<std::int64_t>(task / blocks);
     const auto first = static_cast<std::int64_t>(task % blocks * row_block);
-    attend(head / plan_.H, head % plan_.H, first, static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))),
+    attend(head / plan_.H, head % plan_.H, first,
+           static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))),
            scratch.data() + worker * scratch_size);
   });
 }
@@ -150,8 +157,8 @@ void Core::finish_row(std::int64_t row, const KeyRow& keys, std::size_t filled, 
   }
   if (counted < filled) std::fill_n(scores + counted, filled - counted, 0.0F);
 
-  float* const targets[] = {out_.weights != nullptr ? out_.weights + static_cast<std::size_t>(row) * S_ : nullptr, trace_row(TraceName::probabilities, row, S_),
-                            trace_row(TraceName::weights, row, S_)};
+  float* const targets[] = {out_.weights != nullptr ? out_.weights + static_cast<std::size_t>(row) * S_ : nullptr,
+                            trace_row(TraceName::probabilities, row, S_), trace_row(TraceName::weights, row, S_)};
   for (float* to : targets)
     if (to != nullptr) std::fill_n(std::copy_n(scores, counted, to), S_ - counted, rest);
 }
@@ -241,10 +248,20 @@ void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEst
     plan.weights = kept(plan.average_weights ? Shape{B, 1, L, S} : rows);
     memory.add("weights", plan.weights);
   }
-  const std::array<Shape, kTraceNames.size()> shapes{Shape{B, L, H * plan.D}, Shape{B, S, plan.Hkv * plan.D}, Shape{B, S, plan.Hkv * plan.Dv},
-                                                     Shape{B, H, L, plan.D},  Shape{B, plan.Hkv, S, plan.D},  Shape{B, plan.Hkv, S, plan.Dv},
-                                                     rows, rows, rows, rows,
-                                                     Shape{B, H, L, S, plan.Dv}, Shape{B, H, L, plan.Dv}, Shape{B, L, H * plan.Dv}, {}};
+  const std::array<Shape, kTraceNames.size()> shapes{Shape{B, L, H * plan.D},
+                                                     Shape{B, S, plan.Hkv * plan.D},
+                                                     Shape{B, S, plan.Hkv * plan.Dv},
+                                                     Shape{B, H, L, plan.D},
+                                                     Shape{B, plan.Hkv, S, plan.D},
+                                                     Shape{B, plan.Hkv, S, plan.Dv},
+                                                     rows,
+                                                     rows,
+                                                     rows,
+                                                     rows,
+                                                     Shape{B, H, L, S, plan.Dv},
+                                                     Shape{B, H, L, plan.Dv},
+                                                     Shape{B, L, H * plan.Dv},
+                                                     {}};
   const auto output = static_cast<std::size_t>(TraceName::output);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     if (!plan.trace.has(static_cast<TraceName>(i))) continue;

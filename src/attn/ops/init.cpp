@@ -26,7 +26,8 @@ double log_of(double x) {
 }  // namespace
 
 void check_init_options(std::string_view op, const InitOptions& options) {
-  if (!(options.std >= 0) || !std::isfinite(options.std)) fail(ErrorCode::config, op, "std", {"a finite number, 0 or above"}, {std::to_string(options.std)});
+  if (!(options.std >= 0) || !std::isfinite(options.std))
+    fail(ErrorCode::config, op, "std", {"a finite number, 0 or above"}, {std::to_string(options.std)});
 }
 
 std::uint32_t Random::next() {

@@ -17,7 +17,8 @@ enum class InitScheme : std::uint8_t {
   normal,           ///< N(0, std²)
 };
 
-inline constexpr std::array<std::string_view, 6> kInitSchemeNames{"torch", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "normal"};
+inline constexpr std::array<std::string_view, 6> kInitSchemeNames{"torch",           "xavier_uniform", "xavier_normal",
+                                                                  "kaiming_uniform", "kaiming_normal", "normal"};
 
 struct InitOptions {
   InitScheme scheme = InitScheme::torch;

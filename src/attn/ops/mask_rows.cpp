@@ -50,7 +50,9 @@ KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buff
   std::fill_n(buffer, limit, 0.0F);
   for (const Source& from : {mask_, padding_})
     if (from.mask != nullptr)
-      add(from, static_cast<std::ptrdiff_t>(b) * from.batch + static_cast<std::ptrdiff_t>(h) * from.head + static_cast<std::ptrdiff_t>(i) * from.query, limit, buffer);
+      add(from,
+          static_cast<std::ptrdiff_t>(b) * from.batch + static_cast<std::ptrdiff_t>(h) * from.head + static_cast<std::ptrdiff_t>(i) * from.query,
+          limit, buffer);
   // Padding is at the end as a rule: leaving it out shortens every loop over keys.
   while (limit > 0 && buffer[limit - 1] == kBlocked) --limit;
   const bool plain = std::all_of(buffer, buffer + limit, [](float value) { return value == 0.0F; });

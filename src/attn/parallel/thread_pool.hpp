@@ -19,7 +19,8 @@ class TaskRef {
  public:
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
-  TaskRef(const F& f) : object_(&f), call_([](const void* object, std::size_t task, unsigned worker) { (*static_cast<const F*>(object))(task, worker); }) {}
+  TaskRef(const F& f)
+      : object_(&f), call_([](const void* object, std::size_t task, unsigned worker) { (*static_cast<const F*>(object))(task, worker); }) {}
   void operator()(std::size_t task, unsigned worker) const { call_(object_, task, worker); }
 
  private:

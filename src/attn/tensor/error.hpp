@@ -38,9 +38,9 @@ enum class ErrorCode : std::uint8_t {
   internal,
 };
 
-inline constexpr std::array<std::string_view, 18> kErrorCodeNames{
-    "ARGUMENT", "DTYPE",  "SHAPE",    "MASK",           "CONFIG", "OUT_OF_RANGE", "FORMAT",  "MISMATCH",    "UNSUPPORTED",
-    "MEMORY",   "DISPOSED", "WRONG_INSTANCE", "BUSY", "DETACHED",     "NETWORK", "ABORTED", "ENVIRONMENT", "INTERNAL"};
+inline constexpr std::array<std::string_view, 18> kErrorCodeNames{"ARGUMENT", "DTYPE",    "SHAPE",       "MASK",    "CONFIG",      "OUT_OF_RANGE",
+                                                                  "FORMAT",   "MISMATCH", "UNSUPPORTED", "MEMORY",  "DISPOSED",    "WRONG_INSTANCE",
+                                                                  "BUSY",     "DETACHED", "NETWORK",     "ABORTED", "ENVIRONMENT", "INTERNAL"};
 static_assert(kErrorCodeNames.size() == static_cast<std::size_t>(ErrorCode::internal) + 1);
 
 constexpr std::string_view to_string(ErrorCode code) { return kErrorCodeNames[static_cast<std::size_t>(code)]; }
@@ -51,8 +51,7 @@ using ErrorDetail = std::map<std::string, std::variant<std::string, double, std:
 /// The one exception type of the library, thrown before anything is written.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message, ErrorDetail detail = {})
-      : std::runtime_error(message), code_(code), detail_(std::move(detail)) {}
+  Error(ErrorCode code, const std::string& message, ErrorDetail detail = {}) : std::runtime_error(message), code_(code), detail_(std::move(detail)) {}
 
   ErrorCode code() const noexcept { return code_; }
   const ErrorDetail& detail() const noexcept { return detail_; }

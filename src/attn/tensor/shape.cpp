@@ -42,8 +42,7 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
   constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1);
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {
-    if (static_cast<std::uint64_t>(dim) > kMaxElements / size)
-      fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed");
+    if (static_cast<std::uint64_t>(dim) > kMaxElements / size) fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed");
     size *= static_cast<std::uint64_t>(dim);
   }
   return static_cast<std::int64_t>(size);

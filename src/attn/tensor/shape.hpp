@@ -50,7 +50,9 @@ void set_memory_limit(std::uint64_t bytes);
 class MemoryEstimate {
  public:
   explicit MemoryEstimate(std::string_view op) : op_(op) {}
-  void add(std::string_view what, const Shape& shape) { bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what))); }
+  void add(std::string_view what, const Shape& shape) {
+    bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
+  }
   /// Throws MEMORY when the sum is above the limit.
   void check() const;
 
