@@ -243,7 +243,7 @@ export interface Attn {
   readonly MultiHeadAttention: new (options: MultiHeadAttentionOptions) => MultiHeadAttention;
 
   /**
-   * Reads a safetensors file. F32 and F16 tensors become Float32Arrays; integer and bool tensors are checked and left out.
+   * Reads a safetensors file. F32, F16, BF16 and F64 tensors become Float32Arrays; integer and bool tensors are checked and left out.
    *
    * @param bytes the whole file
    * @returns tensors by name
