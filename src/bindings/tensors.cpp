@@ -65,6 +65,7 @@ EMSCRIPTEN_BINDINGS(attn_tensors) {
       .function(
           "add", +[](NamedTensors& self, Address name, Address tensor) { guard([&] { self.add(name, tensor); }); })
       .function("size", &NamedTensors::size)
-      .function("name", &NamedTensors::name)
+      .function("nameAddress", &NamedTensors::name_address)
+      .function("nameSize", &NamedTensors::name_size)
       .function("tensor", &NamedTensors::tensor);
 }

@@ -70,7 +70,9 @@ class NamedTensors {
   /// `name` describes UTF-8 bytes.
   void add(Address name, Address tensor);
   std::size_t size() const { return entries_.size(); }
-  std::string name(std::size_t index) const { return entries_[index].name; }
+  /// UTF-8, size bytes from there.
+  Address name_address(std::size_t index) const { return reinterpret_cast<Address>(entries_[index].name.data()); }
+  std::size_t name_size(std::size_t index) const { return entries_[index].name.size(); }
   /// Valid until this object is deleted.
   Address tensor(std::size_t index) const { return reinterpret_cast<Address>(&entries_[index].descriptor); }
   const StateDict& state() const { return state_; }

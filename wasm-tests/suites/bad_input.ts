@@ -281,6 +281,15 @@ bad('loadStateDict: a detached entry', 'DETACHED', ['in_proj_bias'], (s) =>
 bad('loadStateDict: packed and separate at once', 'MISMATCH', ['in_proj_weight'], (s) =>
   s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), 'q_proj.weight': random(g, [8, 8]) }),
 );
+for (const [name, value] of Object.entries<unknown>({ 'a Set': new Set(['x']), 'a Promise': Promise.resolve(), 'a URL': new URL('file:///x') })) {
+  bad(`loadStateDict, not strict: ${name}`, 'ARGUMENT', ['state'], (s) => s.mha.loadStateDict(wrong(value), { strict: false }));
+  bad(`options: ${name}`, 'ARGUMENT', ['options'], (s) => sdpa(s, value));
+}
+bad('options: a Map', 'ARGUMENT', ['options'], (s) => sdpa(s, new Map([['isCausal', true]])));
+bad('an additive mask by the name of attend', 'MASK', ['mask', 'additive'], (s) =>
+  masked(s, { kind: 'attend', data: Float32Array.of(0, -Infinity, 0, 0, 0), dims: [5] }),
+);
+bad('initialize: a std whose weights would be infinite', 'CONFIG', ['std'], (s) => s.mha.initialize({ scheme: 'normal', std: 1e38 }));
 bad('loadStateDict: a Map whose keys are numbers', ['ARGUMENT', 'MISMATCH'], [], (s) => s.mha.loadStateDict(wrong(new Map([[1, random(g, [1])]]))));
 bad("loadStateDict: strict 'no'", 'ARGUMENT', ['strict'], (s) => s.mha.loadStateDict(s.mha.stateDict(), wrong({ strict: 'no' })));
 bad('loadStateDict: every name is extra', 'MISMATCH', ['a', 'b'], (s) => s.mha.loadStateDict({ a: random(g, [1]), b: random(g, [1]) }));
@@ -415,6 +424,14 @@ describe('odd but good input', () => {
     const shared = new Float32Array(memory.buffer, 64, 24);
     shared.set(q.data);
     same(attn.scaledDotProductAttention({ data: shared, dims: q.dims } as unknown as Tensor, k, v).output);
+  });
+
+  it('properties that hide an array\'s own are not asked', () => {
+    const shadowed = random(g, [3, 700]);
+    const right = attn.softmax({ data: shadowed.data.slice(), dims: shadowed.dims });
+    for (const [name, value] of Object.entries({ BYTES_PER_ELEMENT: 1, length: 8, byteOffset: 4, buffer: new ArrayBuffer(8) }))
+      Object.defineProperty(shadowed.data, name, { value });
+    assertSameBits(attn.softmax(shadowed), right);
   });
 
   it('options are read once, proxies and getters included', () => {

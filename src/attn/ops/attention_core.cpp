@@ -223,6 +223,7 @@ void average_heads(const AttentionPlan& plan, const float* weights, float* avera
 }  // namespace
 
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to) {
+  if (rows == 0 || width == 0) return;
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t h = 0; h < H; ++h)
       for (std::int64_t i = 0; i < rows; ++i) to = std::copy_n(from.at(b, h, i), width, to);
@@ -270,6 +271,7 @@ void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEst
   }
   memory.add("output", plan.output);
 
+  if (B == 0 || H == 0 || L == 0 || S == 0) return memory.check();  // attention_core has nothing to do
   const auto nr = static_cast<std::int64_t>(kernels::best().nr);
   memory.add("packed keys", {B, plan.Hkv, S + nr, plan.D + 1});
   memory.add("packed values", {B, plan.Hkv, plan.Dv + nr, S + 1});

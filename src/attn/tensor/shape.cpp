@@ -39,7 +39,8 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
   // A zero anywhere makes the tensor empty, however large the other dimensions are.
   for (const std::int64_t dim : shape)
     if (dim == 0) return 0;
-  constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1);
+  // One less than fills the address space, so that the bytes themselves can be counted in it.
+  constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1) - 1;
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {
     if (static_cast<std::uint64_t>(dim) > kMaxElements / size) fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed");

@@ -17,6 +17,7 @@ const lengthGetter = getter(typedArray, 'length');
 const bufferGetter = getter(typedArray, 'buffer');
 const offsetGetter = getter(typedArray, 'byteOffset');
 const { keys } = typedArray;
+const { every } = Float32Array.prototype;
 // Engines without resizable buffers have no such getters.
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable');
 const maximumGetter = getter(ArrayBuffer.prototype, 'maxByteLength');
@@ -72,6 +73,8 @@ export interface Checked<A extends Float32Array | Uint8Array = Float32Array> {
   readonly dims: readonly number[];
   /** Elements: the product of dims. */
   readonly size: number;
+  /** Bytes of an element, told by the tag: the property of that name is the caller's to shadow. */
+  readonly width: 1 | 4;
   /** The caller's object. */
   readonly source: object;
   /** Whether data is a copy of ours, since the caller's is shared with other threads. */
@@ -80,6 +83,11 @@ export interface Checked<A extends Float32Array | Uint8Array = Float32Array> {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+/** Told by the tag, so that objects of other realms and of classes are fine, and a Set, a Promise or a URL is not. */
+export function isPlainObject(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === '[object Object]';
 }
 
 function readDims(op: string, argument: string, value: unknown): number[] {
@@ -107,11 +115,12 @@ function product(op: string, argument: string, dims: readonly number[]): number 
 /** Checks the length, and copies what other threads could change. Runs no code of the caller's. */
 function settle<A extends Float32Array | Uint8Array>(op: string, argument: string, source: object, data: A, dims: number[]): Checked<A> {
   const size = product(op, argument, dims);
+  const width = arrayTag(data) === 'Float32Array' ? 4 : 1;
   const length = arrayLength(data);
   if (length !== size) {
     if (length === 0 && isDetached(data)) failDetached(op, argument, size);
     const buffer = arrayBuffer(data);
-    const bytes = size * data.BYTES_PER_ELEMENT;
+    const bytes = size * width;
     const couldHold = (maximumGetter.call(buffer) as number) - (offsetGetter.call(data) as number) >= bytes;
     if (length < size && isArrayBuffer(buffer) && resizableGetter.call(buffer) === true && couldHold) failDetached(op, argument, size);
     fail('SHAPE', op, `${argument}.data`, `has ${length} elements`, `${size} for dims ${shapeText(dims)}`);
@@ -119,8 +128,8 @@ function settle<A extends Float32Array | Uint8Array>(op: string, argument: strin
   if (size === 0 && isDetached(data)) failDetached(op, argument, size);
   const copied = isShared(data);
   // The copying constructor gives a private buffer, whatever the source's is.
-  const own = copied ? ((data.BYTES_PER_ELEMENT === 4 ? new Float32Array(data) : new Uint8Array(data)) as A) : data;
-  return { op, argument, data: own, dims, size, source, copied };
+  const own = copied ? ((width === 4 ? new Float32Array(data) : new Uint8Array(data)) as A) : data;
+  return { op, argument, data: own, dims, size, width, source, copied };
 }
 
 export function readTensor(op: string, argument: string, value: unknown): Checked {
@@ -153,7 +162,11 @@ export function readMask(op: string, argument: string, value: unknown): CheckedM
   if (tag !== 'Float32Array' && (tag !== 'Uint8Array' || kind === 'additive'))
     fail('DTYPE', op, `${argument}.data`, describe(data), kind === 'additive' ? 'a Float32Array' : 'a Uint8Array or a Float32Array');
   const dims = readDims(op, argument, dimsValue);
-  return { ...settle(op, argument, value, data as Float32Array | Uint8Array, dims), kind };
+  const checked = settle(op, argument, value, data as Float32Array | Uint8Array, dims);
+  // As flags any number but 0 would do, but an infinity or NaN among them tells of an additive mask by the wrong name.
+  if (tag === 'Float32Array' && kind !== 'additive' && !every.call(checked.data as Float32Array, Number.isFinite))
+    fail('MASK', op, argument, 'holds NaN or an infinity', `finite numbers for kind '${kind}'; numbers to be added are kind 'additive'`);
+  return { ...checked, kind };
 }
 
 /** A whole file's bytes: Uint8Array (Node's Buffer too) or ArrayBuffer; a private copy where they are shared. */
@@ -167,8 +180,11 @@ export function readBytes(op: string, argument: string, value: unknown): Uint8Ar
   }
   if (arrayTag(value) !== 'Uint8Array') fail('DTYPE', op, argument, describe(value), 'a Uint8Array or an ArrayBuffer');
   const array = value as Uint8Array;
-  if (arrayLength(array) === 0 && isDetached(array)) failDetached(op, argument, 0);
-  return (isShared(array) ? new Uint8Array(array) : array) as Uint8Array<ArrayBuffer>;
+  const length = arrayLength(array);
+  if (length === 0 && isDetached(array)) failDetached(op, argument, 0);
+  if (isShared(array)) return new Uint8Array(array);
+  // A view of our own: length and methods of the caller's object may be anything.
+  return new Uint8Array(arrayBuffer(array) as ArrayBuffer, offsetGetter.call(array) as number, length);
 }
 
 function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
@@ -186,6 +202,7 @@ export function readStateDict(op: string, value: unknown): [name: string, tensor
     fail('ARGUMENT', op, 'state', describe(value), 'a Map or an object of tensors by name');
   const entries: [unknown, unknown][] = [];
   const map = intrinsicMap(value);
+  if (!map && !isPlainObject(value)) fail('ARGUMENT', op, 'state', describe(value), 'a Map or an object of tensors by name');
   if (map) Map.prototype.forEach.call(map, (tensor, name) => entries.push([name, tensor]));
   else for (const name of Object.keys(value)) entries.push([name, value[name]]);
   return entries.map(([name, tensor]) => {

@@ -82,7 +82,13 @@ export function identifyBytes(bytes: Uint8Array, subject: string): Build {
 }
 
 export function identifyModule(module: WebAssembly.Module): Build {
-  const [section] = WebAssembly.Module.customSections(module, 'attn');
+  let section: ArrayBuffer | undefined;
+  try {
+    [section] = WebAssembly.Module.customSections(module, 'attn');
+  } catch (cause) {
+    // Only its tag says that it is a module.
+    throw new AttnError('ARGUMENT', 'load: wasm is not a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
+  }
   const name = section && new TextDecoder().decode(section);
   if (name === undefined || !builds.includes(name))
     throw new AttnError('FORMAT', 'load: wasm is a module of something else (it has no section "attn")', { op: 'load', argument: 'wasm' });

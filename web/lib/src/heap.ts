@@ -7,6 +7,7 @@ import { arrayLength, type Checked, failDetached } from './arrays.js';
 import { AttnError } from './error.js';
 import { descriptorInts, entryInts, type NamedTensors, type Native, type Pointer } from './native.js';
 
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const align = 64;
 const alignUp = (bytes: number) => Math.ceil(bytes / align) * align;
 
@@ -49,7 +50,7 @@ export class Heap {
     this.#ints[at + 1] = input.dims.length;
     for (let axis = 0; axis < input.dims.length; ++axis) this.#ints[at + 2 + axis] = input.dims[axis]!;
     if (input.size > 0) {
-      if (input.data.BYTES_PER_ELEMENT === 4) this.#floats.set(input.data, data / 4);
+      if (input.width === 4) this.#floats.set(input.data, data / 4);
       else this.#bytes.set(input.data, data);
     }
     return base + 4 * index * descriptorInts;
@@ -70,7 +71,7 @@ export class Heap {
       if (!input) continue;
       // A getter among later arguments may have taken the buffer away since it was checked.
       if (arrayLength(input.data) !== input.size) failDetached(op, input.argument, input.size);
-      total += alignUp(input.size * input.data.BYTES_PER_ELEMENT);
+      total += alignUp(input.size * input.width);
     }
     const base = this.#allocate(op, total);
     try {
@@ -151,7 +152,9 @@ export class Heap {
     try {
       const all = new Map<string, T>();
       for (let i = 0; i < named.size(); ++i) {
-        const name = named.name(i);
+        // Not Embind's string, which loses a byte order mark at the start.
+        const start = named.nameAddress(i) >>> 0;
+        const name = decoder.decode(this.#bytes.slice(start, start + named.nameSize(i)));
         const descriptor = (named.tensor(i) >>> 0) / 4;
         this.#retake();
         all.set(name, read(descriptor));

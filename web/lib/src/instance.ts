@@ -42,7 +42,7 @@ const encoder = new TextEncoder();
 /** A name as bytes for the heap. */
 function utf8(op: string, name: string): Checked<Uint8Array> {
   const data = encoder.encode(name);
-  return { op, argument: 'state', data, dims: [data.length], size: data.length, source: data, copied: true };
+  return { op, argument: 'state', data, dims: [data.length], size: data.length, width: 1, source: data, copied: true };
 }
 
 /** Lists that C++ and TypeScript both have must be the same, or options would land in the wrong place. */
@@ -55,7 +55,7 @@ function checkDrift(native: Native): void {
   ];
   for (const [theirs, ours] of lists)
     if (theirs !== ours.join(','))
-      throw new AttnError('INTERNAL', `load: the .wasm is of another version: it lists ${theirs}, expected ${ours.join(',')}`, { op: 'load' });
+      throw new AttnError('FORMAT', `load: the .wasm is of another version: it lists ${theirs}, expected ${ours.join(',')}`, { op: 'load' });
 }
 
 export interface NativeError {
@@ -117,10 +117,10 @@ export function createInstance({ native, variant, threads, notes, stop }: Runtim
     return {
       mask,
       maskKind: o.mask ? maskKinds.indexOf(o.mask.kind) : 0,
-      maskIsFloat: o.mask?.data.BYTES_PER_ELEMENT === 4,
+      maskIsFloat: o.mask?.width === 4,
       keyPaddingMask,
       keyPaddingMaskKind: o.keyPaddingMask ? maskKinds.indexOf(o.keyPaddingMask.kind) : 0,
-      keyPaddingMaskIsFloat: o.keyPaddingMask?.data.BYTES_PER_ELEMENT === 4,
+      keyPaddingMaskIsFloat: o.keyPaddingMask?.width === 4,
       isCausal: o.isCausal,
       hasScale: o.scale !== undefined,
       scale: o.scale ?? 0,

@@ -275,7 +275,12 @@ async function run(platform: Platform, options: CheckedLoadOptions, notes: strin
   let attn: Attn;
   try {
     const started = await start(platform, opened, threads, maximumMemory);
-    attn = createInstance({ ...started, variant: variantOf(build), threads, notes });
+    try {
+      attn = createInstance({ ...started, variant: variantOf(build), threads, notes });
+    } catch (error) {
+      started.stop();
+      throw error;
+    }
   } catch (error) {
     if (wasm !== undefined || !(error instanceof ThreadsFailed)) throw startError(error);
     return run(platform, { ...options, threads: 1 }, [`one thread instead of ${threads}: ${error.why}`]);

@@ -43,7 +43,8 @@ export interface NamedTensors {
   /** `name` describes UTF-8 bytes. */
   add(name: Pointer, tensor: Pointer): void;
   size(): number;
-  name(i: number): string;
+  nameAddress(i: number): Pointer;
+  nameSize(i: number): number;
   tensor(i: number): Pointer;
   delete(): void;
 }

@@ -1,6 +1,6 @@
 /** Options at the door: each is read once, each is checked, and a name that is not known is an error, never ignored. */
 import type { AttentionOptions, LoadOptions, MultiHeadAttentionOptions, TraceName } from './attn.js';
-import { arrayTag, type CheckedMask, isArrayBuffer, readMask } from './arrays.js';
+import { arrayTag, type CheckedMask, isArrayBuffer, isPlainObject, readMask } from './arrays.js';
 import { AttnError, describe, fail, hint } from './error.js';
 
 type Values<T> = { [K in keyof T]-?: unknown };
@@ -9,9 +9,8 @@ type Values<T> = { [K in keyof T]-?: unknown };
 function read<T>(op: string, argument: string, value: unknown, known: readonly (keyof T & string)[]): Values<T> {
   const values = {} as Values<T>;
   if (value === undefined) return values;
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || arrayTag(value) !== undefined)
-    fail('ARGUMENT', op, argument, describe(value), 'an object');
-  for (const name of Object.keys(value))
+  if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
+  for (const name of Object.keys(value as object))
     if (!(known as readonly string[]).includes(name))
       throw new AttnError('ARGUMENT', `${op}: unknown option ${JSON.stringify(name)}; ${hint(name, known)}`, {
         op,
@@ -177,7 +176,7 @@ export function readInitializeOptions(value: unknown): CheckedInitializeOptions 
   const op = 'initialize';
   const o = read<CheckedInitializeOptions>(op, 'options', value, ['scheme', 'seed', 'std']);
   const std = finite(op, 'std', o.std) ?? 0.02;
-  if (std < 0) fail('CONFIG', op, 'std', describe(std), 'a number that is not negative');
+  if (std < 0 || std > 1e37) fail('CONFIG', op, 'std', describe(std), 'a number from 0 to 1e37');
   return {
     scheme: choice(op, 'scheme', o.scheme, schemes, 'torch'),
     seed: o.seed === undefined ? 0 : whole(op, 'seed', o.seed, 0, Number.MAX_SAFE_INTEGER),
