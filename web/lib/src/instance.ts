@@ -179,9 +179,9 @@ export function createInstance({ native, variant, threads, notes, stop }: Runtim
     constructor(options: Parameters<typeof readMultiHeadAttentionOptions>[0]) {
       assertUsable('MultiHeadAttention');
       const o = readMultiHeadAttentionOptions(options);
-      const options_ = { ...o, hasScale: o.scale !== undefined, scale: o.scale ?? 0 };
+      const filled = { ...o, hasScale: o.scale !== undefined, scale: o.scale ?? 0 };
       const fields = multiHeadAttentionOptionFields;
-      const create = (_: Pointer[], words: Pointer) => new native.MultiHeadAttention(heap.writeOptions(words, fields, options_));
+      const create = (_: Pointer[], words: Pointer) => new native.MultiHeadAttention(heap.writeOptions(words, fields, filled));
       this.#handle = enter('MultiHeadAttention', () => heap.withInputs('MultiHeadAttention', [], create, fields.length));
       forgotten?.register(this, this.#handle, this);
     }

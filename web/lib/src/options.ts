@@ -77,7 +77,7 @@ const attentionNames = [
   'trace',
 ] as const satisfies readonly (keyof AttentionOptions)[];
 
-/** Names of intermediates, in the order of their bits; a test holds this list against the WebAssembly's own. */
+/** Names of intermediates, in the order of their bits; load() holds this list against the WebAssembly's own. */
 export const traceNames = [
   'q_proj',
   'k_proj',
