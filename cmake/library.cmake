@@ -3,15 +3,32 @@
 
 set(ATTN_SOURCES
   src/attn/io/safetensors.cpp
+  src/attn/io/safetensors_writer.cpp
   src/attn/kernels/dispatch.cpp
   src/attn/kernels/pack.cpp
+  src/attn/layers/embedding.cpp
+  src/attn/layers/linear.cpp
   src/attn/layers/multi_head_attention.cpp
+  src/attn/layers/norm.cpp
   src/attn/layers/state_dict.cpp
+  src/attn/layers/transformer_classifier.cpp
+  src/attn/layers/transformer_encoder.cpp
+  src/attn/layers/transformer_encoder_layer.cpp
+  src/attn/ops/activation.cpp
   src/attn/ops/attention.cpp
   src/attn/ops/attention_core.cpp
+  src/attn/ops/cosine.cpp
+  src/attn/ops/dropout.cpp
+  src/attn/ops/elementary.cpp
+  src/attn/ops/elementwise.cpp
   src/attn/ops/init.cpp
   src/attn/ops/linear.cpp
+  src/attn/ops/mask.cpp
   src/attn/ops/mask_rows.cpp
+  src/attn/ops/norm.cpp
+  src/attn/ops/pooling.cpp
+  src/attn/ops/positions.cpp
+  src/attn/ops/score_functions.cpp
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
   src/attn/tensor/error.cpp
@@ -21,11 +38,27 @@ set(ATTN_SOURCES
 set(ATTN_HEADERS
   src/attn/attn.hpp
   src/attn/io/safetensors.hpp
+  src/attn/kernels/activation_name.hpp
+  src/attn/layers/embedding.hpp
+  src/attn/layers/encoder_forward.hpp
+  src/attn/layers/linear.hpp
+  src/attn/layers/module.hpp
   src/attn/layers/multi_head_attention.hpp
+  src/attn/layers/norm.hpp
+  src/attn/layers/state_dict.hpp
+  src/attn/layers/transformer_classifier.hpp
+  src/attn/layers/transformer_encoder.hpp
+  src/attn/layers/transformer_encoder_layer.hpp
+  src/attn/ops/activation.hpp
   src/attn/ops/attention.hpp
+  src/attn/ops/dropout.hpp
   src/attn/ops/init.hpp
   src/attn/ops/linear.hpp
   src/attn/ops/mask.hpp
+  src/attn/ops/norm.hpp
+  src/attn/ops/pooling.hpp
+  src/attn/ops/positions.hpp
+  src/attn/ops/score_functions.hpp
   src/attn/ops/softmax.hpp
   src/attn/parallel/thread_pool.hpp
   src/attn/tensor/aligned.hpp

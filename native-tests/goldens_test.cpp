@@ -1,6 +1,8 @@
 // What PyTorch gave (testdata/, tools/goldens) and the worked examples of the literature.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "attn/attn.hpp"
@@ -8,19 +10,38 @@
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
+#include "support/tensors.hpp"
 
 namespace attn::test {
 namespace {
 
-TraceName trace_name(const std::string& name) {
-  for (std::size_t i = 0; i < kTraceNames.size(); ++i)
-    if (name == kTraceNames[i]) return static_cast<TraceName>(i);
-  throw std::runtime_error("no trace is called " + name);
+using Names = std::set<std::string>;
+using Arrays = std::map<std::string, Array>;
+
+const Names kAttentionOptions{"needWeights", "averageWeights", "isCausal", "scale", "enableGqa", "fullyMasked", "trace"};
+const Names kMultiHeadOptions{"embedDim",     "numHeads", "numKeyValueHeads", "kdim",        "vdim",  "headDim",
+                              "valueHeadDim", "bias",     "addBiasKv",        "addZeroAttn", "scale", "outProj"};
+const Names kEncoderOptions{"isCausal", "fullyMasked", "outputAttentions", "outputHiddenStates", "trace"};
+const Names kLayerOptions{"dModel", "nhead", "dimFeedforward", "dropout", "activation", "layerNormEps", "normFirst", "bias", "norm", "gated"};
+const Names kEmbeddingOptions{"numEmbeddings", "embeddingDim", "paddingIdx"};
+
+Names with(Names names, const Names& more) {
+  names.insert(more.begin(), more.end());
+  return names;
 }
 
-MultiHeadAttention layer_of(const GoldenCase& golden) {
-  MultiHeadAttention layer(golden.module());
-  layer.load_state_dict(state_of(golden.state()));
+/// The part of a state below a prefix.
+Arrays below(const std::string& prefix, const Arrays& state) {
+  Arrays part;
+  for (const auto& [name, array] : state)
+    if (name.starts_with(prefix)) part.emplace(name.substr(prefix.size()), array);
+  return part;
+}
+
+template <class Layer, class Options>
+Layer loaded(const Options& options, const Arrays& state) {
+  Layer layer(options);
+  layer.load_state_dict(state_of(state));
   return layer;
 }
 
@@ -37,42 +58,190 @@ AttentionCase projected(const GoldenCase& golden) {
   return c;
 }
 
-const std::set<std::string> kKnownOptions{"needWeights", "averageWeights", "isCausal", "scale", "enableGqa", "fullyMasked", "trace"};
+/// Results by the names that they have in a golden file.
+Arrays named(const Result& result) {
+  Arrays results{{"output", result.output}};
+  if (result.weights) results.emplace("weights", *result.weights);
+  for (const auto& [name, array] : result.trace)
+    if (name != TraceName::output && name != TraceName::weights) results.emplace(to_string(name), array);
+  return results;
+}
 
-/// Runs every case of a file and compares what it expects; returns how many there were.
-std::size_t check_goldens(const std::string& name) {
+Arrays named(const EncoderOutput& result) {
+  Arrays results{{"output", result.output}, {"logits", result.logits}};
+  for (const auto& [list, title] : {std::pair{&result.attentions, "attentions."}, std::pair{&result.hidden_states, "hiddenStates."}})
+    for (std::size_t i = 0; *list && i < (*list)->size(); ++i) results.emplace(title + std::to_string(i), (**list)[i]);
+  if (result.trace)
+    for (const auto& [layer, traces] : *result.trace)
+      for (const auto& [name, array] : traces) results.emplace("trace." + std::to_string(layer) + '.' + std::string(to_string(name)), array);
+  return results;
+}
+
+Arrays attention_results(const GoldenCase& golden) {
+  const bool module = golden.op() == "multi_head_attention";
+  Names entries{"mask", "keyPaddingMask", "generated", "rows", "variance"};
+  if (module || golden.op() == "projected_attention") entries.insert("state");
+  if (module) entries.insert("module");
+  if (golden.name() == "worked_example") entries.insert("article");  // has a test of its own
+  golden.check_names(entries, kAttentionOptions, kMultiHeadOptions);
+  std::uint32_t bits = 0;
+  for (const auto& [what, error] : golden.entry().at("expected").items())
+    if (what != "output" && what != "weights") bits |= Trace{trace_name(what)}.bits();
+  const AttentionOptions asked{.need_weights = golden.option("needWeights", false),
+                               .average_weights = golden.option("averageWeights", false),
+                               .trace = Trace::from_bits(bits)};
+  if (module) return named(forward(loaded<MultiHeadAttention>(golden.module(), golden.state()), golden.inputs(), asked));
+  if (golden.op() == "projected_attention") return named(attention(projected(golden), asked));
+  if (golden.op() == "general_attention") return named(general_attention(golden.inputs(), golden.tensor("weight"), asked));
+  if (golden.op() != "additive_attention") return named(attention(golden.inputs(), asked));
+  AdditiveArrays params{golden.tensor("queryWeight"), golden.tensor("keyWeight"), golden.tensor("scoreWeight")};
+  if (golden.lists("inputs", "bias")) params.bias = golden.tensor("bias");
+  return named(additive_attention(golden.inputs(), params, asked));
+}
+
+/// What the functions without state give.
+Array function_output(const GoldenCase& golden) {
+  const std::string op = golden.op();
+  const auto given = [&](const char* name) { return golden.lists("inputs", name) ? std::optional(golden.tensor(name)) : std::nullopt; };
+  const std::optional<Array> weight = given("weight"), bias = given("bias");
+  const auto pointer = [](const std::optional<Array>& array) { return array ? &*array : nullptr; };
+  const Names entries{"rows", "generated"};
+  if (op == "linear") {
+    golden.check_names(entries, {});
+    return linear(golden.tensor("x"), *weight, pointer(bias));
+  }
+  if (op == "softmax") {
+    golden.check_names(entries, {"dim"});
+    return softmax(golden.tensor("x"), golden.option("dim", std::int64_t{-1}));
+  }
+  if (op == "layer_norm") {
+    golden.check_names(entries, {"eps"});
+    return layer_norm(golden.tensor("x"), pointer(weight), pointer(bias), golden.option("eps", 1e-5F));
+  }
+  if (op == "rms_norm") {
+    golden.check_names(entries, {"eps"});
+    return rms_norm(golden.tensor("x"), pointer(weight), golden.option("eps", 0x1p-23F));
+  }
+  if (op == "activation") {
+    golden.check_names(entries, {"name"});
+    const auto* const found = std::find(kActivationNames.begin(), kActivationNames.end(), golden.option("name", std::string()));
+    REQUIRE(found != kActivationNames.end());
+    return activation(golden.tensor("x"), static_cast<Activation>(found - kActivationNames.begin()));
+  }
+  if (op == "sinusoidal_positions") {
+    golden.check_names(entries, {"length", "width"});
+    return sinusoidal_positions(golden.option("length", std::int64_t{-1}), golden.option("width", std::int64_t{-1}));
+  }
+  if (op == "apply_rotary") {
+    golden.check_names(entries, {"theta", "offset", "interleaved"});
+    RotaryOptions options;
+    options.theta = golden.option("theta", options.theta);
+    options.offset = golden.option("offset", options.offset);
+    options.interleaved = golden.option("interleaved", options.interleaved);
+    return apply_rotary(golden.tensor("x"), options);
+  }
+  if (op != "alibi_bias") throw std::runtime_error("unknown op " + op);
+  golden.check_names(entries, {"numHeads", "length", "keyLength"});
+  std::optional<std::int64_t> key_length;
+  if (golden.entry().at("options").contains("keyLength")) key_length = golden.option("keyLength", std::int64_t{0});
+  return alibi_bias(golden.option("numHeads", std::int64_t{0}), golden.option("length", std::int64_t{-1}), key_length);
+}
+
+std::vector<std::int64_t> numbers(const nlohmann::json& list) { return list.get<std::vector<std::int64_t>>(); }
+
+Shape dims_of(const nlohmann::json& list) {
+  Shape dims;
+  for (const std::int64_t dim : list) dims.push_back(dim);
+  return dims;
+}
+
+/// Words to numbers to vectors, positions added, through a classifier: put together by hand.
+Arrays sentiment_results(const GoldenCase& golden) {
+  golden.check_names({"state", "module", "keyPaddingMask", "generated", "ids", "texts", "vocabulary"}, {},
+                     with(kLayerOptions, {"numLayers", "finalNorm", "numClasses", "pooling", "embedding"}));
+  Arrays state = golden.state();
+  const auto table = loaded<Embedding>(golden.embedding(golden.entry().at("module").at("embedding")), below("embedding.", state));
+  state.erase("embedding.weight");
+  const nlohmann::json& ids = golden.entry().at("ids");
+  const Shape dims = dims_of(ids.at("dims"));
+  Array x = forward(table, numbers(ids.at("data")), dims);
+  const Array positions = sinusoidal_positions(dims[1], x.dims[2]);
+  for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] += positions.data[i % positions.data.size()];
+  return named(forward(loaded<TransformerClassifier>(golden.encoder(), state), x, golden.encoder_call()));
+}
+
+Arrays encoder_results(const GoldenCase& golden) {
+  const std::string op = golden.op();
+  Names module = kLayerOptions;
+  if (op != "transformer_encoder_layer") module = with(module, {"numLayers", "finalNorm"});
+  if (op == "transformer_classifier") module = with(module, {"numClasses", "pooling"});
+  golden.check_names({"state", "module", "mask", "keyPaddingMask", "generated", "rows"}, kEncoderOptions, module);
+  const TransformerClassifierOptions options = golden.encoder();
+  const EncoderForwardOptions call = golden.encoder_call();
+  const Array x = golden.tensor("x");
+  EncoderOutput result;
+  if (op == "transformer_encoder_layer")
+    result = forward(loaded<TransformerEncoderLayer>(detail::layer_options(options), golden.state()), x, call);
+  else if (op == "transformer_encoder")
+    result = forward(loaded<TransformerEncoder>(detail::encoder_options(options), golden.state()), x, call);
+  else
+    result = forward(loaded<TransformerClassifier>(options, golden.state()), x, call);
+
+  // Nothing but what was asked for.
+  CHECK(result.attentions.has_value() == call.output_attentions);
+  CHECK(result.hidden_states.has_value() == call.output_hidden_states);
+  CHECK(result.trace.has_value() == call.trace.has_value());
+  if (call.trace && call.trace->layers) CHECK(result.trace->size() == call.trace->layers->size());
+  Arrays results = named(result);
+  for (const auto& [name, array] : results)
+    if (name != "logits" || op == "transformer_classifier") {
+      INFO(name);
+      CHECK(golden.entry().at("expected").contains(name));
+    }
+  return results;
+}
+
+Arrays embedding_results(const GoldenCase& golden) {
+  golden.check_names({"state", "module"}, {"ids", "dims"}, kEmbeddingOptions);
+  const nlohmann::json& options = golden.entry().at("options");
+  const std::vector<std::int64_t> ids = numbers(options.at("ids"));
+  const Shape dims = options.contains("dims") ? dims_of(options.at("dims")) : Shape{static_cast<std::int64_t>(ids.size())};
+  return {{"output", forward(loaded<Embedding>(golden.embedding(golden.entry().at("module")), golden.state()), ids, dims)}};
+}
+
+Arrays results_of(const GoldenCase& golden) {
+  static const std::map<std::string, Arrays (*)(const GoldenCase&)> kOps{{"scaled_dot_product_attention", attention_results},
+                                                                         {"multi_head_attention", attention_results},
+                                                                         {"projected_attention", attention_results},
+                                                                         {"additive_attention", attention_results},
+                                                                         {"general_attention", attention_results},
+                                                                         {"transformer_encoder_layer", encoder_results},
+                                                                         {"transformer_encoder", encoder_results},
+                                                                         {"transformer_classifier", encoder_results},
+                                                                         {"sentiment_classifier", sentiment_results},
+                                                                         {"embedding", embedding_results}};
+  const auto found = kOps.find(golden.op());
+  return found != kOps.end() ? found->second(golden) : Arrays{{"output", function_output(golden)}};
+}
+
+/// Runs every case of a file and compares what it expects; returns how many there were of each op.
+std::map<std::string, std::size_t> check_goldens(const std::string& name) {
   const GoldenFile file = read_golden(testdata(name));
   const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
+  std::map<std::string, std::size_t> counts;
   for (const nlohmann::json& entry : cases) {
     const GoldenCase golden(file, entry);
-    INFO(name << ", case " << golden.name() << ", options " << entry.at("options").dump());
-    for (const auto& [option, value] : entry.at("options").items()) {
-      INFO("option " << option);
-      CHECK(kKnownOptions.contains(option));
-    }
-    std::uint32_t bits = 0;
-    for (const auto& [what, error] : entry.at("expected").items())
-      if (what != "output" && what != "weights") bits |= Trace{trace_name(what)}.bits();
-    const AttentionOptions asked{.need_weights = golden.option("needWeights", false),
-                                 .average_weights = golden.option("averageWeights", false),
-                                 .trace = Trace::from_bits(bits)};
-    Result result;
-    if (golden.op() == "multi_head_attention")
-      result = forward(layer_of(golden), golden.inputs(), asked);
-    else if (golden.op() == "projected_attention")
-      result = attention(projected(golden), asked);
-    else if (golden.op() == "scaled_dot_product_attention")
-      result = attention(golden.inputs(), asked);
-    else
-      FAIL("unknown op " << golden.op());
-
+    ++counts[golden.op()];
+    INFO(name << ", case " << golden.name() << ", op " << golden.op() << ", options " << entry.at("options").dump());
+    const Arrays results = results_of(golden);
     CHECK(entry.at("expected").contains("output"));
-    for (const auto& [what, error] : entry.at("expected").items())
-      CHECK(golden.difference(what, what == "output"    ? result.output
-                                    : what == "weights" ? result.weights.value()
-                                                        : result.trace.at(trace_name(what))) == "");
+    for (const auto& [what, error] : entry.at("expected").items()) {
+      INFO("result " << what);
+      REQUIRE(results.contains(what));
+      CHECK(golden.difference(what, results.at(what)) == "");
+    }
     if (entry.contains("variance")) {
-      const Array& scores = result.trace.at(TraceName::scores);
+      const Array& scores = results.at("scores");
       double mean = 0, square = 0;
       for (const float score : scores.data) mean += score, square += static_cast<double>(score) * score;
       const auto n = static_cast<double>(scores.data.size());
@@ -80,14 +249,104 @@ std::size_t check_goldens(const std::string& name) {
       CHECK(std::abs(square / n - mean / n * mean / n - expected) < 1e-5 * expected);
     }
   }
-  return cases.size();
+  return counts;
 }
 
-TEST_CASE("scaled_dot_product_attention gives PyTorch's numbers", "[goldens]") { CHECK(check_goldens("attention.safetensors") > 100); }
+using Counts = std::map<std::string, std::size_t>;
 
-TEST_CASE("MultiHeadAttention gives PyTorch's numbers", "[goldens]") { CHECK(check_goldens("multi_head_attention.safetensors") > 70); }
+TEST_CASE("scaled_dot_product_attention gives PyTorch's numbers", "[goldens]") {
+  CHECK(check_goldens("attention.safetensors").at("scaled_dot_product_attention") >= 114);
+}
 
-TEST_CASE("the reference cases give PyTorch's numbers", "[goldens]") { CHECK(check_goldens("reference_cases.safetensors") >= 15); }
+TEST_CASE("MultiHeadAttention gives PyTorch's numbers", "[goldens]") {
+  CHECK(check_goldens("multi_head_attention.safetensors").at("multi_head_attention") >= 137);
+}
+
+TEST_CASE("functions without state, additive and general attention give PyTorch's numbers", "[goldens]") {
+  const Counts counts = check_goldens("functional.safetensors");
+  for (const char* op : {"linear", "softmax", "layer_norm", "rms_norm", "activation", "sinusoidal_positions", "apply_rotary", "alibi_bias",
+                         "additive_attention", "general_attention"}) {
+    INFO(op);
+    CHECK(counts.contains(op));
+  }
+}
+
+TEST_CASE("encoder layers, encoders, classifiers and embeddings give PyTorch's numbers", "[goldens]") {
+  const Counts counts = check_goldens("transformer.safetensors");
+  for (const char* op : {"transformer_encoder_layer", "transformer_encoder", "transformer_classifier", "embedding", "sentiment_classifier"}) {
+    INFO(op);
+    CHECK(counts.contains(op));
+  }
+}
+
+TEST_CASE("the reference cases give PyTorch's numbers", "[goldens]") {
+  const Counts counts = check_goldens("reference_cases.safetensors");
+  CHECK(counts.at("projected_attention") + counts.at("scaled_dot_product_attention") + counts.at("multi_head_attention") >= 15);
+}
+
+TEST_CASE("a golden case that names what the tests do not know is refused", "[goldens]") {
+  const GoldenFile file = read_golden(testdata("transformer.safetensors"));
+  const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
+  for (const char* op : {"transformer_encoder_layer", "transformer_classifier", "embedding", "sentiment_classifier"}) {
+    const auto found = std::find_if(cases.begin(), cases.end(), [&](const nlohmann::json& entry) { return entry.at("op") == op; });
+    REQUIRE(found != cases.end());
+    CHECK_NOTHROW(results_of(GoldenCase(file, *found)));
+    for (const char* part : {"", "options", "module"}) {
+      INFO(op << ' ' << part);
+      nlohmann::json entry = *found;
+      (*part == '\0' ? entry : entry.at(part))["somethingNew"] = true;
+      CHECK_THROWS(results_of(GoldenCase(file, entry)));
+    }
+    nlohmann::json entry = *found;
+    entry["op"] = "another_attention";
+    CHECK_THROWS(results_of(GoldenCase(file, entry)));
+  }
+}
+
+TEST_CASE("neighbours and analogies among hand-made words are those of the table", "[goldens]") {
+  const std::vector<std::uint8_t> text = bytes_of(testdata("words.json"));
+  const nlohmann::json file = nlohmann::json::parse(text.begin(), text.end());
+  const auto words = file.at("words").get<std::vector<std::string>>();
+  Array table({static_cast<std::int64_t>(words.size()), static_cast<std::int64_t>(file.at("axes").size())});
+  std::size_t at = 0;
+  for (const nlohmann::json& row : file.at("table"))
+    for (const float value : row) table.data.at(at++) = value;
+  REQUIRE(at == table.data.size());
+  const auto embedding = loaded<Embedding>(EmbeddingOptions{table.dims[0], table.dims[1]}, {{"weight", table}});
+  const auto id = [&](const nlohmann::json& word) { return std::find(words.begin(), words.end(), word.get<std::string>()) - words.begin(); };
+  // Three sums of so many terms and a division.
+  const double tolerance = (3 * std::sqrt(static_cast<double>(table.dims[1])) + 1) * kEps;
+  const auto check = [&](const std::vector<Neighbor>& got, const nlohmann::json& expected) {
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO("neighbour " << i << ", " << expected[i].dump());
+      CHECK(got[i].id == expected[i].at("id"));
+      CHECK(words.at(static_cast<std::size_t>(got[i].id)) == expected[i].at("word"));
+      CHECK(std::abs(got[i].similarity - expected[i].at("similarity").get<double>()) <= tolerance);
+    }
+  };
+  for (const nlohmann::json& entry : file.at("similarity")) {
+    INFO(entry.dump());
+    CHECK(std::abs(embedding.similarity(id(entry.at("a")), id(entry.at("b"))) - entry.at("similarity").get<double>()) <= tolerance);
+  }
+  for (const nlohmann::json& entry : file.at("nearest")) {
+    INFO(entry.dump());
+    check(embedding.nearest(id(entry.at("target")), entry.at("k").get<std::int64_t>()), entry.at("expected"));
+  }
+  for (const nlohmann::json& entry : file.at("nearest_to_vector")) {
+    const auto target = entry.at("target").get<std::vector<float>>();
+    check(embedding.nearest(tensor_of<1>(Array({table.dims[1]}, target)), entry.at("k").get<std::int64_t>()), entry.at("expected"));
+  }
+  std::set<std::string> answers;
+  for (const nlohmann::json& entry : file.at("analogy")) {
+    INFO(entry.dump());
+    const std::vector<Neighbor> got = embedding.analogy(id(entry.at("a")), id(entry.at("b")), id(entry.at("c")), entry.at("k").get<std::int64_t>());
+    check(got, entry.at("expected"));
+    answers.insert(entry.at("b").get<std::string>() + ' ' + words.at(static_cast<std::size_t>(got.at(0).id)));
+  }
+  CHECK(answers.contains("bart lisa"));
+  CHECK(words.at(static_cast<std::size_t>(embedding.nearest(id("king"), 1).at(0).id)) == "queen");
+}
 
 MultiHeadAttention minilm(const GoldenFile& file) {
   MultiHeadAttention layer({.embed_dim = 384, .num_heads = 12});
@@ -225,6 +484,39 @@ TEST_CASE("a causal single head without an output projection, and its mask writt
       CHECK((causal.trace.at(TraceName::masked_scores).data[i * 5 + j] == -kInfinity) == (j > i));
     }
   CHECK_THAT(slice(causal.output, 0), HasBitsOf(slice(c.value, 0)));  // the first token sees itself alone
+  // The mask written out says the same, and no row depends on a later token.
+  AttentionCase tril = c;
+  tril.is_causal = false;
+  tril.mask = MaskInput{MaskKind::attend, Array({5, 5}, {1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1})};
+  CHECK_THAT(attention(tril).output, HasBitsOf(causal.output));
+  for (std::int64_t last = 0; last < 4; ++last) {
+    AttentionCase later = tril;
+    for (Array* part : {&later.query, &later.key, &later.value}) std::fill(part->data.begin() + (last + 1) * 4, part->data.end(), kNaN);
+    const Array output = attention(later).output;
+    for (std::int64_t i = 0; i <= last; ++i) CHECK_THAT(slice(output, i), HasBitsOf(slice(causal.output, i)));
+  }
+}
+
+TEST_CASE("self-attention is permutation-equivariant until sinusoidal positions are added", "[reference]") {
+  Generator random(8);
+  const Array x = random.normal({6, 8}), positions = sinusoidal_positions(6, 8);
+  for (std::int64_t l = 0; l < 6; ++l)
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const double angle = static_cast<double>(l) / std::pow(10000.0, static_cast<double>(i) / 4);
+      const auto at = static_cast<std::size_t>(l * 8 + 2 * i);
+      CHECK(std::abs(positions.data[at] - std::sin(angle)) <= kEps);
+      CHECK(std::abs(positions.data[at + 1] - std::cos(angle)) <= kEps);
+    }
+  const auto output = [](Array tokens, const Array* added) {
+    if (added != nullptr)
+      for (std::size_t i = 0; i < tokens.data.size(); ++i) tokens.data[i] += added->data[i];
+    AttentionCase c;
+    c.query = c.key = c.value = tokens;
+    return attention(c).output;
+  };
+  const std::vector<std::int64_t> order{3, 1, 5, 0, 4, 2};
+  CHECK_THAT(output(take(x, order), nullptr), is_within(1e-5, take(output(x, nullptr), order)));
+  CHECK_THAT(output(take(x, order), &positions), !is_within(0.01, take(output(x, &positions), order)));
 }
 
 TEST_CASE("masks of dims (B,1,1,S) and (B,S,S) say the same padding", "[reference]") {

@@ -69,11 +69,11 @@ const preset = (name) => commands(['cmake', '--preset', name], ['cmake', '--buil
 
 /** A Catch2 program: its JUnit report is counted, and a crash that leaves none is a failure. */
 const catch2 =
-  (name, { filter = [], env = {} } = {}) =>
+  (name, { tests = 'attn_tests', filter = [], env = {} } = {}) =>
   async () => {
-    const report = at('build', name, 'catch2.xml');
+    const report = at('build', name, `${tests}.xml`);
     rmSync(report, { force: true });
-    const program = at('build', name, 'native-tests/attn_tests');
+    const program = at('build', name, 'native-tests', tests);
     const { code } = await run(program, [...filter, '--reporter', 'console', '--reporter', `junit::out=${report}`, '--rng-seed', '1'], { env });
     if (!existsSync(report)) return { passed: 0, failed: 1 };
     // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
@@ -84,6 +84,14 @@ const catch2 =
     const passed = cases.length - failed - skipped;
     // A sanitizer speaks through the exit code, after or without a report.
     return { passed, failed: failed + skipped + (code !== 0 && failed === 0) + (passed + failed === 0) };
+  };
+
+/** Random forwards: threads, batches and repetitions change no bit. */
+const digest =
+  (name, env = {}) =>
+  async () => {
+    const { code } = await run(at('build', name, 'native-tests/digest/attn_digest'), [], { env });
+    return { passed: Number(code === 0), failed: Number(code !== 0) };
   };
 
 /** The C++ examples, built as a project of their own and run by CTest. */
@@ -160,16 +168,19 @@ await step(
 await step('C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', `-DCMAKE_PREFIX_PATH=${at('build/installed')}`), [
   'native: plain build',
 ]);
-await step('C++ examples by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched'), needsNative);
+await step('a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched'), needsNative);
 
 for (const name of ['native', 'native-emulated', 'native-asan', 'native-tsan']) {
   await step(`${name}: build`, preset(name), needsNative);
   // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
   await step(`${name}: tests`, catch2(name, name === 'native-tsan' ? { filter: ['[threads]'] } : {}), [`${name}: build`]);
+  if (name === 'native') await step('native: every allocation fails once', catch2(name, { tests: 'attn_allocation_tests' }), ['native: build']);
+  if (['native', 'native-emulated'].includes(name)) await step(`${name}: bits`, digest(name), [`${name}: build`]);
 }
 // The same again on narrower instruction sets, which this machine would not choose by itself.
 for (const arch of process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : []) {
   await step(`native on ${arch}: tests`, catch2('native', { filter: ['~[kernels]'], env: { ATTN_MAX_ARCH: arch } }), ['native: build']);
+  await step(`native on ${arch}: bits`, digest('native', { ATTN_MAX_ARCH: arch }), ['native: build']);
 }
 
 const needsWasm = ['set-up: wasm', 'set-up: node'];

@@ -1,13 +1,16 @@
 #include "attn/io/safetensors.hpp"
 
+#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 
 #include "support/call.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
+#include "support/random.hpp"
 
 namespace attn::test {
 namespace {
@@ -178,11 +181,11 @@ const Refusal kRefusals[] = {
        return Bytes(text.begin(), text.end());
      },
      {"longer than the file"}},
-    {"not UTF-8", [] { return file("{\"\xff\":{}}"); }, {"JSON"}},
+    {"not UTF-8", [] { return file("{\"\xff\":{}}"); }, {"not UTF-8 near byte"}},
     {"a lone surrogate", [] { return file("{\"\\ud800\":{}}"); }, {"JSON"}},
     {"cut off JSON", [] { return file("{\"x\":{\"dtype\""); }, {"JSON"}},
-    {"bytes after the JSON", [] { return file("{}x"); }, {"JSON"}},
-    {"a second value after the JSON", [] { return file("{}{}"); }, {"JSON"}},
+    {"bytes after the JSON", [] { return file("{}x"); }, {"more than its object"}},
+    {"a second value after the JSON", [] { return file("{}{}"); }, {"more than its object"}},
     {"a zero byte after the JSON", [] { return file(std::string("{}\0", 3)); }, {"JSON"}},
     {"text hidden behind a zero byte", [] { return file(std::string("{}\0junk", 7)); }, {"JSON"}},
     {"a byte order mark", [] { return file("\xef\xbb\xbf{}"); }, {"JSON"}},
@@ -295,6 +298,128 @@ TEST_CASE("whatever the safetensors format does not allow is refused with its ow
   CHECK(parse(file('{' + kGood + '}', 8)).size() == 1);
 }
 
+/// The refusals of the format's list, each with its whole message.
+struct NamedRefusal {
+  const char* what;
+  std::function<Bytes()> bytes;
+  const char* message;
+};
+
+const NamedRefusal kMessages[] = {
+    {"file < 8 bytes", [] { return Bytes(7); }, "the file has 7 bytes, a header length takes 8"},
+    {"header length 0", [] { return file("", 0, 0); }, "the header is empty"},
+    {"header length > file - 8", [] { return file("{}", 0, 3); }, "the header is longer than the file: 3 of 10 bytes"},
+    {"header length > 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, "the header is longer than 16 MiB"},
+    {"not UTF-8", [] { return file("{\"a\xc3\":{}}"); }, "the header is not UTF-8 near byte 5"},
+    {"not JSON", [] { return file("{x}"); }, "the header is not valid JSON near byte 2"},
+    {"not an object", [] { return file("[]"); }, "the header is an array, expected an object"},
+    {"trailing bytes", [] { return file("{} {"); }, "the header has more than its object, from byte 4"},
+    {"objects too deep", [] { return file("{\"x\":{\"shape\":{}}}"); }, "\"x\": an object where it does not belong"},
+    {"arrays too deep", [] { return file("{\"x\":{\"shape\":[[]]}}"); }, "\"x\": an array where it does not belong"},
+    {"> 100 000 tensors",
+     [] {
+       std::string header = "{";
+       for (int i = 0; i <= 100'000; ++i) header += (i > 0 ? "," : "") + entry('t' + std::to_string(i), "U8", "[0]", "[0,0]");
+       return file(header + '}');
+     },
+     "more than 100000 tensors"},
+    {"duplicate name", [] { return file('{' + kGood + ',' + kGood + '}', 8); }, "the name \"x\" appears twice"},
+    {"duplicate field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}"); }, "\"x\": the field \"dtype\" appears twice"},
+    {"duplicate metadata", [] { return file("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}"); }, "\"__metadata__\": the field \"a\" appears twice"},
+    {"negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, "\"x\": data_offsets has a negative number"},
+    {"fractional offset", [] { return file('{' + entry("x", "F32", "[2]", "[0,8.5]") + '}', 8); },
+     "\"x\": data_offsets has a number that is not whole"},
+    {"offset > 2^53", [] { return file('{' + entry("x", "F32", "[2]", "[0,9007199254740993]") + '}', 8); },
+     "\"x\": data_offsets has a number above 2^53"},
+    {"one offset", [] { return file('{' + entry("x", "F32", "[2]", "[8]") + '}', 8); }, "\"x\": data_offsets has 1 numbers, expected 2"},
+    {"reversed offsets", [] { return file('{' + entry("x", "F32", "[2]", "[8,0]") + '}', 8); }, "\"x\": data_offsets are reversed"},
+    {"overlapping", [] { return file('{' + kGood + ',' + entry("y", "F32", "[2]", "[4,12]") + '}', 12); },
+     "\"y\": its data overlaps another tensor's"},
+    {"hole", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, "\"x\": there is a hole before its data"},
+    {"past the end", [] { return file('{' + kGood + '}', 7); }, "\"x\": its data ends after the file does"},
+    {"not ending at the end", [] { return file('{' + kGood + '}', 9); }, "tensors end at byte 8 of the data, which has 9"},
+    {"byte length", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); },
+     "\"x\": dtype and shape need 8 bytes, data_offsets span 7"},
+    {"product overflow", [] { return file('{' + entry("x", "F32", "[4294967296,4294967296]", "[0,0]") + '}'); },
+     "\"x\": the product of its shape is too large"},
+    {"rank > 8", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, "\"x\": shape has more than 8 numbers"},
+    {"negative dimension", [] { return file('{' + entry("x", "F32", "[-2]", "[0,8]") + '}', 8); }, "\"x\": shape has a negative number"},
+    {"fractional dimension", [] { return file('{' + entry("x", "F32", "[2.0]", "[0,8]") + '}', 8); }, "\"x\": shape has a number that is not whole"},
+    {"dimension > 2^53", [] { return file('{' + entry("x", "F32", "[9007199254740993]", "[0,8]") + '}', 8); },
+     "\"x\": shape has a number above 2^53"},
+    {"extra field", [] { return file("{\"x\":{\"extra\":1}}"); }, "\"x\": unknown field \"extra\""},
+    {"missing field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[0]}}"); }, "\"x\": dtype, shape or data_offsets is missing"},
+    {"entry that is no object", [] { return file("{\"x\":\"F32\"}"); }, "\"x\": a string where it does not belong"},
+    {"field of another type", [] { return file("{\"x\":{\"dtype\":1}}"); }, "\"x\": a number where it does not belong"},
+    {"non-string metadata", [] { return file("{\"__metadata__\":{\"a\":1}}"); }, "__metadata__ has a number, expected strings"},
+    {"F8", [] { return file('{' + entry("x", "F8_E5M2", "[2]", "[0,2]") + '}', 2); }, "\"x\" has dtype F8_E5M2, which is not supported"},
+    {"F4", [] { return file('{' + entry("x", "F4", "[2]", "[0,1]") + '}', 1); }, "\"x\" has dtype F4, which is not supported"},
+    {"C64", [] { return file('{' + entry("x", "C64", "[1]", "[0,8]") + '}', 8); }, "\"x\" has dtype C64, which is not supported"},
+};
+
+TEST_CASE("every refusal of a safetensors file has a message of its own", "[io][errors]") {
+  std::set<std::string> messages;
+  for (const NamedRefusal& refusal : kMessages) {
+    INFO(refusal.what);
+    const Bytes bytes = refusal.bytes();
+    try {
+      parse_safetensors(bytes);
+      FAIL_CHECK("nothing was thrown");
+    } catch (const Error& error) {
+      const bool unsupported = std::string(refusal.message).find("dtype") < 12 && std::string(refusal.message).ends_with("not supported");
+      CHECK(to_string(error.code()) == (unsupported ? "UNSUPPORTED" : "FORMAT"));
+      CHECK(std::string(error.what()) == std::string("safetensors: ") + refusal.message);
+      messages.insert(error.what());
+    }
+  }
+  CHECK(messages.size() == std::size(kMessages));
+}
+
+TEST_CASE("a number that stands for an object is refused as one, whatever its sign", "[io][errors]") {
+  for (const char* number : {"5", "-5", "0.5", "1e3", "123456789012345678901234567890"}) {
+    INFO(number);
+    check_error({ErrorCode::format, "safetensors", "", {"the header is a number, expected an object"}}, [&] { parse_safetensors(file(number)); });
+    check_error({ErrorCode::format, "safetensors", "", {"__metadata__ has a number, expected strings"}},
+                [&] { parse_safetensors(file("{\"__metadata__\":{\"a\":" + std::string(number) + "}}")); });
+    check_error({ErrorCode::format, "safetensors", "", {"\"x\": a number where it does not belong"}},
+                [&] { parse_safetensors(file("{\"x\":" + std::string(number) + "}")); });
+  }
+}
+
+TEST_CASE("every sequence that is not UTF-8 is refused, and every one that is passes", "[io][errors]") {
+  const std::string bad[] = {"\x80",
+                             "\xbf",
+                             "\xc0\x80",
+                             "\xc1\xbf",
+                             "\xc3",
+                             "\xc3(",
+                             "\xe0\x80\x80",
+                             "\xe0\x9f\xbf",
+                             "\xe2\x82",
+                             "\xe2(\xa1",
+                             "\xe2\x82(",
+                             "\xed\xa0\x80",
+                             "\xed\xbf\xbf",
+                             "\xf0\x80\x80\x80",
+                             "\xf0\x8f\xbf\xbf",
+                             "\xf0\x9f\x98",
+                             "\xf4\x90\x80\x80",
+                             "\xf5\x80\x80\x80",
+                             "\xfe",
+                             "\xff",
+                             "\xf8\x88\x80\x80\x80"};
+  for (const std::string& bytes : bad) {
+    INFO("bytes " << ::Catch::Detail::stringify(std::vector<int>(bytes.begin(), bytes.end())));
+    check_error({ErrorCode::format, "safetensors", "", {"the header is not UTF-8 near byte "}},
+                [&] { parse_safetensors(file("{\"ab" + bytes + "\":{}}")); });
+  }
+  for (const std::string good :
+       {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    INFO("bytes " << ::Catch::Detail::stringify(std::vector<int>(good.begin(), good.end())));
+    CHECK(parse(file('{' + entry(good, "F32", "[0]", "[0,0]") + '}')).contains(good));
+  }
+}
+
 TEST_CASE("every beginning of a file is refused", "[io][errors]") {
   const Bytes whole = file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F16", "[3]", "[8,14]") + '}', 14);
   CHECK(parse(whole).size() == 2);
@@ -328,6 +453,134 @@ TEST_CASE("tensors over the memory limit are refused before they are made", "[io
   check_error({ErrorCode::memory, "safetensors", "", {"4000 bytes"}}, [&] { parse_safetensors(bytes); });
   set_memory_limit(4000);
   CHECK_NOTHROW(parse_safetensors(bytes));
+  set_memory_limit(std::uint64_t{1} << 63);
+}
+
+// ---- writing
+
+nlohmann::json header_of(const Bytes& bytes) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), 8);
+  return nlohmann::json::parse(bytes.begin() + 8, bytes.begin() + 8 + static_cast<std::ptrdiff_t>(size));
+}
+
+std::uint64_t data_start(const Bytes& bytes) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), 8);
+  return 8 + size;
+}
+
+std::vector<std::uint32_t> raw_bits(const Array& x) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : x.data) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+TEST_CASE("what is written is read back with every name, shape and bit", "[io]") {
+  Generator random(1);
+  std::map<std::string, Array> tensors;
+  for (const Shape& dims : {Shape{}, Shape{0}, Shape{1}, Shape{3}, Shape{2, 3}, Shape{0, 5}, Shape{1, 2, 1, 2, 1, 1, 1, 3}, Shape{65, 33}}) {
+    Array x(dims);
+    for (float& value : x.data) value = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));
+    tensors.emplace("tensor " + to_string(dims), x);
+  }
+  Array corners({9});
+  const std::uint32_t bits[] = {0x80000000, 1, 0x807fffff, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffc12345};
+  for (std::size_t i = 0; i < 9; ++i) corners.data[i] = std::bit_cast<float>(bits[i]);
+  tensors.emplace("corners", corners);
+  for (const char* name :
+       {"", " ", "a\"b\\c\n\t", "\x01", "\x7f", "β", "模型.层", "\xf0\x9f\x98\x80", "__proto__", "constructor", "__metadata__.a", "/"})
+    tensors.emplace(name, random.normal({2}));
+  const auto got = parse(write_safetensors(state_of(tensors)));
+  REQUIRE(got.size() == tensors.size());
+  for (const auto& [name, array] : tensors) {
+    INFO(name);
+    REQUIRE(got.contains(name));
+    CHECK(got.at(name).dims == array.dims);
+    CHECK(raw_bits(got.at(name)) == raw_bits(array));
+  }
+}
+
+TEST_CASE("a file is written with sorted names, F32, its metadata and data that starts at a multiple of 8", "[io]") {
+  Generator random(2);
+  for (const std::map<std::string, std::string>& metadata :
+       {std::map<std::string, std::string>{}, {{"format", "pt"}}, {{"", ""}, {"a", "\"quoted\" β\n"}, {"format", "pt"}}})
+    for (std::size_t count = 0; count < 12; ++count) {
+      std::map<std::string, Array> tensors;
+      for (std::size_t i = 0; i < count; ++i)
+        tensors.emplace(std::string(i, 'x') + std::to_string(i), random.normal({static_cast<std::int64_t>(i % 3), 3}));
+      INFO(count << " tensors, " << metadata.size() << " entries of metadata");
+      const Bytes bytes = write_safetensors(state_of(tensors), metadata);
+      CHECK(data_start(bytes) % 8 == 0);
+      CHECK(bytes[8] == '{');  // the format's own rule
+      nlohmann::json header = header_of(bytes);
+      if (metadata.empty())
+        CHECK_FALSE(header.contains("__metadata__"));
+      else
+        CHECK(header.at("__metadata__").get<std::map<std::string, std::string>>() == metadata);
+      header.erase("__metadata__");
+      CHECK(header.size() == count);
+      std::uint64_t end = 0;
+      for (const auto& [name, array] : tensors) {  // by rising names, one behind the other
+        const nlohmann::json& described = header.at(name);
+        CHECK(described.size() == 3);
+        CHECK(described.at("dtype") == "F32");
+        CHECK(described.at("shape").get<std::vector<std::int64_t>>() == std::vector<std::int64_t>(array.dims.begin(), array.dims.end()));
+        CHECK(described.at("data_offsets").get<std::vector<std::uint64_t>>() == std::vector<std::uint64_t>{end, end + 4 * array.data.size()});
+        end += 4 * array.data.size();
+      }
+      CHECK(bytes.size() == data_start(bytes) + end);
+      // The names stand in the text in that order too.
+      const std::string text(bytes.begin() + 8, bytes.begin() + static_cast<std::ptrdiff_t>(data_start(bytes)));
+      std::size_t at = metadata.empty() ? 0 : text.find("__metadata__");
+      CHECK(at <= 2);
+      for (const auto& [name, array] : tensors) {
+        const std::size_t found = text.find('"' + name + "\":{\"dtype\"");
+        CHECK(found != std::string::npos);
+        CHECK(found >= at);
+        at = found;
+      }
+      CHECK(parse(bytes) == tensors);
+      CHECK(write_safetensors(state_of(tensors), metadata) == bytes);
+    }
+}
+
+TEST_CASE("what python wrote is written again with the same tensors", "[io]") {
+  const StateDict tensors = parse_safetensors(bytes_of(testdata("safetensors_python.safetensors")));
+  const auto again = parse(write_safetensors(tensors));
+  for (const auto& [name, array] : arrays_of(tensors)) {
+    INFO(name);
+    CHECK(raw_bits(again.at(name)) == raw_bits(array));
+  }
+}
+
+TEST_CASE("names and metadata that a file cannot hold are refused", "[io][errors]") {
+  const char* op = "write_safetensors";
+  const auto write = [](const std::string& name, const std::map<std::string, std::string>& metadata = {}) {
+    write_safetensors(state_of({{name, Array({1})}}), metadata);
+  };
+  check_error({ErrorCode::argument, op, "a name", {"__metadata__"}}, [&] { write("__metadata__"); });
+  for (const std::string bad : {"\xff", "a\xc3", "\xed\xa0\x80", "\xc0\x80"}) {
+    check_error({ErrorCode::argument, op, "", {"UTF-8"}}, [&] { write(bad); });
+    check_error({ErrorCode::argument, op, "", {"UTF-8"}}, [&] { write("x", {{bad, "value"}}); });
+    check_error({ErrorCode::argument, op, "", {"UTF-8"}}, [&] { write("x", {{"key", bad}}); });
+  }
+  check_error({ErrorCode::argument, op, "tensors", {"16 MiB"}}, [&] { write(std::string(16 << 20, 'x')); });
+  StateDict many;
+  for (int i = 0; i < 100'000; ++i) many.emplace('t' + std::to_string(i), empty_any({0}));
+  CHECK(parse_safetensors(write_safetensors(many)).size() == 100'000);
+  check_error({ErrorCode::argument, op, "tensors", {"100001 names", "100000 names at the most"}}, [&] { write_safetensors(many, {{"a", "b"}}); });
+  many.emplace("one more", empty_any({0}));
+  check_error({ErrorCode::argument, op, "tensors", {"100001 names"}}, [&] { write_safetensors(many); });
+  CHECK_NOTHROW(write("x"));
+}
+
+TEST_CASE("tensors over the memory limit are not written", "[io][errors]") {
+  StateDict state;
+  state.emplace("x", AnyTensor(std::vector<std::size_t>{2, 3}, xt::layout_type::row_major));
+  CHECK_NOTHROW(write_safetensors(state));
+  set_memory_limit(23);
+  check_error({ErrorCode::memory, "write_safetensors", "", {"24 bytes"}}, [&] { write_safetensors(state); });
   set_memory_limit(std::uint64_t{1} << 63);
 }
 

@@ -23,7 +23,7 @@ using Arch = named::ATTN_ARCH;
 }  // namespace
 
 void ATTN_CONCAT(exp_row_, ATTN_ARCH)(const float* x, float* y, std::size_t n) {
-  kernels::map_row<Arch>(x, y, n, [](const kernels::Batch<Arch>& value) { return kernels::exp<Arch>(value); });
+  kernels::map_row<Arch>(y, n, [](const kernels::Batch<Arch>& value) { return kernels::exp<Arch>(value); }, x);
 }
 
 }  // namespace attn::test

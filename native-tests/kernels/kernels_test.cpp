@@ -11,6 +11,7 @@
 #include "attn/kernels/philox.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
+#include "support/reference_norm.hpp"
 
 namespace attn::kernels {
 const KernelTable& table_sse4_2();
@@ -431,6 +432,299 @@ TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
           if (arch.table->all_finite(x.data(), n)) FAIL_CHECK("missed " << bad << " at " << i);
           x[i] = old;
         }
+    }
+}
+
+using kernels::Activation;
+
+constexpr Activation kActivations[] = {Activation::relu, Activation::gelu,    Activation::gelu_tanh, Activation::silu,
+                                       Activation::tanh, Activation::sigmoid, Activation::identity};
+constexpr const char* kNames[] = {"relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "identity"};
+const char* name_of(Activation f) { return kNames[static_cast<std::size_t>(f)]; }
+
+double exact_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+double exact(Activation f, double x) {
+  switch (f) {
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::gelu:
+      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+      return x * exact_sigmoid(2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x));
+    case Activation::silu:
+      return x * exact_sigmoid(x);
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::sigmoid:
+      return exact_sigmoid(x);
+    case Activation::identity:
+      return x;
+  }
+  return kNaN;
+}
+
+/// What activation_row promises at x.
+double allowed_error(Activation f, double x, double y) {
+  const double ulp = y == 0 ? kSmallestDenormal : std::max(std::ldexp(1.0, std::ilogb(y) - 23), kSmallestDenormal);
+  switch (f) {
+    case Activation::relu:
+    case Activation::identity:
+      return 0;
+    case Activation::gelu:
+    case Activation::gelu_tanh: {
+      // In the left tail the argument of exp is large, and eps times it is the relative error; the right end is exact.
+      const double argument = f == Activation::gelu ? x * x / 2 : 1.6 * std::abs(x) + 0.0714 * std::abs(x * x * x);
+      const double tail = (4 + 3 * argument) * kEps * std::abs(y) + (std::abs(x) + 1) * kSmallestDenormal;
+      return x < 0 ? std::min(1e-6, tail) : x < 9 ? 1e-6 : 0;
+    }
+    case Activation::silu:
+      return 4 * ulp + std::abs(x) * kSmallestDenormal;
+    case Activation::tanh:
+      return 7 * ulp;
+    case Activation::sigmoid:
+      return 3 * ulp;
+  }
+  return 0;
+}
+
+TEST_CASE("activations are as close to float64 as they promise, at floats of every exponent", "[kernels]") {
+  std::vector<float> x;
+  for (const float sign : {1.0F, -1.0F})
+    for (std::uint32_t bits = 0; bits < 0x7f800000; bits += 8209) x.push_back(sign * std::bit_cast<float>(bits));
+  // Evenly spaced where the functions bend.
+  for (int i = -100'000; i <= 100'000; ++i) x.push_back(16.0F * static_cast<float>(i) / 100'000);
+  for (const Activation f : kActivations) {
+    std::vector<double> expected, bound;
+    for (const float value : x) {
+      expected.push_back(exact(f, value));
+      bound.push_back(allowed_error(f, value, expected.back()));
+    }
+    for (const Architecture& arch : architectures()) {
+      std::vector<float> y(x.size());
+      arch.table->activation_row(f, x.data(), y.data(), x.size());
+      std::size_t wrong = 0, first = 0;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (!(std::abs(y[i] - expected[i]) <= bound[i]) && wrong++ == 0) first = i;
+      INFO(arch.table->architecture << ", " << name_of(f) << ": " << wrong << " of " << x.size() << " wrong, the first: f(" << x[first] << ") is "
+                                    << y[first] << ", expected " << expected[first] << " ± " << bound[first]);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("activations of zeros, infinities and NaN are those of torch", "[kernels]") {
+  const std::vector<float> x{-kInfinity, kInfinity, kNaN, -0.0F, 0.0F, -3e38F, 3e38F, -200, 200, -1e-45F, 1e-45F, -1e-38F};
+  // torch 2.13, float64 rounded to float32: its float32 gelu gives +0 for -0 and -3e38.
+  const std::vector<std::vector<float>> expected{
+      {0, kInfinity, kNaN, -0.0F, 0, 0, 3e38F, 0, 200, 0, 1e-45F, 0},
+      {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -0.0F, 0, -0.5e-38F},
+      {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -0.0F, 0, -0.5e-38F},
+      {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -0.0F, 0, -0.5e-38F},
+      {-1, 1, kNaN, -0.0F, 0, -1, 1, -1, 1, -1e-45F, 1e-45F, -1e-38F},
+      {0, 1, kNaN, 0.5F, 0.5F, 0, 1, 0, 1, 0.5F, 0.5F, 0.5F},
+      x,
+  };
+  for (const Architecture& arch : architectures())
+    for (const Activation f : kActivations) {
+      INFO(arch.table->architecture << ", " << name_of(f));
+      Array y({static_cast<std::int64_t>(x.size())});
+      arch.table->activation_row(f, x.data(), y.data.data(), x.size());
+      CHECK_THAT(y, HasBitsOf(Array(y.dims, expected[static_cast<std::size_t>(f)])));
+    }
+}
+
+TEST_CASE("tanh and sigmoid stay within their range and are odd", "[kernels]") {
+  std::vector<float> x, minus_x;
+  for (std::uint32_t bits = 0x40800000; bits < 0x41300000; bits += 13) {  // 4 to 11, where both come to 1
+    x.push_back(std::bit_cast<float>(bits));
+    minus_x.push_back(-x.back());
+  }
+  for (const Architecture& arch : architectures()) {
+    INFO(arch.table->architecture);
+    std::vector<float> y(x.size()), minus_y(x.size());
+    for (const Activation f : {Activation::tanh, Activation::sigmoid}) {
+      arch.table->activation_row(f, x.data(), y.data(), x.size());
+      arch.table->activation_row(f, minus_x.data(), minus_y.data(), x.size());
+      CHECK(std::all_of(y.begin(), y.end(), [](float value) { return value <= 1; }));
+      if (f == Activation::tanh) CHECK(std::equal(y.begin(), y.end(), minus_y.begin(), [](float a, float b) { return a == -b; }));
+    }
+  }
+}
+
+TEST_CASE("activation_row gives each value the same bits at every place, length and misalignment, in place too", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (const Activation f : kActivations)
+      for (std::size_t n = 0; n <= 35; ++n) {
+        INFO(arch.table->architecture << ", " << name_of(f) << ", seed " << n << ", n " << n);
+        Generator random(n);
+        Array expected({static_cast<std::int64_t>(n)});
+        Guarded in(n, (n + 1) % 4), out(n, n % 4);
+        for (std::size_t i = 0; i < n; ++i) {
+          in.data()[i] = 3 * random.normal();
+          arch.table->activation_row(f, in.data() + i, &expected.data[i], 1);
+        }
+        arch.table->activation_row(f, in.data(), out.data(), n);
+        CHECK_THAT(Array(expected.dims, out.values()), HasBitsOf(expected));
+        arch.table->activation_row(f, in.data(), in.data(), n);
+        CHECK_THAT(Array(expected.dims, in.values()), HasBitsOf(expected));
+        CHECK((in.untouched_outside() && out.untouched_outside()));
+      }
+}
+
+TEST_CASE("add_row and multiply_row are exact, also onto one of their inputs", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 0; n <= 35; ++n) {
+      INFO(arch.table->architecture << ", seed " << n << ", n " << n);
+      Generator random(n);
+      std::vector<float> x(n), y(n), sum(n), product(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        x[i] = random.normal();
+        y[i] = random.normal();
+        sum[i] = x[i] + y[i];
+        product[i] = x[i] * y[i];
+      }
+      for (const bool adding : {true, false}) {
+        const auto row = adding ? arch.table->add_row : arch.table->multiply_row;
+        const std::vector<float>& expected = adding ? sum : product;
+        Guarded out(n, n % 4), left(n, (n + 1) % 4), right(n, (n + 2) % 4);
+        std::copy(x.begin(), x.end(), left.data());
+        std::copy(y.begin(), y.end(), right.data());
+        row(left.data(), right.data(), out.data(), n);
+        CHECK(out.values() == expected);
+        row(left.data(), y.data(), left.data(), n);
+        CHECK(left.values() == expected);
+        row(x.data(), right.data(), right.data(), n);
+        CHECK(right.values() == expected);
+        CHECK((out.untouched_outside() && left.untouched_outside() && right.untouched_outside()));
+      }
+    }
+}
+
+TEST_CASE("dot agrees with float64, and zeros at the end change no bit of it", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (std::size_t n = 0; n <= 70; ++n) {
+      INFO(arch.table->architecture << ", seed " << n << ", n " << n);
+      Generator random(n);
+      std::vector<float> x(n), y(n);
+      Sum sum;
+      for (std::size_t i = 0; i < n; ++i) {
+        x[i] = random.normal();
+        y[i] = random.normal();
+        sum.add(x[i], 0, y[i], 0);
+      }
+      const float got = arch.table->dot(x.data(), y.data(), n);
+      CHECK(std::abs(got - sum.value()) <= sum.error());
+      Guarded left(n, n % 4), right(n, (n + 1) % 4);  // what lies past the end is no zero
+      std::copy(x.begin(), x.end(), left.data());
+      std::copy(y.begin(), y.end(), right.data());
+      CHECK(arch.table->dot(left.data(), right.data(), n) == got);
+      x.resize(n + 9, 0);
+      y.resize(n + 9, 5);
+      CHECK(arch.table->dot(x.data(), y.data(), n + 9) == got);
+    }
+}
+
+struct NormCase {
+  std::vector<float> x, weight, bias;  ///< no weight or bias where empty
+  float eps;
+  bool rms;
+};
+
+Array norm_of(const KernelTable& table, const NormCase& c, std::size_t offset, bool in_place) {
+  const std::size_t n = c.x.size();
+  Guarded out(n, offset), in(n, (offset + 1) % 4);
+  float* const x = in_place ? out.data() : in.data();
+  std::copy(c.x.begin(), c.x.end(), x);
+  const float *weight = c.weight.empty() ? nullptr : c.weight.data(), *bias = c.bias.empty() ? nullptr : c.bias.data();
+  if (c.rms)
+    table.rms_norm_row(x, weight, c.eps, out.data(), n);
+  else
+    table.layer_norm_row(x, weight, bias, c.eps, out.data(), n);
+  CHECK(out.untouched_outside());
+  return Array({static_cast<std::int64_t>(n)}, out.values());
+}
+
+TEST_CASE("layer_norm_row and rms_norm_row agree with float64 for every length and misalignment, in place too", "[kernels]") {
+  std::uint64_t seed = 0;
+  for (std::size_t n = 1; n <= 70; n += n < 40 ? 1 : 7)
+    for (const float offset : {0.0F, 3.0F, 1e4F, -1e6F})
+      for (const int parts : {0, 1, 2, 3}) {
+        Generator random(++seed);
+        const bool rms = random.coin(0.4) && parts < 2;
+        NormCase c{std::vector<float>(n), {}, {}, random.coin(0.5) ? 1e-5F : 1e-12F, rms};
+        for (float& value : c.x) value = offset + random.normal();
+        for (std::vector<float>* parameter : {&c.weight, &c.bias})
+          if ((parts & (parameter == &c.weight ? 1 : 2)) != 0)
+            for (std::size_t i = 0; i < n; ++i) parameter->push_back(random.normal());
+        const Estimate expected = reference_norm(c.x, c.weight, c.bias, c.eps, rms);
+        for (const Architecture& arch : architectures()) {
+          INFO(arch.table->architecture << ", seed " << seed << ", n " << n << ", around " << offset << ", weight " << !c.weight.empty() << ", bias "
+                                        << !c.bias.empty() << ", rms " << rms << ", eps " << c.eps);
+          const Array y = norm_of(*arch.table, c, n % 4, false);
+          CHECK_THAT(y, IsCloseTo(expected));
+          CHECK_THAT(norm_of(*arch.table, c, (n + 1) % 4, true), HasBitsOf(y));
+        }
+      }
+}
+
+TEST_CASE("norms of a constant row are the bias, of NaN or infinity NaN, of nothing nothing", "[kernels]") {
+  for (const Architecture& arch : architectures())
+    for (const bool rms : {false, true}) {
+      INFO(arch.table->architecture << ", rms " << rms);
+      const KernelTable& table = *arch.table;
+      CHECK(norm_of(table, {{}, {}, {}, 1e-5F, rms}, 1, false).data.empty());
+      const std::vector<float> bias{1, 2, 3, 4, 5, 6, 7};
+      if (!rms) CHECK_THAT(norm_of(table, {std::vector<float>(7, -12.5F), bias, bias, 1e-12F, rms}, 1, false), HasBitsOf(Array({7}, bias)));
+      CHECK_THAT(norm_of(table, {{0, 0, 0}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, {0, 0, 0})));
+      CHECK_THAT(norm_of(table, {{1, kNaN, 3}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, {kNaN, kNaN, kNaN})));
+      // As torch: for rms_norm only inf / inf is no number.
+      const std::vector<float> infinite = rms ? std::vector<float>{0, kNaN, 0} : std::vector<float>{kNaN, kNaN, kNaN};
+      CHECK_THAT(norm_of(table, {{1, kInfinity, 3}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, infinite)));
+    }
+}
+
+TEST_CASE("additive_scores_row agrees with float64 for every width, stride and number of keys", "[kernels]") {
+  for (std::size_t width = 0; width <= 35; ++width)
+    for (const std::size_t count : {0U, 1U, 5U}) {
+      Generator random(width * 8 + count);
+      const std::size_t stride = width + random.next() % 5;
+      const float alpha = random.coin(0.5) ? 1 : -0.3F;
+      std::vector<float> query(width), weight(width), keys(count * stride + width, kNaN);
+      for (float& value : query) value = random.normal();
+      for (float& value : weight) value = random.normal();
+      Estimate expected({static_cast<std::int64_t>(count)});
+      for (std::size_t j = 0; j < count; ++j) {
+        Sum sum;
+        for (std::size_t a = 0; a < width; ++a) {
+          const float key = keys[j * stride + a] = 2 * random.normal();
+          const double argument = static_cast<double>(query[a]) + key, tanh = std::tanh(argument);
+          // 7 units in the last place of tanh itself, and the rounding of its argument, where tanh is flatter than 1.
+          sum.add(weight[a], 0, tanh, 7 * kEps * std::abs(tanh) + std::abs(argument) * (1 - tanh * tanh) * kEps / 2);
+        }
+        expected.value[j] = alpha * sum.value();
+        expected.error[j] = std::abs(alpha) * sum.error();
+      }
+      for (const Architecture& arch : architectures()) {
+        INFO(arch.table->architecture << ", seed " << width * 8 + count << ", width " << width << ", stride " << stride << ", keys " << count);
+        Guarded out(count, width % 4);
+        const auto run = [&] {
+          arch.table->additive_scores_row(query.data(), keys.data(), static_cast<std::ptrdiff_t>(stride), weight.data(), out.data(), count, width,
+                                          alpha);
+          return Array(expected.dims, out.values());
+        };
+        const Array scores = run();
+        CHECK(out.untouched_outside());
+        CHECK_THAT(scores, IsCloseTo(expected));
+        if (count < 2 || width == 0) continue;
+        // A bad key spoils its own score only.
+        const float old = std::exchange(keys[stride], kNaN);
+        Array spoilt = run();
+        keys[stride] = old;
+        CHECK(std::isnan(spoilt.data[1]));
+        spoilt.data[1] = scores.data[1];
+        CHECK_THAT(spoilt, HasBitsOf(scores));
+      }
     }
 }
 

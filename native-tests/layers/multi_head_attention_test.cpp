@@ -303,6 +303,124 @@ TEST_CASE("a layer without keys or queries gives its output bias or nothing", "[
   CHECK(forward(layer, Array({0, 3, 12}), {.need_weights = true}).weights->dims == Shape{0, 3, 3, 3});
 }
 
+// ---- learned and zero keys, grouped heads, widths of their own
+
+/// A layer with numbers for every parameter; options say which.
+MultiHeadAttention drawn(Generator& random, const MultiHeadAttentionOptions& options, Arrays* state = nullptr) {
+  MultiHeadAttention layer(options);
+  Arrays numbers;
+  for (const auto& [name, dims] : layer.parameter_shapes()) numbers.emplace(name, random.normal(dims, 0.4F));
+  layer.load_state_dict(state_of(numbers));
+  if (state != nullptr) *state = numbers;
+  return layer;
+}
+
+/// x (B,S,width) with a row behind each entry.
+Array appended(const Array& x, const Array& row) {
+  std::vector<Array> entries;
+  for (std::int64_t b = 0; b < x.dims[0]; ++b) entries.push_back(joined({slice(x, b), reshaped(row, {1, x.dims[2]})}));
+  return stack(entries);
+}
+
+TEST_CASE("a learned key and a zero key are rows behind the projected ones that no mask hides, bit for bit", "[layers][properties]") {
+  std::uint64_t seed = 900;
+  for (const bool bias_kv : {false, true})
+    for (const bool zero : {false, true})
+      for (const int variant : {0, 1, 2, 3}) {
+        if (!bias_kv && !zero) continue;
+        Generator random(++seed);
+        const std::int64_t B = 1 + random.below(3), L = 1 + random.below(9), S = variant == 3 ? 0 : 1 + random.below(9), extra = bias_kv + zero;
+        INFO("seed " << seed << ", B " << B << ", L " << L << ", S " << S << ", bias rows " << bias_kv << ", zero row " << zero << ", variant "
+                     << variant);
+        Arrays state;
+        const MultiHeadAttentionOptions options{.embed_dim = 6, .num_heads = 3, .add_bias_kv = bias_kv, .add_zero_attn = zero, .out_proj = false};
+        const MultiHeadAttention layer = drawn(random, options, &state);
+        const Array query = random.normal({B, L, 6}), memory = random.normal({B, S, 6});
+        AttentionCase c;
+        c.query = query, c.key = c.value = memory;
+        if (variant == 1) c.is_causal = true;
+        if (variant == 2) {
+          c.mask = random_mask(random, MaskKind::additive, {L, S});
+          c.key_padding_mask = random_padding(random, MaskKind::block, B, S);
+        }
+        const Result result = forward(layer, c, {.need_weights = true, .trace = kWholeTrace});
+        CHECK(result.weights->dims == Shape{B, 3, L, S + extra});
+        CHECK(result.trace.at(TraceName::k_proj).dims == Shape{B, S, 6});
+
+        // By hand: projections, rows behind them, heads split, and one mask that says all.
+        const auto project = [&](const Array& x, std::int64_t part) {
+          std::vector<std::int64_t> rows{part * 6, part * 6 + 1, part * 6 + 2, part * 6 + 3, part * 6 + 4, part * 6 + 5};
+          const Array bias = reshaped(take(reshaped(state.at("in_proj_bias"), {18, 1}), rows), {6});
+          return linear(x, take(state.at("in_proj_weight"), rows), &bias);
+        };
+        Array keys = project(memory, 1), values = project(memory, 2);
+        if (bias_kv) keys = appended(keys, state.at("bias_k")), values = appended(values, state.at("bias_v"));
+        if (zero) keys = appended(keys, Array({6})), values = appended(values, Array({6}));
+        const auto heads = [&](const Array& x) {
+          Array y({B, 3, x.dims[1], 2});
+          for (std::int64_t b = 0, at = 0; b < B; ++b)
+            for (std::int64_t h = 0; h < 3; ++h)
+              for (std::int64_t i = 0; i < x.dims[1]; ++i)
+                for (std::int64_t d = 0; d < 2; ++d, ++at)
+                  y.data[static_cast<std::size_t>(at)] = x.data[static_cast<std::size_t>((b * x.dims[1] + i) * 6 + h * 2 + d)];
+          return y;
+        };
+        AttentionCase by_hand;
+        by_hand.query = heads(project(query, 0)), by_hand.key = heads(keys), by_hand.value = heads(values);
+        by_hand.mask = MaskInput{MaskKind::additive, Array({B, 1, L, S + extra})};
+        for (std::int64_t b = 0, at = 0; b < B; ++b)
+          for (std::int64_t i = 0; i < L; ++i)
+            for (std::int64_t j = 0; j < S + extra; ++j, ++at) {
+              float added = c.is_causal && j > i && j < S ? -kInfinity : 0;
+              if (c.mask && j < S) added += mask_at(*c.mask, false, b, 0, i, j);
+              if (c.key_padding_mask && j < S && mask_at(*c.key_padding_mask, true, b, 0, i, j) != 0) added = -kInfinity;
+              by_hand.mask->data.data[static_cast<std::size_t>(at)] = added;
+            }
+        const Result expected = attention(by_hand, {.need_weights = true});
+        CHECK_THAT(*result.weights, HasBitsOf(*expected.weights));
+        CHECK_THAT(result.trace.at(TraceName::context), HasBitsOf(expected.output));
+        CHECK_THAT(result.trace.at(TraceName::k), HasBitsOf(by_hand.key));
+        CHECK_THAT(result.trace.at(TraceName::v), HasBitsOf(by_hand.value));
+      }
+}
+
+TEST_CASE("fewer key and value heads are those heads repeated, bit for bit", "[layers][properties]") {
+  std::uint64_t seed = 950;
+  for (const auto& [H, Hkv] : {std::pair{4, 2}, std::pair{4, 1}, std::pair{6, 3}, std::pair{3, 3}})
+    for (const bool rows : {false, true}) {
+      Generator random(++seed);
+      INFO("seed " << seed << ", H " << H << ", Hkv " << Hkv << ", bias rows " << rows);
+      MultiHeadAttentionOptions options{
+          .embed_dim = 10, .num_heads = H, .num_key_value_heads = Hkv, .kdim = 7, .head_dim = 3, .value_head_dim = 5, .add_bias_kv = rows};
+      Arrays state;
+      const MultiHeadAttention grouped = drawn(random, options, &state);
+      options.num_key_value_heads.reset();
+      MultiHeadAttention repeated(options);
+      for (const auto& [name, width] : {std::pair{"k_proj.weight", 3}, std::pair{"k_proj.bias", 3}, std::pair{"v_proj.weight", 5},
+                                        std::pair{"v_proj.bias", 5}, std::pair{"bias_k", 3}, std::pair{"bias_v", 5}}) {
+        if (!state.contains(name)) continue;
+        std::vector<std::int64_t> order;
+        for (std::int64_t h = 0; h < H; ++h)
+          for (std::int64_t d = 0; d < width; ++d) order.push_back(h / (H / Hkv) * width + d);
+        Array& array = state.at(name);
+        const Shape dims = array.dims;
+        const std::int64_t columns = std::string(name).ends_with(".weight") ? dims[1] : 1;
+        Array wide = take(reshaped(array, {Hkv * width, columns}), order);
+        wide.dims = std::string(name).ends_with(".weight") ? Shape{H * width, columns}
+                    : std::string(name).ends_with(".bias") ? Shape{H * width}
+                                                           : Shape{1, 1, H * width};
+        array = wide;
+      }
+      repeated.load_state_dict(state_of(state));
+      AttentionCase c;
+      c.query = random.normal({2, 5, 10}), c.key = random.normal({2, 8, 7}), c.value = random.normal({2, 8, 10});
+      c.key_padding_mask = random_padding(random, MaskKind::attend, 2, 8);
+      const Result one = forward(grouped, c, {.need_weights = true}), two = forward(repeated, c, {.need_weights = true});
+      CHECK_THAT(one.output, HasBitsOf(two.output));
+      CHECK_THAT(*one.weights, HasBitsOf(*two.weights));
+    }
+}
+
 // ---- state
 
 TEST_CASE("a state dictionary comes back with the same names and bits, in torch's form", "[layers][state]") {
@@ -544,6 +662,13 @@ TEST_CASE("options that cannot work are CONFIG", "[layers][errors]") {
       {{.embed_dim = std::int64_t{1} << 31, .num_heads = 1}, {ErrorCode::config, kOp, "embed_dim", {"is 2147483648", range}}},
       {{.embed_dim = 8, .num_heads = 2, .kdim = 0}, {ErrorCode::config, kOp, "kdim", {"is 0", range}}},
       {{.embed_dim = 8, .num_heads = 2, .vdim = -1}, {ErrorCode::config, kOp, "vdim", {"is -1", range}}},
+      {{.embed_dim = 8, .num_heads = 4, .num_key_value_heads = 3},
+       {ErrorCode::config, kOp, "num_heads", {"is 4", "multiple of num_key_value_heads 3"}}},
+      {{.embed_dim = 8, .num_heads = 4, .num_key_value_heads = 0}, {ErrorCode::config, kOp, "num_key_value_heads", {"is 0", range}}},
+      {{.embed_dim = 8, .num_heads = 4, .num_key_value_heads = 8}, {ErrorCode::config, kOp, "num_heads", {"is 4", "num_key_value_heads 8"}}},
+      {{.embed_dim = 8, .num_heads = 2, .head_dim = 0}, {ErrorCode::config, kOp, "head_dim", {"is 0", range}}},
+      {{.embed_dim = 8, .num_heads = 2, .value_head_dim = -1}, {ErrorCode::config, kOp, "value_head_dim", {"is -1", range}}},
+      {{.embed_dim = 8, .num_heads = 0x7fffffff, .head_dim = 2}, {ErrorCode::config, kOp, "num_heads times head_dim", {"4294967294", range}}},
       {{.embed_dim = 8, .num_heads = 2, .scale = kNaN}, {ErrorCode::config, kOp, "scale", {"NaN", "finite"}}},
       {{.embed_dim = 8, .num_heads = 2, .scale = kInfinity}, {ErrorCode::config, kOp, "scale", {"infinite", "finite number"}}},
       {{.embed_dim = 0x7fffffff, .num_heads = 1}, {ErrorCode::memory, kOp, "", {}}},
@@ -613,8 +738,8 @@ TEST_CASE("key and value of other widths have to be given", "[layers][errors]") 
 TEST_CASE("a standard deviation that is none is CONFIG and leaves the weights as they are", "[layers][init][errors]") {
   MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
   const Arrays before = arrays_of(layer.state_dict());
-  for (const double std : {-1e-9, -1.0, static_cast<double>(kNaN), static_cast<double>(kInfinity)})
-    check_error({ErrorCode::config, "initialize", "std", {"finite number"}}, [&] { layer.initialize({.scheme = InitScheme::normal, .std = std}); });
+  for (const double std : {-1e-9, -1.0, 1.1e37, static_cast<double>(kNaN), static_cast<double>(kInfinity)})
+    check_error({ErrorCode::config, "initialize", "std", {"0 to 1e37"}}, [&] { layer.initialize({.scheme = InitScheme::normal, .std = std}); });
   CHECK(arrays_of(layer.state_dict()) == before);
 }
 

@@ -1,53 +1,11 @@
 #include "support/call.hpp"
 
-#include <array>
-
-#include "attn/attn.hpp"
+#include "support/call_arrays.hpp"
 
 namespace attn::test {
-namespace {
-
-/// The array's memory as a tensor of rank N, as users bring memory of their own.
-template <std::size_t N>
-auto view(const Array& x) {
-  std::array<std::size_t, N> dims{};
-  for (std::size_t axis = 0; axis < N; ++axis) dims[axis] = static_cast<std::size_t>(x.dims[axis]);
-  return xt::adapt(x.data.data(), x.data.size(), xt::no_ownership(), dims);
-}
-
-template <class T>
-Array array_of(const T& tensor) {
-  return {to_shape(tensor.shape()), std::vector<float>(tensor.data(), tensor.data() + tensor.size())};
-}
-
-template <class R>
-Result result_of(const R& r) {
-  Result result{array_of(r.output), {}, {}};
-  if (r.weights) result.weights = array_of(*r.weights);
-  if (r.trace)
-    for (const auto& [name, tensor] : *r.trace) result.trace.emplace(name, array_of(tensor));
-  return result;
-}
-
-AnyTensor tensor_of(const Array& x) {
-  AnyTensor tensor = empty_any(x.dims);
-  std::copy(x.data.begin(), x.data.end(), tensor.data());
-  return tensor;
-}
-
-/// Calls f<N>() for the rank.
-template <std::size_t First, std::size_t Last, class F>
-auto with_rank(std::size_t rank, F f) {
-  if constexpr (First < Last)
-    if (rank != First) return with_rank<First + 1, Last>(rank, f);
-  if (rank != First) throw std::logic_error("the test has a tensor of a rank that it cannot have");
-  return f.template operator()<First>();
-}
-
-}  // namespace
 
 Mask mask_of(const MaskInput& mask) {
-  const AnyTensor data = tensor_of(mask.data);
+  const AnyTensor data = any_of(mask.data);
   if (mask.kind == MaskKind::additive) return Mask::additive(data);
   return mask.kind == MaskKind::attend ? Mask::attend(data) : Mask::block(data);
 }
@@ -67,7 +25,7 @@ Result attention(const AttentionCase& c, const AttentionOptions& asked) {
   return with_rank<2, 4>(c.query.dims.rank(), [&]<std::size_t N>() {
     // Key and value may be of another rank, which must be an error.
     return with_rank<2, 4>(c.key.dims.rank(), [&]<std::size_t K>() {
-      if (c.value.dims.rank() != K) return result_of(scaled_dot_product_attention(view<N>(c.query), view<K>(c.key), tensor_of(c.value), options));
+      if (c.value.dims.rank() != K) return result_of(scaled_dot_product_attention(view<N>(c.query), view<K>(c.key), any_of(c.value), options));
       return result_of(scaled_dot_product_attention(view<N>(c.query), view<K>(c.key), view<K>(c.value), options));
     });
   });
@@ -79,7 +37,7 @@ Result forward(const MultiHeadAttention& layer, const Array& x, const AttentionO
 
 Result forward(const MultiHeadAttention& layer, const Array& query, const Array& key, const Array& value, const AttentionOptions& options) {
   return with_rank<2, 3>(query.dims.rank(), [&]<std::size_t N>() {
-    const AnyTensor k = tensor_of(key), v = tensor_of(value);
+    const AnyTensor k = any_of(key), v = any_of(value);
     return result_of(layer.forward(view<N>(query), k, v, options));
   });
 }
@@ -89,9 +47,9 @@ Result forward(const MultiHeadAttention& layer, const AttentionCase& c, const At
 }
 
 Array linear(const Array& x, const Array& weight, const Array* bias) {
-  const AnyTensor w = tensor_of(weight);
+  const AnyTensor w = any_of(weight);
   return with_rank<1, 4>(x.dims.rank(), [&]<std::size_t N>() {
-    return array_of(bias == nullptr ? attn::linear(view<N>(x), w) : attn::linear(view<N>(x), w, tensor_of(*bias)));
+    return array_of(bias == nullptr ? attn::linear(view<N>(x), w) : attn::linear(view<N>(x), w, any_of(*bias)));
   });
 }
 
@@ -101,7 +59,7 @@ Array softmax(const Array& x, std::int64_t dim) {
 
 StateDict state_of(const std::map<std::string, Array>& state) {
   StateDict tensors;
-  for (const auto& [name, array] : state) tensors.emplace(name, tensor_of(array));
+  for (const auto& [name, array] : state) tensors.emplace(name, any_of(array));
   return tensors;
 }
 

@@ -3,13 +3,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "attn/layers/multi_head_attention.hpp"
+#include "attn/attn.hpp"
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
 // The library's public functions called with plain arrays of any rank. They are templates over tensors of fixed rank;
-// one file makes them, so that the tests compile quickly.
+// three files make them, so that the tests compile quickly.
 namespace attn::test {
 
 struct Result {
@@ -41,6 +42,33 @@ Result forward(const MultiHeadAttention& layer, const Array& query, const Array&
 Result forward(const MultiHeadAttention& layer, const AttentionCase& c, const AttentionOptions& asked = {});
 Array linear(const Array& x, const Array& weight, const Array* bias = nullptr);
 Array softmax(const Array& x, std::int64_t dim = -1);
+
+/// Tensors of additive attention; bias of rank 0: none.
+struct AdditiveArrays {
+  Array query_weight, key_weight, score_weight, bias = {};
+};
+Result additive_attention(const AttentionCase& c, const AdditiveArrays& params, const AttentionOptions& asked = {});
+Result general_attention(const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
+
+Array activation(const Array& x, Activation name);
+/// A bias alone goes with a weight of ones, which changes no bit.
+Array layer_norm(const Array& x, const Array* weight, const Array* bias, float eps = 1e-5F);
+Array rms_norm(const Array& x, const Array* weight, float eps = 0x1p-23F);
+Array sinusoidal_positions(std::int64_t length, std::int64_t width);
+Array apply_rotary(const Array& x, const RotaryOptions& options = {});
+Array alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = {});
+
+/// What an encoder gives; logits where it is a classifier.
+struct EncoderOutput {
+  Array output, logits = {};
+  std::optional<std::vector<Array>> attentions = {}, hidden_states = {};
+  std::optional<std::map<std::int64_t, std::map<TraceName, Array>>> trace = {};
+};
+EncoderOutput forward(const TransformerEncoderLayer& layer, const Array& x, const EncoderForwardOptions& options = {});
+EncoderOutput forward(const TransformerEncoder& encoder, const Array& x, const EncoderForwardOptions& options = {});
+EncoderOutput forward(const TransformerClassifier& classifier, const Array& x, const EncoderForwardOptions& options = {});
+/// ids of these dims.
+Array forward(const Embedding& embedding, const std::vector<std::int64_t>& ids, const Shape& dims);
 
 StateDict state_of(const std::map<std::string, Array>& state);
 std::map<std::string, Array> arrays_of(const StateDict& state);

@@ -1,6 +1,7 @@
 #include "support/golden.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -84,6 +85,29 @@ std::optional<MaskInput> GoldenCase::mask(const char* key) const {
   throw std::runtime_error("golden mask of kind " + kind);
 }
 
+namespace {
+
+template <class T>
+void assign(const nlohmann::json& given, const char* key, T& value) {
+  if (given.contains(key)) value = given.at(key).get<T>();
+}
+template <class T>
+void assign(const nlohmann::json& given, const char* key, std::optional<T>& value) {
+  if (given.contains(key)) value = given.at(key).get<T>();
+}
+/// An enumerator by its name.
+template <class E, std::size_t N>
+void assign(const nlohmann::json& given, const char* key, const std::array<std::string_view, N>& names, E& value) {
+  if (!given.contains(key)) return;
+  const auto found = std::find(names.begin(), names.end(), given.at(key).get<std::string>());
+  if (found == names.end()) throw std::runtime_error("golden file with " + given.at(key).dump() + " as " + key);
+  value = static_cast<E>(found - names.begin());
+}
+
+constexpr std::array<std::string_view, 3> kPolicies{"zero", "nan", "uniform"};
+
+}  // namespace
+
 AttentionCase GoldenCase::call() const {
   AttentionCase c;
   c.mask = mask("mask");
@@ -91,9 +115,7 @@ AttentionCase GoldenCase::call() const {
   c.is_causal = option("isCausal", false);
   if (entry_->at("options").contains("scale")) c.scale = option("scale", 1.0F);
   c.enable_gqa = option("enableGqa", false);
-  const std::string policy = option("fullyMasked", std::string("zero"));
-  for (const FullyMasked candidate : {FullyMasked::zero, FullyMasked::nan, FullyMasked::uniform})
-    if (policy == to_string(candidate)) c.fully_masked = candidate;
+  assign(entry_->at("options"), "fullyMasked", kPolicies, c.fully_masked);
   return c;
 }
 
@@ -105,24 +127,94 @@ AttentionCase GoldenCase::inputs() const {
   return c;
 }
 
+void GoldenCase::check_names(const std::set<std::string>& entries, const std::set<std::string>& options, const std::set<std::string>& module) const {
+  const std::set<std::string> always{"name", "op", "options", "inputs", "expected"};
+  const auto check = [&](const nlohmann::json& object, const std::set<std::string>& known, const char* what) {
+    for (const auto& [key, value] : object.items())
+      if (!known.contains(key) && !(&object == entry_ && always.contains(key))) throw std::runtime_error("golden " + name() + " has " + what + key);
+  };
+  check(*entry_, entries, "the unknown entry ");
+  check(entry_->at("options"), options, "the unknown option ");
+  if (entry_->contains("module")) check(entry_->at("module"), module, "the unknown constructor option ");
+  if (entry_->contains("rows"))
+    for (const auto& [result, rows] : entry_->at("rows").items())
+      if (!entry_->at("expected").contains(result)) throw std::runtime_error("golden " + name() + " has rows of " + result);
+}
+
 MultiHeadAttentionOptions GoldenCase::module() const {
   const nlohmann::json& given = entry_->at("module");
-  MultiHeadAttentionOptions options{.embed_dim = given.at("embedDim"), .num_heads = given.at("numHeads")};
-  for (const auto& [key, value] : given.items()) {
-    if (key == "kdim")
-      options.kdim = value.get<std::int64_t>();
-    else if (key == "vdim")
-      options.vdim = value.get<std::int64_t>();
-    else if (key == "bias")
-      options.bias = value;
-    else if (key == "scale")
-      options.scale = value.get<float>();
-    else if (key == "outProj")
-      options.out_proj = value;
-    else if (key != "embedDim" && key != "numHeads")
-      throw std::runtime_error("golden module with " + key);
+  MultiHeadAttentionOptions options;
+  assign(given, "embedDim", options.embed_dim);
+  assign(given, "numHeads", options.num_heads);
+  assign(given, "numKeyValueHeads", options.num_key_value_heads);
+  assign(given, "kdim", options.kdim);
+  assign(given, "vdim", options.vdim);
+  assign(given, "headDim", options.head_dim);
+  assign(given, "valueHeadDim", options.value_head_dim);
+  assign(given, "bias", options.bias);
+  assign(given, "addBiasKv", options.add_bias_kv);
+  assign(given, "addZeroAttn", options.add_zero_attn);
+  assign(given, "scale", options.scale);
+  assign(given, "outProj", options.out_proj);
+  return options;
+}
+
+TransformerClassifierOptions GoldenCase::encoder() const {
+  const nlohmann::json& given = entry_->at("module");
+  TransformerClassifierOptions options;
+  assign(given, "dModel", options.d_model);
+  assign(given, "nhead", options.nhead);
+  assign(given, "dimFeedforward", options.dim_feedforward);
+  assign(given, "dropout", options.dropout);
+  assign(given, "activation", kActivationNames, options.activation);
+  assign(given, "layerNormEps", options.layer_norm_eps);
+  assign(given, "normFirst", options.norm_first);
+  assign(given, "bias", options.bias);
+  assign(given, "norm", kNormKindNames, options.norm);
+  assign(given, "gated", options.gated);
+  assign(given, "numLayers", options.num_layers);
+  assign(given, "finalNorm", options.final_norm);
+  assign(given, "numClasses", options.num_classes);
+  assign(given, "pooling", kPoolingNames, options.pooling);
+  return options;
+}
+
+EncoderForwardOptions GoldenCase::encoder_call() const {
+  const nlohmann::json& given = entry_->at("options");
+  EncoderForwardOptions options;
+  if (const auto found = mask("mask")) options.mask = mask_of(*found);
+  if (const auto found = mask("keyPaddingMask")) options.key_padding_mask = mask_of(*found);
+  assign(given, "isCausal", options.is_causal);
+  assign(given, "fullyMasked", kPolicies, options.fully_masked);
+  assign(given, "outputAttentions", options.output_attentions);
+  assign(given, "outputHiddenStates", options.output_hidden_states);
+  if (given.contains("trace")) {
+    const nlohmann::json& trace = given.at("trace");
+    for (const auto& [key, value] : trace.items())
+      if (key != "layers" && key != "names") throw std::runtime_error("golden " + name() + " has a trace with " + key);
+    EncoderTraceOptions& asked = options.trace.emplace();
+    assign(trace, "layers", asked.layers);
+    if (trace.contains("names")) {
+      std::uint32_t bits = 0;
+      for (const std::string traced : trace.at("names")) bits |= Trace{trace_name(traced)}.bits();
+      asked.names = Trace::from_bits(bits);
+    }
   }
   return options;
+}
+
+EmbeddingOptions GoldenCase::embedding(const nlohmann::json& given) const {
+  EmbeddingOptions options;
+  assign(given, "numEmbeddings", options.num_embeddings);
+  assign(given, "embeddingDim", options.embedding_dim);
+  assign(given, "paddingIdx", options.padding_idx);
+  return options;
+}
+
+TraceName trace_name(const std::string& name) {
+  for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+    if (name == kTraceNames[i]) return static_cast<TraceName>(i);
+  throw std::runtime_error("no trace is called " + name);
 }
 
 std::string GoldenCase::difference(const std::string& what, Array got) const {

@@ -3,10 +3,11 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "attn/layers/multi_head_attention.hpp"
+#include "attn/attn.hpp"
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
@@ -37,6 +38,8 @@ class GoldenCase {
   Array tensor(const std::string& what) const;
   /// Whether the list "inputs" or "state" has that name.
   bool lists(const char* list, const std::string& what) const;
+  /// Throws where the case, its options or its module has a name that is not among these: nothing may be passed over.
+  void check_names(const std::set<std::string>& entries, const std::set<std::string>& options, const std::set<std::string>& module = {}) const;
   /// The state by torch's names.
   std::map<std::string, Array> state() const;
   /// An option of the call by the contract's name.
@@ -50,6 +53,11 @@ class GoldenCase {
   /// The same with query, key and value.
   AttentionCase inputs() const;
   MultiHeadAttentionOptions module() const;
+  /// Options of an encoder's constructor: a layer and a stack take their part of a classifier's.
+  TransformerClassifierOptions encoder() const;
+  /// Options of an encoder's forward.
+  EncoderForwardOptions encoder_call() const;
+  EmbeddingOptions embedding(const nlohmann::json& given) const;
 
   /// What is wrong with a result, empty when it is as expected. `what` is output, weights or a trace.
   std::string difference(const std::string& what, Array got) const;
@@ -60,6 +68,9 @@ class GoldenCase {
   const GoldenFile* file_;
   const nlohmann::json* entry_;
 };
+
+/// Throws where there is none of that name.
+TraceName trace_name(const std::string& name);
 
 /// What a result may be away from a golden value: twice the error of torch's own float32 and 1e-6, both times the
 /// largest value where that is above 1.

@@ -118,11 +118,10 @@ inline float mask_at(const MaskInput& mask, bool padding, std::int64_t b, std::i
   return mask.data.data[static_cast<std::size_t>(at)];
 }
 
-/// q (B,H,L,D), k (B,Hkv,S,D), v (B,Hkv,S,Dv); masks, scale and policy from the case.
-inline ReferenceAttention reference_attention(const Estimate& q, const Estimate& k, const Estimate& v, const AttentionCase& c) {
-  const std::int64_t B = q.dims[0], H = q.dims[1], L = q.dims[2], D = q.dims[3], Hkv = k.dims[1], S = k.dims[2], Dv = v.dims[3];
-  const double scale = c.scale ? *c.scale : 1 / std::sqrt(static_cast<double>(D));
-  ReferenceAttention r{Estimate({B, H, L, S}), Estimate({B, H, L, S}), Estimate({B, H, L, S}), Estimate({B, H, L, S, Dv}), Estimate({B, H, L, Dv})};
+/// Everything after the scores (B,H,L,S), which are scaled already; v (B,Hkv,S,Dv), masks and policy from the case.
+inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, const Estimate& v, const AttentionCase& c) {
+  const std::int64_t B = scores.dims[0], H = scores.dims[1], L = scores.dims[2], S = scores.dims[3], Hkv = v.dims[1], Dv = v.dims[3];
+  ReferenceAttention r{scores, Estimate({B, H, L, S}), Estimate({B, H, L, S}), Estimate({B, H, L, S, Dv}), Estimate({B, H, L, Dv})};
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t h = 0; h < H; ++h)
       for (std::int64_t i = 0; i < L; ++i) {
@@ -133,14 +132,6 @@ inline ReferenceAttention reference_attention(const Estimate& q, const Estimate&
         bool any = false;
         for (std::int64_t j = 0; j < S; ++j) {
           const auto s = at + static_cast<std::size_t>(j);
-          Sum dot;
-          for (std::int64_t d = 0; d < D; ++d) {
-            const auto left = row * static_cast<std::size_t>(D) + static_cast<std::size_t>(d), right = static_cast<std::size_t>((kv * S + j) * D + d);
-            dot.add(q.value[left], q.error[left], k.value[right], k.error[right]);
-          }
-          r.scores.value[s] = dot.value() * scale;
-          r.scores.error[s] = dot.error() * std::abs(scale) + kSmallestDenormal;
-
           bool open = !(c.is_causal && j > i);
           double added = 0;
           for (const bool padding : {false, true}) {
@@ -193,13 +184,36 @@ inline ReferenceAttention reference_attention(const Estimate& q, const Estimate&
   return r;
 }
 
-/// The same from the inputs of the case, of rank 2, 3 or 4; results lack the dimensions that the inputs lack.
-inline ReferenceAttention reference_attention(const AttentionCase& c) {
-  const std::size_t rank = c.query.dims.rank();
-  const auto heads = [&](const Array& x) {
-    return reshaped(Estimate(x), {rank >= 3 ? x.dims[0] : 1, rank == 4 ? x.dims[1] : 1, x.dims.back(1), x.dims.back(0)});
-  };
-  ReferenceAttention r = reference_attention(heads(c.query), heads(c.key), heads(c.value), c);
+/// q (B,H,L,D), k (B,Hkv,S,D), v (B,Hkv,S,Dv); masks, scale and policy from the case.
+inline ReferenceAttention reference_attention(const Estimate& q, const Estimate& k, const Estimate& v, const AttentionCase& c) {
+  const std::int64_t B = q.dims[0], H = q.dims[1], L = q.dims[2], D = q.dims[3], Hkv = k.dims[1], S = k.dims[2];
+  const double scale = c.scale ? *c.scale : 1 / std::sqrt(static_cast<double>(D));
+  Estimate scores({B, H, L, S});
+  for (std::int64_t b = 0; b < B; ++b)
+    for (std::int64_t h = 0; h < H; ++h)
+      for (std::int64_t i = 0; i < L; ++i)
+        for (std::int64_t j = 0; j < S; ++j) {
+          const std::int64_t kv = b * Hkv + h / (H / Hkv), row = (b * H + h) * L + i;
+          const auto s = static_cast<std::size_t>(row * S + j);
+          Sum dot;
+          for (std::int64_t d = 0; d < D; ++d) {
+            const auto left = static_cast<std::size_t>(row * D + d), right = static_cast<std::size_t>((kv * S + j) * D + d);
+            dot.add(q.value[left], q.error[left], k.value[right], k.error[right]);
+          }
+          scores.value[s] = dot.value() * scale;
+          scores.error[s] = dot.error() * std::abs(scale) + kSmallestDenormal;
+        }
+  return reference_attention_of_scores(scores, v, c);
+}
+
+/// An input of rank 2, 3 or 4 as (B,H,rows,width).
+inline Estimate with_heads(const Array& x) {
+  const std::size_t rank = x.dims.rank();
+  return reshaped(Estimate(x), {rank >= 3 ? x.dims[0] : 1, rank == 4 ? x.dims[1] : 1, x.dims.back(1), x.dims.back(0)});
+}
+
+/// Without the dimensions that inputs of that rank lack.
+inline ReferenceAttention without_heads(ReferenceAttention r, std::size_t rank) {
   for (Estimate* x : {&r.scores, &r.masked_scores, &r.weights, &r.weighted_values, &r.context}) {
     Shape dims;
     for (std::size_t axis = 0; axis < x->dims.rank(); ++axis)
@@ -207,6 +221,11 @@ inline ReferenceAttention reference_attention(const AttentionCase& c) {
     x->dims = dims;
   }
   return r;
+}
+
+/// The same from the inputs of the case, of rank 2, 3 or 4; results lack the dimensions that the inputs lack.
+inline ReferenceAttention reference_attention(const AttentionCase& c) {
+  return without_heads(reference_attention(with_heads(c.query), with_heads(c.key), with_heads(c.value), c), c.query.dims.rank());
 }
 
 /// (B,H,L,S) -> (B,1,L,S).
@@ -269,13 +288,14 @@ inline Estimate merge_heads(const Estimate& x) {
   return y;
 }
 
-/// query (B,L,E), key (B,S,kdim), value (B,S,vdim) of the case.
-inline ReferenceMultiHeadAttention reference_multi_head_attention(const AttentionCase& c, std::int64_t num_heads, const ReferenceWeights& w) {
+/// query (B,L,E), key (B,S,kdim), value (B,S,vdim); masks, scale and policy from the case.
+inline ReferenceMultiHeadAttention reference_multi_head_attention(const Estimate& query, const Estimate& key, const Estimate& value,
+                                                                  const AttentionCase& c, std::int64_t num_heads, const ReferenceWeights& w) {
   const auto bias = [](const Array& b) { return b.data.empty() ? nullptr : &b; };
   ReferenceMultiHeadAttention r;
-  r.q_proj = reference_linear(Estimate(c.query), w.query, bias(w.query_bias));
-  r.k_proj = reference_linear(Estimate(c.key), w.key, bias(w.key_bias));
-  r.v_proj = reference_linear(Estimate(c.value), w.value, bias(w.value_bias));
+  r.q_proj = reference_linear(query, w.query, bias(w.query_bias));
+  r.k_proj = reference_linear(key, w.key, bias(w.key_bias));
+  r.v_proj = reference_linear(value, w.value, bias(w.value_bias));
   r.q = split_heads(r.q_proj, num_heads);
   r.k = split_heads(r.k_proj, num_heads);
   r.v = split_heads(r.v_proj, num_heads);
@@ -283,6 +303,11 @@ inline ReferenceMultiHeadAttention reference_multi_head_attention(const Attentio
   r.merged = merge_heads(r.attention.context);
   r.output = w.out.data.empty() ? r.merged : reference_linear(r.merged, w.out, bias(w.out_bias));
   return r;
+}
+
+/// The same of the inputs of the case.
+inline ReferenceMultiHeadAttention reference_multi_head_attention(const AttentionCase& c, std::int64_t num_heads, const ReferenceWeights& w) {
+  return reference_multi_head_attention(Estimate(c.query), Estimate(c.key), Estimate(c.value), c, num_heads, w);
 }
 
 }  // namespace attn::test

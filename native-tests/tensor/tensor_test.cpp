@@ -85,8 +85,7 @@ TEST_CASE("a call over the memory limit is refused beforehand and a small one st
               [&] { forward(layer, x, {.trace = Trace::all()}); });
   check_error({ErrorCode::memory, "linear", "the result with its work space", {"16384"}}, [&] { linear(weight, weight); });
   check_error({ErrorCode::memory, "softmax", "the result with its work space", {"16640"}}, [&] { softmax(Array({65, 64})); });
-  check_error({ErrorCode::memory, "MultiHeadAttention", "the result with its work space", {"16384"}},
-              [] { MultiHeadAttention({.embed_dim = 128, .num_heads = 2}); });
+  check_error({ErrorCode::memory, "MultiHeadAttention", "the state", {"16384"}}, [] { MultiHeadAttention({.embed_dim = 128, .num_heads = 2}); });
   CHECK_THAT(attention(small).output, HasBitsOf(Array({2, 4}, 3)));
   CHECK(forward(layer, few).output.dims == Shape{2, 8});
   CHECK(softmax(Array({64, 64})).data[0] == 1.0F / 64);

@@ -1,75 +1,75 @@
 #include "errors.hpp"
 
-#include <emscripten/val.h>
+#include <emscripten/em_js.h>
 
-#include <algorithm>
-#include <cctype>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
-#include "attn/ops/attention.hpp"
+// An error is put together in JavaScript out of bytes that C++ has already: memory may have just run out, and Embind's
+// strings write to address 0 when they get none.
+
+// clang-format off
+EM_JS(void, attn_error_create, (const char* code, size_t code_size, const char* message, size_t message_size), {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const text = (at, size) => decoder.decode(HEAPU8.slice(at >>> 0, (at >>> 0) + size));
+  const error = new Error(text(message, message_size));
+  error.code = text(code, code_size);
+  error.detail = {};
+  Module['error'] = { error, text };
+})
+EM_JS(void, attn_error_text, (const char* name, size_t name_size, const char* value, size_t value_size), {
+  const { error, text } = Module['error'];
+  error.detail[text(name, name_size)] = text(value, value_size);
+})
+EM_JS(void, attn_error_item, (const char* name, size_t name_size, const char* value, size_t value_size), {
+  const { error, text } = Module['error'];
+  const list = (error.detail[text(name, name_size)] ||= []);
+  if (value) list.push(text(value, value_size));
+})
+EM_JS(void, attn_error_number, (const char* name, size_t name_size, double value), {
+  const { error, text } = Module['error'];
+  error.detail[text(name, name_size)] = value;
+})
+EM_JS(void, attn_error_throw, (), {
+  const { error } = Module['error'];
+  Module['error'] = undefined;
+  throw error;
+})
+// clang-format on
 
 namespace attn::bindings {
 namespace {
 
-using emscripten::val;
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-/// "key_padding_mask" -> "keyPaddingMask" in every word of the text but the names of traces, which are the same in both.
-std::string camel_case(const std::string& text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    if (!is_word(text[i])) {
-      result += text[i++];
-      continue;
-    }
-    std::size_t end = i;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const std::string word = text.substr(i, end - i);
-    const bool keep = std::find(kTraceNames.begin(), kTraceNames.end(), word) != kTraceNames.end();
-    for (std::size_t j = 0; j < word.size(); ++j) {
-      const bool joint = !keep && word[j] == '_' && j > 0 && j + 1 < word.size();
-      result += joint ? static_cast<char>(std::toupper(static_cast<unsigned char>(word[++j]))) : word[j];
-    }
-    i = end;
-  }
-  return result;
-}
-
-/// Names of tensors and of fields of a file stay as the file has them.
-bool speaks_of_files(ErrorCode code) { return code == ErrorCode::mismatch || code == ErrorCode::format || code == ErrorCode::unsupported; }
-
-val to_val(const std::vector<std::string>& names) {
-  val array = val::array();
-  for (std::size_t i = 0; i < names.size(); ++i) array.set(i, names[i]);
-  return array;
-}
-
-[[noreturn]] void throw_error(ErrorCode code, const std::string& message, const val& detail) {
-  val error = val::global("Error").new_(message);
-  error.set("code", std::string(to_string(code)));
-  error.set("detail", detail);
-  error.throw_();
+void create(ErrorCode code, std::string_view message) {
+  const std::string_view name = to_string(code);
+  attn_error_create(name.data(), name.size(), message.data(), message.size());
 }
 
 }  // namespace
 
-void throw_to_javascript(const Error& error) {
-  const bool verbatim = speaks_of_files(error.code());
-  val detail = val::object();
+void create_error(const Error& error) {
+  create(error.code(), error.what());
   for (const auto& [name, value] : error.detail()) {
-    if (const auto* text = std::get_if<std::string>(&value))
-      detail.set(name, verbatim ? *text : camel_case(*text));
-    else if (const auto* names = std::get_if<std::vector<std::string>>(&value))
-      detail.set(name, to_val(*names));
-    else
-      detail.set(name, std::get<double>(value));
+    if (const auto* text = std::get_if<std::string>(&value)) {
+      attn_error_text(name.data(), name.size(), text->data(), text->size());
+    } else if (const auto* items = std::get_if<std::vector<std::string>>(&value)) {
+      attn_error_item(name.data(), name.size(), nullptr, 0);  // a list may be empty
+      for (const std::string& item : *items) attn_error_item(name.data(), name.size(), item.data(), item.size());
+    } else {
+      attn_error_number(name.data(), name.size(), std::get<double>(value));
+    }
   }
-  throw_error(error.code(), verbatim ? error.what() : camel_case(error.what()), detail);
 }
 
-void throw_out_of_memory() { throw_error(ErrorCode::memory, "out of memory: the WebAssembly heap cannot grow further", val::object()); }
+void create_out_of_memory() { create(ErrorCode::memory, "out of memory, the WebAssembly heap cannot grow further"); }
 
-void throw_internal(const char* what) { throw_error(ErrorCode::internal, what, val::object()); }
+void create_internal(const char* what) { create(ErrorCode::internal, what); }
+
+void throw_created() {
+  attn_error_throw();
+  __builtin_unreachable();
+}
 
 }  // namespace attn::bindings

@@ -7,10 +7,12 @@
 
 namespace attn::bindings {
 
-/// Throws a JavaScript Error with code, message and detail. Option and argument names become JavaScript's (camelCase).
-[[noreturn]] void throw_to_javascript(const Error& error);
-[[noreturn]] void throw_out_of_memory();
-[[noreturn]] void throw_internal(const char* what);
+/// Make a JavaScript Error with code, message and detail. None of the three allocates in the heap.
+void create_error(const Error& error);
+void create_out_of_memory();
+void create_internal(const char* what);
+/// Throws what was made.
+[[noreturn]] void throw_created();
 
 /// Functions that can throw take numbers only: Embind frees the C++ side of a string or a value_object after a call
 /// that returns, not after one that throws.
@@ -22,12 +24,13 @@ auto guard(Body body) -> decltype(body()) {
   try {
     return body();
   } catch (const Error& error) {
-    throw_to_javascript(error);
+    create_error(error);
   } catch (const std::bad_alloc&) {
-    throw_out_of_memory();
+    create_out_of_memory();
   } catch (const std::exception& error) {
-    throw_internal(error.what());
+    create_internal(error.what());
   }
+  throw_created();  // not inside a handler, where the C++ exception would stay allocated
 }
 
 }  // namespace attn::bindings

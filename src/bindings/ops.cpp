@@ -1,41 +1,73 @@
-#include <emscripten/bind.h>
-
-#include <memory>
-
+#include "attn/ops/activation.hpp"
 #include "attn/ops/linear.hpp"
+#include "attn/ops/norm.hpp"
 #include "attn/ops/softmax.hpp"
-#include "errors.hpp"
-#include "tensors.hpp"
+#include "define.hpp"
 
 namespace attn::bindings {
 namespace {
 
-Address linear(Address x_address, Address weight_address, Address bias_address) {
-  return guard([&] {
-    const TensorView x = view_at(x_address), weight = view_at(weight_address);
-    const TensorView bias_view = bias_address != 0 ? view_at(bias_address) : TensorView{};
-    const TensorView* bias = bias_address != 0 ? &bias_view : nullptr;
-    const Shape shape = detail::check_linear(x, weight, bias);
-    auto result = std::make_unique<Result>();
-    detail::linear(x, weight, bias, result->add(0, shape));
-    return result.release()->address();
-  });
+const TensorView* pointer(const std::optional<TensorView>& view) { return view ? &*view : nullptr; }
+
+auto linear(Arguments& arguments) {
+  const TensorView x = arguments.tensor("x"), weight = arguments.tensor("weight");
+  const std::optional<TensorView> bias = arguments.optional_tensor("bias");
+  return [=](Result& result) {
+    const Shape shape = detail::check_linear(x, weight, pointer(bias));
+    detail::linear(x, weight, pointer(bias), result.add(shape));
+  };
 }
 
-Address softmax(Address x_address, std::int32_t dim) {
-  return guard([&] {
-    const TensorView x = view_at(x_address);
+auto layer_norm(Arguments& arguments) {
+  const TensorView x = arguments.tensor("x");
+  const std::optional<TensorView> weight = arguments.optional_tensor("weight"), bias = arguments.optional_tensor("bias");
+  float eps = 1e-5F;
+  arguments.option("eps", eps);
+  return [=](Result& result) {
+    const Shape shape = detail::check_layer_norm(x, pointer(weight), pointer(bias), eps);
+    detail::layer_norm(x, pointer(weight), pointer(bias), eps, result.add(shape));
+  };
+}
+
+auto rms_norm(Arguments& arguments) {
+  const TensorView x = arguments.tensor("x");
+  const std::optional<TensorView> weight = arguments.optional_tensor("weight");
+  float eps = 0x1p-23F;
+  arguments.option("eps", eps);
+  return [=](Result& result) {
+    const Shape shape = detail::check_rms_norm(x, pointer(weight), eps);
+    detail::rms_norm(x, pointer(weight), eps, result.add(shape));
+  };
+}
+
+auto activation(Arguments& arguments) {
+  const TensorView x = arguments.tensor("x");
+  Activation name{};
+  arguments.require("name", name, kActivationNames);
+  return [=](Result& result) {
+    const Shape shape = detail::check_activation(x);
+    detail::activation(x, name, result.add(shape));
+  };
+}
+
+auto softmax(Arguments& arguments) {
+  const TensorView x = arguments.tensor("x");
+  std::int64_t dim = -1;
+  arguments.option("dim", dim);
+  return [=](Result& result) {
     const std::size_t axis = detail::check_softmax(x, dim);
-    auto result = std::make_unique<Result>();
-    detail::softmax(x, axis, result->add(0, x.shape));
-    return result.release()->address();
-  });
+    detail::softmax(x, axis, result.add(x.shape));
+  };
 }
 
 }  // namespace
 }  // namespace attn::bindings
 
 EMSCRIPTEN_BINDINGS(attn_ops) {
-  emscripten::function("linear", &attn::bindings::linear);
-  emscripten::function("softmax", &attn::bindings::softmax);
+  using namespace attn::bindings;
+  define_function<linear>("linear", "tensor");
+  define_function<layer_norm>("layerNorm", "tensor");
+  define_function<rms_norm>("rmsNorm", "tensor");
+  define_function<softmax>("softmax", "tensor");
+  define_function<activation>("activation", "tensor");
 }

@@ -9,7 +9,7 @@
 #include "attn/tensor/shape.hpp"
 #include "errors.hpp"
 #include "heap.hpp"
-#include "tensors.hpp"
+#include "signature.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -26,6 +26,8 @@ void set_memory_limit_of(double bytes) { set_memory_limit(static_cast<std::uint6
 
 std::string error_codes() { return join(kErrorCodeNames); }
 
+std::string trace_names() { return join(kTraceNames); }
+
 std::string version() { return ATTN_VERSION; }
 
 }  // namespace
@@ -35,6 +37,8 @@ EMSCRIPTEN_BINDINGS(attn_runtime) {
   using namespace attn::bindings;
   emscripten::function("version", &version);
   emscripten::function("errorCodes", &error_codes);
+  emscripten::function("signatures", &signatures);
+  emscripten::function("traceNames", &trace_names);
   emscripten::function("heapUsed", &heap_used);
   emscripten::function("heapPeak", &heap_peak);
   emscripten::function("setMemoryLimit", &set_memory_limit_of);

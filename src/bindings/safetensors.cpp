@@ -1,20 +1,19 @@
 #include "attn/io/safetensors.hpp"
 
-#include <emscripten/bind.h>
-
-#include <memory>
-
-#include "errors.hpp"
-#include "tensors.hpp"
+#include "define.hpp"
 
 namespace attn::bindings {
 namespace {
 
-std::unique_ptr<NamedTensors> parse(Address bytes, std::size_t size) {
-  return guard([&] { return std::make_unique<NamedTensors>(parse_safetensors({reinterpret_cast<const std::uint8_t*>(bytes), size})); });
+auto parse(Arguments& arguments) {
+  const std::span<const std::uint8_t> bytes = arguments.bytes("bytes", "a safetensors file");
+  return [=](Result& result) { result.add(parse_safetensors(bytes)); };
 }
 
 }  // namespace
 }  // namespace attn::bindings
 
-EMSCRIPTEN_BINDINGS(attn_safetensors) { emscripten::function("parseSafetensors", &attn::bindings::parse); }
+EMSCRIPTEN_BINDINGS(attn_safetensors) {
+  using namespace attn::bindings;
+  define_function<parse>("parseSafetensors", "tensors");
+}

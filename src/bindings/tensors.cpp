@@ -3,21 +3,14 @@
 #include <emscripten/bind.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "errors.hpp"
+#include "signature.hpp"
 
 namespace attn::bindings {
-
-Shape shape_at(Address address) {
-  const auto* descriptor = reinterpret_cast<const Descriptor*>(address);
-  Shape shape;
-  for (std::int32_t axis = 0; axis < descriptor->rank; ++axis) shape.push_back(descriptor->dims[axis]);
-  return shape;
-}
-
-TensorView view_at(Address address) {
-  return {reinterpret_cast<const float*>(reinterpret_cast<const Descriptor*>(address)->data), shape_at(address)};
-}
+namespace {
 
 Descriptor describe(const float* data, const Shape& shape) {
   Descriptor descriptor{.data = static_cast<std::uint32_t>(reinterpret_cast<Address>(data)), .rank = static_cast<std::int32_t>(shape.rank())};
@@ -25,34 +18,52 @@ Descriptor describe(const float* data, const Shape& shape) {
   return descriptor;
 }
 
-float* Result::add(std::int32_t slot, const Shape& shape) {
-  const auto index = static_cast<std::size_t>(words_.count);
-  data_[index] = AlignedFloats(static_cast<std::size_t>(checked_size(shape, "result", "a tensor")));
-  words_.entries[index] = {slot, describe(data_[index].data(), shape)};
-  ++words_.count;
-  return data_[index].data();
+}  // namespace
+
+Shape shape_of(const Descriptor& descriptor) {
+  Shape shape;
+  for (std::int32_t axis = 0; axis < descriptor.rank; ++axis) shape.push_back(descriptor.dims[axis]);
+  return shape;
 }
 
-void Result::free(Address address) {
-  static_assert(std::is_standard_layout_v<Words>);
-  delete reinterpret_cast<Result*>(address);  // words_ is the first member
+TensorView view_of(const Descriptor& descriptor) { return {reinterpret_cast<const float*>(descriptor.data), shape_of(descriptor)}; }
+
+float* Result::add(Field field, const Shape& shape, std::int32_t layer, std::int32_t name) {
+  AlignedFloats data(static_cast<std::size_t>(checked_size(shape, "result", "a tensor")));
+  float* const start = data.data();
+  entries_.push_back({field, layer, static_cast<std::uint32_t>(name), 0, describe(start, shape), std::move(data)});
+  update();
+  return start;
 }
 
-NamedTensors::NamedTensors(StateDict state) : state_(std::move(state)) {
-  for (const auto& [name, tensor] : state_) entries_.push_back({name, describe(tensor.data(), to_shape(tensor.shape()))});
+void Result::add(StateDict state) {
+  state_ = std::move(state);
+  for (const auto& [name, tensor] : state_) add(name, describe(tensor.data(), to_shape(tensor.shape())));
 }
 
-NamedTensors::NamedTensors(const std::map<std::string, Shape>& shapes) {
-  for (const auto& [name, shape] : shapes) entries_.push_back({name, describe(nullptr, shape)});
+void Result::add(std::map<std::string, Shape> shapes) {
+  shapes_ = std::move(shapes);
+  for (const auto& [name, shape] : shapes_) add(name, describe(nullptr, shape));
 }
 
-void NamedTensors::add(Address name_address, Address tensor_address) {
-  const TensorView name_view = view_at(name_address), view = view_at(tensor_address);
-  const std::string name(reinterpret_cast<const char*>(name_view.data), static_cast<std::size_t>(name_view.shape[0]));
+void Result::add(const std::string& name, const Descriptor& tensor) {
+  entries_.push_back(
+      {Field::named, -1, static_cast<std::uint32_t>(reinterpret_cast<Address>(name.data())), static_cast<std::uint32_t>(name.size()), tensor, {}});
+  update();
+}
+
+void Result::update() {
+  count_ = static_cast<std::int32_t>(entries_.size());
+  entries_address_ = static_cast<std::uint32_t>(reinterpret_cast<Address>(entries_.data()));
+}
+
+void NamedTensors::add(Address frame) {
+  Arguments arguments(frame);
+  const std::span<const std::uint8_t> name = arguments.bytes("name", "a name");
+  const TensorView view = arguments.tensor("tensor");
   AnyTensor tensor = empty_any(view.shape);
   std::copy_n(view.data, tensor.size(), tensor.data());
-  entries_.push_back({name, describe(tensor.data(), view.shape)});
-  state_.insert_or_assign(name, std::move(tensor));
+  state_.insert_or_assign(std::string(name.begin(), name.end()), std::move(tensor));
 }
 
 }  // namespace attn::bindings
@@ -61,11 +72,8 @@ EMSCRIPTEN_BINDINGS(attn_tensors) {
   using namespace attn::bindings;
   emscripten::function("freeResult", &Result::free);
   emscripten::class_<NamedTensors>("NamedTensors")
-      .constructor<>()
+      .constructor(+[] { return guard([] { return std::make_unique<NamedTensors>(); }); })
       .function(
-          "add", +[](NamedTensors& self, Address name, Address tensor) { guard([&] { self.add(name, tensor); }); })
-      .function("size", &NamedTensors::size)
-      .function("nameAddress", &NamedTensors::name_address)
-      .function("nameSize", &NamedTensors::name_size)
-      .function("tensor", &NamedTensors::tensor);
+          "add", +[](NamedTensors& self, Address frame) { guard([&] { self.add(frame); }); })
+      .function("address", &NamedTensors::address);
 }

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "attn/ops/attention.hpp"
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/tensor.hpp"
 
@@ -17,13 +16,15 @@ namespace attn::bindings {
 /// Address in the heap; JavaScript sees a number.
 using Address = std::uintptr_t;
 
-/// Ten 32-bit words, written by JavaScript for inputs, read by it for results.
+/// Twelve 32-bit words, written by JavaScript for inputs, read by it for results.
 struct Descriptor {
   std::uint32_t data = 0;
   std::int32_t rank = 0;
   std::int32_t dims[Shape::kMaxRank] = {};
+  std::int32_t kind = 0;   ///< of a mask: the number of its MaskKind
+  std::int32_t width = 0;  ///< bytes of an element; of inputs only
 };
-static_assert(sizeof(Descriptor) == 40);
+static_assert(sizeof(Descriptor) == 48);
 
 /// Names of an enum's values as JavaScript gets them: one string, comma between.
 template <class Names>
@@ -33,57 +34,69 @@ std::string join(const Names& names) {
   return all;
 }
 
-Shape shape_at(Address descriptor);
-TensorView view_at(Address descriptor);
-Descriptor describe(const float* data, const Shape& shape);
+Shape shape_of(const Descriptor& descriptor);
+TensorView view_of(const Descriptor& descriptor);
 
-/// What a call returns: in memory a count, then a slot and a descriptor for each tensor. Slot 0 is the output, 1 the
-/// weights, 2 + i the trace of that name. JavaScript copies the tensors out and calls freeResult.
-class Result {
- public:
-  /// Room for a tensor of that shape; kept until the result is freed.
-  float* add(std::int32_t slot, const Shape& shape);
-  Address address() const { return reinterpret_cast<Address>(&words_); }
-  static void free(Address address);
-
- private:
-  static constexpr std::size_t kCapacity = 2 + kTraceNames.size();
-  struct Entry {
-    std::int32_t slot;
-    Descriptor tensor;
-  };
-  struct Words {
-    std::int32_t count = 0;
-    std::array<Entry, kCapacity> entries;
-  } words_;
-  std::array<AlignedFloats, kCapacity> data_;
+/// What a part of a result is. JavaScript has the same list in native.ts.
+enum class Field : std::int32_t {
+  output,
+  weights,
+  logits,
+  attentions,     ///< of a layer
+  hidden_states,  ///< that go into a layer, and last the output
+  trace,          ///< of a layer, or of the one attention
+  named,          ///< a tensor or shape by name
 };
 
-/// Named tensors on their way in (a state dictionary) or out (that, or a file's).
-class NamedTensors {
+/// What a call returns. In memory: count, flags (bit 0: a trace was asked for), where the entries are, and at byte 16
+/// the number, a double. JavaScript copies it all out and calls freeResult.
+class Result {
  public:
-  NamedTensors() = default;
-  explicit NamedTensors(StateDict state);
+  /// Room for a tensor of that shape; kept until the result is freed. layer is -1 where there is only one.
+  float* add(Field field, const Shape& shape, std::int32_t layer = -1, std::int32_t name = 0);
+  float* add(const Shape& shape) { return add(Field::output, shape); }
+  void add(StateDict state);
   /// Shapes without data.
-  explicit NamedTensors(const std::map<std::string, Shape>& shapes);
+  void add(std::map<std::string, Shape> shapes);
+  void set_number(double number) { number_ = number; }
+  /// There is a trace, maybe an empty one.
+  void set_traced(bool traced) { flags_ = traced ? 1 : 0; }
 
-  /// `name` describes UTF-8 bytes.
-  void add(Address name, Address tensor);
-  std::size_t size() const { return entries_.size(); }
-  /// UTF-8, size bytes from there.
-  Address name_address(std::size_t index) const { return reinterpret_cast<Address>(entries_[index].name.data()); }
-  std::size_t name_size(std::size_t index) const { return entries_[index].name.size(); }
-  /// Valid until this object is deleted.
-  Address tensor(std::size_t index) const { return reinterpret_cast<Address>(&entries_[index].descriptor); }
-  const StateDict& state() const { return state_; }
+  Address address() const { return reinterpret_cast<Address>(this); }
+  static void free(Address address) { delete reinterpret_cast<Result*>(address); }
 
  private:
+  /// 18 words; the last two are no business of JavaScript's.
   struct Entry {
-    std::string name;
-    Descriptor descriptor;
+    Field field = Field::output;
+    std::int32_t layer = -1;
+    std::uint32_t name = 0;       ///< number of a trace, address of a named one's UTF-8
+    std::uint32_t name_size = 0;  ///< of that UTF-8
+    Descriptor tensor;
+    AlignedFloats data;
   };
-  StateDict state_;
+  static_assert(sizeof(Entry) == 72);
+
+  void add(const std::string& name, const Descriptor& tensor);
+  void update();
+
+  std::int32_t count_ = 0, flags_ = 0;
+  std::uint32_t entries_address_ = 0;
+  double number_ = 0;
   std::vector<Entry> entries_;
+  StateDict state_;
+  std::map<std::string, Shape> shapes_;
+};
+
+/// A state dictionary on its way in.
+class NamedTensors {
+ public:
+  /// The frame holds the name and the tensor.
+  void add(Address frame);
+  Address address() const { return reinterpret_cast<Address>(&state_); }
+
+ private:
+  StateDict state_;
 };
 
 }  // namespace attn::bindings

@@ -1,6 +1,7 @@
 """What every golden script shares: the portable generator, the golden file, the explicit formulas."""
 
 import json
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -124,6 +125,54 @@ class GoldenFile:
             assert read[name].shape == array.shape and read[name].tobytes() == array.tobytes(), name
 
 
+SMALL = 1024  # results with more values are stored by rows
+ROWS = 6
+
+
+class Case:
+    """One case of a golden file, written piece by piece."""
+
+    def __init__(self, golden, name, op, **more):
+        self.golden, self.name = golden, name
+        self.json = {"name": name, "op": op, **more, "inputs": [], "expected": {}}
+        golden.cases.append(self.json)
+
+    def store(self, name, tensor):
+        """An input that is written into the file."""
+        self.json["state" if name.startswith("state.") else "inputs"].append(name.removeprefix("state."))
+        self.golden.add(f"{self.name}/{name}", tensor)
+        return tensor
+
+    def generate(self, name, kind, seed, dims, factor=1):
+        """An input that the reader makes from its seed."""
+        self.json["state" if name.startswith("state.") else "inputs"].append(name.removeprefix("state."))
+        described = {"kind": kind, "seed": seed, "dims": list(dims)}
+        if kind == "uniform":
+            described["factor"] = factor
+        self.json.setdefault("generated", {})[name] = described
+        return uniform(seed, dims, factor) if kind == "uniform" else normal(seed, dims)
+
+    def expect(self, name, value32, value64):
+        if value64.numel() <= SMALL:
+            self.golden.expect(self.json, name, value32, value64)
+            return
+        flat = value64.reshape(-1, value64.shape[-1])
+        rows = [i * (len(flat) - 1) // (ROWS - 1) for i in range(ROWS)]
+        self.json["expected"][name] = max_error(value32, value64)
+        self.json.setdefault("rows", {})[name] = {
+            "dims": list(value64.shape),
+            "rows": rows,
+            "sum": math.fsum(value64[torch.isfinite(value64)].tolist()),
+        }
+        self.golden.add(f"{self.name}/expected.{name}", flat[rows])
+
+
+def both(run, *names):
+    """(name, float32 value, float64 value) for each name that run(dtype) gives."""
+    single, double = run(torch.float32), run(torch.float64)
+    return [(name, single[name], double[name]) for name in names]
+
+
 def max_error(value32, value64):
     """Largest |float32 - float64|. NaN and infinities must sit in the same places; they add nothing."""
     a, b = value32.double(), value64.double()
@@ -171,8 +220,13 @@ def combine(dims, masks, causal):
 def attention(query, key, value, scale, allowed, additive, policy="zero"):
     """The definition in SEMANTICS.md, step by step, in the dtype of the inputs: rank 4, one key head per query head.
     Blocked keys are left out of every sum, so what sits in them cannot matter."""
-    steps = {"scores": query @ key.transpose(-2, -1) * scale}
-    masked = steps["scores"] if additive is None else steps["scores"] + additive.to(query.dtype)
+    return attend(query @ key.transpose(-2, -1) * scale, value, allowed, additive, policy)
+
+
+def attend(scores, value, allowed, additive, policy="zero"):
+    """Everything after the scores, which may come from any score function."""
+    steps = {"scores": scores}
+    masked = scores if additive is None else scores + additive.to(scores.dtype)
     masked = torch.where(allowed, masked, -torch.inf)
     steps["masked_scores"] = masked
     if masked.shape[-1] == 0:

@@ -18,29 +18,47 @@ PROJECTIONS = ("q_proj", "k_proj", "v_proj", "q", "k", "v")
 INSIDE = ("scores", "masked_scores", "probabilities", "weighted_values", "context", "merged")
 
 
+def widths(module):
+    """Query heads, key/value heads, width of a head's query and key, width of its value."""
+    heads = module["numHeads"]
+    head = module.get("headDim", module["embedDim"] // heads)
+    return heads, module.get("numKeyValueHeads", heads), head, module.get("valueHeadDim", head)
+
+
 def draw_state(draw, module):
     """torch's names and layouts. Biases are not zero, or a lost one would go unseen."""
     embed, kdim, vdim = module["embedDim"], module.get("kdim"), module.get("vdim")
+    heads, groups, head, value_head = widths(module)
     state = {}
-    if kdim in (None, embed) and vdim in (None, embed):
+    bias = module.get("bias", True)
+    if module.keys() & {"numKeyValueHeads", "headDim", "valueHeadDim"}:  # torch has no name for these
+        dims = {"q": (heads * head, embed), "k": (groups * head, kdim or embed), "v": (groups * value_head, vdim or embed)}
+        for letter, (out, width) in dims.items():
+            state[f"{letter}_proj.weight"] = draw.normal(out, width, std=width**-0.5)
+            if bias:
+                state[f"{letter}_proj.bias"] = draw.normal(out, std=0.5)
+    elif kdim in (None, embed) and vdim in (None, embed):
         state["in_proj_weight"] = draw.normal(3 * embed, embed, std=embed**-0.5)
     else:
         state["q_proj_weight"] = draw.normal(embed, embed, std=embed**-0.5)
         state["k_proj_weight"] = draw.normal(embed, kdim or embed, std=(kdim or embed) ** -0.5)
         state["v_proj_weight"] = draw.normal(embed, vdim or embed, std=(vdim or embed) ** -0.5)
-    bias = module.get("bias", True)
-    if bias:
+    if bias and "q_proj.weight" not in state:
         state["in_proj_bias"] = draw.normal(3 * embed, std=0.5)
     if module.get("outProj", True):
-        state["out_proj.weight"] = draw.normal(embed, embed, std=embed**-0.5)
+        merged = heads * value_head
+        state["out_proj.weight"] = draw.normal(embed, merged, std=merged**-0.5)
         if bias:
             state["out_proj.bias"] = draw.normal(embed, std=0.5)
+    if module.get("addBiasKv", False):
+        state["bias_k"] = draw.normal(1, 1, groups * head)
+        state["bias_v"] = draw.normal(1, 1, groups * value_head)
     return state
 
 
 def separate(state):
     """The same state in separate-projection form."""
-    result = {name: tensor for name, tensor in state.items() if name.startswith("out_proj")}
+    result = {name: tensor for name, tensor in state.items() if name.startswith(("out_proj", "bias_"))}
     weights, biases = projections(state)
     for letter, weight, bias in zip("qkv", weights, biases):
         result[f"{letter}_proj.weight"] = weight.clone()
@@ -50,6 +68,8 @@ def separate(state):
 
 
 def projections(state):
+    if "q_proj.weight" in state:
+        return [state[f"{letter}_proj.weight"] for letter in "qkv"], [state.get(f"{letter}_proj.bias") for letter in "qkv"]
     if "in_proj_weight" in state:
         weights = state["in_proj_weight"].chunk(3)
     else:
@@ -58,16 +78,49 @@ def projections(state):
     return weights, biases
 
 
+def in_torch_form(module, state):
+    """A state in separate-projection form under torch's names, each key/value head repeated for the query heads that
+    share it; None where torch has no such module."""
+    heads, groups, head, value_head = widths(module)
+    embed = module["embedDim"]
+    if heads * head != embed or value_head != head:
+        return None
+    if "q_proj.weight" not in state:
+        return state
+
+    def repeat(tensor):
+        return tensor.unflatten(0, (groups, head)).repeat_interleave(heads // groups, 0).flatten(0, 1)
+
+    weights, biases = projections(state)
+    weights = [weights[0], *map(repeat, weights[1:])]
+    result = {name: tensor for name, tensor in state.items() if name.startswith("out_proj")}
+    if all(weight.shape[1] == embed for weight in weights):
+        result["in_proj_weight"] = torch.cat(weights)
+    else:
+        result.update({f"{letter}_proj_weight": weight for letter, weight in zip("qkv", weights)})
+    if biases[0] is not None:
+        result["in_proj_bias"] = torch.cat([biases[0], *map(repeat, biases[1:])])
+    for name in {"bias_k", "bias_v"} & state.keys():
+        result[name] = repeat(state[name].flatten()).reshape(1, 1, embed)
+    return result
+
+
 def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
     """Rank 3 in; every step out, under the names of the trace."""
-    heads = module["numHeads"]
+    heads, groups, _, _ = widths(module)
     state = {name: tensor.to(dtype) for name, tensor in state.items()}
     steps = {}
-    for letter, x, weight, bias in zip("qkv", inputs, *projections(state)):
+    for letter, x, weight, bias, count in zip("qkv", inputs, *projections(state), (heads, groups, groups)):
         projected = F.linear(x.to(dtype), weight, bias)
         steps[f"{letter}_proj"] = projected
-        steps[letter] = projected.unflatten(-1, (heads, -1)).transpose(1, 2)
-    steps.update(common.attention(steps["q"], steps["k"], steps["v"], scale, allowed, additive, policy))
+        rows = [projected.unflatten(-1, (count, -1)).transpose(1, 2)]
+        if f"bias_{letter}" in state:
+            rows.append(state[f"bias_{letter}"].reshape(1, count, 1, -1).expand(len(x), -1, -1, -1))
+        if letter != "q" and module.get("addZeroAttn", False):
+            rows.append(projected.new_zeros(len(x), count, 1, rows[0].shape[-1]))
+        steps[letter] = rows[0] if len(rows) == 1 else torch.cat(rows, 2)
+    k, v = (steps[n] if groups == heads else steps[n].repeat_interleave(heads // groups, 1) for n in "kv")
+    steps.update(common.attention(steps["q"], k, v, scale, allowed, additive, policy))
     steps["merged"] = steps["context"].transpose(1, 2).flatten(2)
     steps["output"] = steps["merged"]
     if "out_proj.weight" in state:
@@ -82,6 +135,8 @@ def torch_module(module, state, dtype):
         bias=module.get("bias", True),
         kdim=module.get("kdim"),
         vdim=module.get("vdim"),
+        add_bias_kv=module.get("addBiasKv", False),
+        add_zero_attn=module.get("addZeroAttn", False),
         batch_first=True,
         dtype=dtype,
     )
@@ -141,8 +196,8 @@ class Builder:
         k = given.get("key", q)
         v = given.get("value", k)
         inputs = [t[None] if flat else t for t in (q, k, v)]
-        width = module["embedDim"] // module["numHeads"]
-        scale = options.get("scale", module.get("scale", width**-0.5))
+        scale = options.get("scale", module.get("scale", widths(module)[2] ** -0.5))
+        extra = module.get("addBiasKv", False) + module.get("addZeroAttn", False)
         dims = (inputs[0].shape[0], module["numHeads"], inputs[0].shape[1], inputs[1].shape[1])
         masks = []
         if "mask" in found:
@@ -151,17 +206,21 @@ class Builder:
             pad = found["keyPaddingMask"]
             masks.append({"kind": pad["kind"], "data": pad["data"][:, None, None, :]})
         allowed, additive = common.combine(dims, masks, causal)
-        assert bool((~allowed.any(-1)).any()) == blocks_all, name
+        every = F.pad(allowed, (0, extra), value=True)  # the keys that the module adds are never masked
+        every_additive = None if additive is None else F.pad(additive, (0, extra))
+        assert bool((~every.any(-1)).any()) == blocks_all, name
 
         def formula(dtype):
-            steps = by_formula(module, state, inputs, scale, allowed, additive, policy, dtype)
+            steps = by_formula(module, state, inputs, scale, every, every_additive, policy, dtype)
+            if dtype == torch.float64 and not blocks_all:
+                self.check_context(name, steps, scale)
             result = {n: steps[n] for n in ("output", "weights", *options.get("trace", ()))}
             if average:
                 result["weights"] = result["weights"].mean(1)
             return {n: t[0] for n, t in result.items()} if flat else result
 
         def from_torch(dtype):
-            layer = torch_module(module, state, dtype)
+            layer = torch_module(module, torch_state, dtype)
             attn, pad = torch_masks(found, causal, dims, allowed, additive, dtype)
             if flat:
                 attn = attn.reshape(-1, *attn.shape[-2:]) if attn is not None and attn.dim() > 2 else attn
@@ -177,7 +236,8 @@ class Builder:
 
         single, double = formula(torch.float32), formula(torch.float64)
         # torch gives NaN for a query without keys. An empty batch or sequence it refuses.
-        expressible = module.get("outProj", True) and "scale" not in module and "scale" not in options
+        torch_state = in_torch_form(module, state)
+        expressible = torch_state and module.get("outProj", True) and "scale" not in module and "scale" not in options
         if expressible and all(dims) and (not blocks_all or policy == "nan"):
             for n, t in from_torch(torch.float64).items():
                 common.assert_close(double[n], t, f"{name}: {n}")
@@ -207,6 +267,14 @@ class Builder:
         for n in double:
             self.golden.expect(case, n, single[n], double[n])
         self.golden.cases.append(case)
+
+
+    @staticmethod
+    def check_context(name, steps, scale):
+        """Heads that no torch module has: torch's function agrees at least on what it gets."""
+        bias = steps["masked_scores"] - steps["scores"]  # -infinity where blocked
+        given = F.scaled_dot_product_attention(steps["q"], steps["k"], steps["v"], bias, scale=scale, enable_gqa=True)
+        common.assert_close(steps["context"], given, f"{name}: context")
 
 
 def options(embed, heads, **more):
@@ -335,10 +403,96 @@ def traces(b):
     b.case("trace_causal_merged", (1, 5, 6), module=options(6, 2, outProj=False, scale=1), trace=every, isCausal=True)
 
 
+def added_keys(b):
+    """A learned key, a key of zeros, or both after the last one of the input."""
+    both = {"addBiasKv": True, "addZeroAttn": True}
+    ways = {"bias_kv": {"addBiasKv": True}, "zero_attn": {"addZeroAttn": True}, "bias_kv_zero_attn": both}
+    q, k = (2, 5, 8), (2, 7, 8)
+    for label, way in ways.items():
+        two = options(8, 2, **way)
+        b.case(f"{label}", (2, 5, 8), module=two)
+        b.case(f"{label}_cross_average", (2, 3, 6), (2, 5, 6), module=options(6, 3, **way), averageWeights=True)
+        b.case(f"{label}_causal", (2, 7, 8), module=two, isCausal=True)
+        for kind, dims in (("attend", (5, 7)), ("block", (2, 2, 5, 7)), ("additive", (2, 1, 1, 7))):
+            b.case(
+                f"{label}_mask_{kind}", q, k, module=two, mask=lambda d, kind=kind, dims=dims: draw_mask(d, kind, dims),
+            )  # fmt: skip
+        b.case(f"{label}_padding", q, k, module=two, padding=lambda d: draw_padding(d, "block", 2, 7))
+    every = [*PROJECTIONS, *INSIDE]
+    b.case("bias_kv_no_bias", (2, 3, 6), module=options(6, 2, bias=False, addBiasKv=True))
+    b.case("bias_kv_kdim_vdim", (2, 3, 6), (2, 5, 4), (2, 5, 7), module=options(6, 3, kdim=4, vdim=7, **both))
+    b.case("bias_kv_separate", (2, 3, 6), module=options(6, 2, addBiasKv=True), form="separate")
+    b.case("bias_kv_rank2", (5, 6), module=options(6, 2, **both), isCausal=True)
+    b.case("bias_kv_merged", (2, 3, 6), module=options(6, 2, outProj=False, **both))
+    b.case(
+        "bias_kv_trace", (2, 3, 6), (2, 5, 6), module=options(6, 2, **both), trace=every, isCausal=True,
+        mask=lambda d: keep_first(draw_mask(d, "additive", (3, 5))), padding=lambda d: draw_padding(d, "attend", 2, 5),
+    )  # fmt: skip
+    b.case("zero_attn_trace_rank2", (3, 6), (5, 6), module=options(6, 2, addZeroAttn=True), trace=every)
+    # No query is fully masked where a key is added: no policy matters.
+    for policy in ("zero", "nan", "uniform"):
+        b.case(
+            f"zero_attn_all_padded_{policy}", (2, 3, 6), module=options(6, 2, addZeroAttn=True), fullyMasked=policy,
+            padding=lambda d: draw_padding(d, "attend", 2, 3, [2, 0]),
+        )  # fmt: skip
+    b.case("bias_kv_no_keys", (2, 3, 6), (2, 0, 6), module=options(6, 2, **both))
+    b.case("zero_attn_17_by_65", (1, 17, 4), (1, 65, 4), module=options(4, 2, addZeroAttn=True))
+
+
+def grouped_heads(b):
+    b.case("grouped_4_2", (2, 5, 8), module=options(8, 4, numKeyValueHeads=2))
+    b.case("grouped_6_1", (2, 5, 6), (2, 7, 6), module=options(6, 6, numKeyValueHeads=1))
+    b.case("grouped_6_3_average", (2, 5, 12), (2, 7, 12), module=options(12, 6, numKeyValueHeads=3), averageWeights=True)
+    b.case("grouped_equal", (2, 3, 6), module=options(6, 3, numKeyValueHeads=3))
+    b.case("grouped_no_bias", (2, 3, 8), module=options(8, 4, numKeyValueHeads=2, bias=False))
+    b.case("grouped_kdim_vdim", (2, 3, 8), (2, 5, 3), (2, 5, 7), module=options(8, 4, numKeyValueHeads=2, kdim=3, vdim=7))
+    b.case("grouped_merged_scale", (2, 3, 8), module=options(8, 4, numKeyValueHeads=2, outProj=False, scale=1))
+    b.case("grouped_rank2", (5, 8), module=options(8, 4, numKeyValueHeads=1), isCausal=True)
+    b.case(
+        "grouped_mask_per_head", (2, 5, 8), (2, 7, 8), module=options(8, 4, numKeyValueHeads=2),
+        mask=lambda d: draw_mask(d, "block", (2, 4, 5, 7)),
+    )  # fmt: skip
+    b.case(
+        "grouped_bias_kv_padding", (2, 5, 8), (2, 7, 8), padding=lambda d: draw_padding(d, "block", 2, 7),
+        module=options(8, 4, numKeyValueHeads=2, addBiasKv=True, addZeroAttn=True),
+    )  # fmt: skip
+    b.case("grouped_trace", (1, 3, 8), module=options(8, 4, numKeyValueHeads=2), trace=[*PROJECTIONS, *INSIDE], isCausal=True)
+
+
+def head_widths(b):
+    b.case("head_dim", (2, 5, 8), module=options(8, 2, headDim=3))
+    b.case("head_dim_wide", (2, 3, 5), (2, 7, 5), module=options(5, 3, headDim=7))
+    b.case("head_dim_default", (2, 3, 6), module=options(6, 2, headDim=3))
+    b.case("head_dim_1", (2, 3, 7), module=options(7, 2, headDim=1), averageWeights=True)
+    b.case("head_dim_17_of_5", (1, 5, 5), module=options(5, 2, headDim=17))
+    b.case("value_head_dim", (2, 5, 8), module=options(8, 2, valueHeadDim=3))
+    b.case("value_head_dim_wide", (2, 3, 6), (2, 5, 6), module=options(6, 3, valueHeadDim=9))
+    b.case("value_head_dim_merged", (2, 3, 6), module=options(6, 2, valueHeadDim=5, outProj=False))
+    b.case("head_dims", (2, 5, 7), (2, 3, 7), module=options(7, 3, headDim=5, valueHeadDim=2))
+    b.case("head_dims_no_bias", (2, 3, 5), module=options(5, 2, headDim=4, valueHeadDim=3, bias=False))
+    b.case("head_dims_kdim_vdim", (2, 3, 5), (2, 7, 3), (2, 7, 4), module=options(5, 2, headDim=3, valueHeadDim=7, kdim=3, vdim=4))
+    b.case("head_dims_rank2", (5, 7), module=options(7, 2, headDim=5, valueHeadDim=3), isCausal=True)
+    b.case("head_dims_merged_rank2", (5, 10), module=options(10, 1, headDim=4, outProj=False), isCausal=True)
+    every = {"numKeyValueHeads": 2, "headDim": 3, "valueHeadDim": 5, "addBiasKv": True, "addZeroAttn": True}
+    b.case(
+        "head_dims_everything", (2, 3, 7), (2, 5, 7), module=options(7, 4, **every), trace=[*PROJECTIONS, *INSIDE],
+        isCausal=True, mask=lambda d: keep_first(draw_mask(d, "additive", (2, 4, 3, 5))),
+        padding=lambda d: draw_padding(d, "block", 2, 5),
+    )  # fmt: skip
+    b.case(
+        "head_dims_everything_merged", (1, 3, 7), module=options(7, 4, outProj=False, bias=False, scale=0.5, **every),
+    )  # fmt: skip
+    for policy in ("zero", "nan", "uniform"):
+        b.case(
+            f"head_dims_fully_masked_{policy}", (2, 3, 5), module=options(5, 2, numKeyValueHeads=1, headDim=3, valueHeadDim=4),
+            fullyMasked=policy, blocks_all=True, padding=lambda d: draw_padding(d, "attend", 2, 3, [2, 0]),
+        )  # fmt: skip
+
+
 def generate():
     b = Builder()
     for part in (self_attention, cross_attention, masks, causal, unbatched, no_output_projection, scales, separate_projections,
-                 fully_masked, traces):  # fmt: skip
+                 fully_masked, traces, added_keys, grouped_heads, head_widths):  # fmt: skip
         part(b)
     b.golden.write(common.TESTDATA / "multi_head_attention.safetensors")
 

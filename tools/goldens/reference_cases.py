@@ -2,52 +2,12 @@
 
 Large inputs are not stored but named by their seed, and of large results some rows and the sum are kept."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 
 import common
+from common import Case, both
 from multi_head_attention import by_formula, torch_module
-
-SMALL = 1024  # results with more values are stored by rows
-ROWS = 6
-
-
-class Case:
-    def __init__(self, golden, name, op, **more):
-        self.golden, self.name = golden, name
-        self.json = {"name": name, "op": op, **more, "inputs": [], "expected": {}}
-        golden.cases.append(self.json)
-
-    def store(self, name, tensor):
-        """An input that is written into the file."""
-        self.json["state" if name.startswith("state.") else "inputs"].append(name.removeprefix("state."))
-        self.golden.add(f"{self.name}/{name}", tensor)
-        return tensor
-
-    def generate(self, name, kind, seed, dims, factor=1):
-        """An input that the reader makes from its seed."""
-        self.json["state" if name.startswith("state.") else "inputs"].append(name.removeprefix("state."))
-        described = {"kind": kind, "seed": seed, "dims": list(dims)}
-        if kind == "uniform":
-            described["factor"] = factor
-        self.json.setdefault("generated", {})[name] = described
-        return common.uniform(seed, dims, factor) if kind == "uniform" else common.normal(seed, dims)
-
-    def expect(self, name, value32, value64):
-        if value64.numel() <= SMALL:
-            self.golden.expect(self.json, name, value32, value64)
-            return
-        flat = value64.reshape(-1, value64.shape[-1])
-        rows = [i * (len(flat) - 1) // (ROWS - 1) for i in range(ROWS)]
-        self.json["expected"][name] = common.max_error(value32, value64)
-        self.json.setdefault("rows", {})[name] = {
-            "dims": list(value64.shape),
-            "rows": rows,
-            "sum": math.fsum(value64[torch.isfinite(value64)].tolist()),
-        }
-        self.golden.add(f"{self.name}/expected.{name}", flat[rows])
 
 
 def attend(query, key, value, dtype, scale=None, causal=False):
@@ -62,11 +22,6 @@ def attend(query, key, value, dtype, scale=None, causal=False):
     if dtype == torch.float64:
         common.assert_close(steps["context"], steps["output"], "attend")
     return steps
-
-
-def both(run, *names):
-    single, double = run(torch.float32), run(torch.float64)
-    return [(name, single[name], double[name]) for name in names]
 
 
 def worked_example(golden):

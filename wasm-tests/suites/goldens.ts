@@ -5,7 +5,7 @@ import { readGoldenFile, runCase, tolerance } from '../support/golden.ts';
 import { loadHere } from '../support/host.ts';
 import { assertClose } from '../support/tensors.ts';
 
-const names = ['attention', 'multi_head_attention', 'reference_cases'];
+const names = ['attention', 'functional', 'multi_head_attention', 'transformer', 'reference_cases'];
 const files = await Promise.all(names.map(readGoldenFile));
 const minilm = await readGoldenFile('minilm_layer0');
 const sentences = await readGoldenFile('minilm_sentences');

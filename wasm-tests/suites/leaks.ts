@@ -3,7 +3,7 @@ import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere, settledHeap } from '../support/host.ts';
-import { mask, random, tensor } from '../support/tensors.ts';
+import { assertSameBits, mask, random, tensor } from '../support/tensors.ts';
 
 describe('leaks', () => {
   let attn: Attn;
@@ -65,6 +65,19 @@ describe('leaks', () => {
       mha.parameterShapes();
       void mha.parameterCount;
       mha.dispose();
+      const classifier = new attn.TransformerClassifier({
+        ...{ dModel: 12, nhead: 2, dimFeedforward: 9, numLayers: 1 + g.below(3), numClasses: 2, pooling: g.pick(['none', 'mean', 'cls', 'max']) },
+        ...{ gated: g.below(2) === 0, finalNorm: g.below(2) === 0, norm: g.pick(['layer_norm', 'rms_norm']) },
+      });
+      classifier.loadStateDict(attn.parseSafetensors(attn.writeSafetensors(classifier.stateDict())));
+      classifier.train({ seed: g.below(9) });
+      classifier.forward(random(g, [2, 1 + g.below(5), 12]), { outputAttentions: true, outputHiddenStates: true, trace: {} });
+      classifier.dispose();
+      const embedding = new attn.Embedding({ numEmbeddings: 5 + g.below(20), embeddingDim: 1 + g.below(9) });
+      embedding.forward([0, 4, 2]);
+      embedding.nearest(1, 3);
+      embedding.analogy(0, 1, 2, 3);
+      embedding.dispose();
     };
     round();
     const used = attn.info.heap.used;
@@ -93,6 +106,34 @@ describe('leaks', () => {
     for (let i = 0; i < rounds / 10; i++) run();
     assert.equal(attn.info.heap.used, used);
     mha.dispose();
+  });
+
+  // An error that leaves WebAssembly unwinds its stack: what that does not give back runs out after a few thousand errors.
+  it(`${20 * rounds} failed calls, of every way through the module, and the right numbers afterwards`, () => {
+    const g = new Generator(25);
+    const x = random(g, [2, 3, 16]);
+    const encoder = new attn.TransformerEncoder({ dModel: 16, nhead: 2, dimFeedforward: 8, numLayers: 2 });
+    const expected = encoder.forward(x).output;
+    const { used } = attn.info.heap;
+    const calls: (() => unknown)[] = [
+      () => attn.linear(x, random(g, [4, 4])),
+      () => encoder.forward(random(g, [2, 3, 17])),
+      () => encoder.loadStateDict({ surplus: x }),
+      () => new attn.TransformerEncoder({ dModel: 10, nhead: 4, numLayers: 1 }),
+      () => attn.parseSafetensors(new Uint8Array(100)),
+      () => attn.alibiBias(1000, 100000),
+    ];
+    for (let i = 0; i < 20 * rounds; i++)
+      try {
+        calls[i % calls.length]();
+        assert.fail('it came through');
+      } catch (error) {
+        const { code } = error as { code?: string };
+        if (!['SHAPE', 'MISMATCH', 'CONFIG', 'FORMAT', 'MEMORY'].includes(code!)) throw error;
+      }
+    assert.equal(attn.info.heap.used, used);
+    assertSameBits(encoder.forward(x).output, expected);
+    encoder.dispose();
   });
 
   it('parseSafetensors of a real file', async () => {

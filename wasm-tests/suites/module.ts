@@ -4,7 +4,8 @@ import { assert } from 'chai';
 import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { loadHere } from '../support/host.ts';
-import { assertClose, assertDims, assertSameBits, product, random, reshape, slice, tensor } from '../support/tensors.ts';
+import { assertDistribution, normal, uniform } from '../support/moments.ts';
+import { assertClose, assertDims, assertSameBits, mask, product, random, reshape, slice, take, tensor } from '../support/tensors.ts';
 
 const E = 24;
 
@@ -30,6 +31,44 @@ const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Rec
     { q_proj_weight: [24, 24], k_proj_weight: [24, 10], v_proj_weight: [24, 24], 'out_proj.weight': [24, 24] },
   ],
   ['without W_O', { embedDim: E, numHeads: 2, outProj: false }, { in_proj_weight: [72, 24], in_proj_bias: [72] }],
+  [
+    'a learned key and value, and a zero one',
+    { embedDim: E, numHeads: 4, addBiasKv: true, addZeroAttn: true },
+    {
+      in_proj_weight: [72, 24],
+      in_proj_bias: [72],
+      bias_k: [1, 1, 24],
+      bias_v: [1, 1, 24],
+      'out_proj.weight': [24, 24],
+      'out_proj.bias': [24],
+    },
+  ],
+  [
+    'grouped heads',
+    { embedDim: E, numHeads: 6, numKeyValueHeads: 2 },
+    {
+      'q_proj.weight': [24, 24],
+      'q_proj.bias': [24],
+      'k_proj.weight': [8, 24],
+      'k_proj.bias': [8],
+      'v_proj.weight': [8, 24],
+      'v_proj.bias': [8],
+      'out_proj.weight': [24, 24],
+      'out_proj.bias': [24],
+    },
+  ],
+  [
+    'widths of its own everywhere',
+    { embedDim: E, numHeads: 4, numKeyValueHeads: 2, kdim: 10, vdim: 14, headDim: 5, valueHeadDim: 7, bias: false, addBiasKv: true },
+    {
+      'q_proj.weight': [20, 24],
+      'k_proj.weight': [10, 10],
+      'v_proj.weight': [14, 14],
+      bias_k: [1, 1, 10],
+      bias_v: [1, 1, 14],
+      'out_proj.weight': [24, 28],
+    },
+  ],
 ];
 
 function assertSameState(actual: Map<string, Tensor>, expected: StateDict): void {
@@ -43,16 +82,6 @@ function assertSameState(actual: Map<string, Tensor>, expected: StateDict): void
 
 function randomState(g: Generator, shapes: Readonly<Record<string, readonly number[]>>): Record<string, Tensor> {
   return Object.fromEntries(Object.entries(shapes).map(([name, dims]) => [name, random(g, dims)]));
-}
-
-function moments(t: Tensor): { mean: number; deviation: number; largest: number } {
-  const n = t.data.length;
-  const mean = t.data.reduce((a, b) => a + b, 0) / n;
-  return {
-    mean,
-    deviation: Math.sqrt(t.data.reduce((a, b) => a + (b - mean) ** 2, 0) / n),
-    largest: t.data.reduce((a, b) => Math.max(a, Math.abs(b)), 0),
-  };
 }
 
 describe('MultiHeadAttention', () => {
@@ -104,22 +133,23 @@ describe('MultiHeadAttention', () => {
         copy.dispose();
       });
 
-      it('separate projections give the same module', () => {
-        const state = randomState(g, shapes);
-        mha.loadStateDict(state);
-        const [x, k, v] = [random(g, [2, 5, E]), random(g, [2, 6, options.kdim ?? E]), random(g, [2, 6, options.vdim ?? E])];
-        const expected = mha.forward(x, k, v).output;
-        const separate: Record<string, Tensor> = {};
-        for (const [i, p] of ['q', 'k', 'v'].entries()) {
-          separate[`${p}_proj.weight`] = state.in_proj_weight ? slice(state.in_proj_weight, 0, i * E, i * E + E) : state[`${p}_proj_weight`];
-          if (state.in_proj_bias) separate[`${p}_proj.bias`] = slice(state.in_proj_bias, 0, i * E, i * E + E);
-        }
-        for (const key of Object.keys(state)) if (key.startsWith('out_proj')) separate[key] = state[key];
-        mha.initialize({ seed: 9 });
-        mha.loadStateDict(separate);
-        assertSameBits(mha.forward(x, k, v).output, expected);
-        assertSameState(mha.stateDict(), state);
-      });
+      if (!('q_proj.weight' in shapes))
+        it('separate projections give the same module', () => {
+          const state = randomState(g, shapes);
+          mha.loadStateDict(state);
+          const [x, k, v] = [random(g, [2, 5, E]), random(g, [2, 6, options.kdim ?? E]), random(g, [2, 6, options.vdim ?? E])];
+          const expected = mha.forward(x, k, v).output;
+          const separate: Record<string, Tensor> = {};
+          for (const [i, p] of ['q', 'k', 'v'].entries()) {
+            separate[`${p}_proj.weight`] = state.in_proj_weight ? slice(state.in_proj_weight, 0, i * E, i * E + E) : state[`${p}_proj_weight`];
+            if (state.in_proj_bias) separate[`${p}_proj.bias`] = slice(state.in_proj_bias, 0, i * E, i * E + E);
+          }
+          for (const key of Object.keys(state)) if (/^(out_proj|bias_)/.test(key)) separate[key] = state[key];
+          mha.initialize({ seed: 9 });
+          mha.loadStateDict(separate);
+          assertSameBits(mha.forward(x, k, v).output, expected);
+          assertSameState(mha.stateDict(), state);
+        });
     });
 
   describe('strict loading', () => {
@@ -199,8 +229,6 @@ describe('MultiHeadAttention', () => {
         second.dispose();
       });
 
-    const uniform = (bound: number) => ({ deviation: bound / Math.sqrt(3), bound });
-    const normal = (deviation: number) => ({ deviation, bound: Infinity });
     /** What each scheme promises of a weight with these fans; 'torch' packs the three projections of one width. */
     const promised = (scheme: (typeof schemes)[number], name: string, fanOut: number, fanIn: number, std: number) => {
       if (scheme === 'torch')
@@ -226,16 +254,7 @@ describe('MultiHeadAttention', () => {
                 );
                 continue;
               }
-              const { deviation, bound } = promised(scheme, name, 96, t.dims[1], std ?? 0.02);
-              const m = moments(t);
-              const n = t.data.length;
-              // Six standard errors: the mean's is σ/√n, the deviation's at most σ/√(2n) for both distributions.
-              assert.isBelow(Math.abs(m.mean), (6 * deviation) / Math.sqrt(n), `${name} mean`);
-              assert.closeTo(m.deviation / deviation, 1, 6 / Math.sqrt(2 * n), `${name} deviation`);
-              if (bound < Infinity) {
-                assert.isAtMost(m.largest, bound * (1 + 1e-6), `${name} bound`);
-                assert.isAbove(m.largest, bound * 0.99, `${name} reaches its bound`);
-              } else assert.isAbove(m.largest, 3 * deviation, `${name} has tails`);
+              assertDistribution(t, promised(scheme, name, 96, t.dims[1], std ?? 0.02), name);
             }
             mha.dispose();
           }
@@ -282,6 +301,61 @@ describe('MultiHeadAttention', () => {
       assertClose(none.forward(x).output, r.output, 0);
       assertSameBits(bare.forward(x).output, r.trace!.merged, 'merged');
       for (const m of [plain, none, bare]) m.dispose();
+    });
+
+    it('addBiasKv and addZeroAttn are keys and values behind the others, which no mask reaches', () => {
+      const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, addBiasKv: true, addZeroAttn: true, outProj: false });
+      const state = mha.stateDict();
+      assert.isTrue(
+        ['bias_k', 'bias_v'].every((name) => state.get(name)!.data.some((value) => value !== 0)),
+        'drawn',
+      );
+      const [x, y] = [random(g, [2, 5, E]), random(g, [2, 7, E])];
+      const options = { isCausal: true, keyPaddingMask: mask('attend', [2, 7], [1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]), needWeights: true };
+      const r = mha.forward(x, y, y, { ...options, trace: ['q', 'k', 'v', 'k_proj', 'scores'] });
+      assertDims(r.weights, [2, 4, 5, 9], 'weights');
+      assertDims(r.trace!.k_proj, [2, 7, E], 'k_proj keeps S');
+      assertDims(r.trace!.k, [2, 4, 9, 6], 'k');
+      assertDims(r.trace!.scores, [2, 4, 5, 9], 'scores');
+      for (const [name, learned] of [
+        ['k', 'bias_k'],
+        ['v', 'bias_v'],
+      ] as const)
+        for (let bh = 0; bh < 8; bh++) {
+          const { data } = r.trace![name]!;
+          const row = (s: number) => [...data.subarray((bh * 9 + s) * 6, (bh * 9 + s + 1) * 6)];
+          assert.deepEqual(row(7), [...state.get(learned)!.data.subarray((bh % 4) * 6, (bh % 4) * 6 + 6)], `${name}: learned`);
+          assert.deepEqual(row(8), [0, 0, 0, 0, 0, 0], `${name}: zero`);
+        }
+      const allowed = Array.from({ length: 2 * 5 * 9 }, (_, i) => {
+        const [b, l, s] = [Math.floor(i / 45), Math.floor(i / 9) % 5, i % 9];
+        return Number(s > 6 || (s <= l && options.keyPaddingMask.data[b * 7 + s] !== 0));
+      });
+      const { q, k, v } = r.trace!;
+      const plain = attn.scaledDotProductAttention(q!, k!, v!, { mask: mask('attend', [2, 1, 5, 9], allowed), needWeights: true });
+      assertSameBits(r.weights, plain.weights, 'weights');
+      mha.dispose();
+    });
+
+    it('grouped heads are heads whose keys and values are repeated', () => {
+      const [grouped, whole] = [
+        new attn.MultiHeadAttention({ embedDim: E, numHeads: 6, numKeyValueHeads: 2 }),
+        new attn.MultiHeadAttention({ embedDim: E, numHeads: 6 }),
+      ];
+      const state = grouped.stateDict();
+      const repeated = new Map(state);
+      // Rows of one head of width 4, three times each.
+      const order = Array.from({ length: E }, (_, i) => Math.floor(i / 12) * 4 + (i % 4));
+      for (const name of ['k_proj', 'v_proj'].flatMap((p) => [`${p}.weight`, `${p}.bias`])) repeated.set(name, take(state.get(name)!, 0, order));
+      whole.loadStateDict(repeated);
+      const x = random(g, [2, 5, E]);
+      const options = { needWeights: true, isCausal: true };
+      const [a, b] = [grouped.forward(x, undefined, undefined, options), whole.forward(x, undefined, undefined, options)];
+      assertSameBits(a.output, b.output, 'output');
+      assertSameBits(a.weights, b.weights, 'weights');
+      assertDims(grouped.forward(x, undefined, undefined, { trace: ['k'] }).trace!.k, [2, 2, 5, 4], 'k has the groups');
+      grouped.dispose();
+      whole.dispose();
     });
 
     it('one module serves calls of growing and shrinking sizes', () => {

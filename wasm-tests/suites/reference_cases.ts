@@ -229,6 +229,200 @@ describe('reference cases', () => {
     }
   });
 
+  describe('an encoder and a classifier: width 10, one head, one layer, two classes', () => {
+    const options = { dModel: 10, nhead: 1, dimFeedforward: 10, numLayers: 1 };
+    const [B, S] = [1, 10];
+    const g = new Generator(5);
+    const x = random(g, [B, S, 10]);
+
+    it('encoder (1,10,10), logits (1,10,2)', () => {
+      const encoder = new attn.TransformerEncoder(options);
+      const classifier = new attn.TransformerClassifier({ ...options, numClasses: 2 });
+      const state = classifier.stateDict();
+      encoder.loadStateDict(new Map([...state].filter(([n]) => n.startsWith('encoder.')).map(([n, t]) => [n.slice('encoder.'.length), t])));
+      const [e, c] = [encoder.forward(x), classifier.forward(x)];
+      assertDims(e.output, [B, S, 10], 'output');
+      assertDims(c.logits, [B, S, 2], 'logits');
+      assertSameBits(c.output, e.output, "the classifier's encoder is the encoder");
+      assertSameBits(attn.linear(e.output, state.get('classifier.weight')!, state.get('classifier.bias')), c.logits, 'logits');
+      encoder.dispose();
+      classifier.dispose();
+    });
+
+    it('masks of dims [B,1,1,S] and [B,S,S] say the same as [S] and [S,S]', () => {
+      const classifier = new attn.TransformerClassifier({ ...options, numClasses: 2 });
+      const keys = Array.from({ length: S }, (_, s) => Number(s < 7));
+      const lower = Array.from({ length: S * S }, (_, i) => Number(i % S <= Math.floor(i / S)));
+      const run = (dims: readonly number[], values: readonly number[]) =>
+        classifier.forward(x, { mask: mask('attend', dims, values), outputAttentions: true });
+      for (const [dims, plain, values] of [
+        [[B, 1, 1, S], [S], keys],
+        [[B, S, S], [S, S], lower],
+      ] as const) {
+        const [r, expected] = [run(dims, values), run(plain, values)];
+        assertSameBits(r.logits, expected.logits, `logits, mask [${dims}]`);
+        assertDims(r.attentions![0], [B, 1, S, S], 'attentions');
+        assertSameBits(r.attentions![0], expected.attentions![0], `attentions, mask [${dims}]`);
+        r.attentions![0].data.forEach((w, i) => assert.equal(w > 0, values[values.length === S ? i % S : i] === 1, `weight ${i}`));
+      }
+      assertSameBits(run([B, S, S], lower).logits, classifier.forward(x, { isCausal: true }).logits, 'the lower triangle is isCausal');
+      classifier.dispose();
+    });
+  });
+
+  describe('score functions', () => {
+    const g = new Generator(66);
+    const [B, H, L, S, D, Dv, A] = [2, 3, 7, 9, 16, 5, 11];
+    const [q, k, v] = [random(g, [B, H, L, D], 2), random(g, [B, H, S, D], 2), random(g, [B, H, S, Dv])];
+    const [weight, queryWeight, keyWeight] = [random(g, [D, D], 0.25), random(g, [A, D], 0.25), random(g, [A, D], 0.25)];
+    const [scoreWeight, bias] = [random(g, [A]), random(g, [A])];
+    const row = (w: Tensor, i: number) => w.data.subarray(i * D, (i + 1) * D);
+    const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce((sum, x, i) => sum + x * b[i], 0);
+    const general = (query: Float32Array, key: Float32Array) => Array.from(query).reduce((sum, x, i) => sum + x * dot(row(weight, i), key), 0);
+    const additive = (query: Float32Array, key: Float32Array) =>
+      Array.from(scoreWeight.data).reduce(
+        (sum, w, a) => sum + w * Math.tanh(dot(row(queryWeight, a), query) + dot(row(keyWeight, a), key) + bias.data[a]),
+        0,
+      );
+
+    it('dot, scaled dot, general and additive: the same shapes, each against float64', () => {
+      const asked = { needWeights: true, trace: ['scores'] } as const;
+      const params = { queryWeight, keyWeight, scoreWeight, bias };
+      for (const [name, r, expected] of [
+        ['dot', attn.scaledDotProductAttention(q, k, v, { ...asked, scale: 1 }), reference.attention(q, k, v, { scale: 1 })],
+        ['scaled dot', attn.scaledDotProductAttention(q, k, v, asked), reference.attention(q, k, v)],
+        ['general', attn.generalAttention(q, k, v, { weight }, asked), reference.attention(q, k, v, { scale: 1 }, general)],
+        ['additive', attn.additiveAttention(q, k, v, params, asked), reference.attention(q, k, v, { scale: 1 }, additive)],
+      ] as const) {
+        assertDims(r.output, [B, H, L, Dv], name);
+        assertDims(r.weights, [B, H, L, S], name);
+        assertClose(r.trace!.scores, expected.scores, 1e-5, `${name}: scores`);
+        assertClose(r.weights, expected.weights, 1e-5, `${name}: weights`);
+        assertClose(r.output, expected.output, 1e-5, `${name}: output`);
+      }
+    });
+
+    it('general attention with the identity is dot-product attention', () => {
+      const identity = tensor([D, D], (i) => Number(Math.floor(i / D) === i % D));
+      const r = attn.generalAttention(q, k, v, { weight: identity }, { needWeights: true });
+      assertSameBits(r.weights, attn.scaledDotProductAttention(q, k, v, { scale: 1, needWeights: true }).weights, 'weights');
+    });
+
+    it('additive attention with [Wq Wk] side by side is the concat form tanh(W [q;k])', () => {
+      const [q2, k2, v2] = [q, k, v].map((t) => reshape(slice(slice(t, 0, 0, 1), 1, 0, 1), t.dims.slice(2)));
+      const scores = attn.additiveAttention(q2, k2, v2, { queryWeight, keyWeight, scoreWeight, bias }, { trace: ['scores'] }).trace!.scores;
+      const pairs = tensor([L * S, 2 * D], (i) => {
+        const [pair, d] = [Math.floor(i / (2 * D)), i % (2 * D)];
+        return d < D ? q2.data[Math.floor(pair / S) * D + d] : k2.data[(pair % S) * D + d - D];
+      });
+      const both = tensor([A, 2 * D], (i) => {
+        const [a, d] = [Math.floor(i / (2 * D)), i % (2 * D)];
+        return d < D ? queryWeight.data[a * D + d] : keyWeight.data[a * D + d - D];
+      });
+      const concat = attn.linear(attn.activation(attn.linear(pairs, both, bias), 'tanh'), reshape(scoreWeight, [1, A]));
+      assertClose(scores, reshape(concat, [L, S]), 4e-6, 'scores');
+    });
+  });
+
+  it('embedding: nearest neighbours and a : b :: c : ? on a table made by hand', () => {
+    // Columns: royal, female, grown.
+    const words = ['king', 'queen', 'prince', 'princess', 'man', 'woman', 'boy', 'girl'];
+    const table = tensor([8, 3], (i) => {
+      const [word, column] = [Math.floor(i / 3), i % 3];
+      return [word < 4 ? 1 : -0.25, word % 2 ? 0.75 : -0.75, word % 4 < 2 ? 1.5 : -1.5][column];
+    });
+    const embedding = new attn.Embedding({ numEmbeddings: 8, embeddingDim: 3 });
+    embedding.loadStateDict({ weight: table });
+    const id = (word: string) => words.indexOf(word);
+    assert.equal(words[embedding.nearest(id('king'), 1)[0].id], 'man');
+    assert.equal(words[embedding.analogy(id('man'), id('king'), id('woman'), 1)[0].id], 'queen');
+    assert.equal(words[embedding.analogy(id('boy'), id('man'), id('princess'), 1)[0].id], 'queen');
+    assert.equal(embedding.analogy(id('man'), id('king'), id('woman'), 1)[0].similarity, 1, 'the table is exact');
+    embedding.dispose();
+  });
+
+  describe('positions', () => {
+    it('the sinusoidal table against its formula', () => {
+      for (const [length, width] of [
+        [1, 1],
+        [5, 2],
+        [33, 7],
+        [129, 64],
+      ]) {
+        const expected = Array.from({ length: length * width }, (_, i) => {
+          const [position, column] = [Math.floor(i / width), i % width];
+          const angle = position / 10000 ** ((column - (column % 2)) / width);
+          return column % 2 ? Math.cos(angle) : Math.sin(angle);
+        });
+        assertClose(attn.sinusoidalPositions(length, width), { data: expected, dims: [length, width] }, 1e-7, `${length} by ${width}`);
+      }
+    });
+
+    it('without positions an encoder is permutation-equivariant; with them it is not', () => {
+      const g = new Generator(88);
+      const [L, E] = [6, 24];
+      const x = random(g, [1, L, E]);
+      const positions = attn.sinusoidalPositions(L, E).data;
+      const placed = (t: Tensor): Tensor => ({ data: t.data.map((value, i) => value + positions[i % positions.length]), dims: t.dims });
+      const order = [3, 0, 5, 1, 4, 2];
+      const encoder = new attn.TransformerEncoder({ dModel: E, nhead: 4, dimFeedforward: 32, numLayers: 2 });
+      const run = (t: Tensor) => encoder.forward(t).output;
+      assertClose(run(take(x, 1, order)), take(run(x), 1, order), 1e-5, 'without');
+      const [after, before] = [run(placed(take(x, 1, order))), take(run(placed(x)), 1, order)];
+      const largest = after.data.reduce((a, value, i) => Math.max(a, Math.abs(value - before.data[i])), 0);
+      assert.isAbove(largest, 0.1, 'with');
+      encoder.dispose();
+    });
+  });
+
+  it('a sentiment classifier put together from Embedding, sinusoidalPositions and TransformerClassifier', () => {
+    const texts = ['a truly good and warm film', 'a bad and dull film', 'good'];
+    const vocabulary = ['<pad>', ...new Set(texts.join(' ').split(' '))];
+    const [B, L, E] = [texts.length, Math.max(...texts.map((text) => text.split(' ').length)), 8];
+    const ids = Int32Array.from(texts.flatMap((text) => Array.from({ length: L }, (_, i) => Math.max(0, vocabulary.indexOf(text.split(' ')[i])))));
+    const embedding = new attn.Embedding({ numEmbeddings: vocabulary.length, embeddingDim: E, paddingIdx: 0 });
+    const classifier = new attn.TransformerClassifier({
+      ...{ dModel: E, nhead: 2, dimFeedforward: 16, numLayers: 2, numClasses: 2, pooling: 'mean', normFirst: true },
+    });
+    // Column 0 is the sentiment. With nothing coming out of attention and feed-forward a pre-norm encoder hands its input on.
+    const table = embedding
+      .stateDict()
+      .get('weight')!
+      .data.map((value, i) => (i % E ? value : 0));
+    for (const [word, sentiment] of Object.entries({ good: 9, warm: 9, bad: -9, dull: -9 })) table[vocabulary.indexOf(word) * E] = sentiment;
+    embedding.loadStateDict({ weight: { data: table, dims: [vocabulary.length, E] } });
+    const state = classifier.stateDict();
+    for (const [name, t] of state)
+      if (/(out_proj|linear2)\.(weight|bias)$/.test(name))
+        state.set(
+          name,
+          tensor(t.dims, () => 0),
+        );
+    state
+      .set(
+        'classifier.weight',
+        tensor([2, E], (i) => ({ 0: -1, [E]: 1 })[i] ?? 0),
+      )
+      .set('classifier.bias', tensor([2], [0, 0]));
+    classifier.loadStateDict(state);
+
+    const positions = attn.sinusoidalPositions(L, E).data;
+    const words = embedding.forward(ids, [B, L]);
+    const x = { data: words.data.map((value, i) => value + positions[i % positions.length]), dims: words.dims };
+    const keyPaddingMask = mask('attend', [B, L], ids);
+    const { logits } = classifier.forward(x, { keyPaddingMask });
+    assertDims(logits, [B, 2], 'logits');
+    assert.deepEqual(
+      [0, 1, 2].map((b) => logits.data[2 * b + 1] > logits.data[2 * b]),
+      [true, false, true],
+    );
+    // The mean of column 0 over the words alone, padding left out: position i adds sin i.
+    assert.closeTo(logits.data[1], (9 + 9 + [0, 1, 2, 3, 4, 5].reduce((a, i) => a + Math.sin(i), 0)) / 6, 1e-5);
+    assert.closeTo(logits.data[5], 9, 1e-6);
+    embedding.dispose();
+    classifier.dispose();
+  });
+
   it('self-attention without positions is permutation-equivariant', () => {
     const g = new Generator(8);
     const x = random(g, [1, 6, 24]);

@@ -1,8 +1,9 @@
-/** parseSafetensors on files that Python wrote, and on files made here. Its refusals are in bad_input.ts. */
+/** parseSafetensors on files that Python wrote and on files made here, and writeSafetensors. What they refuse is in bad_files.ts. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
+import { Generator } from '../support/generator.ts';
 import { bytes, loadHere } from '../support/host.ts';
-import { assertDims, assertSameBits, tensor } from '../support/tensors.ts';
+import { assertDims, assertSameBits, random, tensor } from '../support/tensors.ts';
 
 interface Described {
   readonly tensors: readonly {
@@ -109,5 +110,90 @@ describe('safetensors', () => {
     mha.loadStateDict(read);
     for (const [name, t] of mha.stateDict()) assertSameBits(t, state.get(name), name);
     mha.dispose();
+  });
+
+  describe('written', () => {
+    const headerOf = (bytes: Uint8Array) => {
+      const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+      return { length, text: new TextDecoder().decode(bytes.subarray(8, 8 + length)) };
+    };
+
+    it('what is written reads back bit for bit, with every kind of value, rank and size', () => {
+      const g = new Generator(51);
+      const state = new Map<string, Tensor>([
+        ['specials', tensor([8], [0, -0, 1e-45, -1e-45, 3.4e38, Infinity, -Infinity, NaN])],
+        ['rank 0', tensor([], [7])],
+        ['nothing', tensor([3, 0, 2], [])],
+        ['rank 8', random(g, [1, 2, 1, 2, 1, 2, 1, 3])],
+        ['odd length', random(g, [17])],
+      ]);
+      const back = attn.parseSafetensors(attn.writeSafetensors(state));
+      assert.sameMembers([...back.keys()], [...state.keys()]);
+      for (const [name, t] of state) assertSameBits(back.get(name), t, name);
+      assert.deepEqual(attn.writeSafetensors(back), attn.writeSafetensors(state), 'and writes the same file');
+      assert.equal(attn.parseSafetensors(attn.writeSafetensors({})).size, 0);
+    });
+
+    it('names in the order of their UTF-8 bytes, numbers in that order, the data at a multiple of 8', () => {
+      const names = [
+        'b',
+        'a',
+        '10',
+        '9',
+        'A',
+        'é',
+        'z',
+        'layers.10.w',
+        'layers.2.w',
+        '\u{1f600}',
+        '\uffee',
+        '__proto__',
+        'constructor',
+        '',
+        ' ',
+        '"\\\n',
+      ];
+      const state = new Map(names.map((name, i) => [name, tensor([1], [i])]));
+      const bytes = attn.writeSafetensors(state, { format: 'pt', a: 'é' });
+      const { length, text } = headerOf(bytes);
+      assert.equal((8 + length) % 8, 0);
+      assert.match(text, / *$/);
+      const order = [...text.matchAll(/"((?:[^"\\]|\\.)*)":\{"dtype":"F32","shape":\[1\],"data_offsets":\[(\d+),(\d+)\]\}/g)];
+      const encoder = new TextEncoder();
+      const hex = (name: string) => Array.from(encoder.encode(name), (byte) => byte.toString(16).padStart(2, '0')).join('');
+      const sorted = [...names].sort((a, b) => (hex(a) < hex(b) ? -1 : 1));
+      assert.deepEqual(order.map(([, name]) => JSON.parse(`"${name}"`) as string), sorted); // prettier-ignore
+      assert.deepEqual(order.map(([, , begin]) => Number(begin)), sorted.map((_, i) => 4 * i)); // prettier-ignore
+      assert.isTrue(text.startsWith('{"__metadata__":{"a":"é","format":"pt"},'));
+      const back = attn.parseSafetensors(bytes);
+      names.forEach((name, i) => assert.equal(back.get(name)!.data[0], i, name));
+      assert.deepEqual(attn.writeSafetensors(new Map([...state].reverse()), { a: 'é', format: 'pt' }), bytes, 'the order given does not matter');
+    });
+
+    it('metadata: every string, none where there is none', () => {
+      const words = { __metadata__: 'x', __proto__x: '', 'a "b"': '\u0000\u001f\\"', emoji: '\u{1f600}', '1': '2' };
+      const { text } = headerOf(attn.writeSafetensors({ a: tensor([1], [1]) }, words));
+      assert.deepEqual((JSON.parse(text) as { __metadata__: object }).__metadata__, words);
+      for (const none of [undefined, {}]) assert.notInclude(headerOf(attn.writeSafetensors({ a: tensor([1], [1]) }, none)).text, '__metadata__');
+    });
+
+    it("inputs may be views, shared, and are left as they were; the file is the caller's own", () => {
+      const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+      const shared = new Float32Array(memory.buffer, 8, 3);
+      shared.set([1, 2, 3]);
+      const larger = Float32Array.of(9, 1, 2, 3, 9);
+      const a = attn.writeSafetensors({ a: { data: shared, dims: [3] } as unknown as Tensor });
+      assert.deepEqual(attn.writeSafetensors({ a: { data: larger.subarray(1, 4), dims: [3] } }), a);
+      assert.equal(a.byteOffset, 0);
+      assert.equal(a.buffer.byteLength, a.length);
+      assert.deepEqual([...larger], [9, 1, 2, 3, 9]);
+    });
+
+    it("Python's own file, read and written, holds the same numbers", async () => {
+      const first = attn.parseSafetensors(await bytes('testdata/safetensors_python.safetensors'));
+      const second = attn.parseSafetensors(attn.writeSafetensors(first));
+      assert.sameMembers([...second.keys()], [...first.keys()]);
+      for (const [name, t] of first) assertSameBits(second.get(name), t, name);
+    });
   });
 });

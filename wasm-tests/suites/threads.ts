@@ -38,6 +38,36 @@ function everything(attn: Attn): Tensor[] {
     const { q, k, v } = r.trace!;
     out.push(attn.scaledDotProductAttention(q!, k!, v!).output, attn.softmax(r.weights!, 1), attn.linear(x, random(g, [77, E]), random(g, [77])));
     mha.dispose();
+
+    const classifier = new attn.TransformerClassifier({
+      dModel: E,
+      nhead: H,
+      dimFeedforward: 2 * E,
+      numLayers: 2,
+      numClasses: 5,
+      pooling: 'mean',
+      gated: true,
+    });
+    const asked = { keyPaddingMask: S === L ? padding : undefined, isCausal: true, outputAttentions: true, outputHiddenStates: true };
+    classifier.train({ seed: L });
+    for (let step = 0; step < 2; step++) {
+      const r = classifier.forward(x, asked);
+      out.push(r.output, r.logits, ...r.attentions!, ...r.hiddenStates!);
+    }
+    classifier.eval();
+    out.push(classifier.forward(x, asked).logits);
+    classifier.dispose();
+    const params = { queryWeight: random(g, [9, E / H]), keyWeight: random(g, [9, E / H]), scoreWeight: random(g, [9]) };
+    out.push(
+      attn.additiveAttention(q!, k!, v!, params, { dropout: 0.1, seed: S }).output,
+      attn.generalAttention(q!, k!, v!, { weight: random(g, [E / H, E / H]) }, { isCausal: true }).output,
+      attn.layerNorm(x),
+      attn.rmsNorm(x),
+      attn.activation(x, 'gelu'),
+      attn.applyRotary(x, { offset: 7 }),
+      attn.sinusoidalPositions(L, E),
+      attn.alibiBias(H, L, S),
+    );
   }
   return out;
 }

@@ -63,6 +63,67 @@ describe('attn/worker', () => {
     direct.dispose();
   });
 
+  it('has every member that the package has', async () => {
+    const direct = await loadDirect({ variant: host.variant });
+    assert.sameMembers(
+      Object.keys(attn).filter((name) => name !== 'terminate'),
+      Object.keys(direct),
+    );
+    const [near, far] = [
+      new direct.Embedding({ numEmbeddings: 1, embeddingDim: 1 }),
+      await new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 }),
+    ];
+    const members = (object: object) => Object.getOwnPropertyNames(Object.getPrototypeOf(object));
+    assert.sameMembers(members(far), members(near));
+    direct.dispose();
+  });
+
+  it('the other functions, encoders and embeddings: the same as in the caller itself', async () => {
+    const direct = await loadDirect({ variant: host.variant });
+    const [params, weight] = [{ queryWeight: random(g, [3, 8]), keyWeight: random(g, [3, 8]), scoreWeight: random(g, [3]) }, random(g, [8, 8])];
+    assert.deepEqual(await attn.additiveAttention(q, k, v, params), direct.additiveAttention(q, k, v, params));
+    assert.deepEqual(
+      await attn.generalAttention(q, k, v, { weight }, { trace: true }),
+      direct.generalAttention(q, k, v, { weight }, { trace: true }),
+    );
+    assert.deepEqual(await attn.layerNorm(x), direct.layerNorm(x));
+    assert.deepEqual(await attn.rmsNorm(x, undefined, 0.1), direct.rmsNorm(x, undefined, 0.1));
+    assert.deepEqual(await attn.activation(x, 'gelu'), direct.activation(x, 'gelu'));
+    assert.deepEqual(await attn.sinusoidalPositions(3, 5), direct.sinusoidalPositions(3, 5));
+    assert.deepEqual(await attn.applyRotary(q, { offset: 3 }), direct.applyRotary(q, { offset: 3 }));
+    assert.deepEqual(await attn.alibiBias(3, 4), direct.alibiBias(3, 4));
+
+    const options = { dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 2, numClasses: 3, pooling: 'mean' } as const;
+    const [a, b] = [await new attn.TransformerClassifier(options), new direct.TransformerClassifier(options)];
+    const wanted = { outputAttentions: true, outputHiddenStates: true, trace: { layers: [1], names: ['norm2', 'q'] } } as const;
+    assert.deepEqual(await a.forward(x, wanted), b.forward(x, wanted));
+    await a.train({ seed: 5 });
+    b.train({ seed: 5 });
+    assert.deepEqual(await a.forward(x), b.forward(x), 'in training');
+    await a.eval();
+    b.eval();
+    assert.deepEqual(await a.forward(x), b.forward(x), 'no longer in training');
+    assert.deepEqual(await attn.writeSafetensors(await a.stateDict(), { of: 'a test' }), direct.writeSafetensors(b.stateDict(), { of: 'a test' }));
+
+    const table = { numEmbeddings: 9, embeddingDim: 4 };
+    const [words, near] = [await new attn.Embedding(table), new direct.Embedding(table)];
+    const ids = Int32Array.of(3, 0, 8, 8);
+    assert.deepEqual(await words.forward(ids, [2, 2]), near.forward(ids, [2, 2]));
+    assert.equal(ids.length, 4, 'copied');
+    assert.deepEqual(await words.forward(BigInt64Array.of(1n)), near.forward([1]));
+    assert.deepEqual(await words.nearest(2, 3), near.nearest(2, 3));
+    const vector = Float32Array.of(1, 0, 0, 2);
+    assert.deepEqual(await words.nearest(vector, 3), near.nearest(vector, 3));
+    assert.equal(await words.similarity(1, 2), near.similarity(1, 2));
+    assert.deepEqual(await words.analogy(1, 2, 3, 2), near.analogy(1, 2, 3, 2));
+    await assertRejects(words.forward([9]), 'OUT_OF_RANGE', ['Embedding', 'ids[0]', '9', '8'], AttnError);
+    await assertRejects(words.forward([1.5]), 'ARGUMENT', ['ids[0]', '1.5'], AttnError);
+    await assertRejects(words.forward.call(a as never, [1]), 'WRONG_INSTANCE', [], AttnError);
+    await words.dispose();
+    await assertRejects(words.nearest(0, 1), 'DISPOSED', [], AttnError);
+    direct.dispose();
+  });
+
   it('arguments are copied, or moved where the caller says so', async () => {
     const kept = copy(q);
     await attn.scaledDotProductAttention(kept, k, v);
@@ -71,6 +132,64 @@ describe('attn/worker', () => {
     const r = await attn.scaledDotProductAttention(transfer(moved), k, v);
     assert.equal(moved.data.length, 0, 'moved');
     assertSameBits(r.output, (await attn.scaledDotProductAttention(q, k, v)).output);
+  });
+
+  it('inputs of encoders, ids and vectors move too, and states only when they are marked', async () => {
+    const encoder = await new attn.TransformerEncoder({ dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 2 });
+    const words = await new attn.Embedding({ numEmbeddings: 9, embeddingDim: 4 });
+    const expected = (await encoder.forward(x)).output;
+    const [input, ids, vector] = [copy(x), Int32Array.of(1, 8, 2), Float32Array.of(1, 0, 0, 1)];
+    assertSameBits((await encoder.forward(transfer(input))).output, expected);
+    assert.equal(input.data.length, 0, 'x has moved');
+    const rows = await words.forward([1, 8, 2]);
+    assertSameBits(await words.forward(transfer(ids)), rows);
+    assert.equal(ids.length, 0, 'ids have moved');
+    const found = await words.nearest(vector.slice(), 2);
+    assert.deepEqual(await words.nearest(transfer(vector), 2), found);
+    assert.equal(vector.length, 0, 'the vector has moved');
+    const state = await encoder.stateDict();
+    await encoder.loadStateDict(state);
+    for (const t of state.values()) assert.isAbove(t.data.length, 0, 'a state is copied');
+    const weight = copy(state.get('layers.0.linear1.weight')!);
+    await encoder.loadStateDict({ 'layers.0.linear1.weight': transfer(weight) }, { strict: false });
+    assert.equal(weight.data.length, 0, 'a marked tensor has moved');
+    assertSameBits((await encoder.forward(x)).output, expected, 'with the same weights as before');
+    await encoder.dispose();
+    await words.dispose();
+  });
+
+  it('the new classes fail as they do in the caller itself: constructors, options, states, ids', async () => {
+    const options = { dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 2 };
+    /** A constructor gives a promise, so its errors are rejections too. */
+    const refused = (make: () => unknown, code: 'CONFIG' | 'ARGUMENT' | 'MEMORY', words: string[]) =>
+      assertRejects(async () => await make(), code, words, AttnError);
+    await refused(() => new attn.TransformerEncoder({ ...options, nhead: 3 }), 'CONFIG', ['TransformerEncoder', 'dModel', 'nhead']);
+    await refused(() => new attn.TransformerEncoder({ ...options, num_layers: 1 } as never), 'ARGUMENT', ['num_layers']);
+    await refused(() => new attn.TransformerClassifier({ ...options, numClasses: 0 }), 'CONFIG', ['numClasses']);
+    await refused(() => new attn.Embedding({ numEmbeddings: 4, embeddingDim: 2, paddingIdx: 4 }), 'CONFIG', ['paddingIdx']);
+    await refused(() => new attn.Embedding({ numEmbeddings: 2 ** 31 - 1, embeddingDim: 2 ** 20 }), 'MEMORY', ['Embedding']);
+    const encoder = await new attn.TransformerEncoder(options);
+    await assertRejects(encoder.forward(random(g, [2, 3, 15])), 'SHAPE', ['TransformerEncoder', '15', '16'], AttnError);
+    await assertRejects(encoder.forward(x, { trace: { layers: [2] } }), 'OUT_OF_RANGE', ['trace.layers'], AttnError);
+    await assertRejects(encoder.forward(x, { needWeights: true } as never), 'ARGUMENT', ['needWeights'], AttnError);
+    const listed = await assertRejects(encoder.loadStateDict({ surplus: x }), 'MISMATCH', ['surplus', 'layers.1.norm2.bias'], AttnError);
+    assert.deepEqual(listed.detail.unexpected, ['surplus']);
+    await assertRejects(encoder.train({ seed: -1 }), 'CONFIG', ['seed'], AttnError);
+    const words = await new attn.Embedding({ numEmbeddings: 9, embeddingDim: 4 });
+    const range = await assertRejects(words.forward(BigInt64Array.of(1n, 2n ** 40n)), 'OUT_OF_RANGE', ['ids[1]'], AttnError);
+    assert.equal(range.detail.index, 1);
+    await assertRejects(words.forward([1, 2], [3]), 'SHAPE', ['ids'], AttnError);
+    await assertRejects(words.nearest(9, 1), 'OUT_OF_RANGE', ['target'], AttnError);
+    await assertRejects(words.analogy(0, 1, 2, -1), 'ARGUMENT', ['k'], AttnError);
+    await assertRejects(attn.activation(x, 'swish' as never), 'CONFIG', ['activation', 'name'], AttnError);
+    await assertRejects(attn.layerNorm(x, undefined, undefined, 0), 'CONFIG', ['eps'], AttnError);
+    await assertRejects(attn.writeSafetensors({ __metadata__: x }), 'ARGUMENT', ['__metadata__'], AttnError);
+    await encoder.dispose();
+    await encoder[Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]();
+    for (const call of [() => encoder.forward(x), () => encoder.stateDict(), () => encoder.train(), () => encoder.parameterCount])
+      await assertRejects(async () => await call(), 'DISPOSED', [], AttnError);
+    assertDims(await words.forward([0]), [1, 4]);
+    await words.dispose();
   });
 
   it('errors keep class, code, message and detail, from either side', async () => {

@@ -28,14 +28,16 @@ function added(kind: Mask['kind'], value: number): number {
   return (value !== 0) === (kind === 'attend') ? 0 : -Infinity;
 }
 
+/** `score`: of one query and one key, before the scale; the dot product unless given. */
 export function attention(
   q: Tensor,
   k: Tensor,
   v: Tensor,
   options: { mask?: Mask; keyPaddingMask?: Mask; isCausal?: boolean; scale?: number; fullyMasked?: 'zero' | 'nan' | 'uniform' } = {},
+  score: (query: Float32Array, key: Float32Array) => number = (query, key) => query.reduce((sum, x, d) => sum + x * key[d], 0),
 ): Reference {
   const [B, H, L, D] = q.dims;
-  const [, Hk, S] = k.dims;
+  const [, Hk, S, Dk] = k.dims;
   const Dv = v.dims[3];
   const scale = options.scale ?? 1 / Math.sqrt(D);
   const group = H / Hk;
@@ -50,9 +52,8 @@ export function attention(
         const kv = b * Hk + Math.floor(h / group);
         let max = -Infinity;
         for (let s = 0; s < S; s++) {
-          let sum = 0;
-          for (let d = 0; d < D; d++) sum += q.data[((b * H + h) * L + l) * D + d] * k.data[(kv * S + s) * D + d];
-          scores[row + s] = sum * scale;
+          const query = q.data.subarray(((b * H + h) * L + l) * D, ((b * H + h) * L + l + 1) * D);
+          scores[row + s] = scale * score(query, k.data.subarray((kv * S + s) * Dk, (kv * S + s + 1) * Dk));
           let bias = options.mask ? added(options.mask.kind, maskValue(options.mask, b, h, l, s)) : 0;
           if (options.keyPaddingMask) {
             const p = options.keyPaddingMask;

@@ -1,5 +1,5 @@
 /** The test steps by name. Each resolves to { passed, failed } or { skipped: why }. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execFileSync, spawn } from 'node:child_process';
@@ -25,7 +25,7 @@ export function run(program, args, { env = {}, seconds = 600, cwd = repository }
   });
 }
 
-/** Hashes of the native 4-lane build, made anew when its program is newer. */
+/** Hashes of the native 4-lane build, made anew when its program is newer. They are the same for every number of threads, or there is no file. */
 export function nativeDigest() {
   const program = at('build/native-emulated/native-tests/digest/attn_digest');
   const file = at('build/native-emulated/digest.txt');
@@ -33,7 +33,7 @@ export function nativeDigest() {
     throw new Error(
       'build/native-emulated has no attn_digest: cmake --preset native-emulated && cmake --build --preset native-emulated --target attn_digest',
     );
-  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) writeFileSync(file, execFileSync(program, { maxBuffer: 1 << 24 }));
+  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) execFileSync(program, [file], { stdio: 'inherit' });
 }
 
 /** The package made with the one binary of a checked build. */

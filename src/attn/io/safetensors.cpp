@@ -36,7 +36,9 @@ constexpr DType kDTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF16", 2, t
 
 [[noreturn]] void refuse(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
   const std::string what = text(parts);
-  throw Error(code, text({"safetensors: ", what}), {{"op", std::string("safetensors")}, {"got", what}});
+  ErrorDetail detail = error_detail("safetensors", "the file");
+  detail.emplace("got", what);
+  throw Error(code, text({"safetensors: ", what}), std::move(detail));
 }
 
 /// A refusal that speaks of one tensor.
@@ -65,7 +67,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       if (entry.dtype.empty() || !entry.shape || !entry.offsets) refuse({where(), ": dtype, shape or data_offsets is missing"});
     }
     if (depth_ == 2) in_metadata_ = false;
-    --depth_;
+    complete_ = --depth_ == 0;
     return true;
   }
   bool key(std::string& key) override {
@@ -104,12 +106,20 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     numbers()->push_back(value);
     return true;
   }
-  bool number_integer(std::int64_t) override { refuse({where(), ": ", field_, " has a negative number"}); }
-  bool number_float(double, const std::string&) override { refuse({where(), ": ", field_, " has a number that is not whole"}); }
+  bool number_integer(std::int64_t) override {
+    if (!in_array_) unexpected("a number");
+    refuse({where(), ": ", field_, " has a negative number"});
+  }
+  bool number_float(double, const std::string&) override {
+    if (!in_array_) unexpected("a number");
+    refuse({where(), ": ", field_, " has a number that is not whole"});
+  }
   bool boolean(bool) override { unexpected("true or false"); }
   bool null() override { unexpected("null"); }
   bool binary(nlohmann::json::binary_t&) override { unexpected("binary data"); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
+    if (std::strstr(error.what(), "UTF-8") != nullptr) refuse({"the header is not UTF-8 near byte ", position});
+    if (complete_) refuse({"the header has more than its object, from byte ", position});
     refuse({"the header is not valid JSON near byte ", position});
   }
 
@@ -125,7 +135,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::set<std::string> names_, fields_;
   std::string name_, field_;
   std::size_t depth_ = 0;
-  bool in_metadata_ = false, in_array_ = false;
+  bool in_metadata_ = false, in_array_ = false, complete_ = false;
 };
 
 std::vector<Entry> read_header(std::span<const std::uint8_t> header) {

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "attn/tensor/tensor.hpp"
 
@@ -15,5 +18,10 @@ StateDict parse_safetensors(std::span<const std::uint8_t> bytes);
 
 /// The same from a file. Throws FORMAT also when it cannot be read.
 StateDict read_safetensors(const std::filesystem::path& path);
+
+/// The bytes of a safetensors file, which parse_safetensors reads back bit for bit: F32, names sorted by their bytes, data from a
+/// multiple of 8 on. Throws ARGUMENT for a name or metadata that is not UTF-8 or the name "__metadata__", SHAPE for a rank above 8 or a
+/// tensor that is not row-major, MEMORY.
+std::vector<std::uint8_t> write_safetensors(const StateDict& tensors, const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace attn

@@ -1,7 +1,10 @@
 // Compiled once per architecture, with that architecture's compiler flags and ATTN_ARCH set to its name below.
 #include "attn/kernels/kernels.hpp"
 
+#include "attn/kernels/activation.hpp"
+#include "attn/kernels/additive_scores.hpp"
 #include "attn/kernels/gemm.hpp"
+#include "attn/kernels/norm.hpp"
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/softmax.hpp"
 
@@ -41,6 +44,13 @@ const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
       .mask_row = &mask_row<Arch>,
       .scale_row = &scale_row<Arch>,
       .all_finite = &all_finite<Arch>,
+      .activation_row = &activation_row<Arch>,
+      .layer_norm_row = &layer_norm_row<Arch>,
+      .rms_norm_row = &rms_norm_row<Arch>,
+      .add_row = &add_row<Arch>,
+      .multiply_row = &multiply_row<Arch>,
+      .dot = &dot<Arch>,
+      .additive_scores_row = &additive_scores_row<Arch>,
   };
   return kTable;
 }

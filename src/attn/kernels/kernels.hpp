@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "attn/kernels/activation_name.hpp"
+
 namespace attn::kernels {
 
 /// C = alpha · (A Wᵀ + b): A (m,k) rows lda apart, W and b packed, C (m,n) rows ldc apart.
@@ -33,6 +35,22 @@ struct KernelTable {
   void (*scale_row)(const float* x, float alpha, float* y, std::size_t n);
   /// Whether none of the n values is NaN or infinite.
   bool (*all_finite)(const float* x, std::size_t n);
+
+  /// y = f(x); x and y may be the same.
+  void (*activation_row)(Activation, const float* x, float* y, std::size_t n);
+  /// y = (x - mean) / √(variance + eps) · weight + bias, biased variance; weight, bias may be null, x and y the same.
+  void (*layer_norm_row)(const float* x, const float* weight, const float* bias, float eps, float* y, std::size_t n);
+  /// y = x / √(mean of x² + eps) · weight; weight may be null, x and y the same.
+  void (*rms_norm_row)(const float* x, const float* weight, float eps, float* y, std::size_t n);
+  /// sum = x + y; any of them may be the same.
+  void (*add_row)(const float* x, const float* y, float* sum, std::size_t n);
+  /// product = x · y, element by element; any of them may be the same.
+  void (*multiply_row)(const float* x, const float* y, float* product, std::size_t n);
+  /// Σ x · y
+  float (*dot)(const float* x, const float* y, std::size_t n);
+  /// scores[j] = alpha · Σₐ score_weight[a] · tanh(query[a] + keys[j · key_stride + a]), a < width.
+  void (*additive_scores_row)(const float* query, const float* keys, std::ptrdiff_t key_stride, const float* score_weight, float* scores,
+                              std::size_t keys_count, std::size_t width, float alpha);
 };
 
 /// The fastest table that this machine can run, chosen once.

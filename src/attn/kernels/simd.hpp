@@ -70,12 +70,39 @@ inline void store_partial(const Batch<Arch>& x, float* p, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) p[i] = lane[i];
 }
 
-/// y[i] = f(x[i]) for batches and the tail; x and y may be the same.
-template <class Arch, class F>
-inline void map_row(const float* x, float* y, std::size_t n, F f) {
+/// y[i] = f(x[i], ...) for any number of x, y possibly one of them: whole batches, then the tail filled up with zeros.
+template <class Arch, class F, class... X>
+inline void map_row(float* y, std::size_t n, F f, const X*... x) {
   std::size_t i = 0;
-  for (; i + kLanes<Arch> <= n; i += kLanes<Arch>) f(Batch<Arch>::load_unaligned(x + i)).store_unaligned(y + i);
-  if (i < n) store_partial<Arch>(f(load_partial<Arch>(x + i, n - i, 0)), y + i, n - i);
+  for (; i + kLanes<Arch> <= n; i += kLanes<Arch>) f(Batch<Arch>::load_unaligned(x + i)...).store_unaligned(y + i);
+  if (i < n) store_partial<Arch>(f(load_partial<Arch>(x + i, n - i, 0)...), y + i, n - i);
+}
+
+/// The same for an f so long that a second copy of it for the tail would cost more than asking at each batch.
+template <class Arch, class F>
+inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
+  for (std::size_t i = 0; i < n; i += kLanes<Arch>) {
+    const bool whole = n - i >= kLanes<Arch>;
+    const Batch<Arch> value = f(whole ? Batch<Arch>::load_unaligned(x + i) : load_partial<Arch>(x + i, n - i, 0));
+    if (whole)
+      value.store_unaligned(y + i);
+    else
+      store_partial<Arch>(value, y + i, n - i);
+  }
+}
+
+/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ...
+template <class Arch, class F, class... X>
+inline float sum_row(std::size_t n, F f, const X*... x) {
+  Batch<Arch> sum(0.0F);
+  std::size_t i = 0;
+  for (; i + kLanes<Arch> <= n; i += kLanes<Arch>) sum += f(Batch<Arch>::load_unaligned(x + i)...);
+  if (i < n) {
+    float term[kLanes<Arch>];
+    f(load_partial<Arch>(x + i, n - i, 0)...).store_unaligned(term);
+    sum += load_partial<Arch>(term, n - i, 0);
+  }
+  return sum_of_lanes<Arch>(sum);
 }
 
 }  // namespace attn::kernels

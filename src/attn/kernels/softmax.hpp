@@ -36,7 +36,7 @@ void softmax_row(const float* x, float* y, std::size_t n) {
     sum += term;
   }
   const F total(sum_of_lanes<Arch>(sum));
-  map_row<Arch>(y, y, n, [&](const F& term) { return term / total; });
+  map_row<Arch>(y, n, [&](const F& term) { return term / total; }, y);
 }
 
 }  // namespace attn::kernels

@@ -1,234 +1,275 @@
 #include "attn/layers/multi_head_attention.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
-#include "attn/layers/state_dict.hpp"
 #include "attn/ops/attention_core.hpp"
 
 namespace attn {
 namespace {
 
 constexpr std::string_view kOp = "MultiHeadAttention";
+constexpr std::array<const char*, 3> kLetters{"q_proj", "k_proj", "v_proj"};
 
-/// A weight in parts that the caller may have, and where they come from in the end.
-struct Source {
-  const float* weight = nullptr;
-  const float* bias = nullptr;
-};
+std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); }
 
-std::int64_t positive(std::string_view name, std::int64_t value) {
-  // 2³¹ - 1 keeps every product of two of them within 64 bits.
-  if (value <= 0 || value > 0x7fffffff) fail(ErrorCode::config, kOp, name, {"a whole number from 1 to 2147483647"}, {value});
-  return value;
+/// Throws CONFIG where numbers do not divide.
+std::int64_t quotient(std::string_view name, std::int64_t value, std::string_view divisor_name, std::int64_t divisor) {
+  if (value % divisor != 0) fail(ErrorCode::config, kOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
+  return value / divisor;
+}
+
+/// Rows of each batch with the learned and the zero row behind them: (B,S,width) -> (B,S+extra,width).
+void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t width, const std::vector<float>& learned, bool zero, float* to) {
+  for (std::int64_t b = 0; b < B; ++b) {
+    to = std::copy_n(from + b * S * width, S * width, to);
+    to = std::copy(learned.begin(), learned.end(), to);
+    if (zero) to = std::fill_n(to, width, 0.0F);
+  }
 }
 
 }  // namespace
 
-MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
-    : embed_dim_(positive("embed_dim", options.embed_dim)),
-      num_heads_(positive("num_heads", options.num_heads)),
-      bias_(options.bias),
-      has_out_proj_(options.out_proj),
-      scale_(options.scale) {
-  if (embed_dim_ % num_heads_ != 0) fail(ErrorCode::config, kOp, "embed_dim", {"a multiple of num_heads ", num_heads_}, {embed_dim_});
-  if (scale_) detail::attention_scale(kOp, scale_, 1);
-  query_ = {{}, embed_dim_, embed_dim_};
-  key_ = {{}, embed_dim_, positive("kdim", options.kdim.value_or(embed_dim_))};
-  value_ = {{}, embed_dim_, positive("vdim", options.vdim.value_or(embed_dim_))};
-  out_ = {{}, has_out_proj_ ? embed_dim_ : 0, has_out_proj_ ? embed_dim_ : 0};
+MultiHeadAttention::MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options) : options_(options) {
+  const std::int64_t E = detail::check_positive(kOp, "embed_dim", options.embed_dim);
+  H_ = detail::check_positive(kOp, "num_heads", options.num_heads);
+  Hkv_ = detail::check_positive(kOp, "num_key_value_heads", options.num_key_value_heads.value_or(H_));
+  quotient("num_heads", H_, "num_key_value_heads", Hkv_);
+  const std::int64_t kdim = detail::check_positive(kOp, "kdim", options.kdim.value_or(E));
+  const std::int64_t vdim = detail::check_positive(kOp, "vdim", options.vdim.value_or(E));
+  D_ = options.head_dim ? detail::check_positive(kOp, "head_dim", *options.head_dim) : quotient("embed_dim", E, "num_heads", H_);
+  Dv_ = detail::check_positive(kOp, "value_head_dim", options.value_head_dim.value_or(D_));
+  detail::check_positive(kOp, "num_heads times head_dim", H_ * D_);
+  detail::check_positive(kOp, "num_heads times value_head_dim", H_ * Dv_);
+  detail::check_dropout(kOp, options.dropout);
+  if (options.scale) detail::attention_scale(kOp, options.scale, 1);
 
-  MemoryEstimate memory(kOp);
-  // Packed, and row-major beside it while they are drawn.
-  for (const Projection* projection : {&query_, &key_, &value_, &out_}) {
-    memory.add("weights", {projection->out + 64, projection->in + 1});
-    memory.add("weights", {projection->out, projection->in + 1});
-  }
-  memory.check();
+  query_ = {E, H_ * D_, options.bias};
+  key_ = {kdim, Hkv_ * D_, options.bias};
+  value_ = {vdim, Hkv_ * Dv_, options.bias};
+  if (options.out_proj) out_ = {H_ * Dv_, E, options.bias};
+}
+
+MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options) : MultiHeadAttention(detail::Uninitialized{}, options) {
+  detail::check_parameter_memory(kOp, parameter_shapes());
   initialize();
 }
 
-void MultiHeadAttention::initialize(const InitOptions& options) {
-  check_init_options("initialize", options);
-  const auto size = [](const Projection& p) { return static_cast<std::size_t>(p.out * p.in); };
-  std::vector<float> in_proj(size(query_) + size(key_) + size(value_));
-  float* const query = in_proj.data();
-  float* const key = query + size(query_);
-  float* const value = key + size(key_);
-  std::vector<float> out(size(out_));
-  const std::vector<float> zeros(static_cast<std::size_t>(embed_dim_), 0.0F);
-
-  // Each parameter has random numbers of its own, numbered in torch's order.
-  if (options.scheme == InitScheme::torch && packed_form()) {
-    // torch sees one parameter (3E,E), so its fan_out is 3E.
-    Random(options.seed, 0).weight(query, 3 * embed_dim_, embed_dim_, {.scheme = InitScheme::xavier_uniform});
-  } else {
-    InitOptions each = options;
-    if (options.scheme == InitScheme::torch) each.scheme = InitScheme::xavier_uniform;
-    Random(options.seed, 0).weight(query, query_.out, query_.in, each);
-    Random(options.seed, 1).weight(key, key_.out, key_.in, each);
-    Random(options.seed, 2).weight(value, value_.out, value_.in, each);
-  }
-  if (has_out_proj_) Random(options.seed, 3).weight(out.data(), out_.out, out_.in, options);
-
-  const float* bias = bias_ ? zeros.data() : nullptr;
-  PackedLinear packed_query(query, bias, query_.out, query_.in), packed_key(key, bias, key_.out, key_.in),
-      packed_value(value, bias, value_.out, value_.in), packed_out(out.data(), bias, out_.out, out_.in);
-  query_.linear = std::move(packed_query);
-  key_.linear = std::move(packed_key);
-  value_.linear = std::move(packed_value);
-  out_.linear = std::move(packed_out);
+MultiHeadAttention::Form MultiHeadAttention::form() const {
+  const std::int64_t E = options_.embed_dim;
+  if (query_.out_features() != E || key_.out_features() != E || value_.out_features() != E) return Form::separate;
+  return key_.in_features() == E && value_.in_features() == E ? Form::packed : Form::split;
 }
 
-std::map<std::string, Shape> MultiHeadAttention::parameter_shapes() const {
-  const std::int64_t E = embed_dim_;
-  std::map<std::string, Shape> shapes;
-  if (packed_form()) {
-    shapes.emplace("in_proj_weight", Shape{3 * E, E});
-  } else {
-    shapes.emplace("q_proj_weight", Shape{E, E});
-    shapes.emplace("k_proj_weight", Shape{E, key_.in});
-    shapes.emplace("v_proj_weight", Shape{E, value_.in});
-  }
-  if (bias_) shapes.emplace("in_proj_bias", Shape{3 * E});
-  if (has_out_proj_) {
-    shapes.emplace("out_proj.weight", Shape{E, E});
-    if (bias_) shapes.emplace("out_proj.bias", Shape{E});
-  }
-  return shapes;
+MultiHeadAttention::Form MultiHeadAttention::form_of(const std::string& prefix, const StateDict& state) const {
+  for (const std::string name : kLetters)
+    if (state.contains(prefix + name + ".weight") || state.contains(prefix + name + ".bias")) return Form::separate;
+  return form();
 }
 
-std::int64_t MultiHeadAttention::parameter_count() const {
-  std::int64_t count = 0;
-  for (const auto& [name, shape] : parameter_shapes()) count += checked_size(shape, kOp, name);
-  return count;
-}
-
-StateDict MultiHeadAttention::state_dict() const {
-  StateDict state;
-  for (const auto& [name, shape] : parameter_shapes()) state.emplace(name, empty_any(shape));
-  const auto E = static_cast<std::size_t>(embed_dim_);
-  const auto data = [&](const char* name) { return state.at(name).data(); };
-  float* const biases = bias_ ? data("in_proj_bias") : nullptr;
-  float* const weights[] = {packed_form() ? data("in_proj_weight") : data("q_proj_weight"),
-                            packed_form() ? data("in_proj_weight") + E * E : data("k_proj_weight"),
-                            packed_form() ? data("in_proj_weight") + 2 * E * E : data("v_proj_weight")};
-  const Projection* const projections[] = {&query_, &key_, &value_};
-  for (std::size_t i = 0; i < 3; ++i) projections[i]->linear.unpack(weights[i], biases != nullptr ? biases + i * E : nullptr);
-  if (has_out_proj_) out_.linear.unpack(data("out_proj.weight"), bias_ ? data("out_proj.bias") : nullptr);
-  return state;
-}
-
-void MultiHeadAttention::load_state_dict(const StateDict& state, bool strict) {
-  Projection* const projections[] = {&query_, &key_, &value_};
-  constexpr const char* kSeparate[] = {"q_proj", "k_proj", "v_proj"};
-  const bool separate = std::any_of(std::begin(kSeparate), std::end(kSeparate),
-                                    [&](const std::string& name) { return state.contains(name + ".weight") || state.contains(name + ".bias"); });
-
-  std::map<std::string, Shape> expected = parameter_shapes();
-  if (separate) {
-    for (const char* name : {"in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias"}) expected.erase(name);
-    for (std::size_t i = 0; i < 3; ++i) {
-      expected.emplace(std::string(kSeparate[i]) + ".weight", Shape{projections[i]->out, projections[i]->in});
-      if (bias_) expected.emplace(std::string(kSeparate[i]) + ".bias", Shape{embed_dim_});
-    }
-  }
-  detail::check_state_dict("loadStateDict", expected, state, strict);
-
-  const auto E = static_cast<std::size_t>(embed_dim_);
-  Source sources[4];
+void MultiHeadAttention::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+  const std::int64_t E = options_.embed_dim;
+  const detail::Linear* const projections[] = {&query_, &key_, &value_};
+  const Form form = state != nullptr ? form_of(prefix, *state) : this->form();
   for (std::size_t i = 0; i < 3; ++i) {
-    const std::string name = kSeparate[i];
-    if (separate) {
-      sources[i] = {detail::find_data(state, name + ".weight"), detail::find_data(state, name + ".bias")};
-      continue;
-    }
-    const float* all = packed_form() ? detail::find_data(state, "in_proj_weight") : nullptr;
-    const float* biases = detail::find_data(state, "in_proj_bias");
-    sources[i].weight = packed_form() ? (all != nullptr ? all + i * E * E : nullptr) : detail::find_data(state, name + "_weight");
-    sources[i].bias = biases != nullptr ? biases + i * E : nullptr;
+    const std::string name = prefix + kLetters[i];
+    if (form == Form::separate) projections[i]->add_shapes(name + ".", state, shapes);
+    if (form == Form::split) shapes.emplace(name + "_weight", Shape{E, projections[i]->in_features()});
   }
-  sources[3] = {detail::find_data(state, "out_proj.weight"), detail::find_data(state, "out_proj.bias")};
+  if (form == Form::packed) shapes.emplace(prefix + "in_proj_weight", Shape{3 * E, E});
+  if (form != Form::separate && options_.bias) shapes.emplace(prefix + "in_proj_bias", Shape{3 * E});
+  if (options_.add_bias_kv) {
+    shapes.emplace(prefix + "bias_k", Shape{1, 1, Hkv_ * D_});
+    shapes.emplace(prefix + "bias_v", Shape{1, 1, Hkv_ * Dv_});
+  }
+  if (options_.out_proj) out_.add_shapes(prefix + "out_proj.", state, shapes);
+}
 
-  // All new weights first, so that running out of memory leaves the old ones as they were.
-  PackedLinear packed[4];
-  Projection* const all[] = {&query_, &key_, &value_, &out_};
-  for (std::size_t i = 0; i < 4; ++i) {
-    const Projection& old = *all[i];
-    std::vector<float> weight, bias;  // the numbers so far, where the state has no new ones
-    if (sources[i].weight == nullptr || (bias_ && sources[i].bias == nullptr)) {
-      weight.resize(static_cast<std::size_t>(old.out * old.in));
-      bias.resize(static_cast<std::size_t>(old.out));
-      old.linear.unpack(weight.data(), bias.data());
-    }
-    const float* from = sources[i].weight != nullptr ? sources[i].weight : weight.data();
-    const float* bias_from = !bias_ ? nullptr : sources[i].bias != nullptr ? sources[i].bias : bias.data();
-    packed[i] = PackedLinear(from, bias_from, old.out, old.in);
+void MultiHeadAttention::save(const std::string& prefix, StateDict& state) const {
+  std::map<std::string, Shape> shapes;
+  add_shapes(prefix, nullptr, shapes);
+  for (const auto& [name, shape] : shapes) state.emplace(name, empty_any(shape));
+  const auto data = [&](const std::string& name) { return state.at(prefix + name).data(); };
+
+  const auto E = static_cast<std::size_t>(options_.embed_dim);
+  const detail::Linear* const projections[] = {&query_, &key_, &value_};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string name = kLetters[i];
+    const Form form = this->form();
+    float* const weight = form == Form::packed  ? data("in_proj_weight") + i * E * E
+                          : form == Form::split ? data(name + "_weight")
+                                                : data(name + ".weight");
+    float* const bias = !options_.bias ? nullptr : form == Form::separate ? data(name + ".bias") : data("in_proj_bias") + i * E;
+    projections[i]->unpack(weight, bias);
   }
-  for (std::size_t i = 0; i < 4; ++i) all[i]->linear = std::move(packed[i]);
+  if (options_.add_bias_kv) {
+    std::copy(bias_k_.begin(), bias_k_.end(), data("bias_k"));
+    std::copy(bias_v_.begin(), bias_v_.end(), data("bias_v"));
+  }
+  if (options_.out_proj) out_.unpack(data("out_proj.weight"), options_.bias ? data("out_proj.bias") : nullptr);
+}
+
+MultiHeadAttention MultiHeadAttention::loaded(const std::string& prefix, const StateDict& state) const {
+  const auto find = [&](const std::string& name) { return detail::find_data(state, prefix + name); };
+  const auto part = [](const float* all, std::size_t offset) { return all != nullptr ? all + offset : nullptr; };
+  const Form form = form_of(prefix, state);
+  const auto E = static_cast<std::size_t>(options_.embed_dim);
+
+  MultiHeadAttention next(detail::Uninitialized{}, options_);
+  const detail::Linear* const now[] = {&query_, &key_, &value_};
+  detail::Linear* const projections[] = {&next.query_, &next.key_, &next.value_};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string name = kLetters[i];
+    if (form == Form::separate)
+      *projections[i] = now[i]->loaded(prefix + name + ".", state);
+    else
+      *projections[i] =
+          now[i]->with(form == Form::packed ? part(find("in_proj_weight"), i * E * E) : find(name + "_weight"), part(find("in_proj_bias"), i * E));
+  }
+  next.bias_k_ = bias_k_;
+  next.bias_v_ = bias_v_;
+  if (const float* bias = find("bias_k")) std::copy_n(bias, bias_k_.size(), next.bias_k_.data());
+  if (const float* bias = find("bias_v")) std::copy_n(bias, bias_v_.size(), next.bias_v_.data());
+  if (options_.out_proj) next.out_ = out_.loaded(prefix + "out_proj.", state);
+  return next;
+}
+
+MultiHeadAttention MultiHeadAttention::drawn(const InitOptions& options, std::uint32_t& parameter) const {
+  // Each parameter has random numbers of its own, numbered so: three projections, the output's, bias_k, bias_v.
+  const std::uint32_t first = parameter;
+  parameter += 6;
+  InitOptions each = options;
+  if (options.scheme == InitScheme::torch) each.scheme = InitScheme::xavier_uniform;
+
+  MultiHeadAttention next(detail::Uninitialized{}, options_);
+  detail::Linear* const projections[] = {&next.query_, &next.key_, &next.value_};
+  std::vector<float> weights[3];
+  std::int64_t widest = options_.embed_dim;
+  for (std::size_t i = 0; i < 3; ++i) {
+    weights[i].resize(size_of(projections[i]->out_features(), projections[i]->in_features()));
+    widest = std::max(widest, projections[i]->out_features());
+  }
+  const std::vector<float> zeros(static_cast<std::size_t>(widest), 0.0F);
+  if (options.scheme == InitScheme::torch && form() == Form::packed) {
+    // torch sees one parameter (3E,E), so its fan_out is 3E.
+    std::vector<float> all(3 * weights[0].size());
+    Random(options.seed, first).weight(all.data(), 3 * options_.embed_dim, options_.embed_dim, each);
+    for (std::size_t i = 0; i < 3; ++i) std::copy_n(all.data() + i * weights[0].size(), weights[0].size(), weights[i].data());
+  } else {
+    for (std::uint32_t i = 0; i < 3; ++i)
+      Random(options.seed, first + i).weight(weights[i].data(), projections[i]->out_features(), projections[i]->in_features(), each);
+  }
+  for (std::size_t i = 0; i < 3; ++i) *projections[i] = projections[i]->with(weights[i].data(), zeros.data());
+
+  if (options_.out_proj) {
+    std::vector<float> weight(size_of(out_.out_features(), out_.in_features()));
+    Random(options.seed, first + 3).weight(weight.data(), out_.out_features(), out_.in_features(), options);
+    next.out_ = next.out_.with(weight.data(), zeros.data());
+  }
+  if (options_.add_bias_kv) {
+    // torch: xavier_normal_ of a (1,1,width), whose fans are both the width.
+    InitOptions rows = options;
+    if (options.scheme == InitScheme::torch) rows.scheme = InitScheme::xavier_normal;
+    next.bias_k_.resize(size_of(Hkv_, D_));
+    next.bias_v_.resize(size_of(Hkv_, Dv_));
+    Random(options.seed, first + 4).row(next.bias_k_.data(), Hkv_ * D_, rows);
+    Random(options.seed, first + 5).row(next.bias_v_.data(), Hkv_ * Dv_, rows);
+  }
+  return next;
 }
 
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
+  MemoryEstimate memory(kOp);
+  detail::AttentionPlan plan = this->plan(kOp, query, key, value, options, memory);
+  memory.check();
+  return plan;
+}
+
+detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
+                                               const AttentionOptions& options, MemoryEstimate& memory) const {
   const std::size_t rank = query.shape.rank();
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
     if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
     const bool both = &x == &query;  // its rank decides about the others'
-    fail(ErrorCode::shape, kOp, name,
+    fail(ErrorCode::shape, op, name,
          {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? text({width, ")"}) : "",
           x.shape.rank() == 4 ? "; heads are split inside: reshape (B,H,L,D) to (B,L,H*D)" : ""},
          {x.shape});
   };
-  check("query", query, embed_dim_, "L");
-  check("key", key, key_.in, "S");
-  check("value", value, value_.in, "S");
+  check("query", query, options_.embed_dim, "L");
+  check("key", key, key_.in_features(), "S");
+  check("value", value, value_.in_features(), "S");
   const std::int64_t B = rank == 3 ? query.shape[0] : 1, S = key.shape.back(1);
   if (rank == 3)
     for (const auto& [name, x] : {std::pair{"key", &key}, std::pair{"value", &value}})
-      if (x->shape[0] != B) fail(ErrorCode::shape, kOp, name, {"a batch of ", B, " as query ", query.shape}, {x->shape});
-  if (value.shape.back(1) != S) fail(ErrorCode::shape, kOp, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
+      if (x->shape[0] != B) fail(ErrorCode::shape, op, name, {"a batch of ", B, " as query ", query.shape}, {x->shape});
+  if (value.shape.back(1) != S) fail(ErrorCode::shape, op, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
 
-  const std::int64_t D = embed_dim_ / num_heads_;
-  detail::AttentionPlan plan{.B = B, .H = num_heads_, .Hkv = num_heads_, .L = query.shape.back(1), .S = S, .D = D, .Dv = D};
-  plan.scale = detail::attention_scale(kOp, options.scale ? options.scale : scale_, D);
+  const std::int64_t extra = (options_.add_bias_kv ? 1 : 0) + (options_.add_zero_attn ? 1 : 0);
+  detail::AttentionPlan plan{.B = B, .H = H_, .Hkv = Hkv_, .L = query.shape.back(1), .S = S + extra, .D = D_, .Dv = Dv_};
+  plan.extra_keys = extra;
+  plan.query_width = plan.key_width = D_;
+  plan.scale = detail::attention_scale(op, options.scale ? options.scale : options_.scale, D_);
   plan.output = query.shape;
+  plan.output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
   plan.has_weights = options.need_weights;
   plan.average_weights = options.average_weights;
-  plan.trace = options.trace;
-  detail::check_masks(kOp, plan, options, rank == 2);
+  plan.trace = detail::available_traces(op, options.trace, Trace::of_attention(), "those of attention, q_proj to output");
+  detail::check_masks(op, plan, options, rank == 2);
+  if (options.dropout) detail::check_dropout(op, *options.dropout);
 
-  MemoryEstimate memory(kOp);
-  memory.add("projected queries", {B, plan.L, embed_dim_});
-  memory.add("projected keys", {B, S, embed_dim_});
-  memory.add("projected values", {B, S, embed_dim_});
-  memory.add("merged heads", {B, plan.L, embed_dim_});
+  const int copies = extra > 0 ? 2 : 1;  // appending keys copies them
+  memory.add("projected queries", {B, plan.L, H_ * D_});
+  for (int i = 0; i < copies; ++i) {
+    memory.add("projected keys", {B, plan.S, Hkv_ * D_});
+    memory.add("projected values", {B, plan.S, Hkv_ * Dv_});
+  }
+  memory.add("merged heads", {B, plan.L, H_ * Dv_});
   detail::plan_results(plan, rank == 3, true, memory);
   return plan;
 }
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                              const AttentionOptions& options, const detail::AttentionBuffers& buffers) const {
-  const std::int64_t B = plan.B, H = plan.H, L = plan.L, S = plan.S, D = plan.D, Dv = plan.Dv;
-  const auto size = [](std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); };
-  AlignedFloats q_proj(size(B * L, H * D)), k_proj(size(B * S, H * D)), v_proj(size(B * S, H * Dv));
-  query_.linear.forward(query.data, B * L, q_proj.data());
-  key_.linear.forward(key.data, B * S, k_proj.data());
-  value_.linear.forward(value.data, B * S, v_proj.data());
+  // A call's own probability counts in eval too, its own seed is always at step 0.
+  detail::ForwardRandom random = next_random();
+  const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
+  if (options.seed || !random.training) random = {true, options.seed.value_or(0), 0};
+  run(plan, query, key, value, options, detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), buffers);
+}
+
+void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
+                             const AttentionOptions& options, const detail::Dropout& dropout, const detail::AttentionBuffers& buffers) const {
+  const std::int64_t B = plan.B, H = plan.H, Hkv = plan.Hkv, L = plan.L, S = plan.S, D = plan.D, Dv = plan.Dv;
+  const std::int64_t given = S - plan.extra_keys;
+  AlignedFloats q_proj(size_of(B * L, H * D)), k_proj(size_of(B * given, Hkv * D)), v_proj(size_of(B * given, Hkv * Dv));
+  query_.forward(query.data, B * L, q_proj.data());
+  key_.forward(key.data, B * given, k_proj.data());
+  value_.forward(value.data, B * given, v_proj.data());
+
+  const float *keys = k_proj.data(), *values = v_proj.data();
+  AlignedFloats more_keys(plan.extra_keys > 0 ? size_of(B * S, Hkv * D) : 0), more_values(plan.extra_keys > 0 ? size_of(B * S, Hkv * Dv) : 0);
+  if (plan.extra_keys > 0) {
+    append_rows(keys, B, given, Hkv * D, bias_k_, options_.add_zero_attn, more_keys.data());
+    append_rows(values, B, given, Hkv * Dv, bias_v_, options_.add_zero_attn, more_values.data());
+    keys = more_keys.data();
+    values = more_values.data();
+  }
 
   // Heads are slices of the columns: (B,L,H·D) read as (B,H,L,D).
   const auto heads = []<class T>(T* data, std::int64_t rows, std::int64_t heads_count, std::int64_t width) {
     const auto row = static_cast<std::ptrdiff_t>(heads_count * width);
     return detail::Heads<T>{data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
   };
-  AlignedFloats merged_scratch(has_out_proj_ ? size(B * L, H * Dv) : 0);
-  float* const merged = has_out_proj_ ? merged_scratch.data() : buffers.output;
+  AlignedFloats merged_scratch(options_.out_proj ? size_of(B * L, H * Dv) : 0);
+  float* const merged = options_.out_proj ? merged_scratch.data() : buffers.output;
   const detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj.data()), L, H, D),
-                                       .key = heads(static_cast<const float*>(k_proj.data()), S, H, D),
-                                       .value = heads(static_cast<const float*>(v_proj.data()), S, H, Dv),
-                                       .context = heads(merged, L, H, Dv)};
+                                       .key = heads(keys, S, Hkv, D),
+                                       .value = heads(values, S, Hkv, Dv),
+                                       .context = heads(merged, L, H, Dv),
+                                       .dropout = dropout};
   detail::attention_core(plan, options, inputs, buffers);
-  if (has_out_proj_) out_.linear.forward(merged, B * L, buffers.output);
+  if (options_.out_proj) out_.forward(merged, B * L, buffers.output);
 
   const auto target = [&](TraceName name) { return buffers.trace[static_cast<std::size_t>(name)]; };
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
@@ -237,11 +278,11 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   copy(TraceName::q_proj, q_proj.data(), q_proj.size());
   copy(TraceName::k_proj, k_proj.data(), k_proj.size());
   copy(TraceName::v_proj, v_proj.data(), v_proj.size());
-  copy(TraceName::merged, merged, size(B * L, H * Dv));
-  copy(TraceName::output, buffers.output, size(B * L, embed_dim_));
+  copy(TraceName::merged, merged, size_of(B * L, H * Dv));
+  copy(TraceName::output, buffers.output, size_of(B * L, options_.out_proj ? options_.embed_dim : H * Dv));
   if (float* to = target(TraceName::q)) detail::copy_heads(inputs.query, B, H, L, D, to);
-  if (float* to = target(TraceName::k)) detail::copy_heads(inputs.key, B, H, S, D, to);
-  if (float* to = target(TraceName::v)) detail::copy_heads(inputs.value, B, H, S, Dv, to);
+  if (float* to = target(TraceName::k)) detail::copy_heads(inputs.key, B, Hkv, S, D, to);
+  if (float* to = target(TraceName::v)) detail::copy_heads(inputs.value, B, Hkv, S, Dv, to);
   if (float* to = target(TraceName::context)) detail::copy_heads(heads(static_cast<const float*>(merged), L, H, Dv), B, H, L, Dv, to);
 }
 

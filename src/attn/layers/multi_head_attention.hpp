@@ -4,37 +4,46 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "attn/layers/linear.hpp"
+#include "attn/layers/module.hpp"
 #include "attn/ops/attention.hpp"
-#include "attn/ops/init.hpp"
-#include "attn/ops/linear.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
 
 struct MultiHeadAttentionOptions {
-  std::int64_t embed_dim = 0;
-  std::int64_t num_heads = 0;
-  std::optional<std::int64_t> kdim = std::nullopt;  ///< width of key, default embed_dim
-  std::optional<std::int64_t> vdim = std::nullopt;  ///< width of value, default embed_dim
-  bool bias = true;
-  std::optional<float> scale = std::nullopt;  ///< default 1/√(embed_dim / num_heads); a call's own goes first
-  bool out_proj = true;                       ///< false: the output is the heads side by side, there is no W_O
+  std::int64_t embed_dim = 0;                                      ///< E, the width of query and output
+  std::int64_t num_heads = 0;                                      ///< H
+  std::optional<std::int64_t> num_key_value_heads = std::nullopt;  ///< Hkv, a divisor of H: each is shared by H / Hkv query heads; default H
+  std::optional<std::int64_t> kdim = std::nullopt;                 ///< width of key, default E
+  std::optional<std::int64_t> vdim = std::nullopt;                 ///< width of value, default E
+  std::optional<std::int64_t> head_dim = std::nullopt;             ///< D, default E / H
+  std::optional<std::int64_t> value_head_dim = std::nullopt;       ///< Dv, default D
+  bool bias = true;                                                ///< on all projections
+  bool add_bias_kv = false;                                        ///< one more key and value, learned
+  bool add_zero_attn = false;                                      ///< one more key and value, zero
+  float dropout = 0;                                               ///< on the weights, in [0,1); in training only
+  std::optional<float> scale = std::nullopt;                       ///< default 1/√D; a call's own goes first
+  bool out_proj = true;                                            ///< false: the output is the heads side by side (B,L,H·Dv), there is no W_O
 };
 
 /// Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
-/// (Vaswani et al. 2017, section 3.2.2; torch.nn.MultiheadAttention, batch first)
+/// (Vaswani et al. 2017, section 3.2.2; torch.nn.MultiheadAttention, batch first; grouped heads: Ainslie et al. 2023)
 ///
 /// State, torch's names: in_proj_weight (3E,E), or q_proj_weight (E,E), k_proj_weight (E,kdim), v_proj_weight (E,vdim) where
-/// kdim or vdim differ from E; in_proj_bias (3E); out_proj.weight (E,E), out_proj.bias (E). Also accepted:
-/// q_proj.weight, k_proj.weight, v_proj.weight and their .bias.
-class MultiHeadAttention {
+/// kdim or vdim differ from E; in_proj_bias (3E); bias_k (1,1,Hkv·D), bias_v (1,1,Hkv·Dv); out_proj.weight (E,H·Dv), out_proj.bias (E).
+/// Where heads have widths or numbers of their own: q_proj.weight (H·D,E), k_proj.weight (Hkv·D,kdim), v_proj.weight (Hkv·Dv,vdim) and
+/// their .bias, a form that is accepted always.
+class MultiHeadAttention : public Module<MultiHeadAttention> {
  public:
   /// Weights as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
 
-  /// query (B,L,E), key (B,S,kdim), value (B,S,vdim) -> output (B,L,E), weights (B,H,L,S).
-  /// Without B (rank 2) nothing has it, as in torch. key and value default to query.
+  /// query (B,L,E), key (B,S,kdim), value (B,S,vdim) -> output (B,L,E), weights (B,H,L,S), where add_bias_kv and add_zero_attn each
+  /// add one to S. Without B (rank 2) nothing has it, as in torch. key and value default to query.
   /// Throws SHAPE, MASK, CONFIG, MEMORY.
   template <TensorLike Q>
   auto forward(const Q& query, const AttentionOptions& options = {}) const {
@@ -50,34 +59,38 @@ class MultiHeadAttention {
     return detail::run_attention_plan<N, N + 1>(plan, [&](const detail::AttentionBuffers& buffers) { run(plan, q, k, v, options, buffers); });
   }
 
-  /// strict: every parameter must be there and nothing else; else missing ones keep their numbers and unknown ones are
-  /// ignored. Throws MISMATCH, which lists all missing, unexpected and mis-shaped names; nothing is changed then.
-  void load_state_dict(const StateDict& state, bool strict = true);
-  /// The form that torch would have.
-  StateDict state_dict() const;
-  void initialize(const InitOptions& options = {});
-
-  std::int64_t parameter_count() const;
-  /// By the names of state_dict().
-  std::map<std::string, Shape> parameter_shapes() const;
-
   /// For callers that own the memory: everything checked, then the work itself.
   detail::AttentionPlan plan(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const;
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
            const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
 
  private:
-  struct Projection {
-    PackedLinear linear;
-    std::int64_t out = 0, in = 0;
-  };
+  friend class Module<MultiHeadAttention>;
+  friend class TransformerEncoderLayer;
 
-  bool packed_form() const { return key_.in == embed_dim_ && value_.in == embed_dim_; }
+  MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options);
+  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, StateDict& state) const;
+  MultiHeadAttention loaded(const std::string& prefix, const StateDict& state) const;
+  MultiHeadAttention drawn(const InitOptions& options, std::uint32_t& parameter) const;
 
-  std::int64_t embed_dim_, num_heads_;
-  bool bias_, has_out_proj_;
-  std::optional<float> scale_;
-  Projection query_, key_, value_, out_;
+  /// plan() in the name of another layer, which checks the memory when it has added its own.
+  detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
+                             const AttentionOptions& options, MemoryEstimate& memory) const;
+  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
+           const AttentionOptions& options, const detail::Dropout& dropout, const detail::AttentionBuffers& buffers) const;
+
+  /// How the projections are spelled in a state.
+  enum class Form : std::uint8_t { packed, split, separate };
+  /// torch's own.
+  Form form() const;
+  /// That of a state, as its names tell.
+  Form form_of(const std::string& prefix, const StateDict& state) const;
+
+  MultiHeadAttentionOptions options_;
+  std::int64_t H_, Hkv_, D_, Dv_;
+  detail::Linear query_, key_, value_, out_;
+  std::vector<float> bias_k_, bias_v_;  // (Hkv·D), (Hkv·Dv), or empty
 };
 
 }  // namespace attn

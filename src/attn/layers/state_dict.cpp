@@ -35,9 +35,29 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
   list("missing", missing);
   list("unexpected", unexpected);
   list("mis-shaped", mis_shaped);
-  throw Error(
-      ErrorCode::mismatch, message,
-      {{"op", std::string(op)}, {"argument", std::string("state")}, {"missing", missing}, {"unexpected", unexpected}, {"misShaped", mis_shaped}});
+  ErrorDetail detail = error_detail(op, "state");
+  detail.emplace("missing", std::move(missing));
+  detail.emplace("unexpected", std::move(unexpected));
+  detail.emplace("misShaped", std::move(mis_shaped));
+  throw Error(ErrorCode::mismatch, message, std::move(detail));
+}
+
+void check_parameter_memory(std::string_view op, const std::map<std::string, Shape>& shapes, std::int64_t copies) {
+  constexpr std::string_view kWhat = "the state";
+  MemoryEstimate memory(op);
+  Shape largest{0, 0};
+  for (const auto& [name, shape] : shapes) {
+    const bool matrix = shape.rank() == 2;
+    memory.add(kWhat, matrix ? Shape{copies, shape[0] + 64, shape[1] + 1} : Shape{copies, shape.back(0)});
+    if (matrix && checked_size(shape, op, kWhat) > largest[0] * largest[1]) largest = shape;
+  }
+  memory.add(kWhat, largest);
+  memory.check(kWhat);
+}
+
+std::int64_t check_positive(std::string_view op, std::string_view name, std::int64_t value) {
+  if (value <= 0 || value > 0x7fffffff) fail(ErrorCode::config, op, name, {"a whole number from 1 to 2147483647"}, {value});
+  return value;
 }
 
 const float* find_data(const StateDict& state, const std::string& name) {

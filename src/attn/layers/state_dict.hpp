@@ -14,4 +14,11 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
 /// Data of that name, null where the state does not have it.
 const float* find_data(const StateDict& state, const std::string& name);
 
+/// Throws MEMORY where so many copies of these parameters, packed, and the largest of them row-major while it is drawn would be
+/// above the limit.
+void check_parameter_memory(std::string_view op, const std::map<std::string, Shape>& shapes, std::int64_t copies = 1);
+
+/// Throws CONFIG unless 1 .. 2³¹ - 1: products of two of them stay within 64 bits.
+std::int64_t check_positive(std::string_view op, std::string_view name, std::int64_t value);
+
 }  // namespace attn::detail

@@ -23,16 +23,26 @@ enum class TraceName : std::uint8_t {
   scores,           ///< (B,H,L,S) q kᵀ · scale, before masks
   masked_scores,    ///< (B,H,L,S) after masks, -infinity where blocked
   probabilities,    ///< (B,H,L,S) after softmax
-  weights,          ///< (B,H,L,S) what multiplies the values
+  weights,          ///< (B,H,L,S) after dropout too: what multiplies the values
   weighted_values,  ///< (B,H,L,S,Dv) each weight times its value
   context,          ///< (B,H,L,Dv) sums of weighted values
   merged,           ///< (B,L,H·Dv) heads side by side
   output,           ///< (B,L,E) after the output projection
+  // Of an encoder layer only:
+  attn_residual,  ///< (B,L,E) x + attention
+  norm1,          ///< (B,L,E) what norm1 gives, wherever it sits
+  ff_hidden,      ///< (B,L,F) after the activation, and the gate
+  ff_output,      ///< (B,L,E) linear2 of it
+  ff_residual,    ///< (B,L,E) the second sum
+  norm2,          ///< (B,L,E) what norm2 gives
 };
 
-inline constexpr std::array<std::string_view, 14> kTraceNames{
-    "q_proj",        "k_proj",  "v_proj",          "q",       "k",      "v",     "scores", "masked_scores",
-    "probabilities", "weights", "weighted_values", "context", "merged", "output"};
+inline constexpr std::array<std::string_view, 20> kTraceNames{
+    "q_proj",        "k_proj",    "v_proj",          "q",       "k",      "v",      "scores",        "masked_scores",
+    "probabilities", "weights",   "weighted_values", "context", "merged", "output", "attn_residual", "norm1",
+    "ff_hidden",     "ff_output", "ff_residual",     "norm2"};
+/// The first of them are those of attention; the others only encoder layers have.
+inline constexpr std::size_t kAttentionTraceCount = 14;
 
 constexpr std::string_view to_string(TraceName name) { return kTraceNames[static_cast<std::size_t>(name)]; }
 
@@ -43,12 +53,14 @@ class Trace {
   constexpr Trace(std::initializer_list<TraceName> names) {
     for (const TraceName name : names) bits_ |= 1U << static_cast<unsigned>(name);
   }
-  /// Every one that the op has, but the large weighted_values.
+  /// Every one that the op or layer has, but the large weighted_values.
   static constexpr Trace all() {
     Trace trace;
     trace.bits_ = kAll;
     return trace;
   }
+  /// Those of attention, without the ones that only encoder layers have.
+  static constexpr Trace of_attention() { return from_bits((1U << kAttentionTraceCount) - 1); }
   static constexpr Trace from_bits(std::uint32_t bits) {
     Trace trace;
     trace.bits_ = bits;
@@ -74,7 +86,9 @@ struct AttentionOptions {
   std::optional<Mask> mask = std::nullopt;
   std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S)
   bool is_causal = false;                               ///< query i sees keys 0..i, also where L ≠ S; combines with masks
-  std::optional<float> scale = std::nullopt;            ///< default 1/√D
+  std::optional<float> scale = std::nullopt;            ///< default 1/√D, for additive and general attention 1
+  std::optional<float> dropout = std::nullopt;          ///< probability of a weight to become 0, in [0,1); the others are divided by 1 - dropout
+  std::optional<std::uint64_t> seed = std::nullopt;     ///< of the dropout, default 0, of a layer in training its own: same seed, same result
   bool need_weights = false;                            ///< return the weights
   bool average_weights = false;                         ///< their mean over heads: (B,1,L,S)
   bool enable_gqa = false;                              ///< query heads may be a multiple of key and value heads
@@ -97,6 +111,8 @@ namespace detail {
 /// Everything about a call that follows from shapes and options, checked, before anything is allocated.
 struct AttentionPlan {
   std::int64_t B = 0, H = 0, Hkv = 0, L = 0, S = 0, D = 0, Dv = 0;
+  std::int64_t extra_keys = 0;                  ///< the last of the S keys, which no mask speaks of and every query sees
+  std::int64_t query_width = 0, key_width = 0;  ///< of the traces q and k
   float scale = 1;
   Shape output = {}, weights = {};  ///< as the caller sees them; weights only when asked for
   bool has_weights = false, average_weights = false;

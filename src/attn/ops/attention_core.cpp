@@ -30,7 +30,7 @@ class Core {
         masks_(plan, options),
         S_(static_cast<std::size_t>(plan.S)),
         Dv_(static_cast<std::size_t>(plan.Dv)),
-        key_panels_(kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(plan.D))),
+        key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(plan.D))),
         value_panels_(kernels::packed_size(kernel_.nr, Dv_, S_)) {}
 
   void run();
@@ -38,7 +38,8 @@ class Core {
  private:
   void pack(std::size_t index);
   void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
-  void finish_row(std::int64_t row, const KeyRow& keys, std::size_t filled, float* scores);
+  void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t count, float* scores) const;
+  void finish_row(std::int64_t b, std::int64_t h, std::int64_t i, const KeyRow& keys, std::size_t filled, float* scores);
   void multiply_values(std::size_t kv, const KeyRow* keys, std::size_t rows, std::size_t filled, const float* weights, float* context);
   void store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t row, const KeyRow& keys, const float* weights);
 
@@ -71,9 +72,9 @@ void Core::run() {
   const std::size_t tasks = static_cast<std::size_t>(plan_.B * plan_.H) * blocks;
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
   const std::size_t scratch_size = (row_block + bias_rows) * S_;
-  // Softmax costs about as much as 16 multiply-adds per key.
+  // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
   const double cost = static_cast<double>(plan_.B * plan_.H) * static_cast<double>(plan_.L) * static_cast<double>(plan_.S) *
-                      static_cast<double>(plan_.D + plan_.Dv + 16);
+                      static_cast<double>(plan_.D * (in_.score_weight != nullptr ? 16 : 1) + plan_.Dv + 16);
   const unsigned workers = parallel::workers_for(tasks, cost);
   AlignedFloats scratch(workers * scratch_size);
 
@@ -94,7 +95,8 @@ void Core::pack(std::size_t index) {
   const std::int64_t b = kv / plan_.Hkv, h = kv % plan_.Hkv;
   const float* keys = in_.key.at(b, h, 0);
   const float* values = in_.value.at(b, h, 0);
-  kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(plan_.D), kernel_.nr, packed_keys_.data() + index * key_panels_);
+  if (key_panels_ > 0)
+    kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(plan_.D), kernel_.nr, packed_keys_.data() + index * key_panels_);
   kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed_values_.data() + index * value_panels_);
   if (!masks_.any()) return;
   for (std::size_t j = 0; j < S_ && finite_values_[index] != 0; ++j)
@@ -114,21 +116,11 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
     filled = std::max(filled, uniform(keys[r]) ? S_ : keys[r].limit);
   }
 
-  const float* query = in_.query.at(b, h, first);
   const bool all_scores = out_.trace[static_cast<std::size_t>(TraceName::scores)] != nullptr;
-  kernel_.gemm({.a = query,
-                .lda = in_.query.row,
-                .panels = packed_keys_.data() + kv * key_panels_,
-                .panel_stride = kernels::panel_size(kernel_.nr, static_cast<std::size_t>(plan_.D)),
-                .c = scores,
-                .ldc = static_cast<std::ptrdiff_t>(S_),
-                .m = rows,
-                .n = all_scores ? S_ : filled,
-                .k = static_cast<std::size_t>(plan_.D),
-                .alpha = plan_.scale});
+  score(b, h, first, rows, all_scores ? S_ : filled, scores);
 
   const std::int64_t row0 = (b * plan_.H + h) * plan_.L + first;
-  for (std::size_t r = 0; r < rows; ++r) finish_row(row0 + static_cast<std::int64_t>(r), keys[r], filled, scores + r * S_);
+  for (std::size_t r = 0; r < rows; ++r) finish_row(b, h, first + static_cast<std::int64_t>(r), keys[r], filled, scores + r * S_);
 
   multiply_values(kv, keys, rows, filled, scores, in_.context.at(b, h, first));
 
@@ -139,8 +131,31 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
   }
 }
 
+/// Scores of `rows` queries with the first `count` keys.
+void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t count, float* scores) const {
+  const std::int64_t kv_head = h / (plan_.H / plan_.Hkv);
+  const auto D = static_cast<std::size_t>(plan_.D);
+  if (in_.score_weight != nullptr) {
+    for (std::size_t r = 0; r < rows; ++r)
+      kernel_.additive_scores_row(in_.query.at(b, h, first + static_cast<std::int64_t>(r)), in_.key.at(b, kv_head, 0), in_.key.row, in_.score_weight,
+                                  scores + r * S_, count, D, plan_.scale);
+    return;
+  }
+  kernel_.gemm({.a = in_.query.at(b, h, first),
+                .lda = in_.query.row,
+                .panels = packed_keys_.data() + static_cast<std::size_t>(b * plan_.Hkv + kv_head) * key_panels_,
+                .panel_stride = kernels::panel_size(kernel_.nr, D),
+                .c = scores,
+                .ldc = static_cast<std::ptrdiff_t>(S_),
+                .m = rows,
+                .n = count,
+                .k = D,
+                .alpha = plan_.scale});
+}
+
 /// scores -> weights in place, `filled` of them; what was asked for on the way is copied out.
-void Core::finish_row(std::int64_t row, const KeyRow& keys, std::size_t filled, float* scores) {
+void Core::finish_row(std::int64_t b, std::int64_t h, std::int64_t i, const KeyRow& keys, std::size_t filled, float* scores) {
+  const std::int64_t row = (b * plan_.H + h) * plan_.L + i;
   if (float* to = trace_row(TraceName::scores, row, S_)) std::copy_n(scores, S_, to);
   if (keys.bias != nullptr) kernel_.mask_row(scores, keys.bias, scores, keys.limit);
   if (float* to = trace_row(TraceName::masked_scores, row, S_)) std::fill_n(std::copy_n(scores, keys.limit, to), S_ - keys.limit, kBlocked);
@@ -157,10 +172,13 @@ void Core::finish_row(std::int64_t row, const KeyRow& keys, std::size_t filled, 
   }
   if (counted < filled) std::fill_n(scores + counted, filled - counted, 0.0F);
 
-  float* const targets[] = {out_.weights != nullptr ? out_.weights + static_cast<std::size_t>(row) * S_ : nullptr,
-                            trace_row(TraceName::probabilities, row, S_), trace_row(TraceName::weights, row, S_)};
-  for (float* to : targets)
+  const auto store = [&](float* to) {
     if (to != nullptr) std::fill_n(std::copy_n(scores, counted, to), S_ - counted, rest);
+  };
+  store(trace_row(TraceName::probabilities, row, S_));
+  if (in_.dropout.active()) in_.dropout.apply(scores, counted, b, h, i);
+  store(out_.weights != nullptr ? out_.weights + static_cast<std::size_t>(row) * S_ : nullptr);
+  store(trace_row(TraceName::weights, row, S_));
 }
 
 void Core::multiply_values(std::size_t kv, const KeyRow* keys, std::size_t rows, std::size_t filled, const float* weights, float* context) {
@@ -249,20 +267,21 @@ void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEst
     plan.weights = kept(plan.average_weights ? Shape{B, 1, L, S} : rows);
     memory.add("weights", plan.weights);
   }
-  const std::array<Shape, kTraceNames.size()> shapes{Shape{B, L, H * plan.D},
-                                                     Shape{B, S, plan.Hkv * plan.D},
-                                                     Shape{B, S, plan.Hkv * plan.Dv},
-                                                     Shape{B, H, L, plan.D},
-                                                     Shape{B, plan.Hkv, S, plan.D},
-                                                     Shape{B, plan.Hkv, S, plan.Dv},
-                                                     rows,
-                                                     rows,
-                                                     rows,
-                                                     rows,
-                                                     Shape{B, H, L, S, plan.Dv},
-                                                     Shape{B, H, L, plan.Dv},
-                                                     Shape{B, L, H * plan.Dv},
-                                                     {}};
+  const std::int64_t given = S - plan.extra_keys;
+  const std::array<Shape, kAttentionTraceCount> shapes{Shape{B, L, H * plan.D},
+                                                       Shape{B, given, plan.Hkv * plan.D},
+                                                       Shape{B, given, plan.Hkv * plan.Dv},
+                                                       Shape{B, H, L, plan.query_width},
+                                                       Shape{B, plan.Hkv, S, plan.key_width},
+                                                       Shape{B, plan.Hkv, S, plan.Dv},
+                                                       rows,
+                                                       rows,
+                                                       rows,
+                                                       rows,
+                                                       Shape{B, H, L, S, plan.Dv},
+                                                       Shape{B, H, L, plan.Dv},
+                                                       Shape{B, L, H * plan.Dv},
+                                                       {}};
   const auto output = static_cast<std::size_t>(TraceName::output);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     if (!plan.trace.has(static_cast<TraceName>(i))) continue;
@@ -271,12 +290,11 @@ void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEst
   }
   memory.add("output", plan.output);
 
-  if (B == 0 || H == 0 || L == 0 || S == 0) return memory.check();  // attention_core has nothing to do
+  if (B == 0 || H == 0 || L == 0 || S == 0) return;  // attention_core has nothing to do
   const auto nr = static_cast<std::int64_t>(kernels::best().nr);
   memory.add("packed keys", {B, plan.Hkv, S + nr, plan.D + 1});
   memory.add("packed values", {B, plan.Hkv, plan.Dv + nr, S + 1});
   memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
-  memory.check();
 }
 
 void attention_core(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs, const AttentionBuffers& buffers) {

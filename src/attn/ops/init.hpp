@@ -26,7 +26,7 @@ struct InitOptions {
   double std = 0.02;  ///< of scheme normal
 };
 
-/// Throws CONFIG unless std is a finite number, 0 or above.
+/// Throws CONFIG unless std is a number from 0 to 1e37.
 void check_init_options(std::string_view op, const InitOptions& options);
 
 /// Random numbers of one parameter: the same on every machine, from the seed and the parameter's place in its module.
@@ -40,8 +40,11 @@ class Random {
   void normal(float* values, std::size_t count, double std);
   /// A weight (fan_out,fan_in).
   void weight(float* values, std::int64_t fan_out, std::int64_t fan_in, const InitOptions& options);
+  /// A vector (1,1,width), for which torch takes the width as both fans.
+  void row(float* values, std::int64_t width, const InitOptions& options);
 
  private:
+  void draw(float* values, std::size_t count, std::int64_t fan_out, std::int64_t fan_in, const InitOptions& options);
   std::uint32_t next();
   double next_signed_unit();
 

@@ -66,7 +66,8 @@ Shape check_linear(const TensorView& x, const TensorView& weight, const TensorVi
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y) {
   std::uint64_t rows = 1;  // unsigned: with a 0 among them the others may overflow
   for (std::size_t axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= static_cast<std::uint64_t>(x.shape[axis]);
-  PackedLinear(weight.data, bias != nullptr ? bias->data : nullptr, weight.shape[0], weight.shape[1]).forward(x.data, static_cast<std::int64_t>(rows), y);
+  PackedLinear(weight.data, bias != nullptr ? bias->data : nullptr, weight.shape[0], weight.shape[1])
+      .forward(x.data, static_cast<std::int64_t>(rows), y);
 }
 
 }  // namespace detail

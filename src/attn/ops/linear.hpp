@@ -6,7 +6,7 @@
 namespace attn {
 
 /// A weight (out,in) and bias (out) or none in the order in which the GEMM reads them, made once, when weights are
-/// loaded. Packing moves numbers and changes none: weight() gives back the same bits.
+/// loaded. Packing moves numbers and changes none: unpack() gives back the same bits.
 class PackedLinear {
  public:
   PackedLinear() = default;

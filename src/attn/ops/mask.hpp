@@ -29,6 +29,10 @@ class Mask {
   static Mask additive(const xt::xexpression<E>& mask) {
     return Mask(MaskKind::additive, {}, mask.derived_cast());
   }
+  /// A copy of row-major values without gaps.
+  static Mask copy_of(MaskKind kind, const float* values, const Shape& shape);
+  /// The same for an attend or block mask.
+  static Mask copy_of(MaskKind kind, const std::uint8_t* flags, const Shape& shape);
 
   MaskKind kind() const { return kind_; }
   Shape shape() const { return kind_ == MaskKind::additive ? to_shape(added_.shape()) : to_shape(flags_.shape()); }
@@ -40,6 +44,8 @@ class Mask {
 
  private:
   Mask(MaskKind kind, xt::xarray<std::uint8_t> flags, xt::xarray<float> added) : kind_(kind), flags_(std::move(flags)), added_(std::move(added)) {}
+  template <class T>
+  static Mask with_flags(MaskKind kind, const T* values, const Shape& shape);
 
   MaskKind kind_;
   xt::xarray<std::uint8_t> flags_;

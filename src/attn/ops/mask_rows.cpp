@@ -14,7 +14,8 @@ MaskRows::MaskRows(const AttentionPlan& plan, const AttentionOptions& options)
     : mask_(source(options.mask ? &*options.mask : nullptr, false)),
       padding_(source(options.key_padding_mask ? &*options.key_padding_mask : nullptr, true)),
       causal_(options.is_causal),
-      S_(static_cast<std::size_t>(plan.S)) {}
+      S_(static_cast<std::size_t>(plan.S - plan.extra_keys)),
+      extra_(static_cast<std::size_t>(plan.extra_keys)) {}
 
 MaskRows::Source MaskRows::source(const Mask* mask, bool padding) {
   Source source{mask};
@@ -45,14 +46,16 @@ void MaskRows::add(const Source& source, std::ptrdiff_t offset, std::size_t coun
 }
 
 KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const {
-  std::size_t limit = causal_ ? std::min(S_, static_cast<std::size_t>(i) + 1) : S_;
-  if (!need_buffer()) return {nullptr, limit};
+  const std::size_t seen = causal_ ? std::min(S_, static_cast<std::size_t>(i) + 1) : S_;
+  if (!need_buffer()) return {nullptr, seen + extra_};
+  std::size_t limit = extra_ > 0 ? S_ + extra_ : seen;
   std::fill_n(buffer, limit, 0.0F);
+  if (extra_ > 0) std::fill(buffer + seen, buffer + S_, kBlocked);
   for (const Source& from : {mask_, padding_})
     if (from.mask != nullptr)
       add(from,
           static_cast<std::ptrdiff_t>(b) * from.batch + static_cast<std::ptrdiff_t>(h) * from.head + static_cast<std::ptrdiff_t>(i) * from.query,
-          limit, buffer);
+          seen, buffer);
   // Padding is at the end as a rule: leaving it out shortens every loop over keys.
   while (limit > 0 && buffer[limit - 1] == kBlocked) --limit;
   const bool plain = std::all_of(buffer, buffer + limit, [](float value) { return value == 0.0F; });

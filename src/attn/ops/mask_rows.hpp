@@ -20,7 +20,7 @@ class MaskRows {
   MaskRows(const AttentionPlan& plan, const AttentionOptions& options);
 
   /// Whether a row can have a bias, so that row() needs a buffer of S floats.
-  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr; }
+  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || (causal_ && extra_ > 0); }
   /// Whether every query of a (batch, head) has the same row.
   bool same_for_all_queries() const { return !causal_ && mask_.query == 0; }
   bool any() const { return causal_ || need_buffer(); }
@@ -39,7 +39,7 @@ class MaskRows {
 
   Source mask_, padding_;
   bool causal_;
-  std::size_t S_;
+  std::size_t S_, extra_;  ///< keys that masks speak of, and those after them that every query sees
 };
 
 }  // namespace attn::detail

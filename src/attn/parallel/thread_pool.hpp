@@ -8,7 +8,7 @@ namespace attn {
 
 /// Threads that ops share, the calling one included. Process-wide; default 1; 0 means one per core. The number changes
 /// speed only, never a bit of a result: work is split by rows, sums are not.
-/// Waits for running work of other threads to finish.
+/// Waits for running work of other threads to finish. Throws std::system_error where the system has no more threads; there is one then.
 void set_num_threads(unsigned count);
 unsigned num_threads();
 

@@ -48,7 +48,8 @@ constexpr std::string_view to_string(ErrorCode code) { return kErrorCodeNames[st
 /// Facts of an error by name (op, argument, expected, got, ...), for programs; the message says the same in words.
 using ErrorDetail = std::map<std::string, std::variant<std::string, double, std::vector<std::string>>>;
 
-/// The one exception type of the library, thrown before anything is written.
+/// The one exception type of the library, thrown before anything is written; beside it only std::bad_alloc, where the system has no
+/// more memory although the limit allows it.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, ErrorDetail detail = {}) : std::runtime_error(message), code_(code), detail_(std::move(detail)) {}
@@ -61,8 +62,12 @@ class Error : public std::runtime_error {
   ErrorDetail detail_;
 };
 
-/// Throws "op: argument is <got>, expected <expected>" ("has shape" where got is one) with the four facts as detail.
+/// op and argument as detail. Details are put together by emplace: libstdc++'s variants must not run out of memory while an
+/// initializer list copies them.
+ErrorDetail error_detail(std::string_view op, std::string_view argument);
+
+/// Throws "op: argument is <got>, expected <expected>" ("has shape" where got is one) with the four facts and `more` as detail.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
-                       std::initializer_list<TextPart> got);
+                       std::initializer_list<TextPart> got, ErrorDetail more = {});
 
 }  // namespace attn

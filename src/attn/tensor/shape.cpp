@@ -15,8 +15,10 @@ std::uint64_t memory_limit = sizeof(void*) == 4 ? std::uint64_t{1} << 32 : kAddr
 
 [[noreturn]] void fail_memory(std::string_view op, const std::string& what, const std::string& needed) {
   const std::string limit = text({"at most ", std::to_string(memory_limit), " bytes"});
-  throw Error(ErrorCode::memory, text({op, ": ", what, " needs ", needed, ", expected ", limit}),
-              {{"op", std::string(op)}, {"argument", what}, {"expected", limit}, {"got", needed}});
+  ErrorDetail detail = error_detail(op, what);
+  detail.emplace("expected", limit);
+  detail.emplace("got", needed);
+  throw Error(ErrorCode::memory, text({op, ": ", what, " needs ", needed, ", expected ", limit}), std::move(detail));
 }
 
 }  // namespace
@@ -51,8 +53,8 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
 
 void set_memory_limit(std::uint64_t bytes) { memory_limit = bytes; }
 
-void MemoryEstimate::check() const {
-  if (bytes_ > memory_limit) fail_memory(op_, "the result with its work space", text({std::to_string(bytes_), " bytes"}));
+void MemoryEstimate::check(std::string_view what) const {
+  if (bytes_ > memory_limit) fail_memory(op_, std::string(what), text({std::to_string(bytes_), " bytes"}));
 }
 
 }  // namespace attn

@@ -54,7 +54,7 @@ class MemoryEstimate {
     bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
   }
   /// Throws MEMORY when the sum is above the limit.
-  void check() const;
+  void check(std::string_view what = "the result with its work space") const;
 
  private:
   static std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }

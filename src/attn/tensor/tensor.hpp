@@ -26,13 +26,14 @@ namespace attn {
 template <std::size_t N>
 using Tensor = xt::xtensor<float, N>;
 
-/// Row-major float32 tensor whose rank is known at run time only: entries of a state dictionary or of a trace.
-using AnyTensor = xt::xarray<float>;
+/// Row-major float32 tensor whose rank is known at run time only: entries of a state dictionary or of a trace. Shapes lie inside up
+/// to the highest rank: those of an xt::xarray are allocated above rank 4, by a move too, which may not fail.
+using AnyTensor = xt::xarray_container<xt::uvector<float>, xt::layout_type::row_major, xt::svector<std::size_t, Shape::kMaxRank>>;
 
 /// Parameters by torch's names, e.g. "out_proj.weight".
 using StateDict = std::map<std::string, AnyTensor>;
 
-/// An evaluated float tensor of the user's: xt::xtensor, xt::xarray or an xt::adapt of memory of their own.
+/// An evaluated float tensor of the user's: xt::xtensor, an xt::adapt of memory of their own or, in a state dictionary, xt::xarray.
 template <class E>
 concept TensorLike = requires(const E& e) {
   { *e.data() } -> std::convertible_to<float>;
@@ -42,7 +43,15 @@ concept TensorLike = requires(const E& e) {
 } && std::same_as<typename E::value_type, float>;
 
 template <class E>
-inline constexpr std::size_t kRankOf = std::tuple_size_v<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>;
+concept HasFixedRank = requires { std::tuple_size<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>::value; };
+
+/// Of an input of an op or layer, whose result has a rank that follows from it.
+template <class E>
+inline constexpr std::size_t kRankOf = [] {
+  static_assert(HasFixedRank<E>, "the rank of an input must be known to the compiler: assign an xt::xarray to an xt::xtensor<float, N> first");
+  if constexpr (HasFixedRank<E>) return std::tuple_size_v<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>;
+  return std::size_t{0};
+}();
 
 /// What ops and layers see of an input: where it is and its shape. Does not own; row-major without gaps.
 struct TensorView {

@@ -1,15 +1,22 @@
 #include "attn/tensor/text.hpp"
 
-namespace attn {
+#include <cstdio>
 
+namespace attn {
 void TextPart::append_to(std::string& text) const {
   switch (kind_) {
     case Kind::words:
-      text += words_;
+      text.append(words_.data, words_.size);
       return;
     case Kind::number:
       text += std::to_string(number_);
       return;
+    case Kind::real: {
+      char digits[32];
+      std::snprintf(digits, sizeof digits, "%g", real_);
+      text += digits;
+      return;
+    }
     case Kind::shape:
       text += to_string(*shape_);
       return;

@@ -4,6 +4,7 @@
  * instanceof, so arrays of other realms and subclasses are fine.
  */
 import type { Mask } from './attn.js';
+import { refuseText } from './binary.js';
 import { AttnError, describe, fail, shapeText } from './error.js';
 import { maxRank } from './native.js';
 
@@ -65,20 +66,29 @@ export function failDetached(op: string, argument: string, size: number): never 
   fail('DETACHED', op, argument, 'lies on a buffer that was transferred or has shrunk', `${size} elements`);
 }
 
+export type Data = Float32Array | Int32Array | Uint8Array;
+
 /** An array of the caller's, checked. */
-export interface Checked<A extends Float32Array | Uint8Array = Float32Array> {
+export interface Checked<A extends Data = Data> {
   readonly op: string;
   readonly argument: string;
   readonly data: A;
   readonly dims: readonly number[];
   /** Elements: the product of dims. */
   readonly size: number;
-  /** Bytes of an element, told by the tag: the property of that name is the caller's to shadow. */
-  readonly width: 1 | 4;
+  /** What data is, told by the tag: its properties are the caller's to shadow. */
+  readonly type: 'Float32Array' | 'Int32Array' | 'Uint8Array';
+  /** Of a mask: the number of its kind. */
+  readonly kind: number;
   /** The caller's object. */
   readonly source: object;
-  /** Whether data is a copy of ours, since the caller's is shared with other threads. */
+  /** Whether data is of our own making, not the caller's. */
   readonly copied: boolean;
+}
+
+/** A state dictionary of the caller's, checked. */
+export interface State {
+  readonly entries: readonly (readonly [name: string, tensor: Checked<Float32Array>])[];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -90,15 +100,16 @@ export function isPlainObject(value: unknown): boolean {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
 
-function readDims(op: string, argument: string, value: unknown): number[] {
-  if (!Array.isArray(value)) fail('ARGUMENT', op, `${argument}.dims`, describe(value), 'an Array of whole numbers');
+/** `argument` is what has the dims, `name` they themselves. */
+function readDims(op: string, argument: string, value: unknown, name = `${argument}.dims`): number[] {
+  if (!Array.isArray(value)) fail('ARGUMENT', op, name, describe(value), 'an Array of whole numbers');
   const rank: unknown = value.length;
   if (typeof rank !== 'number' || rank > maxRank) fail('SHAPE', op, argument, `has rank ${String(rank)}`, `rank ${maxRank} at most`);
   const dims: number[] = [];
   for (let axis = 0; axis < rank; ++axis) {
     const dim: unknown = value[axis];
     if (typeof dim !== 'number' || !Number.isInteger(dim) || dim < 0 || dim > 0x7fffffff)
-      fail('ARGUMENT', op, `${argument}.dims[${axis}]`, describe(dim), 'a whole number from 0 to 2147483647');
+      fail('ARGUMENT', op, `${name}[${axis}]`, describe(dim), 'a whole number from 0 to 2147483647');
     dims.push(dim);
   }
   return dims;
@@ -112,27 +123,45 @@ function product(op: string, argument: string, dims: readonly number[]): number 
   return size;
 }
 
+const constructors = { Float32Array, Int32Array, Uint8Array };
+
+/** A copy on a buffer of its own. */
+export const copyOf = (array: Data, type: Checked['type']): Data => new constructors[type](array);
+
+/** Whether the array is all of its buffer. */
+export function isWhole(array: Data, type: Checked['type']): boolean {
+  return arrayLength(array) * (type === 'Uint8Array' ? 1 : 4) === byteLengthGetter.call(arrayBuffer(array));
+}
+
 /** Checks the length, and copies what other threads could change. Runs no code of the caller's. */
-function settle<A extends Float32Array | Uint8Array>(op: string, argument: string, source: object, data: A, dims: number[]): Checked<A> {
+function settle<A extends Data>(
+  op: string,
+  argument: string,
+  source: object,
+  data: A,
+  type: Checked['type'],
+  dims: number[],
+  name = `${argument}.data`,
+  kind = 0,
+): Checked<A> {
   const size = product(op, argument, dims);
-  const width = arrayTag(data) === 'Float32Array' ? 4 : 1;
   const length = arrayLength(data);
   if (length !== size) {
     if (length === 0 && isDetached(data)) failDetached(op, argument, size);
     const buffer = arrayBuffer(data);
-    const bytes = size * width;
+    const bytes = size * (type === 'Uint8Array' ? 1 : 4);
     const couldHold = (maximumGetter.call(buffer) as number) - (offsetGetter.call(data) as number) >= bytes;
     if (length < size && isArrayBuffer(buffer) && resizableGetter.call(buffer) === true && couldHold) failDetached(op, argument, size);
-    fail('SHAPE', op, `${argument}.data`, `has ${length} elements`, `${size} for dims ${shapeText(dims)}`);
+    fail('SHAPE', op, name, `has ${length} elements`, `${size} for dims ${shapeText(dims)}`);
   }
   if (size === 0 && isDetached(data)) failDetached(op, argument, size);
   const copied = isShared(data);
   // The copying constructor gives a private buffer, whatever the source's is.
-  const own = copied ? ((width === 4 ? new Float32Array(data) : new Uint8Array(data)) as A) : data;
-  return { op, argument, data: own, dims, size, width, source, copied };
+  const own = copied ? (copyOf(data, type) as A) : data;
+  return { op, argument, data: own, dims, size, type, kind, source, copied };
 }
 
-export function readTensor(op: string, argument: string, value: unknown): Checked {
+export function readTensor(op: string, argument: string, value: unknown): Checked<Float32Array> {
   if (!isObject(value) || Array.isArray(value) || arrayTag(value) !== undefined)
     fail('ARGUMENT', op, argument, describe(value), 'a tensor { data: Float32Array, dims: number[] }');
   const data: unknown = value['data'];
@@ -140,16 +169,11 @@ export function readTensor(op: string, argument: string, value: unknown): Checke
   if (data === undefined) fail('ARGUMENT', op, `${argument}.data`, 'is missing', 'a Float32Array');
   if (arrayTag(data) !== 'Float32Array') fail('DTYPE', op, `${argument}.data`, describe(data), 'a Float32Array');
   const dims = readDims(op, argument, dimsValue);
-  return settle(op, argument, value, data as Float32Array, dims);
+  return settle(op, argument, value, data as Float32Array, 'Float32Array', dims);
 }
 
-export const maskKinds = ['attend', 'block', 'additive'] as const satisfies readonly Mask['kind'][];
-
-export interface CheckedMask extends Checked<Float32Array | Uint8Array> {
-  readonly kind: Mask['kind'];
-}
-
-export function readMask(op: string, argument: string, value: unknown): CheckedMask {
+/** `kinds`: those of C++, by number. */
+export function readMask(op: string, argument: string, value: unknown, kinds: readonly string[]): Checked<Float32Array | Uint8Array> {
   const expected = "{ kind: 'attend' | 'block' | 'additive', data, dims }";
   if (Array.isArray(value) || arrayTag(value) !== undefined)
     fail('MASK', op, argument, `${describe(value)}, whose polarity would be a guess`, expected);
@@ -157,16 +181,80 @@ export function readMask(op: string, argument: string, value: unknown): CheckedM
   const kind = value['kind'] as Mask['kind'];
   const data: unknown = value['data'];
   const dimsValue: unknown = value['dims'];
-  if (!maskKinds.includes(kind)) fail('MASK', op, `${argument}.kind`, describe(kind), "'attend' or 'block' (what non-zero means) or 'additive'");
+  const number = kinds.indexOf(kind);
+  if (number < 0) fail('MASK', op, `${argument}.kind`, describe(kind), "'attend' or 'block' (what non-zero means) or 'additive'");
   const tag = arrayTag(data);
   if (tag !== 'Float32Array' && (tag !== 'Uint8Array' || kind === 'additive'))
     fail('DTYPE', op, `${argument}.data`, describe(data), kind === 'additive' ? 'a Float32Array' : 'a Uint8Array or a Float32Array');
   const dims = readDims(op, argument, dimsValue);
-  const checked = settle(op, argument, value, data as Float32Array | Uint8Array, dims);
+  const checked = settle(op, argument, value, data as Float32Array | Uint8Array, tag, dims, undefined, number);
   // As flags any number but 0 would do, but an infinity or NaN among them tells of an additive mask by the wrong name.
   if (tag === 'Float32Array' && kind !== 'additive' && !every.call(checked.data as Float32Array, Number.isFinite))
     fail('MASK', op, argument, 'holds NaN or an infinity', `finite numbers for kind '${kind}'; numbers to be added are kind 'additive'`);
-  return { ...checked, kind };
+  return checked;
+}
+
+const leastId = -(2 ** 31);
+const mostId = 2 ** 31 - 1;
+
+/** Whole numbers of an Array as int32. */
+function toInts(op: string, argument: string, values: readonly unknown[]): Int32Array {
+  return Int32Array.from(values, (value, i) => {
+    if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, `${argument}[${i}]`, describe(value), 'a whole number');
+    if (value < leastId || value > mostId) failRange(op, argument, i, value);
+    return value;
+  });
+}
+
+function failRange(op: string, argument: string, index: number, value: number | bigint): never {
+  const [name, expected] = [`${argument}[${index}]`, `a whole number from ${leastId} to ${mostId}`];
+  throw new AttnError('OUT_OF_RANGE', `${op}: ${name} is ${value}, expected ${expected}`, {
+    op,
+    argument: name,
+    expected,
+    got: String(value),
+    index,
+  });
+}
+
+/** An Array of whole numbers. */
+export function readNumbers(op: string, argument: string, value: unknown): Checked<Int32Array> {
+  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'an Array of whole numbers');
+  const data = toInts(op, argument, Array.from(value as unknown[]));
+  return { op, argument, data, dims: [data.length], size: data.length, type: 'Int32Array', kind: 0, source: value, copied: true };
+}
+
+/** Ids, and their dims where they are given. */
+export function readIds(op: string, argument: string, value: unknown, dimsValue: unknown): Checked<Int32Array> {
+  const tag = arrayTag(value);
+  const expected = 'an Int32Array, a BigInt64Array or an Array of whole numbers';
+  if (!Array.isArray(value) && tag !== 'Int32Array' && tag !== 'BigInt64Array')
+    fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), expected);
+  const plain = Array.isArray(value) ? Array.from(value as unknown[]) : undefined;
+  const givenDims = dimsValue === undefined ? undefined : readDims(op, argument, dimsValue, 'dims');
+  // From here on nothing of the caller's runs.
+  let data: Int32Array;
+  if (plain) data = toInts(op, argument, plain);
+  else if (tag === 'Int32Array') data = value as Int32Array;
+  else {
+    const wide = value as BigInt64Array;
+    if (arrayLength(wide) === 0 && isDetached(wide)) failDetached(op, argument, 0);
+    // A copy first: other threads may change a shared one.
+    const own = new BigInt64Array(wide);
+    const index = own.findIndex((id) => id < leastId || id > mostId);
+    if (index >= 0) failRange(op, argument, index, own[index]!);
+    data = Int32Array.from(own, Number);
+  }
+  const checked = settle(op, argument, value as object, data, 'Int32Array', givenDims ?? [arrayLength(data)], argument);
+  return data === value ? checked : { ...checked, copied: true };
+}
+
+/** A Float32Array as it stands, without dims. */
+export function readVector(op: string, argument: string, value: unknown): Checked<Float32Array> {
+  const tag = arrayTag(value);
+  if (tag !== 'Float32Array') fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), 'an id or a Float32Array');
+  const data = value as Float32Array;
+  return settle(op, argument, data, data, 'Float32Array', [arrayLength(data)], argument);
 }
 
 /** A whole file's bytes: Uint8Array (Node's Buffer too) or ArrayBuffer; a private copy where they are shared. */
@@ -187,6 +275,14 @@ export function readBytes(op: string, argument: string, value: unknown): Uint8Ar
   return new Uint8Array(arrayBuffer(array) as ArrayBuffer, offsetGetter.call(array) as number, length);
 }
 
+/** A whole file as an argument; `expected` is what it should be, in words. */
+export function readFile(op: string, argument: string, value: unknown, expected: string): Checked<Uint8Array> {
+  const data = readBytes(op, argument, value);
+  refuseText(op, argument, data, expected);
+  const size = data.length;
+  return { op, argument, data, dims: [size], size, type: 'Uint8Array', kind: 0, source: value as object, copied: false };
+}
+
 function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
   try {
     Map.prototype.has.call(value, undefined); // throws on everything that is not a Map, of any realm
@@ -197,16 +293,18 @@ function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
 }
 
 /** A state dictionary: a Map or a plain object. */
-export function readStateDict(op: string, value: unknown): [name: string, tensor: Checked][] {
+export function readStateDict(op: string, argument: string, value: unknown): State {
   if (!isObject(value) || Array.isArray(value) || arrayTag(value) !== undefined)
-    fail('ARGUMENT', op, 'state', describe(value), 'a Map or an object of tensors by name');
+    fail('ARGUMENT', op, argument, describe(value), 'a Map or an object of tensors by name');
   const entries: [unknown, unknown][] = [];
   const map = intrinsicMap(value);
-  if (!map && !isPlainObject(value)) fail('ARGUMENT', op, 'state', describe(value), 'a Map or an object of tensors by name');
+  if (!map && !isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'a Map or an object of tensors by name');
   if (map) Map.prototype.forEach.call(map, (tensor, name) => entries.push([name, tensor]));
   else for (const name of Object.keys(value)) entries.push([name, value[name]]);
-  return entries.map(([name, tensor]) => {
-    if (typeof name !== 'string') fail('ARGUMENT', op, 'a name in state', describe(name), 'a string');
-    return [name, readTensor(op, name, tensor)];
-  });
+  return {
+    entries: entries.map(([name, tensor]) => {
+      if (typeof name !== 'string') fail('ARGUMENT', op, `a name in ${argument}`, describe(name), 'a string');
+      return [name, readTensor(op, name, tensor)] as const;
+    }),
+  };
 }

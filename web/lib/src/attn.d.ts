@@ -117,11 +117,21 @@ export interface AttentionOptions {
   keyPaddingMask?: Mask;
   /** Query i sees keys 0..i (top-left aligned, also when L ≠ S). Default false. */
   isCausal?: boolean;
-  /** Factor on q kᵀ; a finite number, default 1/√D. 1 gives plain dot-product attention. */
+  /** Factor on the scores; a finite number, default 1/√D, for additive and general attention 1. 1 gives plain dot-product attention. */
   scale?: number;
+  /**
+   * Probability of a weight to become 0, from 0 up to, not including, 1; the others are divided by 1 − dropout (inverted dropout).
+   * Default 0; a layer's own is used in training only. With `needWeights` the weights are those after it.
+   */
+  dropout?: number;
+  /**
+   * Of the dropout: a whole number from 0 to 2⁵³ − 1. Same seed, same result, everywhere. Default 0; a layer in training goes on with
+   * that of `train()`, unless one is given here.
+   */
+  seed?: number;
   /** Return the attention weights too. Default false. */
   needWeights?: boolean;
-  /** Default false: weights (B,H,L,S). true: their mean over the heads, (B,L,S). */
+  /** Default false: weights (B,H,L,S). true: their mean over the heads, (B,L,S); inputs without heads have none to average. */
   averageWeights?: boolean;
   /** Query heads may be a multiple of key/value heads, each of which is shared. Default false. */
   enableGqa?: boolean;
@@ -135,14 +145,15 @@ export interface AttentionOptions {
 }
 
 /**
- * Names of the intermediates, in the order they come up.
+ * Names of an attention's intermediates, in the order they come up. Those that an operation does not have (a function has no
+ * projections) are refused by name and left out of `true`. `addBiasKv` and `addZeroAttn` each add one key: S + 1, S + 2.
  *
- * - `q_proj`, `k_proj`, `v_proj` (B,L|S,H·D): the input projections
+ * - `q_proj`, `k_proj`, `v_proj` (B,L|S,H·D): the input projections, bias included
  * - `q`, `k`, `v` (B,H,L|S,D): the same, by head
  * - `scores` (B,H,L,S): q kᵀ · scale, before masks
  * - `masked_scores` (B,H,L,S): −Infinity where blocked
  * - `probabilities` (B,H,L,S): after softmax
- * - `weights` (B,H,L,S): what multiplies the values
+ * - `weights` (B,H,L,S): after dropout too, what multiplies the values
  * - `weighted_values` (B,H,L,S,Dv): weight times value, before the sum
  * - `context` (B,H,L,Dv): the sums
  * - `merged` (B,L,H·Dv): heads side by side
@@ -171,6 +182,16 @@ export interface AttentionResult {
   /** Only when `trace` asks for something; holds the names asked for that the operation has. */
   trace?: { readonly [name in TraceName]?: Tensor };
 }
+
+/**
+ * - `relu`: max(x, 0)
+ * - `gelu`: x Φ(x) = x/2 · (1 + erf(x/√2)), Hendrycks & Gimpel 2016, the erf form; error at most 1e-6
+ * - `gelu_tanh`: x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))
+ * - `silu`: x / (1 + exp(−x)), also called swish
+ * - `tanh`, `sigmoid`: as their names say
+ * - `identity`: x
+ */
+export type Activation = 'relu' | 'gelu' | 'gelu_tanh' | 'silu' | 'tanh' | 'sigmoid' | 'identity';
 
 /** One running instance. Its functions need no `this`. */
 export interface Attn {
@@ -201,6 +222,61 @@ export interface Attn {
   scaledDotProductAttention(query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions): AttentionResult;
 
   /**
+   * softmax(score · scale + masks) v with score_ij = scoreWeight · tanh(queryWeight q_i + keyWeight k_j + bias): Bahdanau et al. 2015,
+   * appendix A.1.2.
+   *
+   * @param query (..,L,Dq) of rank 2, 3 (B first) or 4 (B,H first)
+   * @param key (..,S,Dk)
+   * @param value (..,S,Dv)
+   * @param params `queryWeight` (A,Dq), `keyWeight` (A,Dk), `scoreWeight` (A), `bias` (A), default none
+   * @param options as of {@link Attn.scaledDotProductAttention}; `scale` defaults to 1
+   * @returns output (..,L,Dv); weights (..,L,S) when asked for
+   * @throws AttnError `SHAPE` when widths, heads, batches or lengths disagree; `MASK`; `CONFIG`; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
+   * const identity = { data: new Float32Array([1, 0, 0, 1]), dims: [2, 2] };
+   * const scoreWeight = { data: new Float32Array([1, -1]), dims: [2] };
+   * const { output } = attn.additiveAttention(x, x, x, { queryWeight: identity, keyWeight: identity, scoreWeight });
+   * console.log(output.dims); // [3, 2]
+   * ```
+   */
+  additiveAttention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    params: { queryWeight: Tensor; keyWeight: Tensor; scoreWeight: Tensor; bias?: Tensor },
+    options?: AttentionOptions,
+  ): AttentionResult;
+
+  /**
+   * softmax(q weight kᵀ · scale + masks) v: Luong et al. 2015, section 3.1, "general". With the identity as weight it is their "dot".
+   *
+   * @param query (..,L,Dq) of rank 2, 3 (B first) or 4 (B,H first)
+   * @param key (..,S,Dk)
+   * @param value (..,S,Dv)
+   * @param params `weight` (Dq,Dk)
+   * @param options as of {@link Attn.scaledDotProductAttention}; `scale` defaults to 1
+   * @returns output (..,L,Dv); weights (..,L,S) when asked for
+   * @throws AttnError `SHAPE` when widths, heads, batches or lengths disagree; `MASK`; `CONFIG`; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
+   * const weight = { data: new Float32Array([2, 0, 0, 2]), dims: [2, 2] };
+   * console.log(attn.generalAttention(x, x, x, { weight }, { needWeights: true }).weights?.dims); // [3, 3]
+   * ```
+   */
+  generalAttention(query: Tensor, key: Tensor, value: Tensor, params: { weight: Tensor }, options?: AttentionOptions): AttentionResult;
+
+  /**
    * x Wᵀ + b, torch's `F.linear`.
    *
    * @param x (..,in)
@@ -222,6 +298,47 @@ export interface Attn {
   linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor;
 
   /**
+   * (x − mean) / √(variance + eps) · weight + bias over the last dimension, biased variance: Ba et al. 2016, torch's `F.layer_norm`.
+   *
+   * @param x (..,width)
+   * @param weight (width); default 1
+   * @param bias (width); default 0
+   * @param eps above 0; default 1e-5
+   * @returns the shape of x
+   * @throws AttnError `SHAPE` when the widths disagree or x has rank 0; `CONFIG` for eps
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const x = { data: new Float32Array([1, 3]), dims: [2] };
+   * console.log(attn.layerNorm(x).data[1].toFixed(4)); // 1.0000
+   * ```
+   */
+  layerNorm(x: Tensor, weight?: Tensor, bias?: Tensor, eps?: number): Tensor;
+
+  /**
+   * x / √(mean of x² + eps) · weight over the last dimension: Zhang & Sennrich 2019, torch's `F.rms_norm`.
+   *
+   * @param x (..,width)
+   * @param weight (width); default 1
+   * @param eps above 0; default 2⁻²³, torch's
+   * @returns the shape of x
+   * @throws AttnError `SHAPE` when the widths disagree or x has rank 0; `CONFIG` for eps
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const x = { data: new Float32Array([3, 3]), dims: [2] };
+   * console.log(attn.rmsNorm(x).data); // 1, 1
+   * ```
+   */
+  rmsNorm(x: Tensor, weight?: Tensor, eps?: number): Tensor;
+
+  /**
    * exp(x − max) / Σ exp(x − max) along one dimension, torch's `F.softmax`.
    *
    * @param x any rank
@@ -239,8 +356,168 @@ export interface Attn {
    */
   softmax(x: Tensor, dim?: number): Tensor;
 
-  /** The layer, for this instance only: using it with another one is `WRONG_INSTANCE`. */
+  /**
+   * A function of each element by itself, torch's `F.relu`, `F.gelu` and so on.
+   *
+   * @param x any rank
+   * @param name see {@link Activation}
+   * @returns the shape of x; at ±Infinity and NaN as in torch
+   * @throws AttnError `CONFIG` for another name
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * console.log(attn.activation({ data: new Float32Array([-1, 2]), dims: [2] }, 'relu').data); // 0, 2
+   * ```
+   */
+  activation(x: Tensor, name: Activation): Tensor;
+
+  /**
+   * PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the same: Vaswani et al. 2017 section 3.5. To be added to
+   * embeddings. An odd width ends with a sine.
+   *
+   * @param length positions from 0
+   * @param width columns
+   * @returns (length,width)
+   * @throws AttnError `ARGUMENT` for what is no whole number or negative; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * console.log(attn.sinusoidalPositions(2, 4).data); // 0, 1, 0, 1, 0.841…, 0.540…, 0.009…, 0.999…
+   * ```
+   */
+  sinusoidalPositions(length: number, width: number): Tensor;
+
+  /**
+   * Turns each pair of columns of row l by the angle (offset + l) · theta^(−2i / D), i < D/2: RoFormer, Su et al. 2021. A product of a
+   * query and a key then depends on the distance of their positions alone.
+   *
+   * @param x queries or keys by head (..,L,D), D even
+   * @param options `theta`, the base of the wavelengths, default 10000; `offset`, the position of row 0, default 0; `interleaved`
+   * false (default) pairs column i with i + D/2 (GPT-NeoX, Hugging Face), true 2i with 2i + 1 (the paper)
+   * @returns the shape of x
+   * @throws AttnError `SHAPE` for a rank below 2 or an odd D; `CONFIG` for theta or offset
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const x = { data: new Float32Array([1, 0, 1, 0]), dims: [1, 1, 2, 2] };
+   * console.log(attn.applyRotary(x).data); // 1, 0, cos 1, sin 1
+   * ```
+   */
+  applyRotary(x: Tensor, options?: { theta?: number; offset?: number; interleaved?: boolean }): Tensor;
+
+  /**
+   * −slope_h · |i − j|, data of an additive mask: ALiBi, Press et al. 2022, with their slopes also for head counts that are no
+   * power of two.
+   *
+   * @param numHeads H, 1 or more
+   * @param length L
+   * @param keyLength S; default L
+   * @returns (1,H,L,S)
+   * @throws AttnError `CONFIG` for numHeads; `ARGUMENT` for a negative length; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const x = { data: new Float32Array(2 * 3 * 4).fill(1), dims: [1, 2, 3, 4] };
+   * const mask = { kind: 'additive', ...attn.alibiBias(2, 3) } as const;
+   * console.log(attn.scaledDotProductAttention(x, x, x, { mask }).output.dims); // [1, 2, 3, 4]
+   * ```
+   */
+  alibiBias(numHeads: number, length: number, keyLength?: number): Tensor;
+
+  /** {@link MultiHeadAttention}, for this instance only: using it with another one is `WRONG_INSTANCE`. So are the other classes. */
   readonly MultiHeadAttention: new (options: MultiHeadAttentionOptions) => MultiHeadAttention;
+  /**
+   * One encoder layer: Vaswani et al. 2017, torch's `nn.TransformerEncoderLayer` with `batch_first`.
+   * Post-norm: x = norm1(x + attention(x)), x = norm2(x + ff(x)). `normFirst`: x += attention(norm1(x)), x += ff(norm2(x)).
+   * ff(x) = linear2(activation(linear1 x)); `gated`: linear2(activation(linear_gate x) · linear1 x), Shazeer 2020.
+   *
+   * State names are torch's: `self_attn.*` as of {@link MultiHeadAttention}; `linear1.weight` (F,E), `linear1.bias` (F);
+   * `linear2.weight` (E,F), `linear2.bias` (E); `linear_gate.weight` (F,E), `linear_gate.bias` (F) where gated; `norm1.weight`,
+   * `norm1.bias`, `norm2.weight`, `norm2.bias` (E), an RMS norm without bias.
+   *
+   * @throws AttnError `ARGUMENT`, `CONFIG` for options; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const layer = new attn.TransformerEncoderLayer({ dModel: 8, nhead: 2, dimFeedforward: 16, normFirst: true });
+   * const x = { data: new Float32Array(3 * 8).fill(1), dims: [1, 3, 8] };
+   * console.log(layer.forward(x).output.dims); // [1, 3, 8]
+   * ```
+   */
+  readonly TransformerEncoderLayer: new (options: EncoderLayerOptions) => Encoder;
+  /**
+   * `numLayers` encoder layers one after the other, and a norm after the last where `finalNorm`: torch's `nn.TransformerEncoder`.
+   *
+   * State names are torch's: `layers.N.*` as of {@link Attn.TransformerEncoderLayer}, `norm.*` with `finalNorm`.
+   *
+   * @throws AttnError `ARGUMENT`, `CONFIG` for options; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const encoder = new attn.TransformerEncoder({ dModel: 8, nhead: 2, dimFeedforward: 16, numLayers: 3 });
+   * const x = { data: new Float32Array(4 * 8).fill(1), dims: [1, 4, 8] };
+   * const { attentions, trace } = encoder.forward(x, { outputAttentions: true, trace: { layers: [1], names: ['norm1'] } });
+   * console.log(attentions?.[2].dims, trace?.get(1)?.norm1?.dims); // [1, 2, 4, 4] [1, 4, 8]
+   * ```
+   */
+  readonly TransformerEncoder: new (options: EncoderOptions) => Encoder;
+  /**
+   * logits = pool(encoder(x)) Wᵀ + b.
+   *
+   * State names: `encoder.*` as of {@link Attn.TransformerEncoder}; `classifier.weight` (C,E), `classifier.bias` (C).
+   *
+   * @throws AttnError `ARGUMENT`, `CONFIG` for options; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const options = { dModel: 8, nhead: 2, dimFeedforward: 16, numLayers: 1, numClasses: 3, pooling: 'mean' } as const;
+   * const classifier = new attn.TransformerClassifier(options);
+   * const x = { data: new Float32Array(2 * 4 * 8).fill(1), dims: [2, 4, 8] };
+   * console.log(classifier.forward(x).logits.dims); // [2, 3]
+   * ```
+   */
+  readonly TransformerClassifier: new (options: ClassifierOptions) => Classifier;
+  /**
+   * A table of vectors by id, torch's `nn.Embedding`. `numEmbeddings` N rows of `embeddingDim` E; row `paddingIdx` (default none) is
+   * zero whenever weights are drawn.
+   *
+   * State names are torch's: `weight` (N,E).
+   *
+   * @throws AttnError `ARGUMENT`, `CONFIG` for options; `MEMORY`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+   * words.loadStateDict({ weight: { data: new Float32Array([1, 0, 1, 0.1, 0, 1]), dims: [3, 2] } });
+   * console.log(words.forward([2, 0]).data); // 0, 1, 1, 0
+   * console.log(words.nearest(0, 1)[0].id); // 1
+   * ```
+   */
+  readonly Embedding: new (options: { numEmbeddings: number; embeddingDim: number; paddingIdx?: number }) => Embedding;
 
   /**
    * Reads a safetensors file. F32, F16, BF16 and F64 tensors become Float32Arrays; integer and bool tensors are checked and left out.
@@ -262,6 +539,26 @@ export interface Attn {
    * ```
    */
   parseSafetensors(bytes: Uint8Array | ArrayBuffer): Map<string, Tensor>;
+
+  /**
+   * Writes a safetensors file: F32, names sorted by their UTF-8 bytes, data aligned to 8 bytes. What `parseSafetensors` reads back bit for
+   * bit, and the Python package reads too.
+   *
+   * @param tensors by name
+   * @param metadata strings by name, under `__metadata__`; default none
+   * @returns the whole file
+   * @throws AttnError `ARGUMENT` for a name or string that is not well-formed Unicode, and for the name `__metadata__`; those of a tensor
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const file = attn.writeSafetensors({ a: { data: new Float32Array([1, 2]), dims: [2] } }, { made: 'by hand' });
+   * console.log(attn.parseSafetensors(file).get('a')?.data); // 1, 2
+   * ```
+   */
+  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Uint8Array;
 
   /** Frees everything, the modules made from this instance too, and ends its threads. Idempotent; any later use throws `DISPOSED`. */
   dispose(): void;
@@ -299,27 +596,46 @@ export interface Module {
   readonly parameterCount: number;
   /** Each parameter's name and shape. */
   parameterShapes(): Map<string, Dims>;
+  /**
+   * Dropout on. `seed`, a whole number from 0 to 2⁵³ − 1, default 0, decides about all forwards from here: each draws other numbers, and
+   * the same ones again after the next `train()` with that seed, on every machine and with any number of threads.
+   */
+  train(options?: { seed?: number }): void;
+  /** Dropout off, as in a new module. */
+  eval(): void;
   /** Frees the weights. Idempotent; any later use throws `DISPOSED`. A module that is forgotten is freed when it is collected. */
   dispose(): void;
   /** The same as {@link Module.dispose}. */
   [Symbol.dispose](): void;
 }
 
-/** Sizes of a MultiHeadAttention. An unknown name is an `ARGUMENT` error; sizes that cannot work together are `CONFIG`. */
+/** Sizes of a {@link MultiHeadAttention}. An unknown name is an `ARGUMENT` error; sizes that cannot work together are `CONFIG`. */
 export interface MultiHeadAttentionOptions {
-  /** E, the width of query and output; a multiple of `numHeads`. */
+  /** E, the width of query and output; a multiple of `numHeads` unless `headDim` is given. */
   embedDim: number;
-  /** H; each head is E/H wide. */
+  /** H. */
   numHeads: number;
+  /** Hkv, a divisor of H: each key and value head serves H/Hkv query heads (grouped heads, Ainslie et al. 2023). Default H. */
+  numKeyValueHeads?: number;
   /** Width of the keys. Default `embedDim`. */
   kdim?: number;
   /** Width of the values. Default `embedDim`. */
   vdim?: number;
+  /** D, width of a query and key head. Default E/H. */
+  headDim?: number;
+  /** Dv, width of a value head. Default `headDim`. */
+  valueHeadDim?: number;
   /** Biases on all projections. Default true. */
   bias?: boolean;
-  /** Factor on q kᵀ; default 1/√(E/H). A call's own `scale` goes first. */
+  /** One more key and value, learned (`bias_k`, `bias_v`), that every query sees. Default false. */
+  addBiasKv?: boolean;
+  /** One more key and value, zero, that every query sees. Default false. */
+  addZeroAttn?: boolean;
+  /** On the weights, in training only: from 0 up to, not including, 1. Default 0. */
+  dropout?: number;
+  /** Factor on q kᵀ; default 1/√D. A call's own `scale` goes first. */
   scale?: number;
-  /** Default true. false: no output projection, output is `merged` (B,L,E). */
+  /** Default true. false: no output projection, output is `merged` (B,L,H·Dv). */
   outProj?: boolean;
 }
 
@@ -328,8 +644,9 @@ export interface MultiHeadAttentionOptions {
  * `nn.MultiheadAttention` with `batch_first`.
  *
  * State names are torch's: `in_proj_weight` (3E,E), or `q_proj_weight` (E,E), `k_proj_weight` (E,kdim) and `v_proj_weight`
- * (E,vdim) where kdim or vdim differ; `in_proj_bias` (3E); `out_proj.weight` (E,E), `out_proj.bias` (E). Also accepted:
- * `q_proj.weight`, `k_proj.weight`, `v_proj.weight` and their `.bias`. `stateDict()` gives back the form that torch would have.
+ * (E,vdim) where kdim or vdim differ; `in_proj_bias` (3E); `bias_k` and `bias_v` (1,1,E) with `addBiasKv`; `out_proj.weight` (E,E),
+ * `out_proj.bias` (E). Also accepted: `q_proj.weight` (H·D,E), `k_proj.weight` (Hkv·D,kdim), `v_proj.weight` (Hkv·Dv,vdim) and their
+ * `.bias`, the form that `headDim`, `valueHeadDim` and `numKeyValueHeads` need. `stateDict()` gives back the form that torch would have.
  *
  * @example
  * ```ts
@@ -352,6 +669,161 @@ export interface MultiHeadAttention extends Module {
    * @throws AttnError `SHAPE`, `MASK`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
    */
   forward(query: Tensor, key?: Tensor, value?: Tensor, options?: AttentionOptions): AttentionResult;
+}
+
+/** Sizes of an encoder layer. An unknown name is an `ARGUMENT` error; sizes that cannot work together are `CONFIG`. */
+export interface EncoderLayerOptions {
+  /** E, the width of input and output; a multiple of `nhead`. */
+  dModel: number;
+  /** H, heads of the attention. */
+  nhead: number;
+  /** F, width of the feed-forward part. Default 2048. */
+  dimFeedforward?: number;
+  /** At torch's four places, in training only: from 0 up to, not including, 1. Default 0.1. */
+  dropout?: number;
+  /** Of the feed-forward part. Default `'relu'`. */
+  activation?: Activation;
+  /** eps of the norms, above 0. Default 1e-5. */
+  layerNormEps?: number;
+  /** Norms before attention and feed-forward, instead of after the sums. Default false. */
+  normFirst?: boolean;
+  /** Biases on all linear maps and layer norms. Default true. */
+  bias?: boolean;
+  /** Default `'layer_norm'`. */
+  norm?: 'layer_norm' | 'rms_norm';
+  /** Feed-forward is linear2(activation(linear_gate x) · linear1 x). Default false. */
+  gated?: boolean;
+}
+
+/** Those of a layer, and: */
+export interface EncoderOptions extends EncoderLayerOptions {
+  /** How many layers, 1 to 10 000. */
+  numLayers: number;
+  /** One more norm after the last layer. Default false. */
+  finalNorm?: boolean;
+}
+
+/** Options of an encoder's forward. Every value may be left out or `undefined`; an unknown name is an `ARGUMENT` error. */
+export interface EncoderForwardOptions {
+  /** As of {@link AttentionOptions}, with S = L; in every layer. */
+  mask?: Mask;
+  /** dims `[B,L]`, or `[L]` for an input without a batch. A classifier's pooling leaves padding out too. */
+  keyPaddingMask?: Mask;
+  /** Position i sees positions 0..i. Default false. */
+  isCausal?: boolean;
+  /** As of {@link AttentionOptions}. Default `'zero'`. */
+  fullyMasked?: 'zero' | 'nan' | 'uniform';
+  /** Return the attention weights of every layer. Default false. */
+  outputAttentions?: boolean;
+  /** Return the input of every layer, and the output. Default false. */
+  outputHiddenStates?: boolean;
+  /**
+   * What is inside the layers: `layers`, counted from 0, default all of them; `names`, default every one but `weighted_values`. A layer
+   * that is not there is `OUT_OF_RANGE`.
+   */
+  trace?: { readonly layers?: readonly number[]; readonly names?: readonly EncoderTraceName[] };
+}
+
+/**
+ * Names of an encoder layer's intermediates: the attention's own, where `output` is the attention's output, and
+ *
+ * - `attn_residual` (B,L,E): x + attention
+ * - `norm1`, `norm2` (B,L,E): what those norms give, wherever they sit
+ * - `ff_hidden` (B,L,F): after the activation, and the gate
+ * - `ff_output` (B,L,E): linear2 of it
+ * - `ff_residual` (B,L,E): the second sum
+ */
+export type EncoderTraceName = TraceName | 'attn_residual' | 'norm1' | 'ff_hidden' | 'ff_output' | 'ff_residual' | 'norm2';
+
+/** Intermediates of one layer. */
+export type EncoderTrace = { readonly [name in EncoderTraceName]?: Tensor };
+
+export interface EncoderResult {
+  /** (B,L,E). */
+  output: Tensor;
+  /** By layer (B,H,L,L); only with `outputAttentions`. */
+  attentions?: Tensor[];
+  /** One more than there are layers, each (B,L,E), the last equals `output`; only with `outputHiddenStates`. */
+  hiddenStates?: Tensor[];
+  /** By layer; only when `trace` is given. */
+  trace?: ReadonlyMap<number, EncoderTrace>;
+}
+
+/** An encoder layer, or a stack of them: {@link Attn.TransformerEncoderLayer}, {@link Attn.TransformerEncoder}. */
+export interface Encoder extends Module {
+  /**
+   * @param x (B,L,E); rank 2 means no batch: no result has one then
+   * @returns output (B,L,E), and what the options ask for
+   * @throws AttnError `SHAPE`, `MASK`, `OUT_OF_RANGE`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
+   */
+  forward(x: Tensor, options?: EncoderForwardOptions): EncoderResult;
+}
+
+/** Those of an encoder, and: */
+export interface ClassifierOptions extends EncoderOptions {
+  /** C. */
+  numClasses: number;
+  /**
+   * What is made of the positions. `'none'` (default): logits for each, (B,L,C). `'mean'` and `'max'`, which leave out what
+   * `keyPaddingMask` says is padding, and `'cls'`, the first position: (B,C). A sequence that is all padding pools to what
+   * `fullyMasked` says.
+   */
+  pooling?: 'none' | 'mean' | 'cls' | 'max';
+}
+
+/** {@link Attn.TransformerClassifier}. */
+export interface Classifier extends Module {
+  /**
+   * @param x (B,L,E); rank 2 means no batch: no result has one then
+   * @returns what an encoder gives, and logits (B,C), without pooling (B,L,C)
+   * @throws AttnError `SHAPE`, `MASK`, `OUT_OF_RANGE`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
+   */
+  forward(x: Tensor, options?: EncoderForwardOptions): EncoderResult & { logits: Tensor };
+}
+
+/** {@link Attn.Embedding}. */
+export interface Embedding extends Module {
+  /**
+   * The rows of these ids.
+   *
+   * @param ids whole numbers from 0 to N − 1
+   * @param dims of the ids, up to 7; default their number
+   * @returns (..dims,E)
+   * @throws AttnError `OUT_OF_RANGE` with the first id that the table does not have; `SHAPE` when dims do not fit; `DTYPE`, `ARGUMENT`
+   */
+  forward(ids: Int32Array | BigInt64Array | readonly number[], dims?: Dims): Tensor;
+  /**
+   * The rows most similar by cosine, falling; all that there are when k is more. A row of zeros has cosine 0; of equal ones the lower
+   * id comes first.
+   *
+   * @param target an id, itself excluded, or a vector (E)
+   * @param k how many, 0 or more
+   * @throws AttnError `OUT_OF_RANGE` for an id that the table does not have; `SHAPE` for a vector of another width; `ARGUMENT`
+   */
+  nearest(target: number | Float32Array, k: number): { id: number; similarity: number }[];
+  /**
+   * Cosine of the angle between two rows, by id.
+   *
+   * @throws AttnError `OUT_OF_RANGE`
+   */
+  similarity(a: number, b: number): number;
+  /**
+   * a is to b as c is to the result: the rows nearest to b − a + c, the three excluded (Mikolov et al. 2013).
+   *
+   * @throws AttnError `OUT_OF_RANGE`, `ARGUMENT`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 4, embeddingDim: 2 });
+   * const [man, king, woman, queen] = [0, 1, 2, 3];
+   * words.loadStateDict({ weight: { data: new Float32Array([1, 0, 1, 1, -1, 0.1, -1, 1]), dims: [4, 2] } });
+   * console.log(words.analogy(man, king, woman, 1)[0].id === queen); // true
+   * ```
+   */
+  analogy(a: number, b: number, c: number, k: number): { id: number; similarity: number }[];
 }
 
 /**

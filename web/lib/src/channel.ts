@@ -1,25 +1,22 @@
 /** What the two ends of attn/worker say to each other, through Comlink. */
-import type { AttentionResult, Dims, ErrorCode, LoadOptions, RuntimeInfo, Tensor } from './attn.js';
+import type { ErrorCode, LoadOptions, RuntimeInfo } from './attn.js';
 import * as Comlink from './comlink.js';
 import { AttnError, type Detail } from './error.js';
+import type { Leaf, Signature } from './signature.js';
 
 export type Progress = NonNullable<LoadOptions['onProgress']>;
 export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
-export type Answer = AttentionResult | Tensor | Map<string, Tensor> | Map<string, Dims> | number | undefined;
 
-/** The worker's side. A worker holds one instance; modules are known by number. */
+/** The worker's side. A worker holds one instance; modules are known by number. Arguments were read by the caller's side. */
 export interface Host {
   /** Takes a lock of that name, to be held as long as the worker lives; whether that worked. */
   hello(lock: string | undefined): Promise<boolean>;
-  load(options: PlainLoadOptions, onProgress: Progress | undefined): Promise<void>;
+  /** Resolves to what the module has. */
+  load(options: PlainLoadOptions, onProgress: Progress | undefined): Promise<readonly Signature[]>;
   info(): RuntimeInfo;
-  call(name: 'scaledDotProductAttention' | 'linear' | 'softmax' | 'parseSafetensors', args: readonly unknown[]): Answer;
-  create(options: unknown): number;
-  callModule(
-    id: number,
-    name: 'forward' | 'loadStateDict' | 'stateDict' | 'initialize' | 'parameterShapes' | 'parameterCount',
-    args: readonly unknown[],
-  ): Answer;
+  call(name: string, leaves: readonly Leaf[]): unknown;
+  create(name: string, leaves: readonly Leaf[]): number;
+  callModule(id: number, name: string, leaves: readonly Leaf[]): unknown;
   release(id: number): void;
   dispose(): void;
 }

@@ -5,23 +5,16 @@
 import type * as Direct from './attn.js';
 import type * as Contract from './worker.js';
 import { abortable, aborted } from './abort.js';
-import { arrayBuffer, arrayLength, type Checked, failDetached, readBytes, readStateDict, readTensor } from './arrays.js';
+import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached, isWhole, readBytes } from './arrays.js';
 import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
 import * as Comlink from './comlink.js';
 import { asyncDisposeSymbol, disposeSymbol } from './dispose.js';
 import { download, nameOf, reason } from './download.js';
 import { AttnError } from './error.js';
 import { initialPages, pageBytes } from './native.js';
-import {
-  type CheckedLoadOptions,
-  readAttentionOptions,
-  readDim,
-  readInitializeOptions,
-  readLoadOptions,
-  readMultiHeadAttentionOptions,
-  readStrict,
-  wasmKind,
-} from './options.js';
+import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
+import { writeSafetensors } from './safetensors.js';
+import { type Leaf, methodsOf, named, opOf, readArguments, type Signature } from './signature.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -52,29 +45,28 @@ export const transfer: typeof Contract.transfer = (value) => {
 class Parcel {
   readonly #buffers = new Set<ArrayBuffer>();
 
-  array<A extends Float32Array | Uint8Array>(array: A, moves: boolean): A {
-    const buffer = arrayBuffer(array) as ArrayBuffer;
-    // Cloning a view would clone the whole buffer.
-    const own = moves || array.byteLength === buffer.byteLength ? array : (array.slice() as A);
-    if (moves || own !== array) this.#buffers.add(own.buffer as ArrayBuffer);
+  array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
+    // Cloning a view would clone the whole buffer. The array's own properties are the caller's to shadow.
+    const own = moves || isWhole(array, type) ? array : (copyOf(array, type) as A);
+    if (moves || own !== array) this.#buffers.add(arrayBuffer(own) as ArrayBuffer);
     return own;
   }
 
-  tensor<A extends Float32Array | Uint8Array>(checked: Checked<A>): { data: A; dims: Direct.Dims } {
-    const { op, argument, data, dims, size, source, copied } = checked;
+  #checked<A extends Data>(checked: Checked<A>): Checked<A> {
+    const { op, argument, data, size, type, source, copied } = checked;
     // A getter among later arguments may have taken the buffer away since it was checked.
     if (arrayLength(data) !== size) failDetached(op, argument, size);
-    return { data: this.array(data, copied || marked.has(source)), dims };
+    return { ...checked, data: this.array(data, type, copied || marked.has(source)), source: data };
   }
 
-  attentionOptions(op: string, options: unknown): Direct.AttentionOptions {
-    const { mask, keyPaddingMask, scale, ...rest } = readAttentionOptions(op, options);
-    return {
-      ...rest,
-      ...(scale !== undefined && { scale }),
-      ...(mask && { mask: { kind: mask.kind, ...this.tensor(mask) } }),
-      ...(keyPaddingMask && { keyPaddingMask: { kind: keyPaddingMask.kind, ...this.tensor(keyPaddingMask) } }),
-    };
+  leaves(leaves: readonly Leaf[]): Leaf[] {
+    return this.seal(
+      leaves.map((leaf) => {
+        if (typeof leaf === 'number') return leaf;
+        if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
+        return this.#checked(leaf);
+      }),
+    );
   }
 
   /** Marks args so that Comlink moves the buffers with them. */
@@ -128,19 +120,25 @@ class Session {
     });
   }
 
-  call(op: string, question: (host: Comlink.Remote<Host>) => Promise<unknown>): Promise<never> {
+  assertUsable(op: string): void {
     if (this.disposed) throw new AttnError('DISPOSED', `${op}: this instance was disposed of`, { op });
+  }
+
+  call(op: string, question: (host: Comlink.Remote<Host>) => Promise<unknown>): Promise<never> {
+    this.assertUsable(op);
     return this.ask(question) as Promise<never>;
   }
 }
 
-function createModuleClass(session: Session): Contract.Attn['MultiHeadAttention'] {
+function createClass(session: Session, signatures: readonly Signature[], constructor: Signature): object {
+  const name = constructor.owner!;
   const forgotten =
     typeof FinalizationRegistry === 'undefined'
       ? undefined
       : new FinalizationRegistry<number>((id) => void session.ask((host) => host.release(id)).catch(() => {}));
 
-  class RemoteMultiHeadAttention implements Contract.MultiHeadAttention {
+  let call: (self: RemoteLayer, op: string, signature: Signature, args: readonly unknown[]) => Promise<unknown>;
+  class RemoteLayer {
     readonly #id: number;
     #disposed = false;
 
@@ -149,49 +147,14 @@ function createModuleClass(session: Session): Contract.Attn['MultiHeadAttention'
       forgotten?.register(this, id, this);
     }
 
-    #call(op: Parameters<Host['callModule']>[1], args: readonly unknown[] = []): Promise<never> {
-      if (this.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
-      return session.call(op, (host) => host.callModule(this.#id, op, args));
-    }
-
-    async forward(
-      query: Direct.Tensor,
-      key?: Direct.Tensor,
-      value?: Direct.Tensor,
-      options?: Direct.AttentionOptions,
-    ): Promise<Direct.AttentionResult> {
-      const op = 'MultiHeadAttention';
-      const parcel = new Parcel();
-      const tensors = [
-        readTensor(op, 'query', query),
-        key === undefined ? undefined : readTensor(op, 'key', key),
-        value === undefined ? undefined : readTensor(op, 'value', value),
-      ];
-      const plain = parcel.attentionOptions(op, options);
-      return this.#call('forward', parcel.seal([...tensors.map((tensor) => tensor && parcel.tensor(tensor)), plain]));
-    }
-
-    async loadStateDict(state: Direct.StateDict, options?: { strict?: boolean }): Promise<void> {
-      const parcel = new Parcel();
-      const tensors = readStateDict('loadStateDict', state);
-      const strict = readStrict(options);
-      return this.#call('loadStateDict', parcel.seal([new Map(tensors.map(([name, tensor]) => [name, parcel.tensor(tensor)])), { strict }]));
-    }
-
-    async stateDict(): Promise<Map<string, Direct.Tensor>> {
-      return this.#call('stateDict');
-    }
-
-    async initialize(options?: Parameters<Direct.Module['initialize']>[0]): Promise<void> {
-      return this.#call('initialize', [readInitializeOptions(options)]);
-    }
-
-    get parameterCount(): Promise<number> {
-      return (async () => this.#call('parameterCount'))();
-    }
-
-    async parameterShapes(): Promise<Map<string, Direct.Dims>> {
-      return this.#call('parameterShapes');
+    static {
+      call = async (self, op, signature, args) => {
+        if (typeof self !== 'object' || self === null || !(#id in self))
+          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
+        const leaves = new Parcel().leaves(readArguments(op, signature, args));
+        if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
+        return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
+      };
     }
 
     async dispose(): Promise<void> {
@@ -210,19 +173,26 @@ function createModuleClass(session: Session): Contract.Attn['MultiHeadAttention'
       return this.dispose();
     }
   }
+  for (const signature of methodsOf(signatures, name)) {
+    const op = opOf(name, signature.name);
+    const method = named(signature.name, function (this: RemoteLayer, ...args: unknown[]) {
+      return call(this, op, signature, args);
+    });
+    const place = signature.result === 'property' ? { get: method } : { value: method, writable: true };
+    Object.defineProperty(RemoteLayer.prototype, signature.name, { ...place, configurable: true });
+  }
 
-  async function create(options: unknown): Promise<RemoteMultiHeadAttention> {
-    const plain = readMultiHeadAttentionOptions(options);
-    const { scale, ...rest } = plain;
-    return new RemoteMultiHeadAttention(await session.call('MultiHeadAttention', (host) => host.create(scale === undefined ? rest : plain)));
+  async function create(args: readonly unknown[]): Promise<RemoteLayer> {
+    const leaves = new Parcel().leaves(readArguments(name, constructor, args));
+    return new RemoteLayer(await session.call(name, (host) => host.create(name, leaves)));
   }
   // `new` of a function that returns an object gives that object: here the promise.
-  return function MultiHeadAttention(options: unknown) {
-    return create(options);
-  } as unknown as Contract.Attn['MultiHeadAttention'];
+  return named(name, function (...args: unknown[]) {
+    return create(args);
+  });
 }
 
-function createRemote(session: Session): Contract.Attn {
+function createRemote(session: Session, signatures: readonly Signature[]): Contract.Attn {
   let disposing: Promise<void> | undefined;
 
   /** Calls made before still get their answers. */
@@ -235,51 +205,30 @@ function createRemote(session: Session): Contract.Attn {
     return disposing;
   }
 
-  return Object.freeze<Contract.Attn>({
+  const all: Record<PropertyKey, unknown> = {
     get info() {
       return (async () => session.call('info', (host) => host.info()))();
     },
-
-    async scaledDotProductAttention(query, key, value, options) {
-      const op = 'scaledDotProductAttention';
-      const parcel = new Parcel();
-      const tensors = [readTensor(op, 'query', query), readTensor(op, 'key', key), readTensor(op, 'value', value)];
-      const plain = parcel.attentionOptions(op, options);
-      const args = parcel.seal([...tensors.map((tensor) => parcel.tensor(tensor)), plain]);
-      return session.call(op, (host) => host.call(op, args));
+    // Writing a file takes no more than reading the tensors does: there is nothing to send.
+    async writeSafetensors(...args: readonly unknown[]) {
+      session.assertUsable('writeSafetensors');
+      return writeSafetensors(...args);
     },
-
-    async linear(x, weight, bias) {
-      const op = 'linear';
-      const parcel = new Parcel();
-      const tensors = [readTensor(op, 'x', x), readTensor(op, 'weight', weight), ...(bias === undefined ? [] : [readTensor(op, 'bias', bias)])];
-      const args = parcel.seal(tensors.map((tensor) => parcel.tensor(tensor)));
-      return session.call(op, (host) => host.call(op, args));
-    },
-
-    async softmax(x, dim) {
-      const op = 'softmax';
-      const parcel = new Parcel();
-      const tensor = readTensor(op, 'x', x);
-      const axis = readDim(dim);
-      const args = parcel.seal([parcel.tensor(tensor), axis]);
-      return session.call(op, (host) => host.call(op, args));
-    },
-
-    async parseSafetensors(bytes) {
-      const op = 'parseSafetensors';
-      const parcel = new Parcel();
-      const args = parcel.seal([parcel.array(readBytes(op, 'bytes', bytes), marked.has(bytes))]);
-      return session.call(op, (host) => host.call(op, args));
-    },
-
-    MultiHeadAttention: createModuleClass(session),
-
     dispose,
     [disposeSymbol]: dispose,
     [asyncDisposeSymbol]: dispose,
     terminate: () => session.end(new AttnError('ABORTED', 'attn/worker: the worker was terminated')),
-  });
+  };
+  for (const signature of signatures) {
+    const { name, owner } = signature;
+    if (owner === undefined)
+      all[name] = named(name, async (...args: unknown[]) => {
+        const leaves = new Parcel().leaves(readArguments(name, signature, args));
+        return session.call(name, (host) => host.call(name, leaves));
+      });
+    else if (name === 'constructor') all[owner] = createClass(session, signatures, signature);
+  }
+  return Object.freeze(all) as unknown as Contract.Attn;
 }
 
 /** The caller's `wasm` in a form that a worker can be sent. */
@@ -300,12 +249,12 @@ async function plainWasm(
           report?.(total === undefined ? { phase, loaded } : { phase, loaded, total }),
         ),
       );
-      return parcel.array(bytes, true);
+      return parcel.array(bytes, 'Uint8Array', true);
     }
     case 'module':
       return wasm;
     case 'bytes':
-      return parcel.array(readBytes('load', 'wasm', wasm), marked.has(wasm as Uint8Array));
+      return parcel.array(readBytes('load', 'wasm', wasm), 'Uint8Array', marked.has(wasm as Uint8Array));
   }
 }
 
@@ -349,8 +298,8 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     try {
       if (signal?.aborted) throw aborted(signal);
       await watch(session, platform.locks());
-      await session.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
-      return createRemote(session);
+      const signatures = await session.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
+      return createRemote(session, signatures);
     } catch (error) {
       session.end(error as AttnError);
       throw error;

@@ -1,39 +1,58 @@
 /**
- * The way into the WASM heap and back. All inputs of a call lie in one allocation, descriptors first; results are
+ * The way into the WASM heap and back. All inputs of a call lie in one allocation, arguments first; results are
  * copied out, so no view of the heap ever leaves this file.
  */
-import type { Dims, Tensor } from './attn.js';
+import type { Tensor } from './attn.js';
 import { arrayLength, type Checked, failDetached } from './arrays.js';
 import { AttnError } from './error.js';
-import { descriptorInts, entryInts, type NamedTensors, type Native, type Pointer } from './native.js';
+import { descriptorInts, entryInts, fields, type Native, type Pointer } from './native.js';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const align = 64;
 const alignUp = (bytes: number) => Math.ceil(bytes / align) * align;
+const descriptorBytes = 4 * descriptorInts;
+const heapBytes = ({ size, type }: Checked) => alignUp(type === 'Uint8Array' ? size : 4 * size);
+
+/** A part of a result: what it is, of which layer (-1: there is one only), its number or name. */
+export interface Entry {
+  readonly field: (typeof fields)[number];
+  readonly layer: number;
+  readonly name: number | string;
+  readonly tensor: Tensor;
+}
+
+export interface Result {
+  readonly entries: readonly Entry[];
+  /** Whether a trace was asked for. */
+  readonly traced: boolean;
+  readonly number: number;
+}
 
 export class Heap {
   readonly #native: Native;
   readonly #memory: WebAssembly.Memory;
-  #bytes: Uint8Array;
-  #ints: Int32Array;
-  #floats: Float32Array;
+  #bytes!: Uint8Array;
+  #ints!: Int32Array;
+  #floats!: Float32Array;
+  #doubles!: Float64Array;
 
   constructor(native: Native) {
     this.#native = native;
     this.#memory = native.wasmMemory;
-    const { buffer } = this.#memory;
+    this.#take(this.#memory.buffer);
+  }
+
+  #take(buffer: ArrayBufferLike): void {
     this.#bytes = new Uint8Array(buffer);
     this.#ints = new Int32Array(buffer);
     this.#floats = new Float32Array(buffer);
+    this.#doubles = new Float64Array(buffer);
   }
 
   /** Growing detaches the views, and writes to a detached view are lost silently: to be called after whatever may allocate. */
   #retake(): void {
     const { buffer } = this.#memory;
-    if (this.#bytes.buffer === buffer) return;
-    this.#bytes = new Uint8Array(buffer);
-    this.#ints = new Int32Array(buffer);
-    this.#floats = new Float32Array(buffer);
+    if (this.#bytes.buffer !== buffer) this.#take(buffer);
   }
 
   #allocate(op: string, bytes: number): Pointer {
@@ -44,75 +63,62 @@ export class Heap {
     return base;
   }
 
-  #write(base: Pointer, index: number, input: Checked<Float32Array | Uint8Array>, data: Pointer): Pointer {
-    const at = base / 4 + index * descriptorInts;
-    this.#ints[at] = data;
-    this.#ints[at + 1] = input.dims.length;
-    for (let axis = 0; axis < input.dims.length; ++axis) this.#ints[at + 2 + axis] = input.dims[axis]!;
-    if (input.size > 0) {
-      if (input.width === 4) this.#floats.set(input.data, data / 4);
-      else this.#bytes.set(input.data, data);
-    }
-    return base + 4 * index * descriptorInts;
+  #write({ data, dims, size, type, kind }: Checked, descriptor: Pointer, address: Pointer): void {
+    const at = descriptor / 4;
+    this.#ints[at] = address;
+    this.#ints[at + 1] = dims.length;
+    for (let axis = 0; axis < dims.length; ++axis) this.#ints[at + 2 + axis] = dims[axis]!;
+    this.#ints[at + 10] = kind;
+    this.#ints[at + 11] = type === 'Uint8Array' ? 1 : 4;
+    if (size === 0) return;
+    if (type === 'Float32Array') this.#floats.set(data, address / 4);
+    else if (type === 'Int32Array') this.#ints.set(data, address / 4);
+    else this.#bytes.set(data, address);
   }
 
-  /** Calls body with the address of each input's descriptor, 0 for those that are undefined, and that of `words` free words. Freed afterwards. */
-  withInputs<T>(
-    op: string,
-    inputs: readonly (Checked<Float32Array | Uint8Array> | undefined)[],
-    body: (pointers: Pointer[], words: Pointer) => T,
-    words = 0,
-  ): T {
-    const offsets: number[] = [];
-    const descriptors = 4 * descriptorInts * inputs.length;
-    let total = alignUp(descriptors + 4 * words);
-    for (const input of inputs) {
-      offsets.push(total);
-      if (!input) continue;
-      // A getter among later arguments may have taken the buffer away since it was checked.
-      if (arrayLength(input.data) !== input.size) failDetached(op, input.argument, input.size);
-      total += alignUp(input.size * input.width);
-    }
+  /** Calls body with the address of the arguments: numbers as they are, arrays by the address of their descriptors. Freed afterwards. */
+  withArguments<T>(op: string, leaves: readonly (number | Checked)[], body: (frame: Pointer) => T): T {
+    let descriptor = 8 * leaves.length;
+    let total = descriptor;
+    for (const leaf of leaves) if (typeof leaf !== 'number') total += descriptorBytes;
+    const start = (total = alignUp(total));
+    for (const leaf of leaves)
+      if (typeof leaf !== 'number') {
+        // A getter among later arguments may have taken the buffer away since it was checked.
+        if (arrayLength(leaf.data) !== leaf.size) failDetached(leaf.op, leaf.argument, leaf.size);
+        total += heapBytes(leaf);
+      }
     const base = this.#allocate(op, total);
     try {
-      const pointers = inputs.map((input, i) => (input ? this.#write(base, i, input, base + offsets[i]!) : 0));
-      return body(pointers, base + descriptors);
-    } finally {
-      this.#native.release(base);
-    }
-  }
-
-  /** Options as words in the order of fields; `scale` is the one that is no integer. */
-  writeOptions<Field extends string>(at: Pointer, fields: readonly Field[], options: Readonly<Record<Field, number | boolean>>): Pointer {
-    fields.forEach((field, i) => {
-      (field === 'scale' ? this.#floats : this.#ints)[at / 4 + i] = Number(options[field]);
-    });
-    return at;
-  }
-
-  withBytes<T>(op: string, bytes: Uint8Array, body: (pointer: Pointer) => T): T {
-    const base = this.#allocate(op, Math.max(bytes.length, 1));
-    try {
-      this.#bytes.set(bytes, base);
+      let data = base + start;
+      descriptor += base;
+      for (let i = 0; i < leaves.length; ++i) {
+        const leaf = leaves[i]!;
+        if (typeof leaf === 'number') this.#doubles[base / 8 + i] = leaf;
+        else {
+          this.#write(leaf, descriptor, data);
+          this.#doubles[base / 8 + i] = descriptor;
+          descriptor += descriptorBytes;
+          data += heapBytes(leaf);
+        }
+      }
       return body(base);
     } finally {
       this.#native.release(base);
     }
   }
 
-  #dims(descriptor: number): number[] {
+  /** A copy of the tensor whose descriptor is at this int; without data where there is none, as for a shape. */
+  #tensor(descriptor: number): Tensor {
     const rank = this.#ints[descriptor + 1]!;
     const dims: number[] = [];
-    for (let axis = 0; axis < rank; ++axis) dims.push(this.#ints[descriptor + 2 + axis]!);
-    return dims;
-  }
-
-  /** A copy of the tensor whose descriptor is at this int. */
-  #tensor(descriptor: number): Tensor {
-    const dims = this.#dims(descriptor);
     let size = 1;
-    for (const dim of dims) size *= dim;
+    for (let axis = 0; axis < rank; ++axis) {
+      dims.push(this.#ints[descriptor + 2 + axis]!);
+      size *= dims[axis]!;
+    }
     const data = (this.#ints[descriptor]! >>> 0) / 4;
+    if (data === 0) size = 0;
     try {
       // slice, not subarray: a copy on a buffer of its own, which is not shared in threads builds either.
       return { data: this.#floats.slice(data, data + size), dims };
@@ -121,47 +127,31 @@ export class Heap {
     }
   }
 
-  /** Copies a result's tensors out, by slot, and frees it. */
-  takeResult(result: Pointer): Map<number, Tensor> {
+  /** The name in UTF-8. Not Embind's string, which loses a byte order mark at the start. */
+  #name(start: Pointer, size: number): string {
+    return decoder.decode(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
+  }
+
+  /** Copies a result out and frees it. */
+  takeResult(result: Pointer): Result {
     this.#retake();
     try {
       const start = (result >>> 0) / 4;
-      const tensors = new Map<number, Tensor>();
-      for (let i = 0; i < this.#ints[start]!; ++i) {
-        const entry = start + 1 + i * entryInts;
-        tensors.set(this.#ints[entry]!, this.#tensor(entry + 1));
+      const entries: Entry[] = [];
+      let at = (this.#ints[start + 2]! >>> 0) / 4;
+      for (let count = this.#ints[start]!; count > 0; --count, at += entryInts) {
+        const field = fields[this.#ints[at]!]!;
+        const name = this.#ints[at + 2]!;
+        entries.push({
+          field,
+          layer: this.#ints[at + 1]!,
+          name: field === 'named' ? this.#name(name, this.#ints[at + 3]!) : name,
+          tensor: this.#tensor(at + 4),
+        });
       }
-      return tensors;
+      return { entries, traced: (this.#ints[start + 1]! & 1) !== 0, number: this.#doubles[start / 2 + 2]! };
     } finally {
       this.#native.freeResult(result);
-    }
-  }
-
-  /** Copies all tensors out and deletes their holder. */
-  takeTensors(named: NamedTensors): Map<string, Tensor> {
-    this.#retake();
-    return this.#take(named, (descriptor) => this.#tensor(descriptor));
-  }
-
-  takeShapes(named: NamedTensors): Map<string, Dims> {
-    this.#retake();
-    return this.#take(named, (descriptor) => this.#dims(descriptor));
-  }
-
-  #take<T>(named: NamedTensors, read: (descriptor: number) => T): Map<string, T> {
-    try {
-      const all = new Map<string, T>();
-      for (let i = 0; i < named.size(); ++i) {
-        // Not Embind's string, which loses a byte order mark at the start.
-        const start = named.nameAddress(i) >>> 0;
-        const name = decoder.decode(this.#bytes.slice(start, start + named.nameSize(i)));
-        const descriptor = (named.tensor(i) >>> 0) / 4;
-        this.#retake();
-        all.set(name, read(descriptor));
-      }
-      return all;
-    } finally {
-      named.delete();
     }
   }
 }

@@ -1,32 +1,36 @@
 /** The worker's end of attn/worker. */
-import type { Attn, load as Load, MultiHeadAttention, MultiHeadAttentionOptions, Tensor } from './attn.js';
-import { type Answer, type Host, keepErrors } from './channel.js';
+import type { Attn, load as Load } from './attn.js';
+import { type Host, keepErrors } from './channel.js';
 import * as Comlink from './comlink.js';
+import type { Engine } from './engine.js';
 import { AttnError } from './error.js';
+import { engineOf } from './instance.js';
+import type { NativeLayer } from './native.js';
+import { opOf } from './signature.js';
 
 /** Buffers of an answer: they are nobody else's, so they move instead of being copied. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
   if (answer instanceof Float32Array) into.push(answer.buffer as ArrayBuffer);
   else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
-  else if (typeof answer === 'object' && answer !== null && !Array.isArray(answer)) for (const value of Object.values(answer)) buffersOf(value, into);
+  else if (typeof answer === 'object' && answer !== null) for (const value of Object.values(answer)) buffersOf(value, into);
   return into;
 }
 
-function move<T extends Answer>(answer: T): T {
-  return typeof answer === 'object' ? Comlink.transfer(answer, buffersOf(answer)) : answer;
+function move(answer: unknown): unknown {
+  return typeof answer === 'object' && answer !== null ? Comlink.transfer(answer, buffersOf(answer)) : answer;
 }
 
-type AnyFunction = (...args: readonly unknown[]) => Answer;
-
 export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
-  let loaded: Attn | undefined;
-  const modules = new Map<number, MultiHeadAttention>();
+  let attn: Attn | undefined;
+  let loaded: Engine | undefined;
+  const modules = new Map<number, { owner: string; layer: NativeLayer }>();
   let lastId = 0;
 
-  function attn(): Attn {
+  function engine(): Engine {
     if (!loaded) throw new AttnError('INTERNAL', 'attn/worker: nothing is loaded yet');
     return loaded;
   }
+  const signature = (name: string, owner?: string) => engine().signatures.find((each) => each.name === name && each.owner === owner)!;
 
   const host: Host = {
     hello(lock) {
@@ -38,46 +42,47 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
       });
     },
     async load(options, onProgress) {
-      if (!onProgress) {
-        loaded = await load(options);
-        return;
-      }
       // Each report is answered, so load() resolves after the last of them has been seen, or rejects with what the callback threw.
       const reports: Promise<unknown>[] = [];
       try {
-        loaded = await load({
+        attn = await load({
           ...options,
-          onProgress(p) {
-            const report = Promise.resolve(onProgress(p));
-            report.catch(() => {}); // looked at below
-            reports.push(report);
-          },
+          ...(onProgress && {
+            onProgress(p) {
+              const report = Promise.resolve(onProgress(p));
+              report.catch(() => {}); // looked at below
+              reports.push(report);
+            },
+          }),
         });
       } finally {
         const seen = await Promise.allSettled(reports);
         const failed = seen.find((report) => report.status === 'rejected');
         if (failed) throw failed.reason;
-        (onProgress as unknown as Comlink.ProxyMethods)[Comlink.releaseProxy]();
+        (onProgress as Comlink.ProxyMethods | undefined)?.[Comlink.releaseProxy]();
       }
+      loaded = engineOf(attn);
+      return loaded.signatures;
     },
-    info: () => attn().info,
-    call: (name, args) => move((attn()[name] as AnyFunction)(...args)),
-    create(options) {
-      modules.set(++lastId, new (attn().MultiHeadAttention)(options as MultiHeadAttentionOptions));
+    info: () => engine().info,
+    call: (name, leaves) => move(engine().call(name, signature(name), leaves)),
+    create(owner, leaves) {
+      modules.set(++lastId, { owner, layer: engine().create(owner, leaves) });
       return lastId;
     },
-    callModule(id, name, args) {
+    callModule(id, name, leaves) {
       const module = modules.get(id);
       if (!module) throw new AttnError('DISPOSED', `${name}: this module was disposed of`, { op: name });
-      if (name === 'parameterCount') return module.parameterCount;
-      return move((module[name] as AnyFunction).apply(module, args as Tensor[]));
+      const { owner, layer } = module;
+      return move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer));
     },
     release(id) {
-      modules.get(id)?.dispose();
+      const module = modules.get(id);
       modules.delete(id);
+      if (module) engine().free(module.layer);
     },
     dispose() {
-      loaded?.dispose();
+      attn?.dispose();
     },
   };
   keepErrors();

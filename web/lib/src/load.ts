@@ -6,7 +6,8 @@ import { abortable, aborted } from './abort.js';
 import { download, nameOf, network, reason, type Report } from './download.js';
 import { AttnError, fail } from './error.js';
 import { acceptsRelaxed, assertEngine, compiles } from './features.js';
-import { createInstance, fromNative, isNativeError } from './instance.js';
+import { fromNative, isNativeError } from './engine.js';
+import { createInstance } from './instance.js';
 import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 

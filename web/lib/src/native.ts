@@ -8,80 +8,58 @@ export const pageBytes = 65536;
 export const initialPages = 32;
 export const maximumPages = 65536;
 
-/** Ints of a tensor descriptor in the heap: data, rank, dims[8]. */
-export const descriptorInts = 10;
+/** Ints of a tensor descriptor in the heap: data, rank, dims[8], kind of a mask, bytes of an element. */
+export const descriptorInts = 12;
 export const maxRank = 8;
-/** Ints of an entry in a result: slot, then a descriptor. */
-export const entryInts = 1 + descriptorInts;
+/** Ints of an entry in a result: field, layer, name, bytes of the name, a descriptor, two that are C++'s own. */
+export const entryInts = 6 + descriptorInts;
 
-/**
- * Options cross as one four-byte word a field, in the heap. These are the fields of src/bindings in their order;
- * `float` names those that are no integers. checkDrift() finds out when the two lists have drifted apart.
- */
-export const attentionOptionFields = [
-  'mask',
-  'maskKind',
-  'maskIsFloat',
-  'keyPaddingMask',
-  'keyPaddingMaskKind',
-  'keyPaddingMaskIsFloat',
-  'isCausal',
-  'hasScale',
-  'scale',
-  'needWeights',
-  'averageWeights',
-  'enableGqa',
-  'fullyMasked',
-  'trace',
-] as const;
-export type NativeAttentionOptions = Readonly<Record<(typeof attentionOptionFields)[number], number | boolean>>;
+/** Fields of an entry, by C++'s number. */
+export const fields = ['output', 'weights', 'logits', 'attentions', 'hiddenStates', 'trace', 'named'] as const;
 
-export const multiHeadAttentionOptionFields = ['embedDim', 'numHeads', 'kdim', 'vdim', 'bias', 'hasScale', 'scale', 'outProj'] as const;
-export type NativeMultiHeadAttentionOptions = Readonly<Record<(typeof multiHeadAttentionOptionFields)[number], number | boolean>>;
+/** A function or method: takes the address of its arguments, gives that of a result. */
+export type NativeFunction = (frame: Pointer) => Pointer;
 
 export interface NamedTensors {
-  /** `name` describes UTF-8 bytes. */
-  add(name: Pointer, tensor: Pointer): void;
-  size(): number;
-  nameAddress(i: number): Pointer;
-  nameSize(i: number): number;
-  tensor(i: number): Pointer;
+  /** The frame holds the name as UTF-8 bytes, and the tensor. */
+  add(frame: Pointer): void;
+  address(): Pointer;
   delete(): void;
 }
 
-export interface NativeMultiHeadAttention {
-  forward(query: Pointer, key: Pointer, value: Pointer, options: Pointer): Pointer;
-  loadStateDict(state: NamedTensors, strict: boolean): void;
-  stateDict(): NamedTensors;
-  initialize(scheme: number, seed: number, std: number): void;
-  parameterCount(): number;
-  parameterShapes(): NamedTensors;
+/** An object of a C++ class; all other methods are those of its signatures. */
+export interface NativeLayer {
   delete(): void;
 }
 
+/** What the module has beside the functions and classes of signatures(). */
 export interface Native {
   /** The one given in the overrides, or the glue's own where the build insists on it (wasm-asan). */
   wasmMemory: WebAssembly.Memory;
   version(): string;
+  /** JSON: an array of Signature. */
+  signatures(): string;
   traceNames(): string;
   errorCodes(): string;
-  initSchemes(): string;
-  attentionOptionFields(): string;
-  multiHeadAttentionOptionFields(): string;
   heapUsed(): number;
   heapPeak(): number;
+  /** The stack that C++ keeps its variables on. */
+  stackSave(): Pointer;
+  stackRestore(top: Pointer): void;
   setMemoryLimit(bytes: number): void;
   setNumThreads(count: number): void;
   reserve(bytes: number): Pointer;
   release(pointer: Pointer): void;
-  scaledDotProductAttention(query: Pointer, key: Pointer, value: Pointer, options: Pointer): Pointer;
-  linear(x: Pointer, weight: Pointer, bias: Pointer): Pointer;
-  softmax(x: Pointer, dim: number): Pointer;
   freeResult(result: Pointer): void;
-  parseSafetensors(bytes: Pointer, size: number): NamedTensors;
   NamedTensors: new () => NamedTensors;
-  MultiHeadAttention: new (options: Pointer) => NativeMultiHeadAttention;
 }
+
+/** Calls a function of the module or a method of the layer. */
+export const callNative = (owner: Native | NativeLayer, name: string, frame: Pointer): Pointer =>
+  (owner as unknown as Readonly<Record<string, NativeFunction>>)[name]!(frame);
+
+export const nativeClass = (native: Native, name: string): new (frame: Pointer) => NativeLayer =>
+  (native as unknown as Readonly<Record<string, new (frame: Pointer) => NativeLayer>>)[name]!;
 
 /** A worker that runs as a thread: the global kind, or Node's. */
 export interface ThreadWorker {

@@ -20,9 +20,17 @@
 import type * as Direct from './attn.js';
 
 export type {
+  Activation,
   AttentionOptions,
   AttentionResult,
+  ClassifierOptions,
   Dims,
+  EncoderForwardOptions,
+  EncoderLayerOptions,
+  EncoderOptions,
+  EncoderResult,
+  EncoderTrace,
+  EncoderTraceName,
   ErrorCode,
   LoadOptions,
   Mask,
@@ -34,10 +42,10 @@ export type {
 } from './attn.js';
 export { AttnError } from './attn.js';
 
-/** T with a promise in the place of everything that it gives. */
+/** T with a promise in the place of everything that it gives; what a constructor gives can be disposed of by `await using`. */
 export type Promisified<T> = {
   readonly [K in keyof T]: T[K] extends new (...args: infer A) => infer R
-    ? new (...args: A) => Promise<Promisified<R>>
+    ? new (...args: A) => Promise<Promisified<R> & AsyncDisposable>
     : T[K] extends (...args: infer A) => infer R
       ? (...args: A) => Promise<R>
       : Promise<T[K]>;
@@ -45,11 +53,13 @@ export type Promisified<T> = {
 
 export type Module = Promisified<Direct.Module> & AsyncDisposable;
 export type MultiHeadAttention = Promisified<Direct.MultiHeadAttention> & AsyncDisposable;
+export type Encoder = Promisified<Direct.Encoder> & AsyncDisposable;
+export type Classifier = Promisified<Direct.Classifier> & AsyncDisposable;
+export type Embedding = Promisified<Direct.Embedding> & AsyncDisposable;
 
-/** One running instance in its worker. Calls run in the order in which they are made. */
-export type Attn = Omit<Promisified<Direct.Attn>, 'MultiHeadAttention'> &
+/** One running instance in its worker. Calls run in the order in which they are made; `writeSafetensors` runs here. */
+export type Attn = Promisified<Direct.Attn> &
   AsyncDisposable & {
-    readonly MultiHeadAttention: new (options: Direct.MultiHeadAttentionOptions) => Promise<MultiHeadAttention>;
     /** Ends the worker at once, in the middle of a call too; what is pending rejects with `ABORTED`. `dispose()` lets earlier calls finish. */
     terminate(): void;
   };
@@ -63,4 +73,4 @@ export function load(options?: Direct.LoadOptions): Promise<Attn>;
  *
  * @returns the value itself
  */
-export function transfer<T extends Direct.Tensor | Direct.Mask | Uint8Array | ArrayBuffer>(value: T): T;
+export function transfer<T extends Direct.Tensor | Direct.Mask | Uint8Array | ArrayBuffer | Float32Array | Int32Array>(value: T): T;

@@ -1,0 +1,628 @@
+// What every layer has: its state by torch's names, the numbers that it is born with, and training.
+#include <algorithm>
+#include <bit>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "support/encoder_case.hpp"
+#include "support/golden.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using Names = std::vector<std::string>;
+using Shapes = std::map<std::string, Shape>;
+
+/// A layer without its type: tests of what all layers share are written once.
+struct AnyLayer {
+  std::function<void(const Arrays&, bool)> load;
+  std::function<Arrays()> state;
+  std::function<StateDict()> tensors;
+  std::function<void(const StateDict&)> load_tensors;
+  std::function<Shapes()> shapes;
+  std::function<std::int64_t()> count;
+  std::function<void(const InitOptions&)> initialize;
+  std::function<void(const TrainOptions&)> train;
+  std::function<void()> eval;
+  std::function<Array()> output;  ///< of an input that is always the same
+};
+
+/// Owns the layer; run(layer) is its output.
+template <class Layer, class Options, class Run>
+AnyLayer any_layer(const Options& options, Run run) {
+  auto layer = std::make_shared<Layer>(options);
+  return {[layer](const Arrays& state, bool strict) { layer->load_state_dict(state_of(state), strict); },
+          [layer] { return arrays_of(layer->state_dict()); },
+          [layer] { return layer->state_dict(); },
+          [layer](const StateDict& state) { layer->load_state_dict(state); },
+          [layer] { return layer->parameter_shapes(); },
+          [layer] { return layer->parameter_count(); },
+          [layer](const InitOptions& init) { layer->initialize(init); },
+          [layer](const TrainOptions& train) { layer->train(train); },
+          [layer] { layer->eval(); },
+          [layer, run] { return run(*layer); }};
+}
+
+Array input(std::int64_t E) {
+  Generator random(77);
+  return random.normal({2, 5, E});
+}
+
+struct Kind {
+  const char* name;
+  std::function<AnyLayer()> make;
+  Shapes shapes;  ///< torch's
+};
+
+AnyLayer attention(const MultiHeadAttentionOptions& options) {
+  return any_layer<MultiHeadAttention>(options, [options](const MultiHeadAttention& layer) {
+    return forward(layer, input(options.embed_dim), input(options.kdim.value_or(options.embed_dim)), input(options.vdim.value_or(options.embed_dim)))
+        .output;
+  });
+}
+AnyLayer encoder_layer(const TransformerEncoderLayerOptions& options) {
+  return any_layer<TransformerEncoderLayer>(options, [E = options.d_model](const auto& layer) { return forward(layer, input(E)).output; });
+}
+AnyLayer encoder(const TransformerEncoderOptions& options) {
+  return any_layer<TransformerEncoder>(options, [E = options.d_model](const auto& layer) { return forward(layer, input(E)).output; });
+}
+AnyLayer classifier(const TransformerClassifierOptions& options) {
+  return any_layer<TransformerClassifier>(options, [E = options.d_model](const auto& layer) { return forward(layer, input(E)).logits; });
+}
+AnyLayer embedding(const EmbeddingOptions& options) {
+  return any_layer<Embedding>(options, [](const auto& layer) { return forward(layer, {0, 2, 1}, {3}); });
+}
+
+Shapes under(const std::string& prefix, const Shapes& shapes) {
+  Shapes all;
+  for (const auto& [name, shape] : shapes) all.emplace(prefix + name, shape);
+  return all;
+}
+Shapes together(std::initializer_list<Shapes> parts) {
+  Shapes all;
+  for (const Shapes& part : parts) all.insert(part.begin(), part.end());
+  return all;
+}
+
+const Shapes kLayer{{"self_attn.in_proj_weight", {18, 6}},
+                    {"self_attn.in_proj_bias", {18}},
+                    {"self_attn.out_proj.weight", {6, 6}},
+                    {"self_attn.out_proj.bias", {6}},
+                    {"linear1.weight", {8, 6}},
+                    {"linear1.bias", {8}},
+                    {"linear2.weight", {6, 8}},
+                    {"linear2.bias", {6}},
+                    {"norm1.weight", {6}},
+                    {"norm1.bias", {6}},
+                    {"norm2.weight", {6}},
+                    {"norm2.bias", {6}}};
+const Shapes kNorm{{"norm.weight", {6}}, {"norm.bias", {6}}};
+const Shapes kStack = together({under("layers.0.", kLayer), under("layers.1.", kLayer), kNorm});
+
+const Kind kKinds[] = {
+    {"MultiHeadAttention",
+     [] { return attention({.embed_dim = 6, .num_heads = 2}); },
+     {{"in_proj_weight", {18, 6}}, {"in_proj_bias", {18}}, {"out_proj.weight", {6, 6}}, {"out_proj.bias", {6}}}},
+    {"MultiHeadAttention with bias rows and a zero row",
+     [] { return attention({.embed_dim = 6, .num_heads = 2, .add_bias_kv = true, .add_zero_attn = true}); },
+     {{"in_proj_weight", {18, 6}},
+      {"in_proj_bias", {18}},
+      {"bias_k", {1, 1, 6}},
+      {"bias_v", {1, 1, 6}},
+      {"out_proj.weight", {6, 6}},
+      {"out_proj.bias", {6}}}},
+    {"MultiHeadAttention with keys and values of other widths",
+     [] { return attention({.embed_dim = 6, .num_heads = 2, .kdim = 5, .vdim = 7}); },
+     {{"q_proj_weight", {6, 6}},
+      {"k_proj_weight", {6, 5}},
+      {"v_proj_weight", {6, 7}},
+      {"in_proj_bias", {18}},
+      {"out_proj.weight", {6, 6}},
+      {"out_proj.bias", {6}}}},
+    {"MultiHeadAttention with grouped heads of own widths and bias rows",
+     [] {
+       return attention(
+           {.embed_dim = 6, .num_heads = 4, .num_key_value_heads = 2, .kdim = 5, .head_dim = 3, .value_head_dim = 7, .add_bias_kv = true});
+     },
+     {{"q_proj.weight", {12, 6}},
+      {"q_proj.bias", {12}},
+      {"k_proj.weight", {6, 5}},
+      {"k_proj.bias", {6}},
+      {"v_proj.weight", {14, 6}},
+      {"v_proj.bias", {14}},
+      {"bias_k", {1, 1, 6}},
+      {"bias_v", {1, 1, 14}},
+      {"out_proj.weight", {6, 28}},
+      {"out_proj.bias", {6}}}},
+    {"MultiHeadAttention without biases and output projection",
+     [] { return attention({.embed_dim = 6, .num_heads = 2, .bias = false, .out_proj = false}); },
+     {{"in_proj_weight", {18, 6}}}},
+    {"TransformerEncoderLayer", [] { return encoder_layer({.d_model = 6, .nhead = 2, .dim_feedforward = 8}); }, kLayer},
+    {"TransformerEncoderLayer without biases, gated, with RMS norms",
+     [] { return encoder_layer({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .bias = false, .norm = NormKind::rms_norm, .gated = true}); },
+     {{"self_attn.in_proj_weight", {18, 6}},
+      {"self_attn.out_proj.weight", {6, 6}},
+      {"linear1.weight", {8, 6}},
+      {"linear_gate.weight", {8, 6}},
+      {"linear2.weight", {6, 8}},
+      {"norm1.weight", {6}},
+      {"norm2.weight", {6}}}},
+    {"TransformerEncoder", [] { return encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true}); }, kStack},
+    {"TransformerEncoder without final norm", [] { return encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 1}); },
+     under("layers.0.", kLayer)},
+    {"TransformerClassifier",
+     [] {
+       return classifier(
+           {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true, .num_classes = 3, .pooling = Pooling::mean});
+     },
+     together({under("encoder.", kStack), {{"classifier.weight", {3, 6}}, {"classifier.bias", {3}}}})},
+    {"TransformerClassifier without biases but the head's",
+     [] {
+       return classifier(
+           {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .bias = false, .norm = NormKind::rms_norm, .num_layers = 1, .num_classes = 3});
+     },
+     together({under("encoder.layers.0.", {{"self_attn.in_proj_weight", {18, 6}},
+                                           {"self_attn.out_proj.weight", {6, 6}},
+                                           {"linear1.weight", {8, 6}},
+                                           {"linear2.weight", {6, 8}},
+                                           {"norm1.weight", {6}},
+                                           {"norm2.weight", {6}}}),
+               {{"classifier.weight", {3, 6}}, {"classifier.bias", {3}}}})},
+    {"Embedding", [] { return embedding({.num_embeddings = 4, .embedding_dim = 6, .padding_idx = 3}); }, {{"weight", {4, 6}}}},
+};
+
+// ---- state
+
+TEST_CASE("every layer has torch's names and shapes, and counts its parameters", "[layers][state]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    const AnyLayer layer = kind.make();
+    CHECK(layer.shapes() == kind.shapes);
+    Shapes of_state;
+    std::int64_t count = 0;
+    for (const auto& [name, array] : layer.state()) {
+      of_state.emplace(name, array.dims);
+      count += static_cast<std::int64_t>(array.data.size());
+    }
+    CHECK(of_state == kind.shapes);
+    CHECK(layer.count() == count);
+  }
+}
+
+std::vector<std::uint32_t> raw_bits(const Array& x) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : x.data) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+TEST_CASE("a state goes through a safetensors file and back bit for bit, whatever it holds", "[layers][state][io]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    Generator random(1);
+    Arrays state;
+    for (const auto& [name, shape] : kind.shapes) {
+      Array values(shape);
+      for (float& value : values.data) {
+        // Any bits, NaNs with payloads and denormals among them.
+        const auto bits = static_cast<std::uint32_t>(random.next());
+        value = std::bit_cast<float>(random.coin(0.2) ? bits & 0x807fffff : bits);
+      }
+      state.emplace(name, std::move(values));
+    }
+    const AnyLayer first = kind.make(), second = kind.make();
+    first.load(state, true);
+    second.load_tensors(parse_safetensors(write_safetensors(first.tensors())));
+    for (const AnyLayer* layer : {&first, &second}) {
+      const Arrays got = layer->state();
+      REQUIRE(got.size() == state.size());
+      for (const auto& [name, array] : state) {
+        INFO(name);
+        CHECK(got.at(name).dims == array.dims);
+        CHECK(raw_bits(got.at(name)) == raw_bits(array));
+      }
+    }
+  }
+}
+
+TEST_CASE("layers of the same state give the same bits", "[layers][state]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    Generator random(2);
+    const Arrays state = draw_state(random, kind.shapes);
+    const AnyLayer first = kind.make(), second = kind.make();
+    first.load(state, true);
+    second.load_tensors(parse_safetensors(write_safetensors(first.tensors(), {{"format", "pt"}})));
+    CHECK_THAT(second.output(), HasBitsOf(first.output()));
+    CHECK_THAT(kind.make().output(), !HasBitsOf(first.output()));
+  }
+}
+
+struct Mismatch {
+  Names missing, unexpected, mis_shaped;
+  bool operator==(const Mismatch&) const = default;
+};
+
+/// The lists of the MISMATCH that loading throws; each entry must be in the message too.
+Mismatch mismatch_of(const AnyLayer& layer, const Arrays& state, bool strict) {
+  try {
+    layer.load(state, strict);
+  } catch (const Error& error) {
+    CHECK(to_string(error.code()) == "MISMATCH");
+    const auto list = [&](const char* name) {
+      const auto found = error.detail().find(name);
+      return found != error.detail().end() ? std::get<Names>(found->second) : Names{"no such detail"};
+    };
+    const Mismatch found{list("missing"), list("unexpected"), list("misShaped")};
+    const std::string message = error.what();
+    INFO(message);
+    CHECK(message.starts_with("load_state_dict: "));
+    for (const Names* names : {&found.missing, &found.unexpected, &found.mis_shaped})
+      for (const std::string& name : *names) CHECK(message.find(name) != std::string::npos);
+    return found;
+  }
+  FAIL_CHECK("nothing was thrown");
+  return {};
+}
+
+TEST_CASE("a load that fails lists everything that is wrong in one error and changes nothing", "[layers][state][errors]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    Generator random(3);
+    const AnyLayer layer = kind.make();
+    const Arrays good = draw_state(random, kind.shapes);
+    layer.load(good, true);
+    const Array before = layer.output();
+
+    // Nothing there, and one name too many.
+    Names names;
+    for (const auto& [name, shape] : kind.shapes) names.push_back(name);
+    CHECK(mismatch_of(layer, {}, true) == Mismatch{names, {}, {}});
+    CHECK(mismatch_of(layer, {{"nothing", Array({1})}}, true) == Mismatch{names, {"nothing"}, {}});
+    layer.load({}, false);
+    layer.load({{"nothing", Array({1})}}, false);
+
+    // All shapes wrong: one too many in the last dimension, or another rank.
+    for (const bool other_rank : {false, true}) {
+      Arrays bad;
+      Names mis_shaped;
+      for (const auto& [name, shape] : kind.shapes) {
+        Shape wrong = shape;
+        if (other_rank)
+          wrong.push_back(1);
+        else
+          ++wrong[wrong.rank() - 1];
+        bad.emplace(name, Array(wrong));
+        mis_shaped.push_back(name + " has shape " + to_string(wrong) + ", expected " + to_string(shape));
+      }
+      for (const bool strict : {true, false}) CHECK(mismatch_of(layer, bad, strict) == Mismatch{{}, {}, mis_shaped});
+    }
+
+    // One of each: other good numbers beside them must not get in.
+    if (kind.shapes.size() >= 3) {
+      Arrays mixed = draw_state(random, kind.shapes);
+      const std::string missing = names.front(), wrong = names.back();
+      mixed.erase(missing);
+      mixed[wrong] = Array({2, 2, 2});
+      mixed["zzz.weight"] = Array({1});
+      const Names mis_shaped{wrong + " has shape (2,2,2), expected " + to_string(kind.shapes.at(wrong))};
+      CHECK(mismatch_of(layer, mixed, true) == Mismatch{{missing}, {"zzz.weight"}, mis_shaped});
+      CHECK(mismatch_of(layer, mixed, false) == Mismatch{{}, {}, mis_shaped});
+    }
+    CHECK(layer.state() == good);
+    CHECK_THAT(layer.output(), HasBitsOf(before));
+  }
+}
+
+TEST_CASE("a load that is not strict takes each name that is there and keeps the others' numbers", "[layers][state]") {
+  for (const Kind& kind : kKinds) {
+    Generator random(4);
+    const Arrays old_state = draw_state(random, kind.shapes), new_state = draw_state(random, kind.shapes);
+    for (const auto& [name, array] : new_state) {
+      INFO(kind.name << ", " << name << " alone");
+      const AnyLayer layer = kind.make();
+      layer.load(old_state, true);
+      layer.load({{name, array}, {"something.else", Array({2})}}, false);
+      Arrays expected = old_state;
+      expected[name] = array;
+      CHECK(layer.state() == expected);
+    }
+  }
+}
+
+TEST_CASE("each layer of a stack may spell its projections apart or together", "[layers][state]") {
+  Generator random(5);
+  const Arrays state = draw_state(random, kStack);
+  const AnyLayer together = encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true}),
+                 apart = encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true});
+  Arrays mixed = state;
+  const std::string at = "layers.1.self_attn.";
+  const Array weight = state.at(at + "in_proj_weight"), bias = reshaped(state.at(at + "in_proj_bias"), {18, 1});
+  mixed.erase(at + "in_proj_weight");
+  mixed.erase(at + "in_proj_bias");
+  const char* const letters[] = {"q", "k", "v"};
+  for (std::int64_t i = 0; i < 3; ++i) {
+    mixed[at + letters[i] + "_proj.weight"] = rows_of(weight, 6 * i, 6);
+    mixed[at + letters[i] + "_proj.bias"] = reshaped(rows_of(bias, 6 * i, 6), {6});
+  }
+  together.load(state, true);
+  apart.load(mixed, true);
+  CHECK(apart.state() == state);  // given back in torch's form
+  CHECK_THAT(apart.output(), HasBitsOf(together.output()));
+
+  Arrays part = mixed;
+  part.erase(at + "k_proj.bias");
+  part["layers.0.self_attn.bias_k"] = Array({1, 1, 6});
+  CHECK(mismatch_of(apart, part, true) == Mismatch{{at + "k_proj.bias"}, {"layers.0.self_attn.bias_k"}, {}});
+  CHECK(apart.state() == state);
+}
+
+TEST_CASE("a state without the prefix of the layer around it is MISMATCH", "[layers][state][errors]") {
+  Generator random(6);
+  const Arrays of_layer = draw_state(random, kLayer);
+  const Mismatch found = mismatch_of(encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 1}), of_layer, true);
+  CHECK(found.missing.size() == kLayer.size());
+  CHECK(found.unexpected.size() == kLayer.size());
+  CHECK(found.missing.front() == "layers.0." + found.unexpected.front());
+}
+
+TEST_CASE("a layer copies its numbers: neither a state given nor one taken stays tied to it", "[layers][state]") {
+  Generator random(7);
+  TransformerEncoderLayer layer({.d_model = 6, .nhead = 2, .dim_feedforward = 8});
+  StateDict state = state_of(draw_state(random, kLayer));
+  layer.load_state_dict(state);
+  const Array before = forward(layer, input(6)).output;
+  for (auto& [name, tensor] : state) tensor.fill(0);
+  StateDict taken = layer.state_dict();
+  for (auto& [name, tensor] : taken) tensor.fill(0);
+  CHECK_THAT(forward(layer, input(6)).output, HasBitsOf(before));
+}
+
+// ---- initialisation
+
+/// What the numbers of one parameter are drawn from.
+struct Distribution {
+  enum class Law { zero, one, uniform, normal } law;
+  double deviation = 0;
+};
+
+Distribution uniform(double bound) { return {Distribution::Law::uniform, bound / std::sqrt(3.0)}; }
+Distribution normal(double deviation) { return {Distribution::Law::normal, deviation}; }
+constexpr Distribution kZero{Distribution::Law::zero}, kOne{Distribution::Law::one};
+
+/// Mean, variance, fourth moment and, of uniform numbers, bounds of `count` values from `first`, each within five standard errors.
+void check_moments(const Array& x, std::size_t first, std::size_t count, const Distribution& expected) {
+  REQUIRE(count >= 64);
+  const auto begin = x.data.begin() + static_cast<std::ptrdiff_t>(first), end = begin + static_cast<std::ptrdiff_t>(count);
+  if (expected.law == Distribution::Law::zero || expected.law == Distribution::Law::one) {
+    const float constant = expected.law == Distribution::Law::one ? 1 : 0;
+    CHECK(std::all_of(begin, end, [&](float value) { return value == constant; }));
+    return;
+  }
+  const auto n = static_cast<double>(count), sigma = expected.deviation;
+  double mean = 0, second = 0, fourth = 0, largest = 0;
+  for (auto at = begin; at != end; ++at) {
+    const double value = *at / sigma;
+    mean += value / n, second += value * value / n, fourth += value * value * value * value / n, largest = std::max(largest, std::abs(value));
+  }
+  const bool is_uniform = expected.law == Distribution::Law::uniform;
+  const double kurtosis = is_uniform ? 1.8 : 3, eighth = is_uniform ? 9 : 105;
+  INFO("mean " << mean << ", second moment " << second << ", fourth " << fourth << ", largest " << largest << " of " << count
+               << " in standard deviations");
+  CHECK(std::abs(mean) < 5 / std::sqrt(n));
+  CHECK(std::abs(second - 1) < 5 * std::sqrt((kurtosis - 1) / n));
+  CHECK(std::abs(fourth - kurtosis) < 5 * std::sqrt((eighth - kurtosis * kurtosis) / n));
+  if (is_uniform) {
+    CHECK(largest <= std::sqrt(3.0) * (1 + kEps));
+    CHECK(largest > std::sqrt(3.0) * (1 - 20 / n));
+  }
+}
+
+constexpr std::int64_t kE = 64, kF = 160, kC = 72, kN = 100;
+
+using Expectation = std::map<std::string, Distribution>;
+
+void check_distributions(const Arrays& state, const Expectation& expected) {
+  CHECK(state.size() == expected.size());
+  for (const auto& [name, distribution] : expected) {
+    INFO(name);
+    REQUIRE(state.contains(name));
+    check_moments(state.at(name), 0, state.at(name).data.size(), distribution);
+  }
+}
+
+Expectation prefixed(const std::string& prefix, const Expectation& expectation) {
+  Expectation all;
+  for (const auto& [name, distribution] : expectation) all.emplace(prefix + name, distribution);
+  return all;
+}
+
+TEST_CASE("new layers are drawn from the distributions of torch's constructors", "[layers][init]") {
+  const double e = kE, f = kF, root = 1 / std::sqrt(e);
+  const Expectation attention_part{
+      {"in_proj_weight", uniform(std::sqrt(6 / (e + 3 * e)))}, {"in_proj_bias", kZero}, {"out_proj.weight", uniform(root)}, {"out_proj.bias", kZero}};
+  Expectation layer = prefixed("self_attn.", attention_part);
+  // An nn.Linear has its bias drawn as its weight.
+  layer.insert({{"linear1.weight", uniform(root)},
+                {"linear1.bias", uniform(root)},
+                {"linear_gate.weight", uniform(root)},
+                {"linear_gate.bias", uniform(root)},
+                {"linear2.weight", uniform(1 / std::sqrt(f))},
+                {"linear2.bias", uniform(1 / std::sqrt(f))},
+                {"norm1.weight", kOne},
+                {"norm1.bias", kZero},
+                {"norm2.weight", kOne},
+                {"norm2.bias", kZero}});
+  Expectation stack;
+  for (const char* prefix : {"encoder.layers.0.", "encoder.layers.1."}) stack.merge(prefixed(prefix, layer));
+  stack.insert(
+      {{"encoder.norm.weight", kOne}, {"encoder.norm.bias", kZero}, {"classifier.weight", uniform(root)}, {"classifier.bias", uniform(root)}});
+  Expectation with_rows = attention_part;
+  with_rows.insert({{"bias_k", normal(root)}, {"bias_v", normal(root)}});
+
+  for (const std::uint64_t seed : {0, 1, 2}) {
+    INFO("seed " << seed);
+    const auto state = [&](const AnyLayer& module) {
+      if (seed > 0) module.initialize({.seed = seed});
+      return module.state();
+    };
+    check_distributions(state(attention({.embed_dim = kE, .num_heads = 4, .add_bias_kv = true})), with_rows);
+    check_distributions(state(encoder_layer({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true})), layer);
+    check_distributions(
+        state(classifier({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true, .num_layers = 2, .final_norm = true, .num_classes = kC})),
+        stack);
+    check_distributions(state(embedding({.num_embeddings = kN, .embedding_dim = kE})), {{"weight", normal(1)}});
+    // Heads of their own widths: each projection has its own fans.
+    check_distributions(
+        state(attention({.embed_dim = kE, .num_heads = 4, .num_key_value_heads = 2, .kdim = 96, .head_dim = 32, .value_head_dim = 40})),
+        {{"q_proj.weight", uniform(std::sqrt(6 / (e + 128)))},
+         {"q_proj.bias", kZero},
+         {"k_proj.weight", uniform(std::sqrt(6 / (96.0 + 64)))},
+         {"k_proj.bias", kZero},
+         {"v_proj.weight", uniform(std::sqrt(6 / (e + 80)))},
+         {"v_proj.bias", kZero},
+         {"out_proj.weight", uniform(1 / std::sqrt(160.0))},
+         {"out_proj.bias", kZero}});
+  }
+}
+
+TEST_CASE("named schemes draw every weight by the fans of its projection and leave biases zero", "[layers][init]") {
+  struct Case {
+    InitScheme scheme;
+    std::function<Distribution(double in, double out)> draw;
+  };
+  const Case cases[] = {{InitScheme::xavier_uniform, [](double in, double out) { return uniform(std::sqrt(6 / (in + out))); }},
+                        {InitScheme::xavier_normal, [](double in, double out) { return normal(std::sqrt(2 / (in + out))); }},
+                        {InitScheme::kaiming_uniform, [](double in, double) { return uniform(std::sqrt(6 / in)); }},
+                        {InitScheme::kaiming_normal, [](double in, double) { return normal(std::sqrt(2 / in)); }},
+                        {InitScheme::normal, [](double, double) { return normal(0.02); }}};
+  const double e = kE, f = kF;
+  for (const Case& c : cases)
+    for (const double std : {0.02, 0.5}) {
+      if (std != 0.02 && c.scheme != InitScheme::normal) continue;
+      INFO(kInitSchemeNames[static_cast<std::size_t>(c.scheme)] << ", std " << std);
+      const auto draw = [&](double in, double out) { return std == 0.02 ? c.draw(in, out) : normal(std); };
+      const InitOptions options{.scheme = c.scheme, .seed = 4, .std = std};
+      const auto state = [&](const AnyLayer& module) {
+        // Numbers from before must all be gone.
+        Generator random(1);
+        module.load(draw_state(random, module.shapes()), true);
+        module.initialize(options);
+        return module.state();
+      };
+      Arrays layer = state(encoder({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true, .num_layers = 1, .final_norm = true}));
+      const Array packed = layer.at("layers.0.self_attn.in_proj_weight");
+      for (std::size_t part = 0; part < 3; ++part) check_moments(packed, part * kE * kE, kE * kE, draw(e, e));
+      check_distributions(layer, {{"layers.0.self_attn.in_proj_weight", draw(e, e)},
+                                  {"layers.0.self_attn.in_proj_bias", kZero},
+                                  {"layers.0.self_attn.out_proj.weight", draw(e, e)},
+                                  {"layers.0.self_attn.out_proj.bias", kZero},
+                                  {"layers.0.linear1.weight", draw(e, f)},
+                                  {"layers.0.linear1.bias", kZero},
+                                  {"layers.0.linear_gate.weight", draw(e, f)},
+                                  {"layers.0.linear_gate.bias", kZero},
+                                  {"layers.0.linear2.weight", draw(f, e)},
+                                  {"layers.0.linear2.bias", kZero},
+                                  {"layers.0.norm1.weight", kOne},
+                                  {"layers.0.norm1.bias", kZero},
+                                  {"layers.0.norm2.weight", kOne},
+                                  {"layers.0.norm2.bias", kZero},
+                                  {"norm.weight", kOne},
+                                  {"norm.bias", kZero}});
+      check_distributions(state(attention({.embed_dim = kE, .num_heads = 4, .kdim = 96, .vdim = 32, .add_bias_kv = true})),
+                          {{"q_proj_weight", draw(e, e)},
+                           {"k_proj_weight", draw(96, e)},
+                           {"v_proj_weight", draw(32, e)},
+                           {"in_proj_bias", kZero},
+                           {"bias_k", draw(e, e)},
+                           {"bias_v", draw(e, e)},
+                           {"out_proj.weight", draw(e, e)},
+                           {"out_proj.bias", kZero}});
+      check_distributions(state(embedding({.num_embeddings = kN, .embedding_dim = kE})), {{"weight", draw(e, kN)}});
+    }
+}
+
+TEST_CASE("a seed gives the same weights again, another seed others, and every parameter has numbers of its own", "[layers][init]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    const AnyLayer layer = kind.make();
+    const Arrays born = layer.state();
+    const auto draw = [&](std::uint64_t seed, InitScheme scheme = InitScheme::torch) {
+      layer.initialize({.scheme = scheme, .seed = seed});
+      return layer.state();
+    };
+    const Arrays one = draw(1), two = draw(2), high = draw((std::uint64_t{1} << 32) + 1), normals = draw(1, InitScheme::normal);
+    CHECK(draw(0) == born);
+    CHECK(draw(1) == one);
+    CHECK(draw(1, InitScheme::normal) == normals);
+    std::set<float> firsts;
+    std::size_t drawn = 0;
+    for (const auto& [name, array] : one) {
+      INFO(name);
+      const bool constant = std::all_of(array.data.begin(), array.data.end(), [&](float v) { return v == array.data[0]; });
+      CHECK((array == two.at(name)) == constant);
+      CHECK((array == high.at(name)) == constant);
+      if (constant) continue;
+      // The same law for all weights: no two start alike.
+      const Array& normal = normals.at(name);
+      if (normal.data[0] == 0) continue;  // a bias
+      ++drawn;
+      firsts.insert(normal.data[0]);
+    }
+    CHECK(firsts.size() == drawn);
+  }
+}
+
+TEST_CASE("options of the initialisation that cannot work change nothing", "[layers][init][errors]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    const AnyLayer layer = kind.make();
+    const Arrays before = layer.state();
+    for (const double std : {-1.0, 1.1e37, static_cast<double>(kNaN), static_cast<double>(kInfinity)})
+      check_error({ErrorCode::config, "initialize", "std", {}}, [&] { layer.initialize({.scheme = InitScheme::normal, .std = std}); });
+    CHECK(layer.state() == before);
+  }
+}
+
+// ---- training
+
+TEST_CASE("training outlives a load and an initialisation, which leave its step alone", "[layers][dropout]") {
+  for (const Kind& kind : kKinds) {
+    if (std::string(kind.name) == "Embedding") continue;  // has no dropout
+    INFO(kind.name);
+    Generator random(8);
+    const Arrays state = draw_state(random, kind.shapes);
+    const bool drops = std::string(kind.name).starts_with("Transformer");  // 0.1 by default; attention alone 0
+    const AnyLayer layer = kind.make(), other = kind.make();
+    layer.load(state, true);
+    const Array still = layer.output();
+    CHECK_THAT(layer.output(), HasBitsOf(still));
+    layer.train({.seed = 3});
+    const Array first = layer.output(), second = layer.output();
+    if (drops) {
+      CHECK_THAT(first, !HasBitsOf(still));
+      CHECK_THAT(second, !HasBitsOf(first));
+    } else {
+      CHECK_THAT(first, HasBitsOf(still));
+    }
+    layer.train({.seed = 3});
+    CHECK_THAT(layer.output(), HasBitsOf(first));
+    CHECK_THROWS(layer.load({}, true));
+    layer.load(state, true);
+    CHECK_THAT(layer.output(), HasBitsOf(second));  // step 1, in training still
+    other.train({.seed = 3});
+    other.initialize({.seed = 9});
+    other.load(state, true);
+    CHECK_THAT(other.output(), HasBitsOf(first));
+    layer.eval();
+    CHECK_THAT(layer.output(), HasBitsOf(still));
+    layer.train({.seed = 3});
+    CHECK_THAT(layer.output(), HasBitsOf(first));
+  }
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,337 @@
+// Out of memory at every allocation in turn. An executable of its own: it replaces operator new.
+#include <atomic>
+#include <bit>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include "attn/attn.hpp"
+#include "support/encoder_case.hpp"
+#include "support/golden.hpp"
+#include "support/matchers.hpp"
+#include "support/tensors.hpp"
+
+namespace {
+
+std::atomic<std::int64_t> live{0};        // blocks that are not freed yet
+std::atomic<std::int64_t> countdown{-1};  // the allocation at which it reaches 0 fails; below 0: none does
+std::atomic<bool> failed{false};
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (countdown.load() >= 0 && countdown.fetch_sub(1) == 0) {
+    failed = true;
+    return nullptr;
+  }
+  void* const block =
+      alignment > 0 ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment) : std::malloc(size > 0 ? size : 1);
+  if (block != nullptr) ++live;
+  return block;
+}
+void* allocate_or_throw(std::size_t size, std::size_t alignment = 0) {
+  void* const block = allocate(size, alignment);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void release(void* block) {
+  if (block != nullptr) --live;
+  std::free(block);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate_or_throw(size); }
+void* operator new[](std::size_t size) { return allocate_or_throw(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return allocate_or_throw(size, static_cast<std::size_t>(alignment)); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return allocate_or_throw(size, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 0); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 0); }
+void operator delete(void* block) noexcept { release(block); }
+void operator delete[](void* block) noexcept { release(block); }
+void operator delete(void* block, std::size_t) noexcept { release(block); }
+void operator delete[](void* block, std::size_t) noexcept { release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+void operator delete[](void* block, std::align_val_t) noexcept { release(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { release(block); }
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { release(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { release(block); }
+void operator delete[](void* block, const std::nothrow_t&) noexcept { release(block); }
+
+namespace attn::test {
+namespace {
+
+/// What one try of a call came to.
+enum class End : std::uint8_t { success, out_of_memory, other };
+
+/// Runs the call with its n-th allocation failing, from 0; none below 0.
+End attempt(const std::function<void()>& call, std::int64_t n) {
+  End end = End::success;
+  failed = false;
+  countdown = n;
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    end = End::out_of_memory;
+  } catch (const Error& error) {
+    end = error.code() == ErrorCode::memory ? End::out_of_memory : End::other;
+  } catch (...) {
+    end = End::other;
+  }
+  countdown = -1;
+  return end;
+}
+
+/// Lets every allocation of the call fail in turn, until it succeeds. Each failure must end in bad_alloc or MEMORY, keep no block,
+/// and leave everything as it was: after() checks that. Returns how many allocations a call makes.
+std::int64_t exhaust(const std::function<void()>& call, const std::function<void()>& after = [] {}) {
+  REQUIRE(attempt(call, -1) == End::success);  // and whatever is made once and kept has been made
+  for (std::int64_t n = 0; n < 100'000; ++n) {
+    const std::int64_t before = live;
+    const End end = attempt(call, n);
+    const std::int64_t kept = live - before;
+    INFO("allocation " << n);
+    CHECK(kept == 0);
+    if (!failed) {
+      CHECK(end == End::success);
+      return n;
+    }
+    // A call may do without a block that it could not get, as std::stable_sort does; else it says so.
+    if (end != End::success) CHECK(end == End::out_of_memory);
+    after();
+  }
+  FAIL("the call makes more than 100000 allocations");
+  return 0;
+}
+
+/// The tensors that calls take, made before any allocation fails.
+struct Inputs {
+  Tensor<4> q, k, v;
+  Tensor<3> x;
+  Mask mask, padding;
+  explicit Inputs(Generator& random)
+      : q(tensor_of<4>(random.normal({2, 2, 5, 4}))),
+        k(tensor_of<4>(random.normal({2, 2, 7, 4}))),
+        v(tensor_of<4>(random.normal({2, 2, 7, 3}))),
+        x(tensor_of<3>(random.normal({2, 5, 8}))),
+        mask(mask_of(random_mask(random, MaskKind::additive, {5, 7}))),
+        padding(mask_of(random_padding(random, MaskKind::block, 2, 5))) {}
+};
+
+TEST_CASE("every op gives MEMORY for every allocation that fails, leaks nothing and works again", "[memory]") {
+  Generator random(1);
+  const Inputs in(random);
+  AttentionOptions all{.dropout = 0.3F, .seed = 1, .need_weights = true, .average_weights = true, .trace = kAttentionTrace};
+  all.mask = in.mask;
+  const AdditiveAttentionParams params{tensor_of<2>(random.normal({6, 4})), tensor_of<2>(random.normal({6, 4})), tensor_of<1>(random.normal({6})),
+                                       tensor_of<1>(random.normal({6}))};
+  const Tensor<2> square = tensor_of<2>(random.normal({4, 4})), weight = tensor_of<2>(random.normal({9, 8}));
+  const Tensor<1> bias = tensor_of<1>(random.normal({9})), norm = tensor_of<1>(random.normal({8}));
+  const Array given = random.normal({5, 7});
+  const AnyTensor flags = state_of({{"", given}}).begin()->second;
+
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"scaled_dot_product_attention", [&] { scaled_dot_product_attention(in.q, in.k, in.v); }},
+      {"scaled_dot_product_attention with everything", [&] { scaled_dot_product_attention(in.q, in.k, in.v, all); }},
+      {"additive_attention", [&] { attn::additive_attention(in.q, in.k, in.v, params, all); }},
+      {"general_attention", [&] { attn::general_attention(in.q, in.k, in.v, square, all); }},
+      {"linear", [&] { attn::linear(in.x, weight, bias); }},
+      {"softmax", [&] { attn::softmax(in.x, 1); }},
+      {"softmax of the last dimension", [&] { attn::softmax(in.x); }},
+      {"layer_norm", [&] { attn::layer_norm(in.x, norm, norm); }},
+      {"rms_norm", [&] { attn::rms_norm(in.x, norm); }},
+      {"activation", [&] { attn::activation(in.x, Activation::gelu); }},
+      {"sinusoidal_positions", [&] { attn::sinusoidal_positions(9, 8); }},
+      {"apply_rotary", [&] { attn::apply_rotary(in.q); }},
+      {"alibi_bias", [&] { attn::alibi_bias(3, 5, 7); }},
+      {"Mask::attend", [&] { Mask::attend(flags); }},
+      {"Mask::additive", [&] { Mask::additive(flags); }},
+  };
+  for (const auto& [name, call] : calls) {
+    INFO(name);
+    const Array before = array_of(scaled_dot_product_attention(in.q, in.k, in.v, all).output);
+    CHECK(exhaust(call) > 0);
+    CHECK_THAT(array_of(scaled_dot_product_attention(in.q, in.k, in.v, all).output), HasBitsOf(before));
+  }
+}
+
+/// A layer: everything that can be done with it runs out of memory at every allocation, and leaves it as it was.
+template <class Layer, class Options, class Run>
+void exhaust_layer(const char* name, const Options& options, Run run) {
+  INFO(name);
+  Generator random(2);
+  CHECK(exhaust([&] { Layer another(options); }) > 0);
+  Layer layer(options);
+  const StateDict state = state_of(draw_state(random, layer.parameter_shapes())), other = state_of(draw_state(random, layer.parameter_shapes()));
+  layer.load_state_dict(state);
+  const Array before = run(layer);
+  const Arrays numbers = arrays_of(state);
+  const auto unchanged = [&] {
+    CHECK(arrays_of(layer.state_dict()) == numbers);
+    CHECK_THAT(run(layer), HasBitsOf(before));
+  };
+  CHECK(exhaust([&] { run(layer); }, unchanged) > 0);
+  CHECK(exhaust([&] { const StateDict copy = layer.state_dict(); }) > 0);
+  CHECK(exhaust([&] { const auto shapes = layer.parameter_shapes(); }) > 0);
+  CHECK(exhaust([&] { layer.parameter_count(); }) > 0);
+
+  // A load or an initialisation that fails changes nothing, bit for bit.
+  const auto loading = [&](const std::function<void()>& load) {
+    for (std::int64_t n = 0;; ++n) {
+      layer.load_state_dict(state);
+      const std::int64_t kept = live;
+      const End end = attempt(load, n);
+      const bool leaked = failed && live != kept;
+      INFO("allocation " << n);
+      if (!failed) {
+        CHECK(end == End::success);
+        return n;
+      }
+      CHECK(end == End::out_of_memory);
+      CHECK_FALSE(leaked);
+      unchanged();
+    }
+  };
+  CHECK(loading([&] { layer.load_state_dict(other); }) > 0);
+  CHECK(loading([&] { layer.load_state_dict(other, false); }) > 0);
+  CHECK(loading([&] { layer.initialize({.seed = 3}); }) > 0);
+  CHECK(loading([&] { layer.initialize({.scheme = InitScheme::normal, .seed = 3}); }) > 0);
+}
+
+TEST_CASE("every layer gives MEMORY for every allocation that fails, leaks nothing and keeps its numbers", "[memory]") {
+  Generator random(3);
+  const Inputs in(random);
+  const auto encode = [&](const auto& layer) {
+    EncoderForwardOptions options{.is_causal = true, .output_attentions = true, .output_hidden_states = true};
+    options.key_padding_mask = in.padding;
+    options.trace = EncoderTraceOptions{};
+    return array_of(layer.forward(in.x, options).output);
+  };
+  const auto attend = [&](const MultiHeadAttention& layer) {
+    return array_of(layer.forward(in.x, AttentionOptions{.need_weights = true, .average_weights = true, .trace = kWholeTrace}).output);
+  };
+  exhaust_layer<MultiHeadAttention>("MultiHeadAttention", MultiHeadAttentionOptions{.embed_dim = 8, .num_heads = 2}, attend);
+  exhaust_layer<MultiHeadAttention>(
+      "MultiHeadAttention with all options",
+      MultiHeadAttentionOptions{
+          .embed_dim = 8, .num_heads = 4, .num_key_value_heads = 2, .head_dim = 3, .value_head_dim = 5, .add_bias_kv = true, .add_zero_attn = true},
+      attend);
+  exhaust_layer<TransformerEncoderLayer>("TransformerEncoderLayer",
+                                         TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 6, .gated = true}, encode);
+  exhaust_layer<TransformerEncoder>(
+      "TransformerEncoder",
+      TransformerEncoderOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 6, .norm_first = true, .num_layers = 2, .final_norm = true}, encode);
+  exhaust_layer<TransformerClassifier>(
+      "TransformerClassifier",
+      TransformerClassifierOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 6, .num_layers = 1, .num_classes = 3, .pooling = Pooling::mean},
+      [&](const TransformerClassifier& layer) {
+        EncoderForwardOptions options;
+        options.key_padding_mask = in.padding;
+        const auto result = layer.forward(in.x, options);
+        return Array(to_shape(result.logits.shape()), std::vector<float>(result.logits.begin(), result.logits.end()));
+      });
+  const xt::xtensor<std::int32_t, 2> ids{{0, 1}, {2, 3}};
+  exhaust_layer<Embedding>("Embedding", EmbeddingOptions{.num_embeddings = 4, .embedding_dim = 3, .padding_idx = 0}, [&](const Embedding& table) {
+    table.nearest(1, 2);
+    table.analogy(0, 1, 2, 1);
+    return array_of(table.forward(ids));
+  });
+}
+
+TEST_CASE("reading and writing safetensors gives MEMORY for every allocation that fails", "[memory][io]") {
+  Generator random(4);
+  const StateDict state = state_of({{"a", random.normal({3, 5})}, {"a much longer name than fits into a string itself", random.normal({2})}});
+  const std::map<std::string, std::string> metadata{{"format", "pt"}, {"a much longer key than fits into a string itself", "and its value as well"}};
+  const std::vector<std::uint8_t> bytes = write_safetensors(state, metadata);
+  CHECK(exhaust([&] { write_safetensors(state, metadata); }) > 0);
+  CHECK(exhaust([&] { parse_safetensors(bytes); }) > 0);
+  const std::filesystem::path path = testdata("safetensors_python.safetensors");
+  CHECK(exhaust([&] { read_safetensors(path); }) > 0);
+}
+
+TEST_CASE("a misuse without memory for its message is out of memory or itself, and leaks nothing", "[memory][errors]") {
+  Generator random(5);
+  const Inputs in(random);
+  MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
+  const StateDict wrong = state_of({{"something", Array({1})}});
+  const std::vector<std::uint8_t> bytes(20, 'x');
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"SHAPE", [&] { scaled_dot_product_attention(in.q, in.v, in.v); }},
+      {"MASK", [&] { layer.forward(in.x, AttentionOptions{.mask = in.mask}); }},
+      {"CONFIG", [&] { MultiHeadAttention other({.embed_dim = 8, .num_heads = 3}); }},
+      {"MISMATCH", [&] { layer.load_state_dict(wrong); }},
+      {"FORMAT", [&] { parse_safetensors(bytes); }},
+  };
+  for (const auto& [code, call] : calls) {
+    INFO(code);
+    for (std::int64_t n = -1;; ++n) {
+      const std::int64_t before = live;
+      std::string got;
+      failed = false;
+      countdown = n;
+      try {
+        call();
+        countdown = -1;
+      } catch (const std::bad_alloc&) {
+        countdown = -1;
+        got = "MEMORY";
+      } catch (const Error& error) {
+        countdown = -1;
+        got = to_string(error.code());
+      }
+      const bool leaked = live != before;  // codes fit into a string itself
+      INFO("allocation " << n);
+      CHECK((got == code || (failed && got == "MEMORY")));
+      CHECK_FALSE(leaked);
+      if (n >= 0 && !failed) break;
+    }
+  }
+}
+
+TEST_CASE("threads that there is no memory for leave one that works", "[memory][threads]") {
+  Generator random(6);
+  const Inputs in(random);
+  const Array expected = array_of(scaled_dot_product_attention(in.q, in.k, in.v).output);
+  for (std::int64_t n = 0; n < 50; ++n) {
+    set_num_threads(1);
+    const std::int64_t before = live;
+    const End end = attempt([] { set_num_threads(3); }, n);
+    const bool done = !failed;
+    const unsigned threads = num_threads();
+    {
+      INFO("allocation " << n);
+      CHECK(end == (done ? End::success : End::out_of_memory));
+      CHECK(threads == (done ? 3U : 1U));
+      CHECK_THAT(array_of(scaled_dot_product_attention(in.q, in.k, in.v).output), HasBitsOf(expected));
+    }
+    set_num_threads(1);
+    CHECK(live == before);
+    if (done) break;
+  }
+}
+
+TEST_CASE("with several threads every allocation that fails ends in MEMORY too", "[memory][threads]") {
+  Generator random(7);
+  TransformerEncoderLayer layer({.d_model = 48, .nhead = 6, .dim_feedforward = 96});
+  const Tensor<3> x = tensor_of<3>(random.normal({4, 40, 48}));
+  set_num_threads(3);
+  const Array before = array_of(layer.forward(x).output);
+  CHECK(exhaust([&] { layer.forward(x); }, [&] { CHECK_THAT(array_of(layer.forward(x).output), HasBitsOf(before)); }) > 0);
+  set_num_threads(1);
+}
+
+TEST_CASE("parameters over the memory limit are refused before anything is allocated for them", "[memory][errors]") {
+  set_memory_limit(1'000'000);
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"MultiHeadAttention", [] { MultiHeadAttention layer({.embed_dim = 512, .num_heads = 8}); }},
+      {"TransformerEncoderLayer", [] { TransformerEncoderLayer layer({.d_model = 64, .nhead = 8, .dim_feedforward = 100'000}); }},
+      {"TransformerEncoder", [] { TransformerEncoder layer({.d_model = 64, .nhead = 8, .dim_feedforward = 64, .num_layers = 1000}); }},
+      {"TransformerClassifier",
+       [] { TransformerClassifier layer({.d_model = 64, .nhead = 8, .dim_feedforward = 64, .num_layers = 1, .num_classes = 100'000}); }},
+      {"Embedding", [] { Embedding layer({.num_embeddings = 100'000, .embedding_dim = 64}); }},
+  };
+  for (const auto& [op, call] : calls) check_error({ErrorCode::memory, op, "", {"bytes"}}, call);
+  set_memory_limit(std::uint64_t{1} << 63);
+}
+
+}  // namespace
+}  // namespace attn::test

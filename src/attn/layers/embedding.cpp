@@ -1,0 +1,127 @@
+#include "attn/layers/embedding.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attn/ops/cosine.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::string_view kOp = "Embedding";
+
+}  // namespace
+
+Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options) : options_(options) {
+  detail::check_positive(kOp, "num_embeddings", options.num_embeddings);
+  detail::check_positive(kOp, "embedding_dim", options.embedding_dim);
+  if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= options.num_embeddings))
+    fail(ErrorCode::config, kOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
+}
+
+Embedding::Embedding(const EmbeddingOptions& options) : Embedding(detail::Uninitialized{}, options) {
+  detail::check_parameter_memory(kOp, parameter_shapes());
+  initialize();
+}
+
+void Embedding::add_shapes(const std::string& prefix, const StateDict*, std::map<std::string, Shape>& shapes) const {
+  shapes.emplace(prefix + "weight", Shape{options_.num_embeddings, options_.embedding_dim});
+}
+
+void Embedding::save(const std::string& prefix, StateDict& state) const {
+  AnyTensor& weight = state.emplace(prefix + "weight", empty_any({options_.num_embeddings, options_.embedding_dim})).first->second;
+  std::copy(weight_.begin(), weight_.end(), weight.data());
+}
+
+Embedding Embedding::loaded(const std::string& prefix, const StateDict& state) const {
+  Embedding next(detail::Uninitialized{}, options_);
+  const float* weight = detail::find_data(state, prefix + "weight");
+  next.weight_ = weight != nullptr ? std::vector<float>(weight, weight + weight_.size()) : weight_;
+  return next;
+}
+
+Embedding Embedding::drawn(const InitOptions& options, std::uint32_t& parameter) const {
+  const std::int64_t N = options_.num_embeddings, E = options_.embedding_dim;
+  Embedding next(detail::Uninitialized{}, options_);
+  next.weight_.resize(static_cast<std::size_t>(N * E));
+  Random random(options.seed, parameter++);
+  if (options.scheme == InitScheme::torch)
+    random.normal(next.weight_.data(), next.weight_.size(), 1);
+  else
+    random.weight(next.weight_.data(), N, E, options);
+  if (options_.padding_idx) std::fill_n(next.weight_.data() + *options_.padding_idx * E, E, 0.0F);
+  return next;
+}
+
+Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape) const {
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || ids[i] >= options_.num_embeddings)
+      fail(ErrorCode::out_of_range, kOp, text({"ids[", i, "]"}), {"an id from 0 to ", options_.num_embeddings - 1}, {ids[i]},
+           {{"index", static_cast<double>(i)}});
+  if (shape.rank() == Shape::kMaxRank) fail(ErrorCode::shape, kOp, "ids", {"rank 7 at the most"}, {shape});
+  Shape rows = shape;
+  rows.push_back(options_.embedding_dim);
+  MemoryEstimate memory(kOp);
+  memory.add("the result", rows);
+  memory.check();
+  return rows;
+}
+
+void Embedding::run(const std::vector<std::int64_t>& ids, float* y) const {
+  for (const std::int64_t id : ids) y = std::copy_n(row(id), options_.embedding_dim, y);
+}
+
+void Embedding::check_id(std::string_view op, std::string_view name, std::int64_t id) const {
+  if (id < 0 || id >= options_.num_embeddings) fail(ErrorCode::out_of_range, op, name, {"an id from 0 to ", options_.num_embeddings - 1}, {id});
+}
+
+std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const {
+  if (k < 0) fail(ErrorCode::argument, op, "k", {"a whole number, 0 or above"}, {k});
+  MemoryEstimate memory(op);
+  memory.add("similarities of all rows", {3, options_.num_embeddings});
+  memory.check();
+  std::vector<float> similarities(static_cast<std::size_t>(options_.num_embeddings));
+  detail::cosines(weight_.data(), options_.num_embeddings, target, options_.embedding_dim, similarities.data());
+  std::vector<Neighbor> all;
+  all.reserve(similarities.size());
+  for (std::int64_t id = 0; id < options_.num_embeddings; ++id)
+    if (std::find(excluded.begin(), excluded.end(), id) == excluded.end()) all.push_back({id, similarities[static_cast<std::size_t>(id)]});
+  // NaN is similar to nothing: after all others.
+  const auto key = [](const Neighbor& n) { return std::isnan(n.similarity) ? -2.0F : n.similarity; };
+  const auto count = std::min<std::size_t>(all.size(), static_cast<std::size_t>(k));
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    [&](const Neighbor& a, const Neighbor& b) { return key(a) != key(b) ? key(a) > key(b) : a.id < b.id; });
+  all.resize(count);
+  return all;
+}
+
+std::vector<Neighbor> Embedding::nearest(std::int64_t target, std::int64_t k) const {
+  check_id("nearest", "target", target);
+  return ranked("nearest", row(target), k, {target});
+}
+
+std::vector<Neighbor> Embedding::nearest(const Tensor<1>& target, std::int64_t k) const { return nearest(view_of(target, "nearest", "target"), k); }
+
+std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t k) const {
+  if (target.shape != Shape{options_.embedding_dim}) fail(ErrorCode::shape, "nearest", "target", {Shape{options_.embedding_dim}}, {target.shape});
+  return ranked("nearest", target.data, k, {});
+}
+
+float Embedding::similarity(std::int64_t a, std::int64_t b) const {
+  check_id("similarity", "a", a);
+  check_id("similarity", "b", b);
+  float cosine = 0;
+  detail::cosines(row(a), 1, row(b), options_.embedding_dim, &cosine);
+  return cosine;
+}
+
+std::vector<Neighbor> Embedding::analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const {
+  check_id("analogy", "a", a);
+  check_id("analogy", "b", b);
+  check_id("analogy", "c", c);
+  std::vector<float> target(static_cast<std::size_t>(options_.embedding_dim));
+  for (std::size_t e = 0; e < target.size(); ++e) target[e] = row(b)[e] - row(a)[e] + row(c)[e];
+  return ranked("analogy", target.data(), k, {a, b, c});
+}
+
+}  // namespace attn

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn/layers/module.hpp"
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+struct EmbeddingOptions {
+  std::int64_t num_embeddings = 0;                         ///< N, rows of the table
+  std::int64_t embedding_dim = 0;                          ///< E, their width
+  std::optional<std::int64_t> padding_idx = std::nullopt;  ///< a row that is zero when weights are drawn
+};
+
+/// A row of the table and its cosine to what was asked for.
+struct Neighbor {
+  std::int64_t id = 0;
+  float similarity = 0;
+};
+
+/// A table of vectors by id                                                         (torch.nn.Embedding)
+///
+/// State, torch's names: weight (N,E).
+class Embedding : public Module<Embedding> {
+ public:
+  /// Weights N(0,1) as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  explicit Embedding(const EmbeddingOptions& options);
+
+  /// ids of any rank, whole numbers from 0 to N-1 -> their rows (..,E). Throws OUT_OF_RANGE with the position of the first id that the
+  /// table does not have, MEMORY.
+  template <class Ids>
+  auto forward(const xt::xexpression<Ids>& ids) const {
+    const auto& given = ids.derived_cast();
+    static_assert(std::is_integral_v<typename Ids::value_type>, "ids are whole numbers");
+    std::vector<std::int64_t> values(given.begin(), given.end());
+    auto y = empty<kRankOf<Ids> + 1>(check(values, to_shape(given.shape())));
+    run(values, y.data());
+    return y;
+  }
+
+  /// The k rows most similar to row `target`, itself excluded, by falling cosine: all of them where there are fewer. Rows of
+  /// zeros have cosine 0; of equal ones the lower id is first. Throws OUT_OF_RANGE, ARGUMENT for k below 0.
+  std::vector<Neighbor> nearest(std::int64_t target, std::int64_t k) const;
+  /// The same to a vector (E). Throws SHAPE too.
+  std::vector<Neighbor> nearest(const Tensor<1>& target, std::int64_t k) const;
+  /// Cosine of two rows. Throws OUT_OF_RANGE.
+  float similarity(std::int64_t a, std::int64_t b) const;
+  /// a is to b as c is to the result: the rows nearest to b - a + c, the three excluded (Mikolov et al. 2013). Throws as nearest.
+  std::vector<Neighbor> analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const;
+
+  /// For callers that own the memory: everything checked, then the work itself.
+  Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
+  void run(const std::vector<std::int64_t>& ids, float* y) const;
+  std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
+
+ private:
+  friend class Module<Embedding>;
+
+  Embedding(detail::Uninitialized, const EmbeddingOptions& options);
+  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, StateDict& state) const;
+  Embedding loaded(const std::string& prefix, const StateDict& state) const;
+  Embedding drawn(const InitOptions& options, std::uint32_t& parameter) const;
+
+  const float* row(std::int64_t id) const { return weight_.data() + static_cast<std::size_t>(id) * static_cast<std::size_t>(options_.embedding_dim); }
+  void check_id(std::string_view op, std::string_view name, std::int64_t id) const;
+  std::vector<Neighbor> ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const;
+
+  EmbeddingOptions options_;
+  std::vector<float> weight_;  // (N,E)
+};
+
+}  // namespace attn

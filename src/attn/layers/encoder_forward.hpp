@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "attn/ops/attention.hpp"
+#include "attn/tensor/tensor.hpp"
+
+// What a forward of an encoder takes and gives, whether it is one layer, a stack or a classifier on top.
+namespace attn {
+
+/// Which intermediate results of which layers a call shall return.
+struct EncoderTraceOptions {
+  std::optional<std::vector<std::int64_t>> layers = std::nullopt;  ///< counted from 0; default all of them
+  Trace names = Trace::all();
+};
+
+struct EncoderForwardOptions {
+  std::optional<Mask> mask = std::nullopt;              ///< as AttentionOptions
+  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling leaves padding out too
+  bool is_causal = false;
+  FullyMasked fully_masked = FullyMasked::zero;
+  bool output_attentions = false;     ///< return the weights of every layer
+  bool output_hidden_states = false;  ///< return the input of every layer, and the output
+  std::optional<EncoderTraceOptions> trace = std::nullopt;
+};
+
+/// N: rank of input and output.
+template <std::size_t N>
+struct EncoderResult {
+  Tensor<N> output;                                             ///< (B,L,E)
+  std::optional<std::vector<Tensor<N + 1>>> attentions;         ///< by layer (B,H,L,L), when asked for
+  std::optional<std::vector<Tensor<N>>> hidden_states;          ///< layers + 1 of (B,L,E), the last equals output; when asked for
+  std::optional<std::map<std::int64_t, AttentionTrace>> trace;  ///< by layer, when asked for
+};
+
+namespace detail {
+
+/// Everything about a forward of an encoder that follows from shapes and options, checked, before anything is allocated.
+struct EncoderPlan {
+  std::int64_t B = 0, L = 0, E = 0, layers = 0;
+  AttentionPlan attention = {};  ///< of every layer, with the traces that any of them shall return
+  Shape output = {};
+  bool has_attentions = false, has_hidden_states = false, has_trace = false;
+  Trace names = {};                       ///< traces asked for
+  std::vector<std::int64_t> traced = {};  ///< in these layers, each once, rising
+  std::array<Shape, kTraceNames.size()> trace_shapes = {};
+};
+
+/// Where the results of one layer go; null where not asked for.
+struct LayerBuffers {
+  float* attentions = nullptr;
+  std::array<float*, kTraceNames.size()> trace{};
+};
+
+struct EncoderBuffers {
+  float* output = nullptr;
+  std::vector<float*> hidden_states;  ///< layers + 1, or none
+  std::vector<LayerBuffers> layers;
+};
+
+/// Allocates what the plan says and lets run(buffers) fill it.
+template <std::size_t N, class Run>
+EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
+  EncoderResult<N> result{empty<N>(plan.output), {}, {}, {}};
+  EncoderBuffers buffers{result.output.data(), {}, std::vector<LayerBuffers>(static_cast<std::size_t>(plan.layers))};
+  if (plan.has_attentions) {
+    result.attentions.emplace().reserve(buffers.layers.size());
+    for (LayerBuffers& layer : buffers.layers) {
+      result.attentions->push_back(empty<N + 1>(plan.attention.weights));
+      layer.attentions = result.attentions->back().data();
+    }
+  }
+  if (plan.has_hidden_states) {
+    result.hidden_states.emplace().reserve(buffers.layers.size() + 1);
+    for (std::int64_t i = 0; i <= plan.layers; ++i) {
+      result.hidden_states->push_back(empty<N>(plan.output));
+      buffers.hidden_states.push_back(result.hidden_states->back().data());
+    }
+  }
+  if (plan.has_trace) {
+    auto& trace = result.trace.emplace();
+    for (const std::int64_t layer : plan.traced)
+      for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+        if (const auto name = static_cast<TraceName>(i); plan.names.has(name))
+          buffers.layers[static_cast<std::size_t>(layer)].trace[i] = trace[layer].emplace(name, empty_any(plan.trace_shapes[i])).first->second.data();
+  }
+  run(buffers);
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace attn

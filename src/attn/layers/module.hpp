@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "attn/layers/state_dict.hpp"
+#include "attn/ops/dropout.hpp"
+#include "attn/ops/init.hpp"
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+struct TrainOptions {
+  std::uint64_t seed = 0;
+};
+
+namespace detail {
+
+/// Says that a layer's numbers come later: its own constructor, without the drawing of weights.
+struct Uninitialized {};
+
+/// Random numbers of one forward of a whole module.
+struct ForwardRandom {
+  bool training = false;
+  std::uint64_t seed = 0, step = 0;
+};
+
+/// Dropout at one place of one layer; keeps everything unless training.
+inline Dropout dropout_at(const ForwardRandom& random, float probability, DropoutSite site, std::uint32_t layer) {
+  if (!random.training) return {};
+  return {probability, random.seed, random.step, site, layer};
+}
+
+}  // namespace detail
+
+/// What every layer has, as torch.nn.Module. Layer is the class itself, which gives
+///   add_shapes(prefix, state, shapes)  the parameters by name, in the form in which the state (or null) spells them
+///   save(prefix, state)                copies of them
+///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none
+///   drawn(options, parameter)          one with new random numbers; `parameter` counts them
+template <class Layer>
+class Module {
+ public:
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
+  Module(const Module&) = delete;  // weights are large: load_state_dict(other.state_dict()) copies them where that is meant
+
+  /// Copies weights in, by torch's names and layouts. strict: every parameter must be there and nothing else; else missing ones
+  /// keep their numbers and unknown ones are ignored. Throws MISMATCH, which lists all missing, unexpected and mis-shaped names,
+  /// or MEMORY; nothing is changed then.
+  void load_state_dict(const StateDict& state, bool strict = true) {
+    std::map<std::string, Shape> shapes;
+    layer().add_shapes("", &state, shapes);
+    detail::check_state_dict("load_state_dict", shapes, state, strict);
+    replace(layer().loaded("", state));
+  }
+  /// A copy of the weights, in the form that torch would have.
+  StateDict state_dict() const {
+    StateDict state;
+    layer().save("", state);
+    return state;
+  }
+  /// Draws new weights; a new layer has been initialised already. The numbers follow from the seed alone, on every machine; the
+  /// distributions are torch's. Throws CONFIG, MEMORY.
+  void initialize(const InitOptions& options = {}) {
+    check_init_options("initialize", options);
+    std::uint32_t parameter = 0;
+    replace(layer().drawn(options, parameter));
+  }
+
+  /// Number of parameters.
+  std::int64_t parameter_count() const {
+    std::int64_t count = 0;
+    for (const auto& [name, shape] : parameter_shapes()) count += checked_size(shape, "parameter_count", name);
+    return count;
+  }
+  /// By the names of state_dict().
+  std::map<std::string, Shape> parameter_shapes() const {
+    std::map<std::string, Shape> shapes;
+    layer().add_shapes("", nullptr, shapes);
+    return shapes;
+  }
+
+  /// Dropout on. Step 0 is the next forward's, and each takes the next one; so forwards of a module in training must not overlap.
+  void train(const TrainOptions& options = {}) { random_ = {true, options.seed, 0}; }
+  /// Dropout off, as in a new layer.
+  void eval() { random_ = {}; }
+
+ protected:
+  Module() = default;
+  /// What this forward draws from. The next one gets other numbers.
+  detail::ForwardRandom next_random() const {
+    detail::ForwardRandom now = random_;
+    if (random_.training) ++random_.step;
+    return now;
+  }
+
+ private:
+  Layer& layer() { return static_cast<Layer&>(*this); }
+  const Layer& layer() const { return static_cast<const Layer&>(*this); }
+  /// New numbers, the same mode.
+  void replace(Layer next) {
+    static_cast<Module&>(next).random_ = random_;
+    layer() = std::move(next);
+  }
+
+  mutable detail::ForwardRandom random_;
+};
+
+}  // namespace attn

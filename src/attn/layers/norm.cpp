@@ -1,0 +1,45 @@
+#include "attn/layers/norm.hpp"
+
+#include <algorithm>
+
+#include "attn/layers/state_dict.hpp"
+#include "attn/ops/norm.hpp"
+
+namespace attn::detail {
+
+void Norm::forward(const float* x, std::int64_t rows, float* y) const {
+  const TensorView view{x, {rows, shape()[0]}}, weight{weight_.data(), shape()}, bias{bias_.data(), shape()};
+  if (kind_ == NormKind::rms_norm)
+    rms_norm(view, &weight, eps_, y);
+  else
+    layer_norm(view, &weight, has_bias_ ? &bias : nullptr, eps_, y);
+}
+
+void Norm::add_shapes(const std::string& prefix, const StateDict*, std::map<std::string, Shape>& shapes) const {
+  shapes.emplace(prefix + "weight", shape());
+  if (has_bias_) shapes.emplace(prefix + "bias", shape());
+}
+
+void Norm::save(const std::string& prefix, StateDict& state) const {
+  const auto copy = [&](const char* name, const std::vector<float>& values) {
+    std::copy(values.begin(), values.end(), state.emplace(prefix + name, empty_any(shape())).first->second.data());
+  };
+  copy("weight", weight_);
+  if (has_bias_) copy("bias", bias_);
+}
+
+Norm Norm::loaded(const std::string& prefix, const StateDict& state) const {
+  Norm next = *this;
+  if (const float* weight = find_data(state, prefix + "weight")) std::copy_n(weight, weight_.size(), next.weight_.data());
+  if (const float* bias = find_data(state, prefix + "bias")) std::copy_n(bias, bias_.size(), next.bias_.data());
+  return next;
+}
+
+Norm Norm::drawn(const InitOptions&, std::uint32_t&) const {
+  Norm next = *this;
+  next.weight_.assign(static_cast<std::size_t>(width_), 1.0F);
+  next.bias_.assign(static_cast<std::size_t>(has_bias_ ? width_ : 0), 0.0F);
+  return next;
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/ops/init.hpp"
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+enum class NormKind : std::uint8_t {
+  layer_norm,  ///< Ba et al. 2016, weight and bias
+  rms_norm,    ///< Zhang & Sennrich 2019, weight alone
+};
+
+inline constexpr std::array<std::string_view, 2> kNormKindNames{"layer_norm", "rms_norm"};
+
+namespace detail {
+
+/// The norm inside a layer: torch.nn.LayerNorm or torch.nn.RMSNorm, its place in the state included.
+class Norm {
+ public:
+  Norm() = default;
+  /// Without numbers yet.
+  Norm(NormKind kind, std::int64_t width, bool bias, float eps)
+      : kind_(kind), width_(width), has_bias_(bias && kind == NormKind::layer_norm), eps_(eps) {}
+
+  /// x and y (rows,width) may be the same.
+  void forward(const float* x, std::int64_t rows, float* y) const;
+
+  /// prefix is such as "norm1."
+  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, StateDict& state) const;
+  Norm loaded(const std::string& prefix, const StateDict& state) const;
+  /// Weight 1 and bias 0.
+  Norm drawn(const InitOptions& options, std::uint32_t& parameter) const;
+
+ private:
+  Shape shape() const { return {width_}; }
+
+  NormKind kind_ = NormKind::layer_norm;
+  std::int64_t width_ = 0;
+  bool has_bias_ = false;
+  float eps_ = 0;
+  std::vector<float> weight_, bias_;
+};
+
+}  // namespace detail
+}  // namespace attn

@@ -1,0 +1,72 @@
+#include "attn/layers/transformer_classifier.hpp"
+
+#include "attn/ops/pooling.hpp"
+#include "attn/tensor/aligned.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::string_view kOp = "TransformerClassifier";
+
+}  // namespace
+
+TransformerClassifier::TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options)
+    : options_(options),
+      encoder_(detail::Uninitialized{}, kOp, detail::encoder_options(options)),
+      classifier_(options.d_model, detail::check_positive(kOp, "num_classes", options.num_classes), true) {}
+
+TransformerClassifier::TransformerClassifier(const TransformerClassifierOptions& options) : TransformerClassifier(detail::Uninitialized{}, options) {
+  detail::check_parameter_memory(kOp, parameter_shapes());
+  initialize();
+}
+
+void TransformerClassifier::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+  encoder_.add_shapes(prefix + "encoder.", state, shapes);
+  classifier_.add_shapes(prefix + "classifier.", state, shapes);
+}
+
+void TransformerClassifier::save(const std::string& prefix, StateDict& state) const {
+  encoder_.save(prefix + "encoder.", state);
+  classifier_.save(prefix + "classifier.", state);
+}
+
+TransformerClassifier TransformerClassifier::loaded(const std::string& prefix, const StateDict& state) const {
+  TransformerClassifier next(detail::Uninitialized{}, options_);
+  next.encoder_ = encoder_.loaded(prefix + "encoder.", state);
+  next.classifier_ = classifier_.loaded(prefix + "classifier.", state);
+  return next;
+}
+
+TransformerClassifier TransformerClassifier::drawn(const InitOptions& options, std::uint32_t& parameter) const {
+  TransformerClassifier next(detail::Uninitialized{}, options_);
+  next.encoder_ = encoder_.drawn(options, parameter);
+  next.classifier_ = classifier_.drawn(options, parameter);
+  return next;
+}
+
+detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
+  MemoryEstimate memory(kOp);
+  detail::EncoderPlan plan = encoder_.plan(kOp, x, options, memory);
+  memory.add("logits", logits_shape(plan));
+  if (options_.pooling != Pooling::none) memory.add("what is pooled", {plan.B, plan.E});
+  memory.check();
+  return plan;
+}
+
+Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const {
+  Shape shape = plan.output;
+  shape[shape.rank() - 1] = options_.num_classes;
+  if (options_.pooling == Pooling::none) return shape;
+  return shape.rank() == 3 ? Shape{plan.B, options_.num_classes} : Shape{options_.num_classes};
+}
+
+void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
+                                const detail::EncoderBuffers& buffers, float* logits) const {
+  encoder_.run(plan, x, options, next_random(), buffers);
+  if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits);
+  AlignedFloats pooled(static_cast<std::size_t>(plan.B * plan.E));
+  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, options.key_padding_mask, options.fully_masked, pooled.data());
+  classifier_.forward(pooled.data(), plan.B, logits);
+}
+
+}  // namespace attn

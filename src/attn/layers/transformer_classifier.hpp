@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "attn/layers/encoder_forward.hpp"
+#include "attn/layers/linear.hpp"
+#include "attn/layers/module.hpp"
+#include "attn/layers/transformer_encoder.hpp"
+
+namespace attn {
+
+/// N: rank of input and output.
+template <std::size_t N>
+struct ClassifierResult : EncoderResult<N> {
+  AnyTensor logits;  ///< (B,C), without pooling (B,L,C)
+};
+
+/// logits = pool(encoder(x)) Wᵀ + b: an encoder with torch.nn.Linear on top.
+///
+/// State, torch's names: encoder.* as TransformerEncoder, classifier.weight (C,E), classifier.bias (C).
+class TransformerClassifier : public Module<TransformerClassifier> {
+ public:
+  /// Weights as torch's constructors would draw them, from seed 0. Throws CONFIG, MEMORY.
+  explicit TransformerClassifier(const TransformerClassifierOptions& options);
+
+  /// x (B,L,E) -> output (B,L,E), logits (B,C), without pooling (B,L,C). Without B (rank 2) nothing has it.
+  /// mean and max leave out what key_padding_mask says is padding; a sequence that is all padding pools to what fully_masked says.
+  /// Throws SHAPE, MASK, OUT_OF_RANGE for a layer that is not there, MEMORY.
+  template <TensorLike X>
+  auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
+    constexpr std::size_t N = kRankOf<X>;
+    static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
+    const TensorView view = view_of(x, "TransformerClassifier", "x");
+    const detail::EncoderPlan plan = this->plan(view, options);
+    ClassifierResult<N> result{{}, empty_any(logits_shape(plan))};
+    static_cast<EncoderResult<N>&>(result) =
+        detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, options, buffers, result.logits.data()); });
+    return result;
+  }
+
+  /// For callers that own the memory: everything checked, then the work itself.
+  detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
+  Shape logits_shape(const detail::EncoderPlan& plan) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::EncoderBuffers& buffers,
+           float* logits) const;
+
+ private:
+  friend class Module<TransformerClassifier>;
+
+  TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options);
+  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, StateDict& state) const;
+  TransformerClassifier loaded(const std::string& prefix, const StateDict& state) const;
+  TransformerClassifier drawn(const InitOptions& options, std::uint32_t& parameter) const;
+
+  TransformerClassifierOptions options_;
+  TransformerEncoder encoder_;
+  detail::Linear classifier_;
+};
+
+}  // namespace attn

@@ -1,0 +1,87 @@
+#include "attn/layers/transformer_encoder.hpp"
+
+#include <algorithm>
+
+namespace attn {
+namespace {
+
+constexpr std::string_view kOp = "TransformerEncoder";
+
+}  // namespace
+
+TransformerEncoder::TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options) : options_(options) {
+  constexpr std::int64_t kMaxLayers = 10'000;
+  if (options.num_layers < 1 || options.num_layers > kMaxLayers)
+    fail(ErrorCode::config, op, "num_layers", {"a whole number from 1 to ", kMaxLayers}, {options.num_layers});
+  TransformerEncoderLayer first(detail::Uninitialized{}, op, detail::layer_options(options));
+  detail::check_parameter_memory(op, first.parameter_shapes(), options.num_layers);
+  layers_.reserve(static_cast<std::size_t>(options.num_layers));
+  layers_.push_back(std::move(first));
+  for (std::int64_t i = 1; i < options.num_layers; ++i)
+    layers_.push_back(TransformerEncoderLayer(detail::Uninitialized{}, op, detail::layer_options(options)));
+  if (options.final_norm) norm_ = {options.norm, options.d_model, options.bias, options.layer_norm_eps};
+}
+
+TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options) : TransformerEncoder(detail::Uninitialized{}, kOp, options) {
+  initialize();
+}
+
+void TransformerEncoder::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].add_shapes(prefix + "layers." + std::to_string(i) + ".", state, shapes);
+  if (options_.final_norm) norm_.add_shapes(prefix + "norm.", state, shapes);
+}
+
+void TransformerEncoder::save(const std::string& prefix, StateDict& state) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].save(prefix + "layers." + std::to_string(i) + ".", state);
+  if (options_.final_norm) norm_.save(prefix + "norm.", state);
+}
+
+TransformerEncoder TransformerEncoder::loaded(const std::string& prefix, const StateDict& state) const {
+  TransformerEncoder next(detail::Uninitialized{}, kOp, options_);
+  for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].loaded(prefix + "layers." + std::to_string(i) + ".", state);
+  if (options_.final_norm) next.norm_ = norm_.loaded(prefix + "norm.", state);
+  return next;
+}
+
+TransformerEncoder TransformerEncoder::drawn(const InitOptions& options, std::uint32_t& parameter) const {
+  TransformerEncoder next(detail::Uninitialized{}, kOp, options_);
+  for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].drawn(options, parameter);
+  if (options_.final_norm) next.norm_ = norm_.drawn(options, parameter);
+  return next;
+}
+
+detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
+  MemoryEstimate memory(kOp);
+  detail::EncoderPlan plan = this->plan(kOp, x, options, memory);
+  memory.check();
+  return plan;
+}
+
+detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
+                                             MemoryEstimate& memory) const {
+  return layers_.front().plan(op, options_.num_layers, x, options, memory);
+}
+
+void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
+                             const detail::EncoderBuffers& buffers) const {
+  run(plan, x, options, next_random(), buffers);
+}
+
+void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
+                             const detail::ForwardRandom& random, const detail::EncoderBuffers& buffers) const {
+  const AttentionOptions attention = detail::attention_options(plan, options);
+  const auto size = static_cast<std::size_t>(plan.B * plan.L * plan.E);
+  const auto keep_state = [&](std::size_t i, const float* state) {
+    if (plan.has_hidden_states) std::copy_n(state, size, buffers.hidden_states[i]);
+  };
+  const float* state = x.data;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    keep_state(i, state);
+    layers_[i].run(plan, static_cast<std::uint32_t>(i), state, attention, random, buffers.layers[i], buffers.output);
+    state = buffers.output;
+  }
+  if (options_.final_norm) norm_.forward(buffers.output, plan.B * plan.L, buffers.output);
+  keep_state(layers_.size(), buffers.output);
+}
+
+}  // namespace attn

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/layers/encoder_forward.hpp"
+#include "attn/layers/module.hpp"
+#include "attn/layers/norm.hpp"
+#include "attn/layers/transformer_encoder_layer.hpp"
+
+namespace attn {
+
+/// num_layers encoder layers one after the other, and a norm after the last where final_norm
+/// (Vaswani et al. 2017; torch.nn.TransformerEncoder, batch first).
+///
+/// State, torch's names: layers.N.* as TransformerEncoderLayer, norm.* where final_norm.
+class TransformerEncoder : public Module<TransformerEncoder> {
+ public:
+  /// Weights of every layer as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  explicit TransformerEncoder(const TransformerEncoderOptions& options);
+
+  /// x (B,L,E) -> output (B,L,E). Without B (rank 2) nothing has it, as in torch.
+  /// Throws SHAPE, MASK, OUT_OF_RANGE for a layer that is not there, MEMORY.
+  template <TensorLike X>
+  auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
+    constexpr std::size_t N = kRankOf<X>;
+    static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
+    const TensorView view = view_of(x, "TransformerEncoder", "x");
+    const detail::EncoderPlan plan = this->plan(view, options);
+    return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, options, buffers); });
+  }
+
+  /// For callers that own the memory: everything checked, then the work itself.
+  detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::EncoderBuffers& buffers) const;
+
+ private:
+  friend class Module<TransformerEncoder>;
+  friend class TransformerClassifier;
+
+  TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options);
+  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, StateDict& state) const;
+  TransformerEncoder loaded(const std::string& prefix, const StateDict& state) const;
+  TransformerEncoder drawn(const InitOptions& options, std::uint32_t& parameter) const;
+
+  /// In the name of a layer around this one.
+  detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, MemoryEstimate& memory) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::ForwardRandom& random,
+           const detail::EncoderBuffers& buffers) const;
+
+  TransformerEncoderOptions options_;
+  std::vector<TransformerEncoderLayer> layers_;
+  detail::Norm norm_;
+};
+
+}  // namespace attn

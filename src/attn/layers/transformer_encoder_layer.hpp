@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "attn/layers/encoder_forward.hpp"
+#include "attn/layers/linear.hpp"
+#include "attn/layers/module.hpp"
+#include "attn/layers/multi_head_attention.hpp"
+#include "attn/layers/norm.hpp"
+#include "attn/ops/activation.hpp"
+#include "attn/ops/pooling.hpp"
+
+namespace attn {
+
+struct TransformerEncoderLayerOptions {
+  std::int64_t d_model = 0;                  ///< E, a multiple of nhead
+  std::int64_t nhead = 0;                    ///< H
+  std::int64_t dim_feedforward = 2048;       ///< F
+  float dropout = 0.1F;                      ///< at torch's four places, in [0,1); in training only
+  Activation activation = Activation::relu;  ///< of the feed-forward part
+  float layer_norm_eps = 1e-5F;              ///< of both norms
+  bool norm_first = false;                   ///< norms before attention and feed-forward, not after the sums
+  bool bias = true;                          ///< on all linear maps and layer norms
+  NormKind norm = NormKind::layer_norm;
+  bool gated = false;  ///< feed-forward is linear2(activation(linear_gate x) · linear1 x)  (Shazeer 2020)
+};
+
+/// Those of a layer, and:
+struct TransformerEncoderOptions {
+  std::int64_t d_model = 0;
+  std::int64_t nhead = 0;
+  std::int64_t dim_feedforward = 2048;
+  float dropout = 0.1F;
+  Activation activation = Activation::relu;
+  float layer_norm_eps = 1e-5F;
+  bool norm_first = false;
+  bool bias = true;
+  NormKind norm = NormKind::layer_norm;
+  bool gated = false;
+  std::int64_t num_layers = 0;  ///< 1 to 10 000
+  bool final_norm = false;      ///< one more norm after the last layer
+};
+
+/// Those of an encoder, and:
+struct TransformerClassifierOptions {
+  std::int64_t d_model = 0;
+  std::int64_t nhead = 0;
+  std::int64_t dim_feedforward = 2048;
+  float dropout = 0.1F;
+  Activation activation = Activation::relu;
+  float layer_norm_eps = 1e-5F;
+  bool norm_first = false;
+  bool bias = true;
+  NormKind norm = NormKind::layer_norm;
+  bool gated = false;
+  std::int64_t num_layers = 0;  ///< 1 to 10 000
+  bool final_norm = false;
+  std::int64_t num_classes = 0;  ///< C
+  Pooling pooling = Pooling::none;
+};
+
+namespace detail {
+
+/// The options of the layers that a stack consists of, and of the stack in a classifier. C++ has no flat structs that share members.
+template <class Options>
+TransformerEncoderLayerOptions layer_options(const Options& o) {
+  return {o.d_model, o.nhead, o.dim_feedforward, o.dropout, o.activation, o.layer_norm_eps, o.norm_first, o.bias, o.norm, o.gated};
+}
+inline TransformerEncoderOptions encoder_options(const TransformerClassifierOptions& o) {
+  return {o.d_model, o.nhead, o.dim_feedforward, o.dropout,    o.activation, o.layer_norm_eps, o.norm_first,
+          o.bias,    o.norm,  o.gated,           o.num_layers, o.final_norm};
+}
+
+/// What a layer's attention is asked for.
+AttentionOptions attention_options(const EncoderPlan& plan, const EncoderForwardOptions& options);
+
+}  // namespace detail
+
+/// One layer of the encoder of Vaswani et al. 2017; torch.nn.TransformerEncoderLayer, batch first.
+/// Post-norm: x = norm1(x + attention(x)); x = norm2(x + ff(x)). norm_first: x += attention(norm1(x)); x += ff(norm2(x)).
+/// ff(x) = linear2(activation(linear1(x))), and gated linear2(activation(linear_gate(x)) · linear1(x)).
+///
+/// State, torch's names: self_attn.* (as MultiHeadAttention), linear1.*, linear2.*, linear_gate.* where gated, norm1.*, norm2.*.
+class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
+ public:
+  /// Weights as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
+
+  /// x (B,L,E) -> output (B,L,E). Without B (rank 2) nothing has it, as in torch.
+  /// Throws SHAPE, MASK, CONFIG, OUT_OF_RANGE for a layer that is not there, MEMORY.
+  template <TensorLike X>
+  auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
+    constexpr std::size_t N = kRankOf<X>;
+    static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
+    const TensorView view = view_of(x, "TransformerEncoderLayer", "x");
+    const detail::EncoderPlan plan = this->plan(view, options);
+    return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, options, buffers); });
+  }
+
+  /// For callers that own the memory: everything checked, then the work itself.
+  detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::EncoderBuffers& buffers) const;
+
+ private:
+  friend class Module<TransformerEncoderLayer>;
+  friend class TransformerEncoder;
+
+  TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options);
+  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, StateDict& state) const;
+  TransformerEncoderLayer loaded(const std::string& prefix, const StateDict& state) const;
+  TransformerEncoderLayer drawn(const InitOptions& options, std::uint32_t& parameter) const;
+
+  /// Calls visit(name, member) for everything that has parameters, in torch's order.
+  template <class Visit>
+  void each_part(Visit visit) const;
+
+  /// Of a stack of such layers.
+  detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
+                           MemoryEstimate& memory) const;
+  /// x -> y (B·L,E), which may be the same, as layer `index` of its stack.
+  void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const AttentionOptions& attention,
+           const detail::ForwardRandom& random, const detail::LayerBuffers& buffers, float* y) const;
+
+  TransformerEncoderLayerOptions options_;
+  MultiHeadAttention self_attn_;
+  detail::Linear linear1_, linear2_, linear_gate_;
+  detail::Norm norm1_, norm2_;
+};
+
+}  // namespace attn

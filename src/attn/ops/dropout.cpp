@@ -1,0 +1,54 @@
+#include "attn/ops/dropout.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "attn/kernels/philox.hpp"
+#include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/error.hpp"
+
+namespace attn::detail {
+namespace {
+
+std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
+
+}  // namespace
+
+Dropout::Dropout(float probability, std::uint64_t seed, std::uint64_t step, DropoutSite site, std::uint32_t layer)
+    : threshold_(static_cast<std::uint32_t>(std::ceil(static_cast<double>(probability) * 0x1p24))), factor_(1 / (1 - probability)) {
+  // Eight numbers do not fit into one counter and key: the first four make the key under which the others count.
+  const auto words = kernels::philox({low(step), high(step), static_cast<std::uint32_t>(site), layer}, {low(seed), high(seed)});
+  key_ = {words[0], words[1]};
+}
+
+void Dropout::apply(float* values, std::size_t n, std::int64_t batch, std::int64_t head, std::int64_t query) const {
+  for (std::size_t key = 0; key < n; key += 4) {
+    const auto words = kernels::philox(
+        {static_cast<std::uint32_t>(key / 4), static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(head), static_cast<std::uint32_t>(batch)},
+        key_);
+    for (std::size_t i = 0; i < 4 && key + i < n; ++i) values[key + i] = words[i] >> 8 < threshold_ ? 0.0F : values[key + i] * factor_;
+  }
+}
+
+void apply_dropout(const Dropout& dropout, std::int64_t B, std::int64_t L, std::int64_t width, float* x) {
+  if (!dropout.active()) return;
+  const auto rows = static_cast<std::size_t>(B * L), n = static_cast<std::size_t>(width);
+  // Four random words take some 60 multiplications.
+  const unsigned workers = parallel::workers_for(rows, 16.0 * static_cast<double>(rows) * static_cast<double>(n));
+  parallel::run(rows, workers, [&](std::size_t row, unsigned) {
+    dropout.apply(x + row * n, n, static_cast<std::int64_t>(row) / L, 0, static_cast<std::int64_t>(row) % L);
+  });
+}
+
+float check_dropout(std::string_view op, float probability) {
+  if (!(probability >= 0 && probability < 1)) fail(ErrorCode::config, op, "dropout", {"a number from 0 up to, not including, 1"}, {probability});
+  return probability;
+}
+
+Dropout dropout_of_call(std::string_view op, const std::optional<float>& probability, const std::optional<std::uint64_t>& seed) {
+  if (!probability) return {};
+  return {check_dropout(op, *probability), seed.value_or(0), 0, DropoutSite::attention_weights, 0};
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+// Dropout whose random numbers belong to places, not to an order. Internal: ops and layers share it.
+namespace attn::detail {
+
+/// Where a dropout sits. The numbers are part of the key.
+enum class DropoutSite : std::uint32_t { attention_weights, attention_output, hidden, feed_forward_output };
+
+/// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout): each value becomes 0 with the probability given,
+/// the others are divided by 1 - probability. Whether one is kept follows from (seed, step, site, layer, batch, head, query, key) by
+/// Philox-4x32-10, so it depends neither on threads nor on the machine.
+class Dropout {
+ public:
+  /// Keeps everything.
+  Dropout() = default;
+  Dropout(float probability, std::uint64_t seed, std::uint64_t step, DropoutSite site, std::uint32_t layer);
+
+  bool active() const { return threshold_ > 0; }
+  /// On the values of keys 0 .. n-1.
+  void apply(float* values, std::size_t n, std::int64_t batch, std::int64_t head, std::int64_t query) const;
+
+ private:
+  std::array<std::uint32_t, 2> key_{};
+  std::uint32_t threshold_ = 0;  ///< a random number of 24 bits below this drops
+  float factor_ = 1;
+};
+
+/// On every row of x (B,L,width), in place.
+void apply_dropout(const Dropout& dropout, std::int64_t B, std::int64_t L, std::int64_t width, float* x);
+
+/// Throws CONFIG outside [0,1).
+float check_dropout(std::string_view op, float probability);
+
+/// Dropout on the weights of one call of a function: step 0, layer 0.
+Dropout dropout_of_call(std::string_view op, const std::optional<float>& probability, const std::optional<std::uint64_t>& seed);
+
+}  // namespace attn::detail

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+namespace detail {
+/// Shape of the result after all checks. weight and bias may be null; rms_norm has no bias.
+Shape check_layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps);
+void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y);
+Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps);
+void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y);
+}  // namespace detail
+
+/// (x - mean) / √(variance + eps) · weight + bias over the last dimension, biased variance   (torch.nn.functional.layer_norm)
+/// x (..,width), weight (width) and bias (width), 1 and 0 where left out -> x's shape; eps defaults to 1e-5.
+/// Ba et al. 2016. Throws SHAPE when widths disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
+template <TensorLike X>
+auto layer_norm(const X& x, float eps = 1e-5F) {
+  const TensorView view = view_of(x, "layer_norm", "x");
+  auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, nullptr, nullptr, eps));
+  detail::layer_norm(view, nullptr, nullptr, eps, y.data());
+  return y;
+}
+
+template <TensorLike X, TensorLike W>
+auto layer_norm(const X& x, const W& weight, float eps = 1e-5F) {
+  const TensorView view = view_of(x, "layer_norm", "x"), w_view = view_of(weight, "layer_norm", "weight");
+  auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, nullptr, eps));
+  detail::layer_norm(view, &w_view, nullptr, eps, y.data());
+  return y;
+}
+
+template <TensorLike X, TensorLike W, TensorLike Bias>
+auto layer_norm(const X& x, const W& weight, const Bias& bias, float eps = 1e-5F) {
+  const TensorView view = view_of(x, "layer_norm", "x"), w_view = view_of(weight, "layer_norm", "weight"),
+                   b_view = view_of(bias, "layer_norm", "bias");
+  auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, &b_view, eps));
+  detail::layer_norm(view, &w_view, &b_view, eps, y.data());
+  return y;
+}
+
+/// x / √(mean of x² + eps) · weight over the last dimension                                    (torch.nn.functional.rms_norm)
+/// x (..,width), weight (width), 1 where left out -> x's shape; eps defaults to torch's, 2⁻²³.
+/// Zhang & Sennrich 2019. Throws SHAPE when widths disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
+template <TensorLike X>
+auto rms_norm(const X& x, float eps = 0x1p-23F) {
+  const TensorView view = view_of(x, "rms_norm", "x");
+  auto y = empty<kRankOf<X>>(detail::check_rms_norm(view, nullptr, eps));
+  detail::rms_norm(view, nullptr, eps, y.data());
+  return y;
+}
+
+template <TensorLike X, TensorLike W>
+auto rms_norm(const X& x, const W& weight, float eps = 0x1p-23F) {
+  const TensorView view = view_of(x, "rms_norm", "x"), w_view = view_of(weight, "rms_norm", "weight");
+  auto y = empty<kRankOf<X>>(detail::check_rms_norm(view, &w_view, eps));
+  detail::rms_norm(view, &w_view, eps, y.data());
+  return y;
+}
+
+}  // namespace attn

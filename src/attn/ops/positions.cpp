@@ -1,0 +1,141 @@
+#include "attn/ops/positions.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "attn/ops/elementary.hpp"
+#include "attn/parallel/thread_pool.hpp"
+
+namespace attn {
+namespace detail {
+namespace {
+
+constexpr std::int64_t kMaxSize = 0x7fffffff;
+
+void check_size(const char* op, const char* argument, std::int64_t value) {
+  if (value < 0 || value > kMaxSize) fail(ErrorCode::argument, op, argument, {"a whole number from 0 to ", kMaxSize}, {value});
+}
+
+/// theta^(-2i / width) for i < count.
+std::vector<double> frequencies(double theta, std::size_t width, std::size_t count) {
+  std::vector<double> result(count);
+  for (std::size_t i = 0; i < count; ++i) result[i] = pow_of(theta, -2 * static_cast<double>(i) / static_cast<double>(width));
+  return result;
+}
+
+// A sine and a cosine cost as much as some 60 multiply-adds.
+constexpr double kSinCosCost = 60;
+
+}  // namespace
+
+Shape check_sinusoidal_positions(std::int64_t length, std::int64_t width) {
+  check_size("sinusoidal_positions", "length", length);
+  check_size("sinusoidal_positions", "width", width);
+  const Shape shape{length, width};
+  MemoryEstimate memory("sinusoidal_positions");
+  memory.add("the result", shape);
+  memory.add("the frequencies", {width, length > 0 ? 1 : 0});
+  memory.check();
+  return shape;
+}
+
+void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y) {
+  if (length == 0 || width == 0) return;
+  const auto rows = static_cast<std::size_t>(length), columns = static_cast<std::size_t>(width);
+  const std::vector<double> frequency = frequencies(10000, columns, (columns + 1) / 2);
+  const double cost = kSinCosCost * static_cast<double>(rows) * static_cast<double>(frequency.size());
+  parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t position, unsigned) {
+    float* row = y + position * columns;
+    for (std::size_t i = 0; i < frequency.size(); ++i) {
+      const SinCos pair = sin_cos_of(static_cast<double>(position) * frequency[i]);
+      row[2 * i] = static_cast<float>(pair.sin);
+      if (2 * i + 1 < columns) row[2 * i + 1] = static_cast<float>(pair.cos);
+    }
+  });
+}
+
+Shape check_rotary(const TensorView& x, const RotaryOptions& options) {
+  constexpr std::int64_t kLast = std::int64_t{1} << 53;
+  if (x.shape.rank() < 2) fail(ErrorCode::shape, "apply_rotary", "x", {"(..,L,D)"}, {x.shape});
+  if (x.shape.back(0) % 2 != 0) fail(ErrorCode::shape, "apply_rotary", "x", {"an even last dimension"}, {x.shape});
+  if (!(options.theta > 0) || !std::isnormal(options.theta))
+    fail(ErrorCode::config, "apply_rotary", "theta", {"a finite number above 0"}, {options.theta});
+  if (options.offset < -kLast || options.offset > kLast) fail(ErrorCode::config, "apply_rotary", "offset", {-kLast, " to ", kLast}, {options.offset});
+  MemoryEstimate memory("apply_rotary");
+  memory.add("the result", x.shape);
+  if (checked_size(x.shape, "apply_rotary", "x") > 0) memory.add("the angles", {x.shape.back(0), 1 + 2 * std::int64_t{num_threads()}});
+  memory.check();
+  return x.shape;
+}
+
+void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
+  const auto size = static_cast<std::size_t>(checked_size(x.shape, "apply_rotary", "x"));
+  if (size == 0) return;
+  const auto D = static_cast<std::size_t>(x.shape.back(0)), L = static_cast<std::size_t>(x.shape.back(1)), pairs = D / 2;
+  const std::vector<double> frequency = frequencies(options.theta, D, pairs);
+  // Column of a pair's first value, and how far the second is.
+  const std::size_t step = options.interleaved ? 2 : 1, distance = options.interleaved ? 1 : pairs;
+  const double cost = kSinCosCost * static_cast<double>(L) * static_cast<double>(pairs) + 4 * static_cast<double>(size);
+  // A task is one position, in all batches and heads: they turn by the same angles.
+  const unsigned workers = parallel::workers_for(L, cost);
+  std::vector<SinCos> turns(workers * pairs);
+  parallel::run(L, workers, [&](std::size_t row, unsigned worker) {
+    SinCos* const turn = turns.data() + worker * pairs;
+    const auto position = static_cast<double>(options.offset + static_cast<std::int64_t>(row));
+    for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency[i]);
+    for (std::size_t at = row * D; at < size; at += L * D)
+      for (std::size_t i = 0; i < pairs; ++i) {
+        const std::size_t first = at + i * step, second = first + distance;
+        const double a = x.data[first], b = x.data[second];
+        y[first] = static_cast<float>(a * turn[i].cos - b * turn[i].sin);
+        y[second] = static_cast<float>(b * turn[i].cos + a * turn[i].sin);
+      }
+  });
+}
+
+Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length) {
+  if (num_heads < 1) fail(ErrorCode::config, "alibi_bias", "num_heads", {"1 or above"}, {num_heads});
+  check_size("alibi_bias", "num_heads", num_heads);
+  check_size("alibi_bias", "length", length);
+  check_size("alibi_bias", "key_length", key_length);
+  const Shape shape{1, num_heads, length, key_length};
+  MemoryEstimate memory("alibi_bias");
+  memory.add("the result", shape);
+  memory.check();
+  return shape;
+}
+
+void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length, float* y) {
+  if (length == 0 || key_length == 0) return;
+  const auto lower = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(num_heads)));
+  const auto rows = static_cast<std::size_t>(num_heads * length);
+  const double cost = static_cast<double>(rows) * static_cast<double>(key_length);
+  parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t row, unsigned) {
+    const std::int64_t h = static_cast<std::int64_t>(row) / length, i = static_cast<std::int64_t>(row) % length;
+    // Halves of a step for the heads past the power of two: 2P's first, third, ... slope.
+    const double exponent = h < lower ? static_cast<double>(h + 1) : static_cast<double>(h - lower) + 0.5;
+    const double slope = exp2_of(-8 * exponent / static_cast<double>(lower));
+    float* to = y + row * static_cast<std::size_t>(key_length);
+    for (std::int64_t j = 0; j < key_length; ++j) to[j] = static_cast<float>(slope * -static_cast<double>(std::abs(i - j)) + 0.0);  // no -0
+  });
+}
+
+}  // namespace detail
+
+Tensor<2> sinusoidal_positions(std::int64_t length, std::int64_t width) {
+  auto y = empty<2>(detail::check_sinusoidal_positions(length, width));
+  detail::sinusoidal_positions(length, width, y.data());
+  return y;
+}
+
+Tensor<4> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length) {
+  const std::int64_t keys = key_length.value_or(length);
+  auto y = empty<4>(detail::check_alibi_bias(num_heads, length, keys));
+  detail::alibi_bias(num_heads, length, keys, y.data());
+  return y;
+}
+
+}  // namespace attn

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+struct RotaryOptions {
+  double theta = 10000;      ///< base of the wavelengths
+  std::int64_t offset = 0;   ///< position of row 0: how many keys a cache already holds
+  bool interleaved = false;  ///< false pairs column i with i + D/2 (GPT-NeoX, Hugging Face), true 2i with 2i + 1 (the paper)
+};
+
+namespace detail {
+/// Shapes of the results after all checks.
+Shape check_sinusoidal_positions(std::int64_t length, std::int64_t width);
+void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y);
+Shape check_rotary(const TensorView& x, const RotaryOptions& options);
+void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y);
+Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length);
+void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length, float* y);
+}  // namespace detail
+
+/// PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the same          (Vaswani et al. 2017, section 3.5)
+/// -> (length,width), to be added to embeddings; an odd width ends with a sine.
+/// Throws ARGUMENT for a negative length or width, MEMORY.
+Tensor<2> sinusoidal_positions(std::int64_t length, std::int64_t width);
+
+/// Turns each pair of columns of row l by the angle (offset + l) · theta^(-2i / D), i < D/2      (RoFormer, Su et al. 2021)
+/// x (..,L,D), D even: queries or keys by head -> the same shape. A product of a query and a key then depends on the
+/// distance of their positions only. Angles are float64, their error far below float32's up to positions of 10⁷; beyond
+/// 2⁵⁴, which takes a theta below 1, they have no digit left and give NaN.
+/// Throws SHAPE (rank below 2, D odd), CONFIG (theta not finite or not above 0, offset beyond ±2⁵³), MEMORY.
+template <TensorLike X>
+auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
+  const TensorView view = view_of(x, "apply_rotary", "x");
+  auto y = empty<kRankOf<X>>(detail::check_rotary(view, options));
+  detail::apply_rotary(view, options, y.data());
+  return y;
+}
+
+/// -slope(h) · |i - j|, to be given as an additive mask                     (ALiBi, Press et al. 2022, their get_slopes)
+/// -> (1,H,L,S), S = key_length or L. Slopes are 2^(-8 (h + 1) / H) where H is a power of two; else those of the next
+/// lower power of two P, then every other one of 2P's, from its first.
+/// Throws CONFIG when num_heads is below 1, ARGUMENT for a negative length, MEMORY.
+Tensor<4> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = std::nullopt);
+
+}  // namespace attn

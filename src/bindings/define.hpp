@@ -1,0 +1,112 @@
+#pragma once
+
+#include <emscripten/bind.h>
+
+#include <memory>
+
+#include "attn/layers/module.hpp"
+#include "signature.hpp"
+
+namespace attn::bindings {
+
+/// A function of the module.
+template <auto Function>
+void define_function(const char* name, const char* result) {
+  add_signature({nullptr, name, result, &describe<Function>});
+  emscripten::function(name, &call<Function>);
+}
+
+/// What every layer has. The work of a method takes the layer first.
+namespace module {
+
+inline auto load_state_dict(Arguments& arguments) {
+  const StateDict* state = arguments.state("state");
+  bool strict = true;
+  arguments.group("options", [&] { arguments.option("strict", strict); });
+  return [=](auto& self, Result&) { self.load_state_dict(*state, strict); };
+}
+
+inline auto state_dict(Arguments&) {
+  return [](auto& self, Result& result) { result.add(self.state_dict()); };
+}
+
+inline auto initialize(Arguments& arguments) {
+  InitOptions options;
+  arguments.group("options", [&] {
+    arguments.option("scheme", options.scheme, kInitSchemeNames);
+    arguments.option("seed", options.seed);
+    arguments.option("std", options.std);
+  });
+  return [=](auto& self, Result&) { self.initialize(options); };
+}
+
+inline auto train(Arguments& arguments) {
+  TrainOptions options;
+  arguments.group("options", [&] { arguments.option("seed", options.seed); });
+  return [=](auto& self, Result&) { self.train(options); };
+}
+
+inline auto eval(Arguments&) {
+  return [](auto& self, Result&) { self.eval(); };
+}
+
+inline auto parameter_count(Arguments&) {
+  return [](auto& self, Result& result) { result.set_number(static_cast<double>(self.parameter_count())); };
+}
+
+inline auto parameter_shapes(Arguments&) {
+  return [](auto& self, Result& result) { result.add(self.parameter_shapes()); };
+}
+
+}  // namespace module
+
+/// A class of the module. Options(arguments) reads what the constructor of Layer takes.
+template <class Layer, auto Options>
+class LayerClass {
+ public:
+  explicit LayerClass(const char* name) : name_(name), class_(name) {
+    add_signature({name_, "constructor", "none", &describe<Options>});
+    class_.constructor(&construct);
+    method<module::load_state_dict>("loadStateDict", "none");
+    method<module::state_dict>("stateDict", "tensors");
+    method<module::initialize>("initialize", "none");
+    method<module::train>("train", "none");
+    method<module::eval>("eval", "none");
+    method<module::parameter_count>("parameterCount", "property");
+    method<module::parameter_shapes>("parameterShapes", "shapes");
+  }
+
+  template <auto Function>
+  LayerClass& method(const char* name, const char* result) {
+    add_signature({name_, name, result, &describe<Function>});
+    class_.function(name, &invoke<Function>);
+    return *this;
+  }
+
+ private:
+  static std::unique_ptr<Layer> construct(Address frame) {
+    return guard([&] {
+      Arguments arguments(frame);
+      return std::make_unique<Layer>(Options(arguments));
+    });
+  }
+
+  template <auto Function>
+  static Address invoke(Layer& self, Address frame) {
+    return guard([&] {
+      Arguments arguments(frame);
+      const auto work = Function(arguments);
+      return returning([&](Result& result) { work(self, result); });
+    });
+  }
+
+  const char* name_;
+  emscripten::class_<Layer> class_;
+};
+
+template <class Layer, auto Options>
+LayerClass<Layer, Options> define_layer(const char* name) {
+  return LayerClass<Layer, Options>(name);
+}
+
+}  // namespace attn::bindings

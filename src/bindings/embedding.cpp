@@ -1,0 +1,74 @@
+#include "attn/layers/embedding.hpp"
+
+#include <cstring>
+
+#include "define.hpp"
+
+namespace attn::bindings {
+namespace {
+
+EmbeddingOptions embedding_options(Arguments& arguments) {
+  EmbeddingOptions options;
+  arguments.require_group("options", [&] {
+    arguments.require("numEmbeddings", options.num_embeddings);
+    arguments.require("embeddingDim", options.embedding_dim);
+    arguments.option("paddingIdx", options.padding_idx);
+  });
+  return options;
+}
+
+/// (k,2): the id as an int32, and the similarity.
+void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
+  float* words = result.add({static_cast<std::int64_t>(neighbors.size()), 2});
+  for (const auto& [id, similarity] : neighbors) {
+    const auto number = static_cast<std::int32_t>(id);
+    std::memcpy(words, &number, sizeof(number));
+    words[1] = similarity;
+    words += 2;
+  }
+}
+
+auto forward(Arguments& arguments) {
+  const Arguments::Ids ids = arguments.ids("ids");
+  return [=](const Embedding& self, Result& result) {
+    const Shape shape = self.check(ids.values, ids.shape);
+    self.run(ids.values, result.add(shape));
+  };
+}
+
+auto nearest(Arguments& arguments) {
+  const std::variant<std::int64_t, TensorView> target = arguments.vector_or_id("target");
+  std::int64_t k = 0;
+  arguments.require("k", k);
+  return [=](const Embedding& self, Result& result) {
+    add_neighbors(std::visit([&](const auto& given) { return self.nearest(given, k); }, target), result);
+  };
+}
+
+auto similarity(Arguments& arguments) {
+  std::int64_t a = 0, b = 0;
+  arguments.require("a", a);
+  arguments.require("b", b);
+  return [=](const Embedding& self, Result& result) { result.set_number(static_cast<double>(self.similarity(a, b))); };
+}
+
+auto analogy(Arguments& arguments) {
+  std::int64_t a = 0, b = 0, c = 0, k = 0;
+  arguments.require("a", a);
+  arguments.require("b", b);
+  arguments.require("c", c);
+  arguments.require("k", k);
+  return [=](const Embedding& self, Result& result) { add_neighbors(self.analogy(a, b, c, k), result); };
+}
+
+}  // namespace
+}  // namespace attn::bindings
+
+EMSCRIPTEN_BINDINGS(attn_embedding) {
+  using namespace attn::bindings;
+  define_layer<attn::Embedding, embedding_options>("Embedding")
+      .method<forward>("forward", "tensor")
+      .method<nearest>("nearest", "neighbours")
+      .method<similarity>("similarity", "number")
+      .method<analogy>("analogy", "neighbours");
+}

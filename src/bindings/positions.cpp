@@ -1,0 +1,53 @@
+#include "attn/ops/positions.hpp"
+
+#include "define.hpp"
+
+namespace attn::bindings {
+namespace {
+
+auto sinusoidal_positions(Arguments& arguments) {
+  std::int64_t length = 0, width = 0;
+  arguments.require("length", length);
+  arguments.require("width", width);
+  return [=](Result& result) {
+    const Shape shape = detail::check_sinusoidal_positions(length, width);
+    detail::sinusoidal_positions(length, width, result.add(shape));
+  };
+}
+
+auto apply_rotary(Arguments& arguments) {
+  const TensorView x = arguments.tensor("x");
+  RotaryOptions options;
+  arguments.group("options", [&] {
+    arguments.option("theta", options.theta);
+    arguments.option("offset", options.offset);
+    arguments.option("interleaved", options.interleaved);
+  });
+  return [=](Result& result) {
+    const Shape shape = detail::check_rotary(x, options);
+    detail::apply_rotary(x, options, result.add(shape));
+  };
+}
+
+auto alibi_bias(Arguments& arguments) {
+  std::int64_t num_heads = 0, length = 0;
+  std::optional<std::int64_t> key_length;
+  arguments.require("numHeads", num_heads);
+  arguments.require("length", length);
+  arguments.option("keyLength", key_length);
+  return [=](Result& result) {
+    const std::int64_t keys = key_length.value_or(length);
+    const Shape shape = detail::check_alibi_bias(num_heads, length, keys);
+    detail::alibi_bias(num_heads, length, keys, result.add(shape));
+  };
+}
+
+}  // namespace
+}  // namespace attn::bindings
+
+EMSCRIPTEN_BINDINGS(attn_positions) {
+  using namespace attn::bindings;
+  define_function<sinusoidal_positions>("sinusoidalPositions", "tensor");
+  define_function<apply_rotary>("applyRotary", "tensor");
+  define_function<alibi_bias>("alibiBias", "tensor");
+}

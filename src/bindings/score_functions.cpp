@@ -1,0 +1,43 @@
+#include "attn/ops/score_functions.hpp"
+
+#include "attention_options.hpp"
+#include "define.hpp"
+
+namespace attn::bindings {
+namespace {
+
+auto additive_attention(Arguments& arguments) {
+  const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
+  detail::AdditiveParams params;
+  arguments.require_group("params", [&] {
+    params.query_weight = arguments.tensor("queryWeight");
+    params.key_weight = arguments.tensor("keyWeight");
+    params.score_weight = arguments.tensor("scoreWeight");
+    params.bias = arguments.optional_tensor("bias").value_or(TensorView{});
+  });
+  const AttentionCall given = read_attention_options(arguments);
+  return [=](Result& result) {
+    const detail::AttentionPlan plan = detail::plan_additive_attention(q, k, v, params, given.options);
+    detail::additive_attention(plan, q, k, v, params, given.options, allocate_results(plan, given.traced, result));
+  };
+}
+
+auto general_attention(Arguments& arguments) {
+  const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
+  TensorView weight;
+  arguments.require_group("params", [&] { weight = arguments.tensor("weight"); });
+  const AttentionCall given = read_attention_options(arguments);
+  return [=](Result& result) {
+    const detail::AttentionPlan plan = detail::plan_general_attention(q, k, v, weight, given.options);
+    detail::general_attention(plan, q, k, v, weight, given.options, allocate_results(plan, given.traced, result));
+  };
+}
+
+}  // namespace
+}  // namespace attn::bindings
+
+EMSCRIPTEN_BINDINGS(attn_score_functions) {
+  using namespace attn::bindings;
+  define_function<additive_attention>("additiveAttention", "attention");
+  define_function<general_attention>("generalAttention", "attention");
+}

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "attn/ops/attention.hpp"
+#include "errors.hpp"
+#include "tensors.hpp"
+
+// What a function takes stands once, here in C++: the same statements write the signature by which JavaScript checks and
+// writes the arguments, and read them from the heap. A function has two stages:
+//
+//   auto softmax(Arguments& arguments) {
+//     const TensorView x = arguments.tensor("x");           // the arguments, in their order
+//     std::int64_t dim = -1;
+//     arguments.option("dim", dim);                         // an option keeps its value when it is left out
+//     return [=](Result& result) { ... };                   // the work
+//   }
+//   EMSCRIPTEN_BINDINGS(attn_softmax) { define_function<softmax>("softmax", "tensor"); }
+namespace attn::bindings {
+
+/// Reads the arguments of a call, or writes down what they are. A call's frame is one double for each argument and member
+/// of an option object: the number itself, or the address of a descriptor; NaN where it was left out.
+class Arguments {
+ public:
+  explicit Arguments(Address frame) : leaf_(reinterpret_cast<const double*>(frame)) {}
+  /// Appends to a JSON list instead; what is read then is empty.
+  explicit Arguments(std::string& signature) : signature_(&signature) {}
+
+  TensorView tensor(const char* name);
+  std::optional<TensorView> optional_tensor(const char* name);
+  /// A whole file; `what` it should be, in words.
+  std::span<const std::uint8_t> bytes(const char* name, const char* what);
+  /// Tensors by name; null only when a signature is written.
+  const StateDict* state(const char* name);
+
+  /// Whole numbers that index a table, in any shape.
+  struct Ids {
+    std::vector<std::int64_t> values;
+    Shape shape;
+  };
+  Ids ids(const char* name);
+  /// A row of a table, or a vector of its own.
+  std::variant<std::int64_t, TensorView> vector_or_id(const char* name);
+
+  /// What must be given.
+  void require(const char* name, std::int64_t& value) { assign(take(name, "int", true), value); }
+  template <class Enum>
+  void require(const char* name, Enum& value, std::span<const std::string_view> names) {
+    choice(name, true, value, names);
+  }
+
+  /// Members and arguments that may be left out: value is set when they are given, and true returned.
+  bool option(const char* name, bool& value) { return assign(take(name, "flag", false), value); }
+  bool option(const char* name, std::int64_t& value) { return assign(take(name, "int", false), value); }
+  bool option(const char* name, float& value) { return assign(take(name, "number", false), value); }
+  bool option(const char* name, double& value) { return assign(take(name, "number", false), value); }
+  /// A seed: 0 to 2⁵³ - 1.
+  bool option(const char* name, std::uint64_t& value) { return assign(take(name, "seed", false), value); }
+  bool option(const char* name, std::optional<Mask>& value);
+  bool option(const char* name, std::vector<std::int64_t>& value);
+  /// true, false or the names of an attention's intermediates.
+  bool option(const char* name, Trace& value);
+  /// Names of intermediates.
+  bool option(const char* name, Trace& value, std::span<const std::string_view> names);
+  template <class T>
+  bool option(const char* name, std::optional<T>& value) {
+    T given{};
+    if (!option(name, given)) return false;
+    value = given;
+    return true;
+  }
+  /// One of the names of an enum.
+  template <class Enum>
+  bool option(const char* name, Enum& value, std::span<const std::string_view> names) {
+    return choice(name, false, value, names);
+  }
+
+  /// An object with the members that `members()` names; whether it was given.
+  template <class Members>
+  bool group(const char* name, Members members) {
+    return group(name, false, members);
+  }
+  template <class Members>
+  void require_group(const char* name, Members members) {
+    group(name, true, members);
+  }
+
+ private:
+  static bool given(double leaf) { return leaf == leaf; }
+  template <class T>
+  static bool assign(double leaf, T& value) {
+    if (given(leaf)) value = static_cast<T>(leaf);
+    return given(leaf);
+  }
+
+  double take(const char* name, const char* kind, bool required, std::span<const std::string_view> choices = {});
+  const Descriptor* take_descriptor(const char* name, const char* kind, bool required, std::span<const std::string_view> choices = {});
+  template <class Enum>
+  bool choice(const char* name, bool required, Enum& value, std::span<const std::string_view> names) {
+    return assign(take(name, "choice", required, names), value);
+  }
+  void describe(const char* name, const char* kind, bool required, std::span<const std::string_view> choices);
+
+  template <class Members>
+  bool group(const char* name, bool required, Members members) {
+    const double leaf = take(name, "group", required);
+    if (signature_ != nullptr) open_members();
+    members();
+    if (signature_ != nullptr) close_members();
+    return given(leaf);
+  }
+  void open_members();
+  void close_members();
+
+  const double* leaf_ = nullptr;
+  std::string* signature_ = nullptr;
+};
+
+/// The signature of one function, or of a method of `owner`.
+struct Signature {
+  const char* owner;
+  const char* name;
+  /// What becomes of the Result: see results.ts.
+  const char* result;
+  void (*describe)(Arguments& arguments);
+};
+
+void add_signature(const Signature& signature);
+/// All of them, as JSON.
+std::string signatures();
+
+/// Runs work(result) and hands the result to JavaScript.
+template <class Work>
+Address returning(Work work) {
+  auto result = std::make_unique<Result>();
+  work(*result);
+  return result.release()->address();
+}
+
+template <auto Function>
+Address call(Address frame) {
+  return guard([&] {
+    Arguments arguments(frame);
+    return returning(Function(arguments));
+  });
+}
+
+template <auto Function>
+void describe(Arguments& arguments) {
+  static_cast<void>(Function(arguments));
+}
+
+}  // namespace attn::bindings

@@ -1,0 +1,193 @@
+/**
+ * What the random forwards of suites/bits.ts are drawn from and recorded with: the twin of native-tests/digest/draw.hpp. Change both together.
+ *
+ * Every draw is a statement of its own: the order of the lines is the order of the draws. A draw is skipped only where the result of an earlier one
+ * says that the whole tensor, mask or list is not there.
+ */
+import type { AttentionOptions, Mask, Tensor } from 'attn';
+import type { Generator } from './generator.ts';
+import { product, slice } from './tensors.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Dims = readonly number[];
+
+export interface Masks {
+  readonly mask?: Mask;
+  readonly keyPaddingMask?: Mask;
+}
+
+/** One random call. Its inputs, masks and results start with the batch, unless that is 0; so one row of it can be run alone. */
+export interface Call {
+  batch: number;
+  /** Dropout is on: its numbers belong to the place in the batch, and only the first row's are those of a batch of one. */
+  dropping: boolean;
+  /** Weights: part of the hash, but of no batch. */
+  constants: readonly Tensor[];
+  inputs: readonly Tensor[];
+  masks: Masks;
+  run(inputs: readonly Tensor[], masks: Masks): Tensor[];
+  dispose?(): void;
+}
+
+const wordsOf = (t: Tensor): Uint32Array => new Uint32Array(t.data.buffer, t.data.byteOffset, t.data.length);
+
+/** NaNs count as one: engines may differ in their signs and payloads. */
+const canonical = (word: number): number => ((word & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : word);
+
+/** FNV-1a over 32-bit words, per tensor its number of elements first. */
+export class Hash {
+  #h = 0x811c9dc5;
+  add(t: Tensor): void {
+    const words = wordsOf(t);
+    let h = Math.imul(this.#h ^ words.length, 0x01000193);
+    for (let i = 0; i < words.length; i++) h = Math.imul(h ^ canonical(words[i]), 0x01000193);
+    this.#h = h;
+  }
+  text(): string {
+    return ((this.#h ^ (this.#h >>> 15)) >>> 0).toString(16).padStart(8, '0');
+  }
+}
+
+/** Row `at` of the batch, as a batch of one. */
+const rowOf = (t: Tensor, at: number): Tensor => slice(t, 0, at, at + 1);
+
+/** A mask has a row for each of the batch only where its rank says so and there is more than one. */
+function rowOfMask(mask: Mask | undefined, leastRank: number, at: number): Mask | undefined {
+  if (!mask || mask.dims.length < leastRank || mask.dims[0] === 1) return mask;
+  const size = product(mask.dims.slice(1));
+  return { kind: mask.kind, data: mask.data.slice(at * size, (at + 1) * size), dims: [1, ...mask.dims.slice(1)] };
+}
+
+/** Whether x, a batch of one, holds the bits of row `at` of y. */
+function isRow(x: Tensor, y: Tensor, at: number): boolean {
+  const [a, b] = [wordsOf(x), wordsOf(y)];
+  const start = at * a.length;
+  if (a.length * y.dims[0] !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (canonical(a[i]) !== canonical(b[start + i])) return false;
+  return true;
+}
+
+/** Large calls are shared out among threads where there are some; most are small, for the time they take. */
+export const large = (g: Generator): boolean => g.oneIn(6);
+
+/** 1 to `most`, and sometimes 0. */
+export function length(g: Generator, most: number): number {
+  const none = g.oneIn(32);
+  const n = g.below(most);
+  return none ? 0 : n + 1;
+}
+
+/** Queries or keys of an attention. */
+export const rows = (g: Generator, isLarge: boolean): number => (isLarge ? 16 + length(g, 48) : length(g, 14));
+
+export const batch = (g: Generator): number => length(g, 3);
+
+/** `rank` sizes from 1 to `most`. */
+export function sizes(g: Generator, rank: number, most: number): number[] {
+  const out: number[] = [];
+  for (let i = 0; i < rank; i++) out.push(1 + g.below(most));
+  return out;
+}
+
+/** A seed of 32 bits, or of 52. */
+export function seed(g: Generator): number {
+  const low = g.next();
+  const high = g.below(2 ** 20);
+  const wide = g.oneIn(4);
+  return wide ? high * 2 ** 32 + low : low;
+}
+
+/** 0 to 0.9. */
+export const probability = (g: Generator): number => g.below(10) / 10;
+
+const specials = [NaN, Infinity, -Infinity, -0, 2 ** -149, 3e38];
+
+/** Numbers in ±factor, ±2·factor or ±4·factor; in one tensor of 16 a special one among them. */
+export function values(g: Generator, dims: Dims, factor: number): Tensor {
+  const data = new Float32Array(product(dims));
+  const scale = factor * 2 ** g.below(3);
+  for (let i = 0; i < data.length; i++) data[i] = g.unit() * scale;
+  const special = g.oneIn(16);
+  if (special && data.length > 0) {
+    const at = g.below(data.length);
+    data[at] = g.pick(specials);
+  }
+  return { data, dims };
+}
+
+/** A mask that blocks one in `often`. */
+function maskValues(g: Generator, kind: Mask['kind'], dims: Dims, often: number): Mask {
+  const data = kind === 'additive' ? new Float32Array(product(dims)) : new Uint8Array(product(dims));
+  for (let i = 0; i < data.length; i++) {
+    const blocked = g.oneIn(often);
+    const added = g.unit() * 2;
+    if (kind === 'additive') data[i] = blocked ? -Infinity : added;
+    else data[i] = blocked === (kind === 'block') ? 1 : 0;
+  }
+  return { kind, data, dims };
+}
+
+const maskKinds = ['attend', 'block', 'additive'] as const;
+
+/** A mask and a key padding mask, each there or not, for scores (B,H,L,S); unbatched inputs have a padding mask (S). */
+export function masks(g: Generator, B: number, H: number, L: number, S: number, batched: boolean): Masks {
+  const out: Writable<Masks> = {};
+  const kind = g.below(5);
+  const form = g.below(4);
+  const b = g.oneIn(2) ? B : 1;
+  const h = g.oneIn(2) ? H : 1;
+  const l = g.oneIn(2) ? L : 1;
+  const often = 2 + g.below(8);
+  if (kind < 3) {
+    const forms = [[S], [l, S], [b, l, S], [b, h, l, S]];
+    out.mask = maskValues(g, maskKinds[kind], forms[form], often);
+  }
+  const paddingKind = g.below(9);
+  const padded = g.oneIn(4) ? 1 : B;
+  if (paddingKind < 3) out.keyPaddingMask = maskValues(g, maskKinds[paddingKind], batched ? [padded, S] : [S], 5);
+  return out;
+}
+
+/** Everything but weighted_values, or some of the names given. */
+export function trace<Name extends string>(g: Generator, everything: boolean, names: readonly Name[]): Name[] | undefined {
+  return everything ? undefined : names.filter(() => g.oneIn(4));
+}
+
+export const policies = ['zero', 'nan', 'uniform'] as const;
+
+/** All options of an attention but the masks. */
+export function attentionOptions(g: Generator, names: readonly Exclude<AttentionOptions['trace'], boolean | undefined>[number][]): AttentionOptions {
+  const out: Writable<AttentionOptions> = {};
+  out.isCausal = g.oneIn(3);
+  out.fullyMasked = g.pick(policies);
+  const hasScale = g.oneIn(4);
+  const scale = g.unit();
+  if (hasScale) out.scale = scale;
+  const hasDropout = g.oneIn(6);
+  const dropout = probability(g);
+  if (hasDropout) out.dropout = dropout;
+  const hasSeed = g.oneIn(4);
+  const drawn = seed(g);
+  if (hasSeed) out.seed = drawn;
+  out.needWeights = g.oneIn(2);
+  out.averageWeights = g.oneIn(2);
+  const traced = g.below(10);
+  if (traced < 2) out.trace = trace(g, traced === 0, names) ?? true;
+  return out;
+}
+
+/** The call, and one row of its batch alone: false where that differs. */
+export function record(g: Generator, hash: Hash, call: Call): boolean {
+  for (const t of call.constants) hash.add(t);
+  const results = call.run(call.inputs, call.masks);
+  for (const t of results) hash.add(t);
+
+  const drawn = g.below(call.batch);
+  if (call.batch < 2) return true;
+  const at = call.dropping ? 0 : drawn;
+  const alone = call.run(
+    call.inputs.map((t) => rowOf(t, at)),
+    { mask: rowOfMask(call.masks.mask, 3, at), keyPaddingMask: rowOfMask(call.masks.keyPaddingMask, 2, at) },
+  );
+  return alone.length === results.length && alone.every((t, i) => isRow(t, results[i], at));
+}

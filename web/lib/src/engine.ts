@@ -1,0 +1,162 @@
+/** One running module: calls into it with arguments that were read already, and keeps what state it is in. */
+import type { ErrorCode, RuntimeInfo } from './attn.js';
+import type { Checked, State } from './arrays.js';
+import { AttnError, type Detail } from './error.js';
+import { Heap } from './heap.js';
+import { callNative, type NamedTensors, type Native, nativeClass, type NativeLayer, type Pointer } from './native.js';
+import { toPublic } from './results.js';
+import type { Leaf, Signature } from './signature.js';
+
+const encoder = new TextEncoder();
+
+/** A name as bytes for the heap. */
+function utf8(op: string, name: string): Checked<Uint8Array> {
+  const data = encoder.encode(name);
+  return { op, argument: 'name', data, dims: [data.length], size: data.length, type: 'Uint8Array', kind: 0, source: data, copied: true };
+}
+
+const isState = (leaf: Leaf): leaf is State => typeof leaf === 'object' && 'entries' in leaf;
+
+export interface NativeError {
+  code: ErrorCode;
+  message: string;
+  detail?: Detail;
+}
+
+/** What src/bindings throws: an Error with code and detail. */
+export function isNativeError(error: unknown): error is NativeError {
+  return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string' && 'detail' in error;
+}
+
+/** "key_padding_mask" -> "keyPaddingMask" in every word of a text but the names of traces, which are the same in both languages. */
+function camelCase(text: string, traceNames: readonly string[]): string {
+  return text.replace(/\w+/g, (word) => (traceNames.includes(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
+}
+
+/** Errors that speak of a file or a state: names in them stay as they are there. */
+const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT', 'UNSUPPORTED'];
+
+/** A C++ error in JavaScript's spelling. `op` is for those that know of no op: running out of memory. */
+export function fromNative({ code, message, detail = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
+  if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
+  const spelled = (text: string) => (speaksOfFiles.includes(code) ? text : camelCase(text, traceNames));
+  const entries = Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? spelled(value) : value]);
+  const ours = camelCase(detail['op'], traceNames);
+  return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...Object.fromEntries(entries), op: ours });
+}
+
+export interface Runtime {
+  readonly native: Native;
+  readonly variant: 'simd' | 'relaxed';
+  readonly threads: number;
+  readonly notes: readonly string[];
+  /** Ends the threads. */
+  readonly stop: () => void;
+}
+
+export class Engine {
+  readonly signatures: readonly Signature[];
+  readonly #runtime: Runtime;
+  readonly #native: Native;
+  readonly #heap: Heap;
+  readonly #version: string;
+  readonly #traceNames: readonly string[];
+  disposed = false;
+  #running = false;
+  #broken: AttnError | undefined;
+
+  constructor(runtime: Runtime) {
+    const { native } = runtime;
+    if (typeof native.signatures !== 'function')
+      throw new AttnError('FORMAT', 'load: the .wasm is of another version of attn than this package', { op: 'load', argument: 'wasm' });
+    this.#runtime = runtime;
+    this.#native = native;
+    this.signatures = JSON.parse(native.signatures()) as Signature[];
+    this.#heap = new Heap(native);
+    this.#version = native.version();
+    this.#traceNames = native.traceNames().split(',');
+  }
+
+  /** Throws unless a call may begin. */
+  assertUsable(op: string): void {
+    if (this.disposed) throw new AttnError('DISPOSED', `${op}: this instance was disposed of`, { op });
+    const broken = this.#broken;
+    if (broken) throw new AttnError('INTERNAL', `${op}: this instance has stopped (${broken.message}); load() a new one`, { op }, { cause: broken });
+    if (this.#running) throw new AttnError('BUSY', `${op}: another call on this instance is still running`, { op });
+  }
+
+  /** Runs body, which calls into WebAssembly. No code of the caller's runs inside. */
+  #enter<T>(op: string, body: () => T): T {
+    this.assertUsable(op);
+    this.#running = true;
+    const stack = this.#native.stackSave();
+    try {
+      return body();
+    } catch (error) {
+      // An error that leaves WebAssembly takes its frames off the engine's stack, but not off the one in the heap.
+      this.#native.stackRestore(stack);
+      if (error instanceof AttnError) throw error;
+      if (isNativeError(error)) throw fromNative(error, op, this.#traceNames);
+      // A trap, or a stack that overflowed in the middle: what the heap holds is not known any more.
+      this.#broken = new AttnError('INTERNAL', `${op}: ${error instanceof Error ? error.message : String(error)}`, { op }, { cause: error });
+      throw this.#broken;
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  /** Calls body with the address of the arguments. States go in one tensor after another, so that no two copies of a whole one are held. */
+  #withLeaves<T>(op: string, leaves: readonly Leaf[], body: (frame: Pointer) => T): T {
+    if (!leaves.some(isState)) return this.#heap.withArguments(op, leaves as readonly (number | Checked)[], body);
+    const held: NamedTensors[] = [];
+    try {
+      const plain = leaves.map((leaf) => {
+        if (!isState(leaf)) return leaf;
+        const named = new this.#native.NamedTensors();
+        held.push(named);
+        for (const [name, tensor] of leaf.entries) this.#heap.withArguments(op, [utf8(op, name), tensor], (frame) => named.add(frame));
+        return named.address() >>> 0;
+      });
+      return this.#heap.withArguments(op, plain, body);
+    } finally {
+      for (const named of held) named.delete();
+    }
+  }
+
+  /** Calls a function, or a method of the layer. */
+  call(op: string, { name, result }: Signature, leaves: readonly Leaf[], layer?: NativeLayer): unknown {
+    return this.#enter(op, () =>
+      this.#withLeaves(op, leaves, (frame) => {
+        const pointer = callNative(layer ?? this.#native, name, frame);
+        return toPublic(result, this.#heap.takeResult(pointer), this.#traceNames);
+      }),
+    );
+  }
+
+  create(name: string, leaves: readonly Leaf[]): NativeLayer {
+    return this.#enter(name, () => this.#withLeaves(name, leaves, (frame) => new (nativeClass(this.#native, name))(frame)));
+  }
+
+  free(layer: NativeLayer): void {
+    if (!this.disposed && !this.#broken) this.#enter('dispose', () => layer.delete());
+  }
+
+  get info(): RuntimeInfo {
+    const { variant, threads, notes } = this.#runtime;
+    return this.#enter('info', () => ({
+      version: this.#version,
+      variant,
+      threads,
+      notes: [...notes],
+      heap: { used: this.#native.heapUsed(), peak: this.#native.heapPeak() },
+    }));
+  }
+
+  dispose(): void {
+    if (this.disposed) return;
+    if (this.#running) throw new AttnError('BUSY', 'dispose: a call on this instance is still running', { op: 'dispose' });
+    this.disposed = true;
+    // The heap goes with the memory as soon as nobody holds it; only threads have to be told.
+    this.#runtime.stop();
+  }
+}

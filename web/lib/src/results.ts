@@ -1,0 +1,50 @@
+/** What a call's result becomes, by the kind that its signature says. */
+import type { Tensor } from './attn.js';
+import type { Result } from './heap.js';
+import type { Signature } from './signature.js';
+
+type TraceRecord = Record<string, Tensor>;
+
+/** Result objects of attention and encoders: each field that there is, by its name. */
+function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: readonly string[]): object {
+  const all: Record<string, Tensor | Tensor[] | TraceRecord | Map<number, TraceRecord>> = {};
+  const traces = new Map<number, TraceRecord>();
+  for (const { field, layer, name, tensor } of entries)
+    if (field === 'trace') {
+      let trace = traces.get(layer);
+      if (!trace) traces.set(layer, (trace = {}));
+      trace[traceNames[name as number]!] = tensor;
+    } else if (field === 'attentions' || field === 'hiddenStates') ((all[field] ??= []) as Tensor[])[layer] = tensor;
+    else all[field] = tensor;
+  if (traced) all['trace'] = byLayer ? traces : (traces.get(-1) ?? {});
+  return all;
+}
+
+/** k ids and similarities, in pairs of words. */
+function neighbours({ data }: Tensor): { id: number; similarity: number }[] {
+  const ids = new Int32Array(data.buffer);
+  return Array.from({ length: data.length / 2 }, (_, i) => ({ id: ids[2 * i]!, similarity: data[2 * i + 1]! }));
+}
+
+export function toPublic(kind: Signature['result'], result: Result, traceNames: readonly string[]): unknown {
+  const { entries } = result;
+  switch (kind) {
+    case 'none':
+      return undefined;
+    case 'number':
+    case 'property':
+      return result.number;
+    case 'tensor':
+      return entries[0]!.tensor;
+    case 'tensors':
+      return new Map(entries.map(({ name, tensor }) => [name, tensor]));
+    case 'shapes':
+      return new Map(entries.map(({ name, tensor }) => [name, tensor.dims]));
+    case 'neighbours':
+      return neighbours(entries[0]!.tensor);
+    case 'attention':
+      return assemble(result, false, traceNames);
+    case 'encoder':
+      return assemble(result, true, traceNames);
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Arguments at the door. What a function takes is said by the module (src/bindings), and every argument is read here by
+ * that: each property of the caller's once, all of them before anything is allocated; a name that is not known is an
+ * error, never ignored.
+ */
+import {
+  type Checked,
+  isPlainObject,
+  readFile,
+  readIds,
+  readMask,
+  readNumbers,
+  readStateDict,
+  readTensor,
+  readVector,
+  type State,
+} from './arrays.js';
+import { AttnError, describe, fail, hint } from './error.js';
+
+export interface Argument {
+  readonly name: string;
+  readonly kind:
+    | 'tensor'
+    | 'mask'
+    | 'flag'
+    | 'int'
+    | 'seed'
+    | 'number'
+    | 'choice'
+    | 'trace'
+    | 'names'
+    | 'indices'
+    | 'ids'
+    | 'dims'
+    | 'vector_or_id'
+    | 'bytes'
+    | 'state'
+    | 'group';
+  readonly required?: boolean;
+  /** The words that there are; of bytes, what they should be. */
+  readonly choices?: readonly string[];
+  /** Of a group. */
+  readonly members?: readonly Argument[];
+}
+
+export interface Signature {
+  readonly name: string;
+  /** The class whose method this is; its constructor is called 'constructor'. */
+  readonly owner?: string;
+  readonly result: 'tensor' | 'tensors' | 'shapes' | 'number' | 'property' | 'attention' | 'encoder' | 'neighbours' | 'none';
+  readonly arguments: readonly Argument[];
+}
+
+/** What a C++ function is given: a number, NaN for what was left out, or an array or state for the heap. */
+export type Leaf = number | Checked | State;
+
+/** What an op of a layer is called in messages: forward is what the layer is for. */
+export const opOf = (owner: string, method: string): string => (method === 'forward' ? owner : method);
+
+/** Gives a function the name that stack traces and consoles show. */
+export function named<T extends object>(name: string, value: T): T {
+  return Object.defineProperty(value, 'name', { value: name, configurable: true });
+}
+
+/** Methods of a class, and its constructor apart. */
+export function methodsOf(signatures: readonly Signature[], name: string): Signature[] {
+  return signatures.filter(({ owner, name: method }) => owner === name && method !== 'constructor');
+}
+
+/** Reads the known names of an options object once each, in their order. */
+export function readMembers(op: string, argument: string, value: unknown, known: readonly string[], path = ''): unknown[] {
+  if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
+  for (const name of Object.keys(value as object))
+    if (!known.includes(name))
+      throw new AttnError('ARGUMENT', `${op}: unknown option ${JSON.stringify(path + name)}; ${hint(name, known)}`, {
+        op,
+        argument: path + name,
+        expected: known.join(', '),
+        got: name,
+      });
+  return known.map((name) => (value as Readonly<Record<string, unknown>>)[name]);
+}
+
+/** The index of a string among the choices. */
+export function choice(op: string, argument: string, value: unknown, choices: readonly string[]): number {
+  if (typeof value !== 'string') fail('ARGUMENT', op, argument, describe(value), `one of ${choices.join(', ')}`);
+  const index = choices.indexOf(value);
+  if (index < 0) fail('CONFIG', op, argument, describe(value), `one of ${choices.join(', ')}`);
+  return index;
+}
+
+/** A whole number; of the wrong kind it is ARGUMENT, out of its range CONFIG. */
+export function whole(op: string, argument: string, value: unknown, least: number, most: number): number {
+  const expected = `a whole number from ${least} to ${most}`;
+  if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), expected);
+  if (value < least || value > most) fail('CONFIG', op, argument, describe(value), expected);
+  return value;
+}
+
+/** A whole number whose range C++ knows. */
+function integer(op: string, argument: string, value: unknown, isOption: boolean): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), 'a whole number');
+  if (!Number.isSafeInteger(value)) fail(isOption ? 'CONFIG' : 'OUT_OF_RANGE', op, argument, describe(value), 'less than 2^53');
+  return value;
+}
+
+function finite(op: string, argument: string, value: unknown): number {
+  if (typeof value !== 'number') fail('ARGUMENT', op, argument, describe(value), 'a finite number');
+  if (!Number.isFinite(value)) fail('CONFIG', op, argument, describe(value), 'a finite number');
+  return value;
+}
+
+/** Bit i: name i. */
+function names(op: string, argument: string, value: unknown, known: readonly string[], expected: string): number {
+  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
+  return Array.from(value as unknown[]).reduce<number>((bits, name, i) => {
+    if (typeof name !== 'string') fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), 'a name');
+    const index = known.indexOf(name);
+    if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `the name of an intermediate (${hint(name, known)})`);
+    return bits | (1 << index);
+  }, 0);
+}
+
+/** Leaves for an argument that was left out. */
+function leaveOut(argument: Argument, leaves: Leaf[]): void {
+  if (argument.kind === 'dims') return;
+  leaves.push(NaN);
+  if (argument.kind === 'vector_or_id') leaves.push(NaN);
+  if (argument.members) for (const member of argument.members) leaveOut(member, leaves);
+}
+
+/** `depth`: how many option objects it is inside of; `next`: the argument after it. */
+function readLeaves(op: string, argument: Argument, path: string, value: unknown, depth: number, next: unknown, leaves: Leaf[]): void {
+  const { name, kind, choices = [], members = [] } = argument;
+  const full = path + name;
+  if (value === undefined && !argument.required) return leaveOut(argument, leaves);
+  switch (kind) {
+    case 'tensor':
+      leaves.push(readTensor(op, full, value));
+      break;
+    case 'mask':
+      leaves.push(readMask(op, full, value, choices));
+      break;
+    case 'flag':
+      if (typeof value !== 'boolean') fail('ARGUMENT', op, full, describe(value), 'true or false');
+      leaves.push(value ? 1 : 0);
+      break;
+    case 'int':
+      leaves.push(integer(op, full, value, depth > 0));
+      break;
+    case 'seed':
+      leaves.push(whole(op, full, value, 0, Number.MAX_SAFE_INTEGER));
+      break;
+    case 'number':
+      leaves.push(finite(op, full, value));
+      break;
+    case 'choice':
+      leaves.push(choice(op, full, value, choices));
+      break;
+    case 'trace':
+      // -1: every name that C++ counts as all.
+      leaves.push(typeof value === 'boolean' ? (value ? -1 : NaN) : names(op, full, value, choices, 'true, false or an Array of names'));
+      break;
+    case 'names':
+      leaves.push(names(op, full, value, choices, 'an Array of names'));
+      break;
+    case 'indices':
+      leaves.push(readNumbers(op, full, value));
+      break;
+    case 'ids':
+      leaves.push(readIds(op, full, value, next));
+      break;
+    case 'dims': // read with the ids before
+      break;
+    case 'vector_or_id':
+      if (typeof value === 'number') leaves.push(integer(op, full, value, false), NaN);
+      else leaves.push(NaN, readVector(op, full, value));
+      break;
+    case 'bytes':
+      leaves.push(readFile(op, full, value, choices[0]!));
+      break;
+    case 'state':
+      leaves.push(readStateDict(op, full, value));
+      break;
+    case 'group': {
+      const known = members.map((member) => member.name);
+      if (value === undefined) {
+        const needed = members.filter((member) => member.required).map((member) => member.name);
+        fail('ARGUMENT', op, full, 'is missing', `{ ${needed.join(', ')} }`);
+      }
+      // The outermost object's name is left out of its members': there they speak for themselves.
+      const inner = depth > 0 ? `${full}.` : '';
+      const values = readMembers(op, full, value, known, inner);
+      leaves.push(1);
+      members.forEach((member, i) => readLeaves(op, member, inner, values[i], depth + 1, undefined, leaves));
+    }
+  }
+}
+
+export function readArguments(op: string, { arguments: list }: Signature, args: readonly unknown[]): Leaf[] {
+  const leaves: Leaf[] = [];
+  for (let i = 0; i < list.length; ++i) readLeaves(op, list[i]!, '', args[i], 0, args[i + 1], leaves);
+  return leaves;
+}
