@@ -1,6 +1,7 @@
 // Weights in and out: drawn from a seed, written as a safetensors file, read back bit for bit.
 #include <attn/attn.hpp>
 #include <cstdio>
+#include <cstring>
 
 int main() {
   const attn::TransformerEncoderOptions options{.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 2};
@@ -26,6 +27,6 @@ int main() {
   try {
     other.load_state_dict(wrong);
   } catch (const attn::Error& error) {
-    std::printf("%s: %s\n", attn::to_string(error.code()).data(), error.what());
+    std::printf("%s%s\n", attn::to_string(error.code()).data(), std::strchr(error.what(), ':'));  // past the function's name
   }
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kOp = "MultiHeadAttention";
 constexpr std::array<const char*, 3> kLetters{"q_proj", "k_proj", "v_proj"};
 
-std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); }
+using detail::size_of;
 
 /// Throws CONFIG where numbers do not divide.
 std::int64_t quotient(std::string_view name, std::int64_t value, std::string_view divisor_name, std::int64_t divisor) {

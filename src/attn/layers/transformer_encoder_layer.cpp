@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kOp = "TransformerEncoderLayer";
 
-std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); }
+using detail::size_of;
 
 MultiHeadAttentionOptions options_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
   // Checked here under the names that the caller used.

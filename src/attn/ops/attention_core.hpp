@@ -21,6 +21,8 @@ struct Heads {
   }
 };
 
+inline std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); }
+
 struct AttentionInputs {
   Heads<const float> query, key, value;
   Heads<float> context;

@@ -20,8 +20,6 @@ void check_rank_2(std::string_view op, std::string_view name, const TensorView& 
   if (x.shape.rank() != 2) fail(ErrorCode::shape, op, name, {expected}, {x.shape});
 }
 
-std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); }
-
 }  // namespace
 
 AttentionPlan plan_additive_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AdditiveParams& params,

@@ -341,7 +341,7 @@ export interface Attn {
   /**
    * exp(x − max) / Σ exp(x − max) along one dimension, torch's `F.softmax`.
    *
-   * @param x any rank
+   * @param x rank 1 to 8
    * @param dim which dimension, negative from the end; default −1
    * @returns the shape of x
    * @throws AttnError `OUT_OF_RANGE` when there is no such dimension
