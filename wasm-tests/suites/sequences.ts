@@ -14,7 +14,7 @@ import { assertSameBits, mask, random } from '../support/tensors.ts';
 const seed = 19580415;
 // The checked builds take long for everything. Each instance with threads takes its whole memory from the address space until it is collected, and
 // pages run out of that.
-const numRuns = host.build !== 'release' ? 6 : host.threads === 1 ? 80 : host.engine === 'node' ? 30 : 10;
+const numRuns = host.build !== 'release' ? 20 : host.threads === 1 ? 80 : host.engine === 'node' ? 30 : 10;
 const slots = 3;
 
 type Runs = Module & { forward(...args: unknown[]): unknown };
