@@ -1,8 +1,11 @@
 #include "attn/parallel/thread_pool.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <cstdint>
+#include <ctime>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -139,6 +142,80 @@ TEST_CASE("the number of threads may change while another thread works", "[threa
   worker.join();
   set_num_threads(1);
   CHECK(wrong.load() == 0);
+}
+
+TEST_CASE("what tasks wrote is there when the run returns, however unevenly they take and the threads come", "[threads]") {
+  Generator random(11);
+  for (const unsigned threads : {2U, 8U}) {  // 8 are more than there are cores
+    const Threads pool(threads);
+    int wrong = 0;
+    for (int i = 0; i < 300; ++i) {
+      const auto tasks = static_cast<std::size_t>(2 + random.below(200));
+      const std::uint64_t seed = random.next();
+      std::vector<std::size_t> written(tasks, 0);  // no atomics: ThreadSanitizer sees what the run does not order
+      parallel::run(tasks, threads, [&](std::size_t task, unsigned worker) {
+        if (worker != 0 && (seed >> task % 61) % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(seed % 300));
+        written[task] += task + 1;
+      });
+      for (std::size_t task = 0; task < tasks; ++task)
+        if (written[task] != task + 1) ++wrong;
+    }
+    INFO("seed 11, " << threads << " threads");
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("no task is called after its run has returned, also by threads that were woken for it and come late", "[threads]") {
+  const Threads pool(4);
+  std::atomic<int> late{0};
+  for (int i = 0; i < 2000; ++i) {
+    auto open = std::make_unique<std::atomic<bool>>(true);
+    int calls[2] = {0, 0};
+    parallel::run(2, 4, [&late, &calls, open = open.get()](std::size_t task, unsigned) {
+      if (!open->load()) late.fetch_add(1);
+      ++calls[task];
+    });
+    open->store(false);
+    if (calls[0] != 1 || calls[1] != 1) late.fetch_add(1);
+    // Sometimes at once the next run, sometimes long enough after this one for threads to fall asleep.
+    if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 200));
+  }
+  CHECK(late.load() == 0);
+}
+
+TEST_CASE("a hundred thousand small runs of several user threads do each task once, while the number of threads changes", "[threads]") {
+  const Threads pool(3);
+  constexpr int kUsers = 4, kRuns = 25'000;
+  std::atomic<int> wrong{0}, running{kUsers};
+  std::vector<std::thread> users;
+  for (int user = 0; user < kUsers; ++user)
+    users.emplace_back([&, user] {
+      int calls[6];
+      for (int i = 0; i < kRuns; ++i) {
+        const auto tasks = static_cast<std::size_t>(1 + (i + user) % 6);
+        std::fill(calls, calls + 6, 0);
+        parallel::run(tasks, 3, [&](std::size_t task, unsigned) { ++calls[task]; });
+        for (std::size_t task = 0; task < 6; ++task)
+          if (calls[task] != (task < tasks ? 1 : 0)) wrong.fetch_add(1);
+      }
+      running.fetch_sub(1);
+    });
+  for (unsigned i = 0; running.load() > 0; ++i) {
+    set_num_threads(2 + i % 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (std::thread& user : users) user.join();
+  CHECK(wrong.load() == 0);
+}
+
+TEST_CASE("threads that have nothing to do use no time of a core", "[threads]") {
+  const Threads pool(4);
+  CHECK(calls_of(64, 4) == std::vector<int>(64, 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::clock_t before = std::clock();  // of all threads of the process
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  CHECK(used < 0.05);  // one thread that looked all the time would use 0.3 s, even on half a core 0.15
 }
 
 TEST_CASE("0 threads mean one per core", "[threads]") {

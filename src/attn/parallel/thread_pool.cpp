@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,15 +16,99 @@ namespace {
 // Waking a thread costs some 10 µs, which is what one core does in about 64 K multiply-adds.
 constexpr double kCostPerWorker = 65536;
 
-// A worker that finds nothing to do looks for this long before it sleeps: the next op of a forward comes sooner.
-constexpr std::chrono::microseconds kSpin{40};
+// Who waits looks for this long before it sleeps: the next op of a forward, and the end of another's tasks, come sooner.
+// Longer, and a helper that the system put on the caller's core keeps the caller from it.
+constexpr std::chrono::microseconds kSpin{30};
+
+thread_local bool inside_task = false;
+
+/// Tells the core that this thread only looks at memory again and again.
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Sleeps while the flag is 1, and wakes who does.
+#ifdef __wasm__
+// Emscripten's std::atomic::wait would look again after pauses of up to some ms, for ever. A module without threads has
+// neither these instructions nor sleepers.
+void sleep_on([[maybe_unused]] std::atomic<int>& flag) {
+#ifdef __wasm_atomics__
+  __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&flag), 1, -1);
+#endif
+}
+void wake_from([[maybe_unused]] std::atomic<int>& flag) {
+#ifdef __wasm_atomics__
+  __builtin_wasm_memory_atomic_notify(reinterpret_cast<int*>(&flag), 1);
+#endif
+}
+#else
+void sleep_on(std::atomic<int>& flag) { flag.wait(1); }
+void wake_from(std::atomic<int>& flag) { flag.notify_one(); }
+#endif
+
+/// Where one thread waits for what others bring about: they change what ready() reads, then call wake().
+/// All here is sequentially consistent, and so must be that change and ready(): either the sleeper sees the change, or who
+/// made it sees the sleeper. A wake() that comes too late wakes for nothing, and ready() is asked again.
+class alignas(64) Sleeper {
+ public:
+  template <class Ready>
+  void wait_until(Ready ready) {
+    if (spin_until(ready)) return;
+    while (true) {
+      asleep_.store(1);
+      if (ready()) break;
+      sleep_on(asleep_);
+    }
+    asleep_.store(0);
+  }
+
+  void wake() {
+    if (asleep_.load() == 0) return;
+    asleep_.store(0);
+    wake_from(asleep_);
+  }
+
+ private:
+  template <class Ready>
+  static bool spin_until(Ready ready) {
+    if (ready()) return true;
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do
+      // Reading the clock is a call out of WebAssembly.
+      for (int i = 0; i < 100; ++i) {
+        if (ready()) return true;
+        relax();
+      }
+    while (std::chrono::steady_clock::now() < end);
+    return false;
+  }
+
+  std::atomic<int> asleep_{0};
+};
+
+// A run is one word: how many of its tasks nobody has taken yet, how many threads are at work on some, how many may be.
+// Taking tasks is one change of this word, which succeeds only while some are left: a helper that comes late finds none, or
+// those of a later run, and nobody waits for it.
+using State = std::uint64_t;
+constexpr int kBusyShift = 40, kWorkersShift = 52;
+constexpr State kOneBusy = State{1} << kBusyShift, kOneWorker = State{1} << kWorkersShift;
+constexpr State kMostTasks = kOneBusy - 1, kMostWorkers = (State{1} << 12) - 1;
+
+std::size_t left(State state) { return static_cast<std::size_t>(state & kMostTasks); }
+unsigned workers_of(State state) { return static_cast<unsigned>(state >> kWorkersShift); }
+bool is_open(State state, unsigned worker) { return left(state) > 0 && worker < workers_of(state); }
+bool has_ended(State state) { return state % kOneWorker == 0; }
 
 class ThreadPool {
  public:
-  explicit ThreadPool(unsigned threads) {
+  explicit ThreadPool(unsigned threads) : sleepers_(std::make_unique<Sleeper[]>(threads)) {
     threads_.reserve(threads - 1);
     try {
-      for (unsigned worker = 1; worker < threads; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+      for (unsigned worker = 1; worker < threads; ++worker) threads_.emplace_back([this, worker] { help(worker); });
     } catch (...) {
       stop();
       throw;
@@ -40,81 +123,56 @@ class ThreadPool {
   void run(std::size_t tasks, unsigned workers, TaskRef body) {
     body_ = &body;
     tasks_ = tasks;
-    next_.store(0, std::memory_order_relaxed);
-    helpers_ = workers - 1;
-    busy_.store(static_cast<unsigned>(threads_.size()), std::memory_order_relaxed);
-    epoch_.fetch_add(1);  // sequentially consistent with sleepers_: either we see a sleeper or it sees the epoch
-    if (sleepers_.load() > 0) {
-      const std::lock_guard lock(mutex_);
-      wake_.notify_all();
-    }
+    state_.store(workers * kOneWorker + tasks);
+    for (unsigned worker = 1; worker < workers; ++worker) sleepers_[worker].wake();
     take_tasks(0);
-    // Helpers hold tasks that have begun; the end is near, so this never sleeps.
-    while (busy_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+    sleepers_[0].wait_until([this] { return has_ended(state_.load()); });
   }
 
  private:
   void take_tasks(unsigned worker) {
-    for (std::size_t task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks_; task = next_.fetch_add(1, std::memory_order_relaxed))
-      (*body_)(task, worker);
-  }
-
-  void work(unsigned worker) {
-    std::uint32_t seen = 0;
-    while (true) {
-      wait_for_change(seen);
-      seen = epoch_.load(std::memory_order_acquire);
-      if (stopping_.load(std::memory_order_relaxed)) return;
-      if (worker <= helpers_) take_tasks(worker);
-      busy_.fetch_sub(1, std::memory_order_release);
+    State state = state_.load(std::memory_order_relaxed);
+    while (is_open(state, worker)) {
+      // Large shares first, which cost few changes of the word, and small ones in the end, so that all end at about the same time.
+      const std::size_t share = std::max<std::size_t>(1, left(state) / (4 * workers_of(state)));
+      // Acquire: what run() wrote before it opened the state.
+      if (!state_.compare_exchange_weak(state, state - share + kOneBusy, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      // From here on to the subtraction this run cannot end, so body_ and tasks_ stay.
+      const std::size_t first = tasks_ - left(state);
+      for (std::size_t task = first; task < first + share; ++task) (*body_)(task, worker);
+      // Releases what the tasks wrote, to the caller who sees the end.
+      state = state_.fetch_sub(kOneBusy) - kOneBusy;
+      if (has_ended(state) && worker != 0) sleepers_[0].wake();
     }
   }
 
-  void wait_for_change(std::uint32_t seen) {
-    const auto until = std::chrono::steady_clock::now() + kSpin;
-    while (epoch_.load(std::memory_order_acquire) == seen) {
-      if (std::chrono::steady_clock::now() < until) continue;
-      std::unique_lock lock(mutex_);
-      sleepers_.fetch_add(1);
-      wake_.wait(lock, [&] { return epoch_.load() != seen; });
-      sleepers_.fetch_sub(1);
-      return;
+  void help(unsigned worker) {
+    inside_task = true;
+    while (true) {
+      sleepers_[worker].wait_until([&] { return is_open(state_.load(), worker) || stopping_.load(); });
+      if (stopping_.load()) return;
+      take_tasks(worker);
     }
   }
 
   void stop() {
-    stopping_.store(true, std::memory_order_relaxed);
-    epoch_.fetch_add(1);
-    {
-      const std::lock_guard lock(mutex_);
-      wake_.notify_all();
-    }
+    stopping_.store(true);
+    for (unsigned worker = 1; worker < size(); ++worker) sleepers_[worker].wake();
     for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
   }
 
-  std::vector<std::thread> threads_;
-  std::atomic<std::uint32_t> epoch_{0};
-  std::atomic<unsigned> sleepers_{0};
-  std::atomic<unsigned> busy_{0};
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> stopping_{false};
-  const TaskRef* body_ = nullptr;
+  alignas(64) std::atomic<State> state_{0};  // in a cache line of its own
+  alignas(64) const TaskRef* body_ = nullptr;
   std::size_t tasks_ = 0;
-  unsigned helpers_ = 0;
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<Sleeper[]> sleepers_;  // one for each worker
+  std::vector<std::thread> threads_;
 };
 
 // Held while a run is going on or the pool is being replaced.
 std::mutex pool_mutex;
 std::unique_ptr<ThreadPool> pool;  // null: one thread
 std::atomic<unsigned> pool_size{1};
-thread_local bool inside_task = false;
-
-void run_alone(std::size_t tasks, TaskRef body) {
-  for (std::size_t task = 0; task < tasks; ++task) body(task, 0);
-}
 
 }  // namespace
 
@@ -126,15 +184,16 @@ unsigned workers_for(std::size_t tasks, double cost) {
 }
 
 void run(std::size_t tasks, unsigned workers, TaskRef body) {
-  if (workers <= 1 || tasks <= 1 || inside_task) return run_alone(tasks, body);
-  const std::unique_lock lock(pool_mutex, std::try_to_lock);
-  if (!lock || !pool) return run_alone(tasks, body);
-  const auto marked = [&](std::size_t task, unsigned worker) {
-    inside_task = true;
-    body(task, worker);
-    inside_task = false;
-  };
-  pool->run(tasks, std::min(workers, pool->size()), marked);
+  if (workers > 1 && tasks > 1 && State{tasks} <= kMostTasks && !inside_task) {
+    const std::unique_lock lock(pool_mutex, std::try_to_lock);
+    if (lock && pool) {
+      inside_task = true;
+      pool->run(tasks, std::min({workers, pool->size(), static_cast<unsigned>(kMostWorkers)}), body);
+      inside_task = false;
+      return;
+    }
+  }
+  for (std::size_t task = 0; task < tasks; ++task) body(task, 0);
 }
 
 }  // namespace parallel

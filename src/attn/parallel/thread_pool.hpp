@@ -31,9 +31,10 @@ class TaskRef {
 /// Workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use: scratch memory is sized by it.
 unsigned workers_for(std::size_t tasks, double cost);
 
-/// Calls body(task, worker) once for each task in [0, tasks), worker < workers. Tasks are handed out by a counter, so
-/// which worker does which is not fixed; bodies write to disjoint places. A nested call, or one from a second user
-/// thread while the pool is taken, runs in the caller alone. Bodies must not throw.
+/// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads are the same worker. Threads
+/// take tasks as they come, so which worker does which is not fixed; bodies write to disjoint places. Returns as soon as all
+/// tasks are done: the caller (worker 0) does those that nobody else takes, and waits for no thread that took none. A nested
+/// call, or one from a second user thread while the pool is taken, runs in the caller alone. Bodies must not throw.
 void run(std::size_t tasks, unsigned workers, TaskRef body);
 
 }  // namespace parallel
