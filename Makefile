@@ -3,8 +3,7 @@
 
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 bin := node_modules/.bin
-# Node 20 takes relaxed SIMD with this only; newer versions neither need it nor know it.
-relaxed = $(shell node --experimental-wasm-relaxed-simd -e 0 2>/dev/null && echo --experimental-wasm-relaxed-simd)
+WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
@@ -15,7 +14,7 @@ help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
 	@echo 'make test      build everything and run every test, natively, in Node and in three browsers'
 	@echo 'make package   build/attn.tgz, the npm package'
-	@echo 'make bench     benchmarks, natively and in Node'
+	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
 	@echo 'make clean     remove what was built (what was set up stays in .setup/ and node_modules/)'
 	@echo
@@ -30,7 +29,7 @@ test:
 
 wasm:
 	@tools/setup wasm node
-	@mkdir -p build && cmake --preset wasm >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
+	@mkdir -p build && cmake --preset wasm $(WASM_OPTIONS) >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
 	@cmake --build --preset wasm --parallel $(JOBS)
 	@node web/lib/build.mjs
 
@@ -41,17 +40,17 @@ page: wasm
 	@$(bin)/vite build --logLevel warn web/page
 
 bench:
-	@tools/setup bench wasm node
-	@$(MAKE) wasm
-	@cmake -S . -B build/bench -DATTN_BUILD_BENCHMARKS=ON >/dev/null
-	@cmake --build build/bench --parallel $(JOBS)
-	@build/bench/benchmarks/attn_benchmarks
-	@node $(relaxed) benchmarks/wasm/layer.mjs
+	@tools/setup bench wasm node browsers
+	@$(MAKE) wasm WASM_OPTIONS=-DATTN_BUILD_BENCHMARKS=ON
+	@case ",$(HOSTS)," in ,,|*,native,*) cmake -S . -B build/bench-native -DATTN_BUILD_BENCHMARKS=ON >/dev/null && \
+	  cmake --build build/bench-native --parallel $(JOBS) --target attn_benchmarks;; esac
+	@.setup/bench-venv/bin/python benchmarks/peers/make_models.py
+	@node benchmarks/run.mjs
 
 format:
 	@tools/setup format node
 	@$$(command -v clang-format-19 || command -v clang-format) -i $$(git ls-files '*.cpp' '*.hpp')
-	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!package-lock.json' ':!testdata')
+	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!*package-lock.json' ':!testdata')
 
 clean:
 	@rm -rf build web/lib/dist web/lib/LICENSE

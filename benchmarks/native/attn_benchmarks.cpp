@@ -1,82 +1,293 @@
-// Times of the library's main pieces; the GFLOP/s count multiply-adds as two. benchmarks/wasm/layer.mjs has the same layer.
+// The cases of cases.json on Google Benchmark, beside the register-only peak.
+//
+//   attn_benchmarks [--benchmark_filter=... and the other flags of Google Benchmark]
+//   attn_benchmarks --serve      one measurement for each line on stdin, for run.mjs, which measures the peers in between
+//
+// Encoders need the weights that peers/make_models.py writes. ATTN_MAX_ARCH=sse4_2 or avx2_fma takes narrower kernels.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <array>
-#include <attn/attn.hpp>
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <stdexcept>
+#include <string>
 #include <vector>
+
+#include "attn/attn.hpp"
+#include "attn/kernels/kernels.hpp"
+#include "heap.hpp"
 
 namespace {
 
-std::vector<float> numbers(std::size_t count) {
-  std::vector<float> values(count);
-  std::uint32_t state = 1;
-  for (float& value : values) {
-    state = state * 1664525U + 1013904223U;
-    value = static_cast<float>(state >> 8) * 0x1p-23F - 1.0F;  // [-1, 1)
+using Json = nlohmann::ordered_json;
+
+/// Numbers in [-1, 1), the same for the same seed as those that the peers compute with (cases.mjs, peers/pytorch.py).
+void fill(float* values, std::size_t count, std::uint32_t seed, float divisor = 1) {
+  for (std::size_t i = 0; i < count; ++i) {
+    seed = seed * 1664525U + 1013904223U;
+    values[i] = (static_cast<float>(seed >> 8) * 0x1p-23F - 1.0F) / divisor;
   }
-  return values;
 }
 
 template <std::size_t N>
-xt::xtensor<float, N> tensor(const std::array<std::size_t, N>& shape) {
-  xt::xtensor<float, N> x(shape);
-  const std::vector<float> values = numbers(x.size());
-  std::copy(values.begin(), values.end(), x.begin());
+attn::Tensor<N> numbers(const std::array<std::size_t, N>& shape, std::uint32_t seed) {
+  attn::Tensor<N> x(shape);
+  fill(x.data(), x.size(), seed);
   return x;
 }
 
-void report(benchmark::State& state, double flops) {
-  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+/// A parameter of a layer, within ±1/√width.
+attn::AnyTensor parameter(const std::vector<std::size_t>& shape, std::uint32_t seed, std::size_t width) {
+  attn::AnyTensor x(attn::AnyTensor::shape_type(shape.begin(), shape.end()));
+  fill(x.data(), x.size(), seed, std::sqrt(static_cast<float>(width)));
+  return x;
+}
+
+template <std::size_t N>
+attn::AnyTensor parameter(const std::array<std::size_t, N>& shape, std::initializer_list<float> values) {
+  attn::AnyTensor x(attn::AnyTensor::shape_type(shape.begin(), shape.end()));
+  std::copy(values.begin(), values.end(), x.data());
+  return x;
+}
+
+std::size_t size_of(const Json& one, const char* name) { return one.at(name).get<std::size_t>(); }
+
+/// GFLOP/s of one thread without loads and stores. A few milliseconds: long enough for the clock, short beside what it frames.
+double peak() {
+  using Clock = std::chrono::steady_clock;
+  static std::size_t count = 1 << 20;
+  for (;; count *= 2) {
+    const auto start = Clock::now();
+    const std::size_t done = attn::kernels::best().multiply_adds(count);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (seconds > 4e-3) return 2e-9 * static_cast<double>(done) / seconds;
+  }
+}
+
+void register_only_peak(benchmark::State& state) {
+  double best = 0;
+  for (auto _ : state) best = std::max(best, peak());
+  state.counters["GFLOP/s"] = best;
+}
+
+/// What --serve wants to know besides: a few numbers of the result, by which run.mjs sees that all contenders compute the same, and what
+/// one warm call allocates.
+struct Wanted {
+  bool probe = false, memory = false;
+} wanted;
+
+/// Times call(look), which hands its result to look().
+template <class Call>
+void measure(benchmark::State& state, std::size_t multiply_adds, Call call) {
+  std::array<float, 4> probe{};
+  const auto look = [&](const float* output, std::size_t size) {
+    for (std::size_t i = 0; i < probe.size(); ++i) probe[i] = output[i * (size - 1) / (probe.size() - 1)];
+    benchmark::DoNotOptimize(probe);
+  };
+  for (auto _ : state) call(look);
+  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * static_cast<double>(multiply_adds), benchmark::Counter::kIsIterationInvariantRate);
+  if (wanted.memory) {
+    const HeapUse heap = heap_use_of([&] { call(look); });
+    state.counters["bytes"] = static_cast<double>(heap.bytes);
+    state.counters["allocations"] = static_cast<double>(heap.allocations);
+  }
+  if (wanted.probe)
+    for (std::size_t i = 0; i < probe.size(); ++i) state.counters["probe" + std::to_string(i)] = probe[i];
+}
+
+/// The same for a forward or op that gives a struct with an output.
+template <class Forward>
+void measure_forward(benchmark::State& state, std::size_t multiply_adds, Forward forward) {
+  measure(state, multiply_adds, [&](auto look) {
+    const auto result = forward();
+    look(result.output.data(), result.output.size());
+  });
 }
 
 /// y (M,N) = x (M,K) Wᵀ + b, the weight packed beforehand as in a layer.
-void linear(benchmark::State& state) {
-  const std::int64_t M = state.range(0), K = state.range(1), N = state.range(2);
-  const std::vector<float> weight = numbers(static_cast<std::size_t>(N * K)), bias = numbers(static_cast<std::size_t>(N)),
-                           x = numbers(static_cast<std::size_t>(M * K));
-  std::vector<float> y(static_cast<std::size_t>(M * N));
-  const attn::PackedLinear packed(weight.data(), bias.data(), N, K);
-  for (auto _ : state) {
-    packed.forward(x.data(), M, y.data());
-    benchmark::DoNotOptimize(y.data());
-    benchmark::ClobberMemory();
+void gemm(benchmark::State& state, const Json& one) {
+  const std::size_t M = size_of(one, "M"), K = size_of(one, "K"), N = size_of(one, "N");
+  const auto x = numbers<2>({M, K}, 1), weight = numbers<2>({N, K}, 2);
+  const auto bias = numbers<1>({N}, 3);
+  attn::Tensor<2> y({M, N});
+  const attn::PackedLinear packed(weight.data(), bias.data(), static_cast<std::int64_t>(N), static_cast<std::int64_t>(K));
+  measure(state, M * K * N, [&](auto look) {
+    packed.forward(x.data(), static_cast<std::int64_t>(M), y.data());
+    look(y.data(), y.size());
+  });
+}
+
+void sdpa(benchmark::State& state, const Json& one) {
+  const std::array<std::size_t, 4> shape{size_of(one, "B"), size_of(one, "H"), size_of(one, "S"), size_of(one, "D")};
+  const auto q = numbers<4>(shape, 1), k = numbers<4>(shape, 2), v = numbers<4>(shape, 3);
+  const attn::AttentionOptions options{.need_weights = one.at("weights").get<bool>()};
+  const auto [B, H, S, D] = shape;
+  measure_forward(state, 2 * B * H * S * S * D, [&] { return attn::scaled_dot_product_attention(q, k, v, options); });
+}
+
+void mha(benchmark::State& state, const Json& one) {
+  const std::size_t B = size_of(one, "B"), S = size_of(one, "S"), E = size_of(one, "E");
+  attn::MultiHeadAttention layer({.embed_dim = static_cast<std::int64_t>(E), .num_heads = one.at("H").get<std::int64_t>()});
+  layer.load_state_dict({{"in_proj_weight", parameter({3 * E, E}, 4, E)},
+                         {"in_proj_bias", parameter({3 * E}, 5, E)},
+                         {"out_proj.weight", parameter({E, E}, 6, E)},
+                         {"out_proj.bias", parameter({E}, 7, E)}});
+  const auto x = numbers<3>({B, S, E}, 1);
+  const attn::AttentionOptions options{.need_weights = one.at("weights").get<bool>()};
+  measure_forward(state, B * S * E * (4 * E + 2 * S), [&] { return layer.forward(x, options); });
+}
+
+/// The encoder of that name. Reading its weights takes longer than running it, so the last one is kept.
+const attn::TransformerEncoder& encoder_of(const std::string& name, const Json& shape) {
+  static std::string kept;
+  static std::unique_ptr<attn::TransformerEncoder> encoder;
+  if (kept != name) {
+    encoder.reset();
+    encoder = std::make_unique<attn::TransformerEncoder>(attn::TransformerEncoderOptions{.d_model = shape.at("E"),
+                                                                                         .nhead = shape.at("H"),
+                                                                                         .dim_feedforward = shape.at("F"),
+                                                                                         .activation = attn::Activation::gelu,
+                                                                                         .num_layers = shape.at("layers")});
+    encoder->load_state_dict(attn::read_safetensors(std::filesystem::path(ATTN_BENCHMARK_MODELS) / (name + ".safetensors")));
+    kept = name;
   }
-  report(state, 2.0 * static_cast<double>(M * K * N));
+  return *encoder;
 }
-BENCHMARK(linear)
-    ->ArgNames({"M", "K", "N"})
-    ->ArgsProduct({{16, 128, 512}, {384}, {384, 1536}})
-    ->Args({128, 1536, 384})
-    ->Unit(benchmark::kMicrosecond);
 
-/// 12 heads, L = S.
-void attention(benchmark::State& state) {
-  const auto S = static_cast<std::size_t>(state.range(0)), D = static_cast<std::size_t>(state.range(1));
-  const auto q = tensor<4>({1, 12, S, D}), k = tensor<4>({1, 12, S, D}), v = tensor<4>({1, 12, S, D});
-  const attn::AttentionOptions options{.need_weights = state.range(2) != 0};
-  for (auto _ : state) benchmark::DoNotOptimize(attn::scaled_dot_product_attention(q, k, v, options));
-  report(state, 12.0 * 4.0 * static_cast<double>(S * S * D));
+void encoder(benchmark::State& state, const Json& one, const Json& shape) {
+  const attn::TransformerEncoder& layers = encoder_of(one.at("model"), shape);
+  const std::size_t B = size_of(one, "B"), S = size_of(one, "S"), E = size_of(shape, "E"), F = size_of(shape, "F");
+  const auto x = numbers<3>({B, S, E}, 1);
+  const attn::EncoderForwardOptions options{.output_attentions = one.at("weights").get<bool>()};
+  measure_forward(state, size_of(shape, "layers") * B * S * E * (4 * E + 2 * F + 2 * S), [&] { return layers.forward(x, options); });
 }
-BENCHMARK(attention)
-    ->ArgNames({"S", "D", "weights"})
-    ->ArgsProduct({{16, 128, 512}, {32, 64}, {0, 1}})
-    ->Args({2048, 32, 0})
-    ->Unit(benchmark::kMicrosecond);
 
-/// all-MiniLM-L6-v2's layer: 384 wide, 12 heads, one sentence of S tokens.
-void minilm_layer(benchmark::State& state) {
-  const auto S = static_cast<std::size_t>(state.range(0));
-  attn::set_num_threads(static_cast<unsigned>(state.range(1)));
-  const attn::MultiHeadAttention layer({.embed_dim = 384, .num_heads = 12});
-  const auto x = tensor<3>({1, S, 384});
-  for (auto _ : state) benchmark::DoNotOptimize(layer.forward(x));
+/// Three inputs of width 4, a head of width 3: what a call costs besides arithmetic.
+void example(benchmark::State& state) {
+  attn::MultiHeadAttention layer(
+      {.embed_dim = 4, .num_heads = 1, .head_dim = 3, .value_head_dim = 3, .bias = false, .scale = 1.0F, .out_proj = false});
+  const std::array<std::size_t, 2> shape{3, 4};
+  layer.load_state_dict({{"q_proj.weight", parameter(shape, {1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1})},
+                         {"k_proj.weight", parameter(shape, {0, 1, 0, 1, 0, 1, 1, 1, 1, 0, 0, 0})},
+                         {"v_proj.weight", parameter(shape, {0, 0, 1, 1, 2, 3, 0, 1, 0, 0, 3, 0})}});
+  const attn::Tensor<2> x{{1, 0, 1, 0}, {0, 2, 0, 2}, {1, 1, 1, 1}};
+  measure_forward(state, 3 * 3 * (3 * 4 + 2 * 3), [&] { return layer.forward(x); });
+}
+
+void run(benchmark::State& state, const Json& one, const Json& models, unsigned threads) {
+  attn::set_num_threads(threads);
+  try {
+    const auto kind = one.at("kind").get<std::string>();
+    if (kind == "gemm") {
+      gemm(state, one);
+    } else if (kind == "sdpa") {
+      sdpa(state, one);
+    } else if (kind == "mha") {
+      mha(state, one);
+    } else if (kind == "encoder") {
+      encoder(state, one, models.at(one.at("model").get<std::string>()));
+    } else if (kind == "example") {
+      example(state);
+    } else {
+      throw std::runtime_error("a case of unknown kind: " + kind);
+    }
+  } catch (const std::exception& error) {
+    state.SkipWithError(error.what());
+  }
+  // No thread that waits for work of attn's while others are measured.
   attn::set_num_threads(1);
-  const double rows = static_cast<double>(S);
-  report(state, 4 * 2.0 * rows * 384 * 384 + 4.0 * rows * rows * 384);
 }
-BENCHMARK(minilm_layer)->ArgNames({"S", "threads"})->ArgsProduct({{16, 128, 512}, {1, 2}})->Unit(benchmark::kMicrosecond)->UseRealTime();
+
+std::string name_of(const Json& one, unsigned threads) { return one.at("name").get<std::string>() + "/threads:" + std::to_string(threads); }
+
+double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+
+void add_cases(const Json& table) {
+  benchmark::RegisterBenchmark("peak", register_only_peak)->Unit(benchmark::kMillisecond);
+  for (const Json& one : table.at("cases"))
+    for (const unsigned threads : {1U, 2U})
+      benchmark::RegisterBenchmark(name_of(one, threads).c_str(),
+                                   [&one, &table, threads](benchmark::State& state) { run(state, one, table.at("models"), threads); })
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond)
+          ->ComputeStatistics("min", least);
+}
+
+/// What was measured, as JSON.
+class JsonReporter : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      if (run.error_occurred) {
+        answer["error"] = run.error_message;
+        continue;
+      }
+      answer["ms"] = run.GetAdjustedRealTime();
+      answer["calls"] = run.iterations;
+      for (const auto& [name, counter] : run.counters)
+        if (name.starts_with("probe")) {
+          answer["probe"].push_back(counter.value);
+        } else {
+          answer[name] = counter.value;
+        }
+    }
+  }
+
+  Json answer;
+};
+
+/// Says what it is, then answers each line {"case": {..}, "threads": 1, "memory": false} with a sample, the peak before and after it and,
+/// where asked, what a call allocates.
+void serve() {
+  std::cout << Json{{"engine", ATTN_BENCHMARK_COMPILER}, {"variant", attn::kernels::best().architecture}} << std::endl;
+  const std::regex special(R"([.*+?^${}()|[\]\\])");
+  for (std::string line; std::getline(std::cin, line);) {
+    const Json request = Json::parse(line);
+    const std::string name = std::regex_replace(name_of(request.at("case"), request.at("threads")), special, R"(\$&)");
+    wanted = {.probe = true, .memory = request.at("memory")};
+    JsonReporter reporter;
+    reporter.answer["peak_before"] = peak();
+    if (benchmark::RunSpecifiedBenchmarks(&reporter, "^" + name + "/") != 1) reporter.answer["error"] = "no such case";
+    reporter.answer["peak_after"] = peak();
+    std::cout << reporter.answer << std::endl;
+  }
+}
 
 }  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<char*> arguments(argv, argv + argc);
+  const auto flag = std::find_if(arguments.begin(), arguments.end(), [](const char* word) { return std::string(word) == "--serve"; });
+  const bool is_server = flag != arguments.end();
+  if (is_server) arguments.erase(flag);
+  // Samples of 20 ms or more; by hand twelve of them in random order. What the caller says comes later and wins.
+  std::vector<std::string> defaults{"--benchmark_min_time=0.02"};
+  if (!is_server) defaults.insert(defaults.end(), {"--benchmark_repetitions=12", "--benchmark_enable_random_interleaving=true"});
+  for (std::size_t i = 0; i < defaults.size(); ++i) arguments.insert(arguments.begin() + 1 + static_cast<std::ptrdiff_t>(i), defaults[i].data());
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+
+  std::ifstream file(ATTN_BENCHMARK_CASES);
+  const Json table = Json::parse(file);
+  add_cases(table);
+  if (is_server) {
+    serve();
+    return 0;
+  }
+  benchmark::AddCustomContext("variant", attn::kernels::best().architecture);
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,51 @@
+/** The cases of cases.json: which of them run, their sizes in words and flops. Runs in Node and in pages. */
+
+/**
+ * Cases whose name holds one of the texts (all without texts), in groups that one set-up serves, without those of more GFLOP a call than
+ * `most` has for their kind.
+ */
+export function chosen({ models, cases }, { texts = [], most = {}, kinds } = {}) {
+  const groups = new Map();
+  for (const each of cases) {
+    const one = { ...each, ...(each.model && { shape: models[each.model] }) };
+    if (kinds && !kinds.includes(one.kind)) continue;
+    if (texts.length && !texts.some((text) => one.name.includes(text))) continue;
+    if (flops(one) > (most[one.kind] ?? Infinity) * 1e9) continue;
+    const group = one.model ?? one.kind;
+    if (!groups.has(group)) groups.set(group, []);
+    groups.get(group).push(one);
+  }
+  return groups;
+}
+
+/** Multiplications and additions of one call: two for each multiply-add of its matrix products; softmax, norms and activations are not counted. */
+export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
+  const attention = (batch, length, width) => 4 * batch * length * length * width;
+  const projections = (batch, length, width) => 8 * batch * length * width * width;
+  switch (kind) {
+    case 'gemm':
+      return 2 * M * K * N;
+    case 'sdpa':
+      return attention(B, S, H * D);
+    case 'mha':
+      return projections(B, S, E) + attention(B, S, E);
+    case 'encoder':
+      return shape.layers * (projections(B, S, shape.E) + 4 * B * S * shape.E * shape.F + attention(B, S, shape.E));
+    default:
+      return 0; // the worked example is about the cost of a call
+  }
+}
+
+/** The name without " weights": the two belong side by side. */
+export const pairName = ({ name }) => name.replace(/ weights$/, '');
+
+/** Numbers in [-1, 1), the same for the same seed. */
+export function numbers(count, seed = 1) {
+  const values = new Float32Array(count);
+  let state = seed >>> 0;
+  for (let i = 0; i < count; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    values[i] = (state >>> 8) * 2 ** -23 - 1;
+  }
+  return values;
+}

@@ -1,0 +1,174 @@
+/**
+ * Measures attn natively beside onnxruntime-node and PyTorch and writes build/bench/native.json, a list of records as the WebAssembly
+ * hosts leave them. Each contender is a process that answers one request after the other, so that they take turns sample by sample and
+ * whatever the machine does meets them all. CASES, QUICK and FULL as in settings.mjs.
+ */
+import { spawn } from 'node:child_process';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { chosen, flops } from '../cases.mjs';
+import { settings } from '../settings.mjs';
+
+const root = new URL('../../', import.meta.url);
+const path = (name) => fileURLToPath(new URL(name, root));
+const { table, options } = await settings();
+const samples = options.isQuick ? 4 : 12;
+const least = options.isQuick ? 10 : 20;
+/** Calls longer than this, in milliseconds, are sampled this often only; the record shows it. */
+const long = { call: 1500, samples: 3 };
+/** After so many rounds a form of a peer, of its graph or path, drops out when another is clearly faster. */
+const trial = { rounds: 3, margin: 1.1 };
+/** Milliseconds after work on several threads, which spin for a while when they have done it; measured by their processes' clocks. */
+const pause = { onnxruntime: 80, others: 20 };
+/** Narrower kernels than the machine's best are compared on calls of up to so many GFLOP, on one thread. */
+const narrow = 30;
+/** By kind: calls of more GFLOP wait for FULL=1. */
+const most = options.isFull ? {} : { encoder: 100 };
+/** The largest difference between the results of two contenders. */
+const tolerance = 1e-3;
+
+/** A process that answers each line with a line; resolves when it has said what it is. */
+async function start(command, args, environment = {}) {
+  const child = spawn(command, args, { env: { ...process.env, ...environment }, stdio: ['pipe', 'pipe', 'inherit'] });
+  const failed = new Promise((_, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => reject(new Error(`${command} ${args.join(' ')} ended with ${signal ?? code}`)));
+  });
+  failed.catch(() => {});
+  // Nobody reads any more: read() says so.
+  child.stdin.on('error', () => {});
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const read = async () => {
+    const { value, done } = await lines.next();
+    return done ? failed : JSON.parse(value);
+  };
+  return {
+    ...(await read()),
+    ask(request) {
+      child.stdin.write(`${JSON.stringify(request)}\n`);
+      return read();
+    },
+    end: () => child.stdin.end(),
+  };
+}
+
+/** attn with the best kernels of this machine, and with narrower ones where it has both. */
+async function startAttn() {
+  const program = path('build/bench-native/benchmarks/attn_benchmarks');
+  const processes = [];
+  for (const limit of ['', 'avx2_fma', 'sse4_2']) {
+    const environment = limit ? { ATTN_MAX_ARCH: limit } : { ATTN_MAX_ARCH: undefined };
+    const one = await start(program, ['--serve', `--benchmark_min_time=${least / 1000}`], environment);
+    if (processes.some(({ variant }) => variant === one.variant)) one.end();
+    else processes.push(one);
+  }
+  return processes;
+}
+
+/** Who is measured on a case: { process, contender, variant, threads }. */
+function contendersOf(one) {
+  const { attn, onnxruntime, pytorch } = processes;
+  const all = [];
+  for (const threads of [1, 2]) {
+    for (const [index, process] of attn.entries())
+      if (index === 0 || (threads === 1 && flops(one) <= narrow * 1e9)) all.push({ process, contender: 'attn', variant: process.variant, threads });
+    for (const variant of ['plain', 'fused']) all.push({ process: onnxruntime, contender: 'onnxruntime-node', variant, threads });
+    const hasPaths = one.kind === 'encoder' || one.kind === 'mha';
+    for (const variant of hasPaths ? ['fast path', ''] : ['']) all.push({ process: pytorch, contender: 'pytorch', variant, threads });
+  }
+  return all;
+}
+
+const fastest = ({ answers }) => Math.min(...answers.map(({ ms }) => ms));
+
+/** Whether the two are forms of the same peer, of which the faster counts, and the other one is that. */
+function isSlowerForm(one, other) {
+  const isSame = one.process === other.process && one.contender !== 'attn' && one.threads === other.threads && one !== other;
+  return isSame && trial.margin * fastest(other) < fastest(one);
+}
+
+const median = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+
+/** The records of one case. */
+async function measure(one) {
+  const { shape, ...plain } = one;
+  let running = contendersOf(one).map((each) => ({ ...each, answers: [] }));
+  for (let round = 0; round < samples; round++) {
+    for (const each of running) {
+      if (each.answers.length >= long.samples && fastest(each) > long.call) continue;
+      const { process, variant, threads } = each;
+      const answer = await process.ask({ case: plain, shape, variant, threads, least, memory: round === 0 });
+      if (answer.error) throw new Error(`${one.name}, ${each.contender}: ${answer.error}`);
+      if (answer.absent) each.isAbsent = true;
+      else each.answers.push(answer);
+      if (threads > 1) await setTimeout(process === processes.onnxruntime ? pause.onnxruntime : pause.others);
+    }
+    running = running.filter(({ isAbsent }) => !isAbsent);
+    if (round === 0) compare(one, running);
+    if (round === trial.rounds - 1) running = running.filter((each) => !running.some((other) => isSlowerForm(each, other)));
+  }
+  return running.map(({ process, contender, variant, threads, answers }) => {
+    const times = answers.map(({ ms }) => ms);
+    const sorted = times.toSorted((a, b) => a - b);
+    const isAttn = contender === 'attn';
+    const best = (name) => (isAttn ? Math.max(...answers.map((answer) => answer[name])) : null);
+    return {
+      host: 'native',
+      engine: process.engine,
+      contender,
+      variant,
+      threads,
+      case: one.name,
+      calls: Math.min(...answers.map(({ calls }) => calls)),
+      samples: times,
+      min_ms: sorted[0],
+      median_ms: median(sorted),
+      peak_gflops_before: best('peak_before'),
+      peak_gflops_after: best('peak_after'),
+      ...(isAttn && { bytes: answers[0].bytes, allocations: answers[0].allocations }),
+      date: new Date().toISOString(),
+    };
+  });
+}
+
+/** Stops the run when a contender's result is not the first one's. */
+function compare(one, running) {
+  const [first] = running;
+  for (const each of running)
+    for (const [i, value] of each.answers[0].probe.entries())
+      if (!(Math.abs(value - first.answers[0].probe[i]) <= tolerance))
+        throw new Error(
+          `${one.name}: ${each.contender} ${each.variant} gives ${value}, ${first.contender} ${first.variant} ${first.answers[0].probe[i]}`,
+        );
+}
+
+/** A record in words. */
+function line({ contender, variant, threads, min_ms, median_ms, peak_gflops_before, peak_gflops_after }, operations) {
+  const gflops = (operations * 1e-6) / min_ms;
+  const share = (100 * gflops) / (threads * Math.max(peak_gflops_before, peak_gflops_after));
+  const words = [`${contender} ${variant}`.padEnd(24), `${threads} thread${threads > 1 ? 's' : ' '}`, `${min_ms.toFixed(3).padStart(9)} ms`];
+  words.push(`median ${median_ms.toFixed(3).padStart(9)}`);
+  if (operations) words.push(`${gflops.toFixed(1).padStart(6)} GFLOP/s`);
+  if (operations && contender === 'attn') words.push(`${share.toFixed(0).padStart(3)} % of the peak`);
+  return words.join('  ');
+}
+
+const processes = {
+  attn: await startAttn(),
+  onnxruntime: await start(process.execPath, [path('benchmarks/peers/onnxruntime.mjs')]),
+  pytorch: await start(process.env.PYTHON ?? path('.setup/bench-venv/bin/python'), [path('benchmarks/peers/pytorch.py')]),
+};
+const records = [];
+for (const group of chosen(table, { ...options, most }).values())
+  for (const one of group) {
+    const made = await measure(one);
+    records.push(...made);
+    console.log(one.name);
+    for (const record of made) console.log(`  ${line(record, flops(one))}`);
+  }
+for (const each of [...processes.attn, processes.onnxruntime, processes.pytorch]) each.end();
+await mkdir(path('build/bench'), { recursive: true });
+await writeFile(path('build/bench/native.json.part'), `${JSON.stringify(records, null, 1)}\n`);
+await rename(path('build/bench/native.json.part'), path('build/bench/native.json'));

@@ -1,0 +1,74 @@
+/**
+ * onnxruntime-node as a contender: one measurement for each JSON line on stdin, {"case": {..}, "shape": {..}, "threads": 1, "least": 20,
+ * "variant": "plain" or "fused"}. Its CPU provider with every graph optimisation. Only what make_models.py writes has models.
+ */
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import * as ort from 'onnxruntime-node';
+import { numbers } from '../cases.mjs';
+
+const models = new URL('../../build/bench/models/', import.meta.url);
+const { version } = createRequire(import.meta.url)('onnxruntime-node/package.json');
+
+/** Sessions of one model, by form and threads: loading takes longer than running. */
+const kept = { model: '', sessions: new Map() };
+
+async function sessionOf(model, variant, threads) {
+  if (kept.model !== model) {
+    for (const session of kept.sessions.values()) await session.release();
+    kept.model = model;
+    kept.sessions.clear();
+  }
+  const key = `${variant} ${threads}`;
+  if (!kept.sessions.has(key)) {
+    const file = fileURLToPath(new URL(`${model}${variant === 'fused' ? '.fused' : ''}.onnx`, models));
+    const options = { executionProviders: ['cpu'], graphOptimizationLevel: 'all', intraOpNumThreads: threads, interOpNumThreads: 1 };
+    kept.sessions.set(key, await ort.InferenceSession.create(file, options));
+  }
+  return kept.sessions.get(key);
+}
+
+/** Milliseconds, and the last result. */
+async function run(session, feeds, calls) {
+  let result;
+  const start = performance.now();
+  for (let i = 0; i < calls; i++) result = await session.run(feeds);
+  return [performance.now() - start, result];
+}
+
+/** The model of a case, its inputs by name and their shape; the inputs are drawn from the seeds 1, 2, .. */
+function modelOf({ kind, model, B, H, S, D, E }, shape) {
+  switch (kind) {
+    case 'encoder':
+      return { model, names: ['x'], dims: [B, S, shape.E] };
+    case 'mha':
+      return { model: `mha-${E}-${H}`, names: ['x'], dims: [B, S, E] };
+    default:
+      return { model: `sdpa-${H}-${D}`, names: ['q', 'k', 'v'], dims: [B, H, S, D] };
+  }
+}
+
+async function measure({ case: one, shape, variant, threads, least }) {
+  if (!['encoder', 'mha', 'sdpa'].includes(one.kind) || one.weights) return { absent: true };
+  const { model, names, dims } = modelOf(one, shape);
+  const session = await sessionOf(model, variant, threads);
+  const size = dims.reduce((a, b) => a * b, 1);
+  const feeds = Object.fromEntries(names.map((name, i) => [name, new ort.Tensor('float32', numbers(size, i + 1), dims)]));
+  // As Google Benchmark: more and more calls until they take long enough; those before are the warm-up.
+  let calls = 1;
+  let [spent, result] = await run(session, feeds, calls);
+  while (spent < least) {
+    calls = Math.min(10 * calls, Math.floor((calls * 1.4 * least) / Math.max(spent, 1e-6)) + 1);
+    [spent, result] = await run(session, feeds, calls);
+  }
+  const output = result.y.data;
+  const probe = [0, 1, 2, 3].map((i) => output[Math.floor((i * (output.length - 1)) / 3)]);
+  return { ms: spent / calls, calls, probe };
+}
+
+const answer = (line) => console.log(JSON.stringify(line));
+answer({ engine: `onnxruntime-node ${version}` });
+for await (const line of createInterface({ input: process.stdin })) {
+  answer(await measure(JSON.parse(line)).catch((error) => ({ error: error.message })));
+}

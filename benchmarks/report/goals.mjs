@@ -1,0 +1,111 @@
+/** The goals, as ratios within one run: each gives rows { host, what, value, bound, unit, met, detail } for what was measured. */
+import { exponent } from './fit.mjs';
+
+const isPeer = (record) => record.contender !== 'attn';
+export const peakOf = ({ peak_gflops, peak_gflops_before, peak_gflops_after }) =>
+  peak_gflops ?? (peak_gflops_before ? Math.max(peak_gflops_before, peak_gflops_after) : undefined);
+export const shareOf = (record) => (peakOf(record) && record.gflops ? record.gflops / peakOf(record) : undefined);
+
+/** The fastest peer with as many threads on the same case. */
+export function fastestPeer(records, one) {
+  const peers = records.filter((r) => isPeer(r) && r.host === one.host && r.case === one.case && r.threads === one.threads);
+  return peers.sort((a, b) => a.min_ms - b.min_ms)[0];
+}
+
+const encoders = (cases, model, lengths, batch = 1) =>
+  cases.filter((c) => c.kind === 'encoder' && c.model === model && c.B === batch && !c.weights && lengths.includes(c.S));
+
+export function goals(records, { cases }) {
+  const rows = [];
+  const ours = records.filter((r) => !isPeer(r));
+  const groups = new Map(ours.map((r) => [`${r.host} ${r.variant}`, { host: r.host, variant: r.variant }]));
+
+  const widest = ['avx512f', 'avx2_fma', 'sse4_2', 'default_arch'].find((variant) => groups.has(`native ${variant}`));
+  for (const { host, variant } of groups.values()) {
+    const native = host === 'native';
+    const find = (one, threads = 1) => ours.find((r) => r.host === host && r.variant === variant && r.case === one.name && r.threads === threads);
+    /** One row for several cases: the worst of them counts. */
+    const judge = (goal, list, measure, { bound, atMost = false, unit = '%' }) => {
+      const values = list.map((one) => [measure(one), one.name]).filter(([value]) => Number.isFinite(value));
+      if (!values.length) return;
+      values.sort(([a], [b]) => (atMost ? b - a : a - b));
+      const [value, name] = values[0];
+      rows.push({ goal, host, variant, value, bound, atMost, unit, met: atMost ? value <= bound : value >= bound, worst: name });
+    };
+    const share = (one) => shareOf(find(one) ?? {});
+    const overPeer = (threads) => (one) => {
+      const own = find(one, threads);
+      return own && fastestPeer(records, own) && fastestPeer(records, own).min_ms / own.min_ms;
+    };
+
+    judge(
+      'GEMM, M ≥ 16, K 384-3072: share of peak',
+      cases.filter((c) => c.kind === 'gemm' && c.M >= 16 && c.K >= 384),
+      share,
+      { bound: 0.9 },
+    );
+    for (const [D, bound] of [
+      [64, 0.8],
+      [32, 0.68],
+    ])
+      judge(
+        `attention, D ${D}: share of peak`,
+        cases.filter((c) => c.kind === 'sdpa' && c.D === D && !c.weights),
+        share,
+        { bound },
+      );
+    for (const model of ['minilm', 'bert-base']) {
+      if (!native) {
+        judge(`${model}, S 128 and 512: share of peak`, encoders(cases, model, [128, 512]), share, { bound: 0.8 });
+        judge(`${model}, S 16: share of peak`, encoders(cases, model, [16]), share, { bound: 0.7 });
+        const [short, rest] = variant === 'relaxed' ? [1.6, 1.5] : [1.2, 1.2];
+        judge(`${model}, S 16: ÷ onnxruntime-web`, encoders(cases, model, [16]), overPeer(1), { bound: short, unit: '×' });
+        judge(`${model}, S 128 and 512: ÷ onnxruntime-web`, encoders(cases, model, [128, 512]), overPeer(1), { bound: rest, unit: '×' });
+        if (variant === 'relaxed' || !groups.has(`${host} relaxed`))
+          judge(`${model}, 2 threads: ÷ onnxruntime-web with 2`, encoders(cases, model, [16, 128, 512]), overPeer(2), { bound: 1.5, unit: '×' });
+      }
+      const gain = (one) => find(one)?.min_ms / find(one, 2)?.min_ms;
+      judge(`${model}, S 128 and 512: 2 threads ÷ 1`, encoders(cases, model, [128, 512]), gain, { bound: 1.8, unit: '×' });
+      judge(`${model}, S 16: 2 threads ÷ 1`, encoders(cases, model, [16]), gain, { bound: 1, unit: '×' });
+    }
+    // Narrower kernels than the machine's best have no peer: those always take its best.
+    if (native && variant === widest)
+      for (const threads of [1, 2]) {
+        const plain = cases.filter((c) => ['encoder', 'sdpa', 'mha'].includes(c.kind) && !c.weights);
+        for (const kind of ['encoder', 'sdpa', 'mha'])
+          judge(
+            `${kind}, ${threads} threads: ÷ the fastest peer`,
+            plain.filter((c) => c.kind === kind),
+            overPeer(threads),
+            { bound: 1.2, unit: '×' },
+          );
+      }
+    const cost = (one) => find(one)?.min_ms / find({ name: one.name.replace(/ weights$/, '') })?.min_ms - 1;
+    for (const kind of ['sdpa', 'mha', 'encoder'])
+      judge(
+        `${kind}: what asking for weights costs`,
+        cases.filter((c) => c.kind === kind && c.weights),
+        cost,
+        { bound: 0.1, atMost: true },
+      );
+    judge(
+      'worked example, a call',
+      cases.filter((c) => c.kind === 'example'),
+      (one) => find(one)?.min_ms * 1e3,
+      { bound: 10, atMost: true, unit: 'µs' },
+    );
+    for (const D of [64, 32]) {
+      const line = cases
+        .filter((c) => c.kind === 'sdpa' && c.D === D && !c.weights)
+        .map((c) => [c.S, find(c)])
+        .filter(([, r]) => r);
+      if (line.length < 2) continue;
+      const name = [{ name: `S ${line[0][0]} to ${line.at(-1)[0]}` }];
+      const best = Math.max(...line.map(([, r]) => r.gflops));
+      judge(`attention, D ${D}: fall of GFLOP/s with S`, name, () => 1 - line.at(-1)[1].gflops / best, { bound: 0.15, atMost: true });
+      const bytes = line.filter(([, r]) => r.bytes).map(([S, r]) => [S, r.bytes]);
+      if (bytes.length > 1) judge(`attention, D ${D}: exponent of bytes in S`, name, () => exponent(bytes), { bound: 1.05, atMost: true, unit: '' });
+    }
+  }
+  return rows;
+}

@@ -1,0 +1,24 @@
+/** What the environment asks for: HOSTS and CASES (texts with commas between), QUICK=1 and FULL=1. */
+import { readFile } from 'node:fs/promises';
+
+const words = (value) =>
+  (value ?? '')
+    .split(',')
+    .map((word) => word.trim())
+    .filter(Boolean);
+
+/** By kind: calls of more GFLOP take too long for a run of everything in WebAssembly, so only FULL=1 has them there. */
+const most = { sdpa: 60, encoder: 25 };
+
+export async function settings(environment = process.env) {
+  return {
+    table: JSON.parse(await readFile(new URL('cases.json', import.meta.url), 'utf8')),
+    hosts: words(environment.HOSTS),
+    options: {
+      texts: words(environment.CASES),
+      isQuick: environment.QUICK === '1',
+      isFull: environment.FULL === '1',
+      most: environment.FULL === '1' ? {} : most,
+    },
+  };
+}

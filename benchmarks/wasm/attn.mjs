@@ -1,0 +1,108 @@
+/** attn as a contender: one instance a variant and thread count, set up for a group of cases. */
+import { numbers } from '../cases.mjs';
+
+/** The worked example's weights, (out, in): head width 3, four inputs. */
+const example = {
+  x: [1, 0, 1, 0, 0, 2, 0, 2, 1, 1, 1, 1],
+  'q_proj.weight': [1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1],
+  'k_proj.weight': [0, 1, 0, 1, 0, 1, 1, 1, 1, 0, 0, 0],
+  'v_proj.weight': [0, 0, 1, 1, 2, 3, 0, 1, 0, 0, 3, 0],
+};
+
+/** The input of a case, the same for every contender. */
+export function inputs({ kind, M, K, N, B, H, S, D, E, shape }) {
+  const tensor = (dims, seed) => ({
+    data: numbers(
+      dims.reduce((a, b) => a * b, 1),
+      seed,
+    ),
+    dims,
+  });
+  switch (kind) {
+    case 'gemm':
+      return { x: tensor([M, K], 1), weight: tensor([N, K], 2), bias: tensor([N], 3) };
+    case 'sdpa':
+      return { q: tensor([B, H, S, D], 1), k: tensor([B, H, S, D], 2), v: tensor([B, H, S, D], 3) };
+    case 'mha':
+      return { x: tensor([B, S, E], 1) };
+    case 'encoder':
+      return { x: tensor([B, S, shape.E], 1) };
+    default:
+      return { x: { data: new Float32Array(example.x), dims: [3, 4] } };
+  }
+}
+
+/** The weights of the multi-head attention case, torch's names. */
+export function mhaState({ E }) {
+  const scaled = (count, seed) => numbers(count, seed).map((value) => value / Math.sqrt(E));
+  return {
+    in_proj_weight: { data: scaled(3 * E * E, 4), dims: [3 * E, E] },
+    in_proj_bias: { data: scaled(3 * E, 5), dims: [3 * E] },
+    'out_proj.weight': { data: scaled(E * E, 6), dims: [E, E] },
+    'out_proj.bias': { data: scaled(E, 7), dims: [E] },
+  };
+}
+
+/** The layer that a group needs; none for functions. */
+function makeLayer(attn, { kind, E, H, shape }, state) {
+  let layer;
+  if (kind === 'encoder') {
+    layer = new attn.TransformerEncoder({
+      dModel: shape.E,
+      nhead: shape.H,
+      dimFeedforward: shape.F,
+      numLayers: shape.layers,
+      activation: 'gelu',
+    });
+    layer.loadStateDict(state);
+  } else if (kind === 'mha') {
+    layer = new attn.MultiHeadAttention({ embedDim: E, numHeads: H });
+    layer.loadStateDict(mhaState({ E }));
+  } else if (kind === 'example') {
+    layer = new attn.MultiHeadAttention({ embedDim: 4, numHeads: 1, headDim: 3, valueHeadDim: 3, bias: false, scale: 1, outProj: false });
+    const names = Object.keys(example).filter((name) => name !== 'x');
+    layer.loadStateDict(Object.fromEntries(names.map((name) => [name, { data: new Float32Array(example[name]), dims: [3, 4] }])));
+  }
+  return layer;
+}
+
+/** Loads an instance and gives the contenders of its cases: { call, output }. */
+export async function attnContender(load, { variant, threads }, group, state) {
+  const attn = await load({ variant, threads });
+  if (attn.info.threads !== threads) {
+    const why = attn.info.notes.join('; ');
+    attn.dispose();
+    throw new Error(`no ${threads} threads here: ${why}`);
+  }
+  const layer = makeLayer(attn, group[0], state);
+  return {
+    contender: 'attn',
+    variant,
+    threads,
+    attn,
+    prepare(one) {
+      const { x, q, k, v } = inputs(one);
+      const run = {
+        sdpa: () => attn.scaledDotProductAttention(q, k, v, { needWeights: one.weights }),
+        mha: () => layer.forward(x, undefined, undefined, { needWeights: one.weights }),
+        encoder: () => layer.forward(x, { outputAttentions: one.weights }),
+        example: () => layer.forward(x),
+      }[one.kind];
+      return { call: run, output: () => run().output.data };
+    },
+    dispose: () => attn.dispose(),
+  };
+}
+
+/** Bytes that one call needs beyond what was there: inputs, result and whatever lies between. A fresh instance, since `peak` never falls. */
+export async function bytesOf(load, one, variant) {
+  const attn = await load({ variant, threads: 1 });
+  try {
+    const { q, k, v } = inputs(one);
+    const before = attn.info.heap.used;
+    attn.scaledDotProductAttention(q, k, v, { needWeights: one.weights });
+    return attn.info.heap.peak - before;
+  } finally {
+    attn.dispose();
+  }
+}

@@ -1,0 +1,51 @@
+/** The cases in this Node: node [--experimental-wasm-relaxed-simd] benchmarks/wasm/node.mjs; one JSON line a piece of news on standard output. */
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { load } from '../../web/lib/dist/node.js';
+import { settings } from '../settings.mjs';
+import { runSuite } from './suite.mjs';
+
+const here = fileURLToPath(new URL('..', import.meta.url));
+const require = createRequire(join(here, 'package.json'));
+const { table, options } = await settings();
+
+const copies = new Map();
+
+const host = {
+  name: 'node',
+  engine: `Node ${process.versions.node} (V8 ${process.versions.v8})`,
+  isolated: null, // a matter of pages
+  threads: [1, 2],
+  load,
+  async gemm(variant) {
+    const file = join(here, `../build/wasm/benchmarks/gemm-${variant}`);
+    return { factory: (await import(pathToFileURL(`${file}.mjs`))).default, bytes: await readFile(`${file}.wasm`) };
+  },
+  // A copy of its own for each thread count: one copy takes one count for good, and its ES module refuses to be there twice.
+  async onnxruntime(threads) {
+    if (!copies.has(threads)) {
+      for (const name of Object.keys(require.cache)) if (name.includes('onnxruntime')) delete require.cache[name];
+      copies.set(threads, require('onnxruntime-web'));
+    }
+    return copies.get(threads);
+  },
+  async tfjs() {
+    const tf = require('@tensorflow/tfjs-core');
+    require('@tensorflow/tfjs-backend-wasm');
+    tf.env().set('WASM_HAS_MULTITHREAD_SUPPORT', false);
+    await tf.setBackend('wasm');
+    return tf;
+  },
+  file: (name) => readFile(join(here, '../build/bench/models', name)),
+};
+
+const tell = (news) => void (Object.keys(news).length && console.log(JSON.stringify(news)));
+try {
+  await runSuite(host, table, { ...options, tell });
+  process.exit(0); // the peers' idle threads would hold the process
+} catch (error) {
+  tell({ fatal: error.message });
+  process.exit(1);
+}

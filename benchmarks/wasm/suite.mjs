@@ -1,0 +1,163 @@
+/**
+ * All cases in one engine; knows no host. The host gives
+ *   load(options)     attn's load
+ *   onnxruntime(n)    onnxruntime-web, a copy of the module of its own for each number of threads
+ *   gemm(variant)     glue and bytes of the GEMM alone
+ *   tfjs()            tfjs-core with the WebAssembly backend chosen
+ *   file(name)        bytes of a model file
+ *   name, engine, isolated, threads (the counts that it can run)
+ * and hears of records, { record }, and of notes, { note }; `tell` may be asked often.
+ */
+import { chosen, flops, pairName } from '../cases.mjs';
+import { attnContender, bytesOf } from './attn.mjs';
+import { gemmContender } from './gemm.mjs';
+import { interleave, peak } from './measure.mjs';
+import { onnxruntimeContenders } from './onnxruntime.mjs';
+import { tfjsContender } from './tfjs.mjs';
+
+/** Outputs further apart than this are of different functions. */
+const furthest = 1e-3;
+/** Multiply-adds of one turn of the peak: a fraction of a millisecond. */
+const peakCount = 4.8e6;
+
+/** A contender that cannot be set up leaves a note and the others alone. */
+async function attempt(what, make, tell) {
+  try {
+    return (await make()) ?? [];
+  } catch (error) {
+    await tell({ note: `${what}: ${error?.message ?? error}` });
+    return [];
+  }
+}
+
+async function contendersOf(host, variants, group, tell) {
+  const [{ kind, model }] = group;
+  const weights = kind === 'encoder' ? await host.file(`${model}.safetensors`) : undefined;
+  let state;
+  const all = [];
+  const counts = ['gemm', 'example'].includes(kind) ? [1] : host.threads;
+  for (const threads of counts)
+    for (const variant of variants) {
+      const name = `attn ${variant}, ${threads} threads`;
+      const made = async () => {
+        if (weights && !state) {
+          const reader = await host.load({ variant: 'simd' });
+          state = reader.parseSafetensors(weights);
+          reader.dispose();
+        }
+        if (kind === 'gemm') return gemmContender(await host.load({ variant }), await host.gemm(variant), variant);
+        return attnContender(host.load, { variant, threads }, group, state);
+      };
+      all.push(await attempt(name, made, tell));
+      await tell({});
+    }
+  for (const threads of counts) {
+    const made = async () => onnxruntimeContenders(await host.onnxruntime(threads), threads, group, host.file);
+    all.push(await attempt(`onnxruntime-web, ${threads} threads`, made, tell));
+    await tell({});
+  }
+  all.push(await attempt('tfjs-backend-wasm', async () => tfjsContender(await host.tfjs(), group), tell));
+  return all.flat();
+}
+
+/** The runs that gave an output; the first one is what the others are held against. */
+async function agreed(runs, tell) {
+  const outputs = [];
+  for (const { one, contender, prepared } of runs) {
+    const name = `${one.name}: ${contender.contender} ${contender.variant}, ${contender.threads} threads`;
+    try {
+      outputs.push({ name, data: new Float32Array(await prepared.output()) });
+    } catch (error) {
+      if (contender.contender === 'attn') throw error;
+      await tell({ note: `${name}: ${error?.message ?? error}` });
+      outputs.push(undefined);
+    }
+    await tell({});
+  }
+  const [first, ...others] = outputs.filter(Boolean);
+  for (const { name, data } of others) {
+    let worst = -1;
+    let at = 0;
+    for (let i = 0; i < first.data.length; i++) {
+      const difference = Math.abs(data[i] - first.data[i]);
+      if (!(difference <= worst)) [worst, at] = [difference, i];
+      if (Number.isNaN(difference)) break;
+    }
+    if (data.length !== first.data.length || !(worst <= furthest))
+      throw new Error(
+        `${name} differs from ${first.name}: ${data.length} and ${first.data.length} numbers, at ${at} ${data[at]} and ${first.data[at]}`,
+      );
+  }
+  return runs.filter((_, i) => outputs[i]);
+}
+
+/** The variants that this engine takes. */
+async function variantsOf(host, tell) {
+  const taken = [];
+  for (const variant of ['simd', 'relaxed'])
+    await attempt(`attn ${variant}`, async () => ((await host.load({ variant })).dispose(), taken.push(variant)), tell);
+  return taken;
+}
+
+export async function runSuite(host, table, { texts, isQuick, isFull, most, tell }) {
+  const variants = await variantsOf(host, tell);
+  for (const group of chosen(table, { texts, most }).values()) {
+    await tell({ current: `${group[0].model ?? group[0].kind}: set-up` });
+    const contenders = await contendersOf(host, variants, group, tell);
+    const single = contenders.filter(({ attn, threads }) => attn && threads === 1);
+    const peaks = () => Object.fromEntries(single.map(({ attn, variant }) => [variant, peak(attn, { isQuick })]));
+    for (const name of new Set(group.map(pairName))) {
+      await tell({ current: name });
+      const cases = group.filter((one) => pairName(one) === name);
+      const prepared = cases.flatMap((one) =>
+        contenders
+          // What weights cost is seen with one thread; with two they would double the time of a run.
+          .filter(({ threads }) => threads === 1 || !one.weights)
+          .map((contender) => ({ one, contender, prepared: contender.prepare(one) }))
+          .filter((run) => run.prepared),
+      );
+      const runs = await agreed(prepared, tell);
+      const before = peaks();
+      const entries = runs.map((run) => ({
+        ...run,
+        call: run.prepared.call,
+        rivals: run.contender.rivals && `${run.contender.rivals} ${run.one.name}`,
+      }));
+      // The peak takes its turns too: a machine that slows down does it to all of them.
+      const levels = single.map(({ attn, variant }) => ({ level: variant, call: () => attn.peak(peakCount) }));
+      const results = await interleave([...entries, ...levels], { isQuick, isFull, beat: () => tell({}) });
+      const after = peaks();
+      const best = Object.fromEntries(
+        results
+          .filter(([{ level }]) => level)
+          .map(([{ level }, { min_ms }]) => [level, Math.max((2e-6 * peakCount) / min_ms, before[level], after[level])]),
+      );
+      for (const [{ one, contender }, times] of results.filter(([{ level }]) => !level)) {
+        const own = contender.contender === 'attn';
+        const extra = own && contender.threads === 1 && one.kind === 'sdpa' ? { bytes: await bytesOf(host.load, one, contender.variant) } : {};
+        await tell({
+          record: {
+            host: host.name,
+            engine: host.engine,
+            isolated: host.isolated,
+            contender: contender.contender,
+            variant: contender.variant,
+            threads: contender.threads,
+            case: one.name,
+            date: new Date().toISOString(),
+            ...times,
+            ...(flops(one) && { gflops: (flops(one) * 1e-6) / times.min_ms }),
+            ...(own && {
+              peak_gflops: best[contender.variant],
+              peak_gflops_before: before[contender.variant],
+              peak_gflops_after: after[contender.variant],
+            }),
+            ...extra,
+          },
+        });
+      }
+      for (const { prepared } of runs) prepared.dispose?.();
+    }
+    for (const contender of contenders) await contender.dispose();
+  }
+}
