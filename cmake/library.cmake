@@ -29,6 +29,7 @@ set(ATTN_SOURCES
   src/attn/ops/pooling.cpp
   src/attn/ops/positions.cpp
   src/attn/ops/score_functions.cpp
+  src/attn/ops/scratch.cpp
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
   src/attn/tensor/error.cpp
@@ -59,6 +60,7 @@ set(ATTN_HEADERS
   src/attn/ops/pooling.hpp
   src/attn/ops/positions.hpp
   src/attn/ops/score_functions.hpp
+  src/attn/ops/scratch.hpp
   src/attn/ops/softmax.hpp
   src/attn/parallel/thread_pool.hpp
   src/attn/tensor/aligned.hpp

@@ -1,5 +1,7 @@
 #include "attn/ops/attention.hpp"
 
+#include <utility>
+
 #include "attention_options.hpp"
 #include "define.hpp"
 
@@ -8,8 +10,8 @@ namespace {
 
 auto scaled_dot_product_attention(Arguments& arguments) {
   const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
-  const AttentionCall given = read_attention_options(arguments);
-  return [=](Result& result) {
+  AttentionCall given = read_attention_options(arguments);
+  return [q, k, v, given = std::move(given)](Result& result) {
     const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, given.options);
     detail::scaled_dot_product_attention(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
   };

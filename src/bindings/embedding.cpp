@@ -1,6 +1,7 @@
 #include "attn/layers/embedding.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "define.hpp"
 
@@ -29,8 +30,8 @@ void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
 }
 
 auto forward(Arguments& arguments) {
-  const Arguments::Ids ids = arguments.ids("ids");
-  return [=](const Embedding& self, Result& result) {
+  Arguments::Ids ids = arguments.ids("ids");
+  return [ids = std::move(ids)](const Embedding& self, Result& result) {
     const Shape shape = self.check(ids.values, ids.shape);
     self.run(ids.values, result.add(shape));
   };

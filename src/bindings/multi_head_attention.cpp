@@ -1,5 +1,7 @@
 #include "attn/layers/multi_head_attention.hpp"
 
+#include <utility>
+
 #include "attention_options.hpp"
 #include "define.hpp"
 
@@ -29,8 +31,8 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
 auto forward(Arguments& arguments) {
   const TensorView q = arguments.tensor("query");
   const TensorView k = arguments.optional_tensor("key").value_or(q), v = arguments.optional_tensor("value").value_or(q);
-  const AttentionCall given = read_attention_options(arguments);
-  return [=](const MultiHeadAttention& self, Result& result) {
+  AttentionCall given = read_attention_options(arguments);
+  return [q, k, v, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
     const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
     self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
   };

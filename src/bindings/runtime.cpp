@@ -4,12 +4,13 @@
 #include <new>
 #include <string>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/shape.hpp"
+#include "define.hpp"
 #include "errors.hpp"
 #include "heap.hpp"
-#include "signature.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -30,11 +31,23 @@ std::string trace_names() { return join(kTraceNames); }
 
 std::string version() { return ATTN_VERSION; }
 
+auto peak(Arguments& arguments) {
+  std::int64_t multiply_adds = 0;
+  arguments.require("multiplyAdds", multiply_adds);
+  return [=](Result& result) {
+    constexpr std::int64_t kMost = 1'000'000'000;
+    if (multiply_adds < 1 || multiply_adds > kMost)
+      fail(ErrorCode::out_of_range, "peak", "multiply_adds", {"a whole number from 1 to ", kMost}, {multiply_adds});
+    result.set_number(static_cast<double>(kernels::best().multiply_adds(static_cast<std::size_t>(multiply_adds))));
+  };
+}
+
 }  // namespace
 }  // namespace attn::bindings
 
 EMSCRIPTEN_BINDINGS(attn_runtime) {
   using namespace attn::bindings;
+  define_function<peak>("peak", "number");
   emscripten::function("version", &version);
   emscripten::function("errorCodes", &error_codes);
   emscripten::function("signatures", &signatures);

@@ -1,5 +1,7 @@
 #include "attn/ops/score_functions.hpp"
 
+#include <utility>
+
 #include "attention_options.hpp"
 #include "define.hpp"
 
@@ -15,8 +17,8 @@ auto additive_attention(Arguments& arguments) {
     params.score_weight = arguments.tensor("scoreWeight");
     params.bias = arguments.optional_tensor("bias").value_or(TensorView{});
   });
-  const AttentionCall given = read_attention_options(arguments);
-  return [=](Result& result) {
+  AttentionCall given = read_attention_options(arguments);
+  return [q, k, v, params, given = std::move(given)](Result& result) {
     const detail::AttentionPlan plan = detail::plan_additive_attention(q, k, v, params, given.options);
     detail::additive_attention(plan, q, k, v, params, given.options, allocate_results(plan, given.traced, result));
   };
@@ -26,8 +28,8 @@ auto general_attention(Arguments& arguments) {
   const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   TensorView weight;
   arguments.require_group("params", [&] { weight = arguments.tensor("weight"); });
-  const AttentionCall given = read_attention_options(arguments);
-  return [=](Result& result) {
+  AttentionCall given = read_attention_options(arguments);
+  return [q, k, v, weight, given = std::move(given)](Result& result) {
     const detail::AttentionPlan plan = detail::plan_general_attention(q, k, v, weight, given.options);
     detail::general_attention(plan, q, k, v, weight, given.options, allocate_results(plan, given.traced, result));
   };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -73,7 +74,7 @@ class Arguments {
   bool option(const char* name, std::optional<T>& value) {
     T given{};
     if (!option(name, given)) return false;
-    value = given;
+    value = std::move(given);
     return true;
   }
   /// One of the names of an enum.

@@ -1,6 +1,7 @@
 #include "attn/layers/transformer_encoder.hpp"
 
 #include <type_traits>
+#include <utility>
 
 #include "attention_options.hpp"
 #include "attn/layers/transformer_classifier.hpp"
@@ -68,7 +69,7 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
       arguments.option("layers", trace.layers);
       arguments.option("names", trace.names, kTraceNames);
     });
-    if (traced) options.trace = trace;
+    if (traced) options.trace = std::move(trace);
   });
   return options;
 }
@@ -94,8 +95,8 @@ detail::EncoderBuffers allocate_results(const detail::EncoderPlan& plan, Result&
 template <class Layer>
 auto forward(Arguments& arguments) {
   const TensorView x = arguments.tensor("x");
-  const EncoderForwardOptions options = forward_options(arguments);
-  return [=](const Layer& self, Result& result) {
+  EncoderForwardOptions options = forward_options(arguments);
+  return [x, options = std::move(options)](const Layer& self, Result& result) {
     const detail::EncoderPlan plan = self.plan(x, options);
     const detail::EncoderBuffers buffers = allocate_results(plan, result);
     if constexpr (std::is_same_v<Layer, TransformerClassifier>)

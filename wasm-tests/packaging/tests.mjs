@@ -48,7 +48,7 @@ import type * as Contract from './contract.js';
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const check = <T extends true>(): T => true as T;
 ${names.map((name) => `check<Same<Package.${name}, Contract.${name}>>();`).join('\n')}
-check<Same<Omit<Package.Attn, never>, Omit<Contract.Attn, 'loadModel'>>>();
+check<Same<Omit<Package.Attn, 'peak'>, Omit<Contract.Attn, 'loadModel'>>>();
 check<Same<typeof Package.AttnError.prototype, typeof Contract.AttnError.prototype>>();
 check<Same<Parameters<typeof Package.load>, Parameters<typeof Contract.load>>>();
 check<Same<ReturnType<typeof Package.load>, Promise<Package.Attn>>>();

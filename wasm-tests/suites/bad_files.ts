@@ -81,6 +81,7 @@ const refused: readonly (readonly [name: string, bytes: () => Uint8Array, ...wor
   ['a negative size', () => one(entry('[-2]', [0, 8])), 'shape', 'negative'],
   ['a fractional size', () => one(entry('[2.5]', [0, 8])), 'shape', 'not whole'],
   ['a size in powers of ten', () => one(entry('[2e0]', [0, 8])), 'shape', 'not whole'],
+  ['a size past all numbers', () => one(entry('[2e308]', [0, 8])), 'not valid JSON'],
   ['a size above 2^53', () => one(entry('[9007199254740993]', [0, 8])), 'shape', '2^53'],
   ['nine sizes', () => one(entry([1, 1, 1, 1, 1, 1, 1, 1, 2], [0, 8])), 'shape', '8'],
   ['a shape whose product is too large', () => one(entry('[4294967296,4294967296]', [0, 0]), 0), '"a"', 'too large'],

@@ -285,6 +285,20 @@ for (const [op, call] of [
 }
 bad('layerNorm: bias of another width', 'SHAPE', ['bias', '8', '9'], (s) => s.attn.layerNorm(x, random(g, [8]), random(g, [9])));
 bad('layerNorm: bias without weight, of another width', 'SHAPE', ['bias', '8', '9'], (s) => s.attn.layerNorm(x, undefined, random(g, [9])));
+// As C's %g prints them, with which the native library does: six digits, and an exponent where it is shorter.
+for (const [eps, printed] of [
+  [-2.5, '-2.5'],
+  [-0.1, '-0.1'],
+  [-0, '-0'],
+  [-123456, '-123456'],
+  [-1234567, '-1.23457e+06'],
+  [-999999.5, '-1e+06'],
+  [-0.0001, '-0.0001'],
+  [-0.0000999999, '-9.99999e-05'],
+  [-1e-45, '-1.4013e-45'],
+  [-3.4e38, '-3.4e+38'],
+] as const)
+  bad(`layerNorm: eps in the message, ${printed}`, 'CONFIG', [`eps is ${printed},`], (s) => s.attn.layerNorm(x, undefined, undefined, eps));
 bad('layerNorm: eps where the bias is due', 'ARGUMENT', ['bias'], (s) => s.attn.layerNorm(x, random(g, [8]), wrong(1e-5)));
 
 // Activations.

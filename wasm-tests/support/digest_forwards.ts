@@ -99,6 +99,22 @@ function scaledDotProductAttention(g: Generator, attn: Attn): Call {
   return finishAttention(g, call, s, D, attn.scaledDotProductAttention);
 }
 
+/** So many keys that attention takes them in blocks, unless single weights are asked for. */
+function longAttention(g: Generator, attn: Attn): Call {
+  const call = newCall();
+  const rank = 2 + g.below(3);
+  const b = 1 + g.below(2);
+  const heads = 1 + g.below(2);
+  const L = 1 + g.below(3);
+  const S = 1025 + g.below(376);
+  const Dv = 1 + g.below(6);
+  const D = 1 + g.below(6);
+  const B = rank >= 3 ? b : 1;
+  const H = rank === 4 ? heads : 1;
+  call.inputs = [values(g, inputDims(rank, B, H, L, D), 1)];
+  return finishAttention(g, call, { rank, B, H, kvHeads: H, L, S, Dv }, D, attn.scaledDotProductAttention);
+}
+
 function additiveAttention(g: Generator, attn: Attn): Call {
   const call = newCall();
   const s = attentionSizes(g);
@@ -477,6 +493,7 @@ const kinds = [
   rotary,
   scaledDotProductAttention,
   alibi,
+  longAttention,
 ];
 
 export const forwards = 10000;

@@ -1,12 +1,15 @@
-// Makes dist/: the compiled sources, the hand-written types, Comlink, and the WebAssembly of a build folder.
+// Makes dist/: the compiled sources and Comlink in a few minified files, the hand-written types, and the WebAssembly of a build folder.
 //   node build.mjs [--wasm FOLDER] [--out FOLDER]
 // FOLDER defaults to build/wasm of the repository, and to dist.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { rolldown } from 'rolldown';
+import { minifySync } from 'rolldown/utils';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '..', '..');
@@ -29,20 +32,39 @@ for (const name of binaries)
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 
-const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here, '--outDir', out], { stdio: 'inherit' });
-if (tsc.status !== 0) process.exit(tsc.status ?? 1);
+// Functions and classes of our own keep their names, which stack traces show.
+const minify = { compress: { target: 'es2022' }, mangle: { toplevel: true, keepNames: true } };
+
+/** A page without a bundler would load one source after the other, as it hears of them; these are a few files, and all of them at once. */
+async function bundle(compiled) {
+  const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host', 'worker-host-node'];
+  const bundled = await rolldown({
+    input: Object.fromEntries(entries.map((name) => [name, join(compiled, `${name}.js`)])),
+    external: [/^node:/, /attn(-threads|-threads-node)?\.mjs$/],
+    platform: 'neutral',
+  });
+  const { output } = await bundled.generate({ format: 'es', entryFileNames: '[name].js', chunkFileNames: '[name].js', minify });
+  for (const { fileName, code } of output) {
+    // Every bundler knows these expressions by a string in quotes.
+    const text = code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
+    writeFileSync(join(out, fileName), text);
+  }
+}
+
+const compiled = mkdtempSync(join(tmpdir(), 'attn-lib-'));
+try {
+  const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here, '--outDir', compiled], { stdio: 'inherit' });
+  if (tsc.status !== 0) process.exit(tsc.status ?? 1);
+  // Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing.
+  const comlink = join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm');
+  copyFileSync(join(comlink, 'comlink.mjs'), join(compiled, 'comlink.js'));
+  copyFileSync(join(comlink, 'node-adapter.mjs'), join(compiled, 'comlink-node.js'));
+  await bundle(compiled);
+} finally {
+  rmSync(compiled, { recursive: true, force: true });
+}
 
 for (const name of ['attn.d.ts', 'worker.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
-
-// Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing.
-const comlink = dirname(require.resolve('comlink/package.json'));
-for (const [from, to] of [
-  ['comlink.min.mjs', 'comlink.js'],
-  ['node-adapter.min.mjs', 'comlink-node.js'],
-]) {
-  const text = readFileSync(join(comlink, 'dist', 'esm', from), 'utf8');
-  writeFileSync(join(out, to), text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
-}
 
 /**
  * The threads glue starts its workers itself, by an expression that bundlers stop at, and in Node it makes Worker a global.
@@ -64,8 +86,19 @@ function askForWorkers(name, text) {
 for (const name of [...binaries, ...others]) {
   const from = join(wasm, name);
   if (!existsSync(from)) continue;
-  if (name.includes('threads') && name.endsWith('.mjs')) writeFileSync(join(out, name), askForWorkers(name, readFileSync(from, 'utf8')));
-  else copyFileSync(from, join(out, name));
+  if (name.endsWith('.wasm')) {
+    copyFileSync(from, join(out, name));
+    continue;
+  }
+  const text = readFileSync(from, 'utf8');
+  // Emscripten's names say nothing to anybody, and weigh 1 kB.
+  const { code, errors } = minifySync(name, name.includes('threads') ? askForWorkers(name, text) : text, {
+    module: true,
+    ...minify,
+    mangle: { toplevel: true },
+  });
+  if (errors.length > 0) throw new Error(`${name}: ${errors[0].message}`);
+  writeFileSync(join(out, name), code);
 }
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attn/io/float_formats.hpp"
+#include "attn/io/safetensors_limits.hpp"
 
 // A list of refusals: whatever gets past them is in bounds. One message each.
 namespace attn {
@@ -21,8 +22,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-constexpr std::uint64_t kMaxHeader = 16 << 20;
-constexpr std::size_t kMaxTensors = 100'000;
 constexpr std::uint64_t kMaxExact = std::uint64_t{1} << 53;  // what JavaScript's numbers hold exactly
 
 struct DType {
@@ -73,7 +72,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& key) override {
     if (depth_ == 1) {
       if (!names_.insert(key).second) refuse({"the name \"", key, "\" appears twice"});
-      if (names_.size() > kMaxTensors) refuse({"more than ", kMaxTensors, " tensors"});
+      if (names_.size() > detail::kMaxTensors) refuse({"more than ", detail::kMaxTensors, " tensors"});
       name_ = key;
       in_metadata_ = key == "__metadata__";
     } else {
@@ -208,7 +207,7 @@ StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
   const auto header_size = load<std::uint64_t>(bytes.data());
   if (header_size == 0) refuse({"the header is empty"});
   if (header_size > bytes.size() - 8) refuse({"the header is longer than the file: ", std::to_string(header_size), " of ", bytes.size(), " bytes"});
-  if (header_size > kMaxHeader) refuse({"the header is longer than 16 MiB"});
+  if (header_size > detail::kMaxHeader) refuse({"the header is longer than 16 MiB"});
   const std::vector<Entry> entries = read_header(bytes.subspan(8, static_cast<std::size_t>(header_size)));
   const std::span<const std::uint8_t> data = bytes.subspan(8 + static_cast<std::size_t>(header_size));
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "attn/io/safetensors.hpp"
+#include "attn/io/safetensors_limits.hpp"
 
 // The library writes the strings, not the tree around them: that would allocate when it is destroyed, which ends the program when memory
 // is short.
@@ -11,9 +12,6 @@ namespace {
 
 constexpr const char* kOp = "write_safetensors";
 constexpr const char* kMetadata = "__metadata__";
-// The reader's limits too.
-constexpr std::size_t kMaxHeader = 16 << 20;
-constexpr std::size_t kMaxTensors = 100'000;
 
 /// Appends a JSON string. Throws ARGUMENT where the library finds that the value is not UTF-8, which JSON is.
 void append_string(std::string& to, const std::string& value) {
@@ -28,7 +26,7 @@ void append_string(std::string& to, const std::string& value) {
 
 std::vector<std::uint8_t> write_safetensors(const StateDict& tensors, const std::map<std::string, std::string>& metadata) {
   const std::size_t names = tensors.size() + (metadata.empty() ? 0 : 1);
-  if (names > kMaxTensors) fail(ErrorCode::argument, kOp, "tensors", {kMaxTensors, " names at the most"}, {names, " names"});
+  if (names > detail::kMaxTensors) fail(ErrorCode::argument, kOp, "tensors", {detail::kMaxTensors, " names at the most"}, {names, " names"});
 
   std::string header = "{";
   if (!metadata.empty()) {
@@ -60,7 +58,8 @@ std::vector<std::uint8_t> write_safetensors(const StateDict& tensors, const std:
   memory.check();
 
   header.resize((header.size() + 7) / 8 * 8, ' ');
-  if (header.size() > kMaxHeader) fail(ErrorCode::argument, kOp, "tensors", {"names that fit into a header of 16 MiB"}, {header.size(), " bytes"});
+  if (header.size() > detail::kMaxHeader)
+    fail(ErrorCode::argument, kOp, "tensors", {"names that fit into a header of 16 MiB"}, {header.size(), " bytes"});
   std::vector<std::uint8_t> bytes(8 + header.size() + static_cast<std::size_t>(end));
   const std::uint64_t header_size = header.size();
   std::memcpy(bytes.data(), &header_size, 8);

@@ -199,6 +199,26 @@ export interface Attn {
   readonly info: RuntimeInfo;
 
   /**
+   * Runs that many multiply-adds in registers alone, on one thread: timed, they give the peak that GFLOP/s can be compared with,
+   * at two operations each.
+   *
+   * @param multiplyAdds 1 to 10⁹; some 10⁸ take a few milliseconds
+   * @returns how many were run, a few more than asked for
+   * @throws AttnError `OUT_OF_RANGE`
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const start = performance.now();
+   * const done = attn.peak(1e8);
+   * console.log(`${((2e-6 * done) / (performance.now() - start)).toFixed(0)} GFLOP/s`);
+   * ```
+   */
+  peak(multiplyAdds: number): number;
+
+  /**
    * softmax(q kᵀ · scale + masks) v, Vaswani et al. 2017 eq. 1, torch's `F.scaled_dot_product_attention`.
    *
    * @param query (..,L,D) of rank 2, 3 (B first) or 4 (B,H first)

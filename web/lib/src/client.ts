@@ -14,7 +14,7 @@ import { AttnError } from './error.js';
 import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 import { writeSafetensors } from './safetensors.js';
-import { type Leaf, methodsOf, named, opOf, readArguments, type Signature } from './signature.js';
+import { defineMethods, type Leaf, named, readArguments, type Signature } from './signature.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -173,14 +173,7 @@ function createClass(session: Session, signatures: readonly Signature[], constru
       return this.dispose();
     }
   }
-  for (const signature of methodsOf(signatures, name)) {
-    const op = opOf(name, signature.name);
-    const method = named(signature.name, function (this: RemoteLayer, ...args: unknown[]) {
-      return call(this, op, signature, args);
-    });
-    const place = signature.result === 'property' ? { get: method } : { value: method, writable: true };
-    Object.defineProperty(RemoteLayer.prototype, signature.name, { ...place, configurable: true });
-  }
+  defineMethods(RemoteLayer, name, signatures, call!);
 
   async function create(args: readonly unknown[]): Promise<RemoteLayer> {
     const leaves = new Parcel().leaves(readArguments(name, constructor, args));

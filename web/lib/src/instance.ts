@@ -4,7 +4,7 @@ import { disposeSymbol } from './dispose.js';
 import { Engine, type Runtime } from './engine.js';
 import { AttnError } from './error.js';
 import type { NativeLayer } from './native.js';
-import { methodsOf, named, opOf, readArguments, type Signature } from './signature.js';
+import { defineMethods, named, readArguments, type Signature } from './signature.js';
 import { writeSafetensors } from './safetensors.js';
 
 function createClass(engine: Engine, constructor: Signature): object {
@@ -47,17 +47,12 @@ function createClass(engine: Engine, constructor: Signature): object {
     }
   }
 
-  for (const signature of methodsOf(engine.signatures, name)) {
-    const op = opOf(name, signature.name);
-    const method = named(signature.name, function (this: Layer, ...args: unknown[]): unknown {
-      of(op, this);
-      engine.assertUsable(op);
-      const leaves = readArguments(op, signature, args);
-      return engine.call(op, signature, leaves, of(op, this)); // once more: a getter may have disposed of it
-    });
-    const place = signature.result === 'property' ? { get: method } : { value: method, writable: true };
-    Object.defineProperty(Layer.prototype, signature.name, { ...place, configurable: true });
-  }
+  defineMethods(Layer, name, engine.signatures, (self, op, signature, args) => {
+    of(op, self);
+    engine.assertUsable(op);
+    const leaves = readArguments(op, signature, args);
+    return engine.call(op, signature, leaves, of(op, self)); // once more: a getter may have disposed of it
+  });
   return named(name, Layer);
 }
 

@@ -62,9 +62,22 @@ export function named<T extends object>(name: string, value: T): T {
   return Object.defineProperty(value, 'name', { value: name, configurable: true });
 }
 
-/** Methods of a class, and its constructor apart. */
-export function methodsOf(signatures: readonly Signature[], name: string): Signature[] {
-  return signatures.filter(({ owner, name: method }) => owner === name && method !== 'constructor');
+/** Gives a class the methods that the module says it has; `call` does the work of each. */
+export function defineMethods<Self>(
+  made: { readonly prototype: Self },
+  name: string,
+  signatures: readonly Signature[],
+  call: (self: Self, op: string, signature: Signature, args: readonly unknown[]) => unknown,
+): void {
+  for (const signature of signatures) {
+    if (signature.owner !== name || signature.name === 'constructor') continue;
+    const op = opOf(name, signature.name);
+    const method = named(signature.name, function (this: Self, ...args: unknown[]): unknown {
+      return call(this, op, signature, args);
+    });
+    const place = signature.result === 'property' ? { get: method } : { value: method, writable: true };
+    Object.defineProperty(made.prototype, signature.name, { ...place, configurable: true });
+  }
 }
 
 /** Reads the known names of an options object once each, in their order. */

@@ -1,0 +1,55 @@
+#include <emscripten/em_js.h>
+
+#include <cstdarg>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+// Two functions of the C library weigh a tenth of the .wasm, for what the engine does as well: reading the numbers of a
+// JSON header, all of which but small whole ones are refused, and printing a number in an error's message. These take their place.
+
+// clang-format off
+EM_JS(double, attn_number, (const char* text, size_t size), {
+  return Number(new TextDecoder().decode(HEAPU8.slice(text >>> 0, (text >>> 0) + size)));
+})
+// As %g: six digits, no zeros at the end, an exponent of two digits below 1e-4 and from 1e6 on.
+EM_JS(int, attn_general, (double value, char* to), {
+  const [digits, exponent] = value.toExponential(5).split('e');
+  let text = String(+value.toPrecision(6));
+  if (exponent === undefined) text = text.slice(0, value < 0 ? 4 : 3).toLowerCase();
+  else if (exponent < -4 || exponent > 5) text = +digits + 'e' + exponent[0] + exponent.slice(1).padStart(2, 0);
+  else if (Object.is(value, -0)) text = '-0';
+  for (let i = 0; i < text.length; ++i) HEAPU8[(to >>> 0) + i] = text.charCodeAt(i);
+  return text.length;
+})
+// clang-format on
+
+extern "C" {
+
+// The JSON reader has found where a number ends, and it ends its text there. The three are one file of the C library: without all of
+// them the linker would take that file too.
+double strtod(const char* text, char** end) {
+  const std::size_t size = std::strlen(text);
+  *end = const_cast<char*>(text) + size;
+  return attn_number(text, size);
+}
+float strtof(const char* text, char** end) { return static_cast<float>(strtod(text, end)); }
+long double strtold(const char* text, char** end) { return strtod(text, end); }
+
+// "%g" into a buffer that has room for it, for attn::text. The other callers are the JSON reader and the C++ library, which put words
+// of exceptions together that nobody gets to see: of those the format will do.
+int snprintf(char* to, std::size_t size, const char* format, ...) {
+  if (std::strcmp(format, "%g") != 0) {
+    const std::size_t length = std::strlen(format);
+    if (size > 0) std::strncpy(to, format, size - 1)[size - 1] = '\0';
+    return static_cast<int>(length);
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = attn_general(va_arg(arguments, double), to);
+  va_end(arguments);
+  to[length] = '\0';
+  return length;
+}
+
+}  // extern "C"
