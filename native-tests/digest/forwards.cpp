@@ -78,6 +78,26 @@ Call scaled_dot_product_attention(Generator& g) {
   return call;
 }
 
+/// So many keys that attention takes them in blocks, unless single weights are asked for.
+Call long_attention(Generator& g) {
+  Call call;
+  AttentionSizes s;
+  s.rank = 2 + g.below(3);
+  const std::size_t b = 1 + g.below(2);
+  const std::size_t heads = 1 + g.below(2);
+  s.L = 1 + g.below(3);
+  s.S = 1025 + g.below(376);
+  s.Dv = 1 + g.below(6);
+  const std::size_t D = 1 + g.below(6);
+  if (s.rank >= 3) s.B = b;
+  if (s.rank == 4) s.H = s.kv_heads = heads;
+  call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.H, s.L, D), 1.0F));
+  finish_attention(g, call, s, D, [](const auto& q, const auto& k, const auto& v, const attn::AttentionOptions& options) {
+    return attn::scaled_dot_product_attention(q, k, v, options);
+  });
+  return call;
+}
+
 Call additive_attention(Generator& g) {
   Call call;
   const AttentionSizes s = attention_sizes(g);
@@ -522,7 +542,8 @@ constexpr std::array kKinds{scaled_dot_product_attention,
                             transformer_classifier,
                             rotary,
                             scaled_dot_product_attention,
-                            alibi};
+                            alibi,
+                            long_attention};
 
 }  // namespace
 

@@ -1,12 +1,15 @@
 // What every layer has: its state by torch's names, the numbers that it is born with, and training.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <set>
+#include <thread>
 
+#include "attn/parallel/thread_pool.hpp"
 #include "support/encoder_case.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
@@ -622,6 +625,59 @@ TEST_CASE("training outlives a load and an initialisation, which leave its step 
     layer.train({.seed = 3});
     CHECK_THAT(layer.output(), HasBitsOf(first));
   }
+}
+
+/// Threads of the user's, each with inputs of its own, forward one layer at once.
+template <class Layer>
+void check_shared(const char* name, const Layer& layer) {
+  Generator random(9);
+  std::vector<Array> inputs, expected;
+  for (const std::int64_t length : {5, 33, 64}) {
+    inputs.push_back(random.normal({2, length, 24}));
+    expected.push_back(forward(layer, inputs.back()).output);
+  }
+  for (const unsigned threads : {1U, 2U}) {
+    set_num_threads(threads);
+    std::atomic<int> wrong{0};
+    {
+      std::vector<std::jthread> users;
+      for (std::size_t user = 0; user < inputs.size(); ++user)
+        users.emplace_back([&, user] {
+          for (int repeat = 0; repeat < 20; ++repeat)
+            if (!HasBitsOf(expected[user]).match(forward(layer, inputs[user]).output)) ++wrong;
+        });
+    }
+    INFO(name << ", seed 9, " << threads << " threads");
+    CHECK(wrong == 0);
+  }
+  set_num_threads(1);
+}
+
+TEST_CASE("users' threads may forward one layer at the same time", "[layers][threads]") {
+  Generator random(8);
+  check_shared("MultiHeadAttention", drawn_layer<MultiHeadAttention>(random, MultiHeadAttentionOptions{.embed_dim = 24, .num_heads = 3}));
+  check_shared("TransformerEncoderLayer",
+               drawn_layer<TransformerEncoderLayer>(random, TransformerEncoderLayerOptions{.d_model = 24, .nhead = 3, .dim_feedforward = 40}));
+  check_shared("TransformerEncoder",
+               drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 24, .nhead = 3, .dim_feedforward = 40, .num_layers = 2}));
+  check_shared("TransformerClassifier",
+               drawn_layer<TransformerClassifier>(
+                   random, TransformerClassifierOptions{
+                               .d_model = 24, .nhead = 3, .dim_feedforward = 40, .num_layers = 1, .num_classes = 4, .pooling = Pooling::mean}));
+}
+
+TEST_CASE("a layer that was moved gives the same bits", "[layers][properties]") {
+  Generator random(10);
+  const Array x = random.normal({2, 9, 8});
+  auto layer = drawn_layer<TransformerEncoderLayer>(random, TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12});
+  const Array expected = forward(layer, x).output;
+  TransformerEncoderLayer made(std::move(layer)), assigned({.d_model = 8, .nhead = 2, .dim_feedforward = 12});
+  CHECK_THAT(forward(made, x).output, HasBitsOf(expected));
+  CHECK_THAT(forward(assigned, x).output, !HasBitsOf(expected));
+  assigned = std::move(made);
+  CHECK_THAT(forward(assigned, x).output, HasBitsOf(expected));
+  CHECK_THAT(forward(assigned, random.normal({3, 40, 8})).output, !HasBitsOf(expected));
+  CHECK_THAT(forward(assigned, x).output, HasBitsOf(expected));
 }
 
 }  // namespace

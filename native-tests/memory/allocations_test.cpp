@@ -1,4 +1,6 @@
-// Out of memory at every allocation in turn. An executable of its own: it replaces operator new.
+// How often memory is asked for, and what happens when there is none, at every allocation in turn. An executable of its own: it replaces operator
+// new.
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
@@ -7,6 +9,7 @@
 #include <new>
 
 #include "attn/attn.hpp"
+#include "attn/ops/scratch.hpp"
 #include "support/encoder_case.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
@@ -14,6 +17,7 @@
 
 namespace {
 
+std::atomic<std::int64_t> made{0};        // blocks ever
 std::atomic<std::int64_t> live{0};        // blocks that are not freed yet
 std::atomic<std::int64_t> countdown{-1};  // the allocation at which it reaches 0 fails; below 0: none does
 std::atomic<bool> failed{false};
@@ -25,7 +29,7 @@ void* allocate(std::size_t size, std::size_t alignment) {
   }
   void* const block =
       alignment > 0 ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment) : std::malloc(size > 0 ? size : 1);
-  if (block != nullptr) ++live;
+  if (block != nullptr) ++live, ++made;
   return block;
 }
 void* allocate_or_throw(std::size_t size, std::size_t alignment = 0) {
@@ -170,6 +174,20 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
     CHECK_THAT(run(layer), HasBitsOf(before));
   };
   CHECK(exhaust([&] { run(layer); }, unchanged) > 0);
+  // The first forward takes the memory that the layer keeps. Whatever part of it there was not, the next one is the same.
+  for (std::int64_t n = 0, done = 0; done == 0; ++n) {
+    const std::int64_t kept = live;
+    {
+      Layer fresh(options);
+      fresh.load_state_dict(state);
+      const End end = attempt([&] { run(fresh); }, n);
+      INFO("allocation " << n << " of the first forward");
+      if (end != End::success) CHECK(end == End::out_of_memory);
+      if (!failed) done = 1;
+      CHECK_THAT(run(fresh), HasBitsOf(before));
+    }
+    CHECK(live == kept);
+  }
   CHECK(exhaust([&] { const StateDict copy = layer.state_dict(); }) > 0);
   CHECK(exhaust([&] { const auto shapes = layer.parameter_shapes(); }) > 0);
   CHECK(exhaust([&] { layer.parameter_count(); }) > 0);
@@ -291,22 +309,20 @@ TEST_CASE("threads that there is no memory for leave one that works", "[memory][
   Generator random(6);
   const Inputs in(random);
   const Array expected = array_of(scaled_dot_product_attention(in.q, in.k, in.v).output);
-  for (std::int64_t n = 0; n < 50; ++n) {
+  const auto fail_at = [&](std::int64_t n) {
     set_num_threads(1);
-    const std::int64_t before = live;
     const End end = attempt([] { set_num_threads(3); }, n);
     const bool done = !failed;
     const unsigned threads = num_threads();
-    {
-      INFO("allocation " << n);
-      CHECK(end == (done ? End::success : End::out_of_memory));
-      CHECK(threads == (done ? 3U : 1U));
-      CHECK_THAT(array_of(scaled_dot_product_attention(in.q, in.k, in.v).output), HasBitsOf(expected));
-    }
+    INFO("allocation " << n);
+    CHECK(end == (done ? End::success : End::out_of_memory));
+    CHECK(threads == (done ? 3U : 1U));
+    CHECK_THAT(array_of(scaled_dot_product_attention(in.q, in.k, in.v).output), HasBitsOf(expected));
     set_num_threads(1);
-    CHECK(live == before);
-    if (done) break;
-  }
+    return done;
+  };
+  REQUIRE(fail_at(-1));  // and whatever is made once and kept, by the checks too, has been made
+  for (std::int64_t n = 0, before = live; n < 50 && !fail_at(n); ++n) CHECK(live == before);
 }
 
 TEST_CASE("with several threads every allocation that fails ends in MEMORY too", "[memory][threads]") {
@@ -317,6 +333,152 @@ TEST_CASE("with several threads every allocation that fails ends in MEMORY too",
   const Array before = array_of(layer.forward(x).output);
   CHECK(exhaust([&] { layer.forward(x); }, [&] { CHECK_THAT(array_of(layer.forward(x).output), HasBitsOf(before)); }) > 0);
   set_num_threads(1);
+}
+
+/// Allocations of a call whose like has been made before.
+std::int64_t allocations_of(const std::function<void()>& call) {
+  call();
+  const std::int64_t before = made;
+  call();
+  return made - before;
+}
+
+TEST_CASE("a forward like one before allocates nothing but its results", "[memory][warm]") {
+  constexpr std::int64_t E = 48, B = 3, L = 40;
+  Generator random(8);
+  const MultiHeadAttention attention({.embed_dim = E, .num_heads = 6});
+  const MultiHeadAttention everything({.embed_dim = E,
+                                       .num_heads = 4,
+                                       .num_key_value_heads = 2,
+                                       .head_dim = 5,
+                                       .value_head_dim = 7,
+                                       .add_bias_kv = true,
+                                       .add_zero_attn = true,
+                                       .dropout = 0.1F});
+  const TransformerEncoderLayer layer({.d_model = E, .nhead = 6, .dim_feedforward = 96});
+  const TransformerEncoderLayer gated(
+      {.d_model = E, .nhead = 6, .dim_feedforward = 96, .norm_first = true, .norm = NormKind::rms_norm, .gated = true});
+  TransformerEncoder training({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 2});
+  training.train();
+  const TransformerEncoder encoder({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 3, .final_norm = true});
+  const TransformerClassifier classifier(
+      {.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 2, .num_classes = 3, .pooling = Pooling::mean});
+  const TransformerClassifier unpooled({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 1, .num_classes = 3});
+
+  const Tensor<3> x = tensor_of<3>(random.normal({B, L, E})), memory = tensor_of<3>(random.normal({B, 2 * L, E}));
+  const Mask padding = mask_of(random_padding(random, MaskKind::block, B, L)), added = mask_of(random_mask(random, MaskKind::additive, {L, L}));
+  for (const unsigned threads : {1U, 2U}) {
+    set_num_threads(threads);
+    for (const int masks : {0, 1, 2, 3}) {  // bit 0: causal, bit 1: a mask and padding
+      INFO(threads << " threads, causal " << masks % 2 << ", masked " << masks / 2);
+      AttentionOptions plain{.is_causal = masks % 2 == 1};
+      EncoderForwardOptions encode{.is_causal = masks % 2 == 1};
+      if (masks / 2 == 1) {
+        plain.mask = encode.mask = added;
+        plain.key_padding_mask = encode.key_padding_mask = padding;
+      }
+      AttentionOptions weights = plain, averaged = plain;
+      weights.need_weights = averaged.need_weights = averaged.average_weights = true;
+      // The output alone, or with the weights.
+      CHECK(allocations_of([&] { attention.forward(x, plain); }) == 1);
+      CHECK(allocations_of([&] { attention.forward(x, weights); }) == 2);
+      CHECK(allocations_of([&] { attention.forward(x, averaged); }) == 2);
+      CHECK(allocations_of([&] { everything.forward(x, averaged); }) == 2);
+      CHECK(allocations_of([&] { layer.forward(x, encode); }) == 1);
+      CHECK(allocations_of([&] { gated.forward(x, encode); }) == 1);
+      CHECK(allocations_of([&] { encoder.forward(x, encode); }) == 1);
+      CHECK(allocations_of([&] { training.forward(x, encode); }) == 1);
+      // And the logits.
+      CHECK(allocations_of([&] { classifier.forward(x, encode); }) == 2);
+      CHECK(allocations_of([&] { unpooled.forward(x, encode); }) == 2);
+    }
+    CHECK(allocations_of([&] { attention.forward(x, memory, memory); }) == 1);
+    CHECK(allocations_of([&] { attention.forward(x, AttentionOptions{.dropout = 0.5F, .seed = 1}); }) == 1);
+  }
+  set_num_threads(1);
+}
+
+TEST_CASE("a forward into the caller's own memory allocates nothing", "[memory][warm]") {
+  Generator random(9);
+  const MultiHeadAttention attention({.embed_dim = 12, .num_heads = 2});
+  const TransformerClassifier classifier(
+      {.d_model = 12, .nhead = 2, .dim_feedforward = 20, .num_layers = 2, .num_classes = 3, .pooling = Pooling::max});
+  const Tensor<3> x = tensor_of<3>(random.normal({2, 9, 12}));
+  const TensorView view = view_of(x, "a test", "x");
+  std::vector<float> output(x.size()), logits(6);
+  CHECK(allocations_of([&] {
+          const AttentionOptions options{.is_causal = true};
+          attention.run(attention.plan(view, view, view, options), view, view, view, options, {.output = output.data()});
+        }) == 0);
+  CHECK(allocations_of([&] {
+          const EncoderForwardOptions options{.is_causal = true};
+          classifier.run(classifier.plan(view, options), view, options, {output.data(), {}, {}}, logits.data());
+        }) == 0);
+}
+
+TEST_CASE("a layer's memory serves every forward that is no larger than the largest, and outlives new weights", "[memory][warm]") {
+  Generator random(10);
+  TransformerEncoder encoder({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
+  const Tensor<3> large = tensor_of<3>(random.normal({3, 30, 24})), small = tensor_of<3>(random.normal({2, 7, 24})),
+                  longer = tensor_of<3>(random.normal({1, 400, 24}));
+  const auto count = [&](const Tensor<3>& x) {
+    const std::int64_t before = made;
+    encoder.forward(x);
+    return made - before;
+  };
+  CHECK(count(large) > 1);
+  CHECK(count(large) == 1);
+  CHECK(count(small) == 1);
+  CHECK(count(large) == 1);
+  CHECK(count(longer) > 1);
+  CHECK(count(large) == 1);
+  CHECK(count(longer) == 1);
+  encoder.load_state_dict(encoder.state_dict());
+  encoder.initialize({.seed = 2});
+  CHECK(count(longer) == 1);
+  // What it holds goes with it.
+  const std::int64_t before = live;
+  {
+    TransformerEncoder other({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
+    other.forward(longer);
+    TransformerEncoder moved(std::move(other));
+    moved.forward(longer);
+  }
+  CHECK(live == before);
+}
+
+TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the next one", "[memory][scratch]") {
+  bool intact = true;
+  const auto use = [&](detail::Workspace& workspace) {
+    detail::Scratch scratch(&workspace);
+    float* const first = scratch.take(100);
+    std::fill_n(first, 100, 1.0F);
+    {
+      const detail::Scratch::Frame frame(scratch);
+      std::fill_n(scratch.take(1000), 1000, 2.0F);
+    }
+    std::fill_n(scratch.take(10), 10, 3.0F);
+    intact = intact && std::all_of(first, first + 100, [](float value) { return value == 1; });
+  };
+  int ends = 0;  // that were out of memory
+  for (bool done = false; !done;) {
+    const std::int64_t before = live;
+    {
+      detail::Workspace workspace;
+      const End end = attempt([&] { use(workspace); }, ends);
+      done = end == End::success;
+      INFO("allocation " << ends);
+      CHECK(end != End::other);
+      // What fails last is the one block for later: a call does without it.
+      CHECK(failed);
+      ends += done ? 0 : 1;
+      use(workspace);
+      CHECK(allocations_of([&] { use(workspace); }) == 0);
+    }
+    CHECK(live == before);
+  }
+  CHECK(ends >= 4);  // each piece, and the list of them
+  CHECK(intact);
 }
 
 TEST_CASE("parameters over the memory limit are refused before anything is allocated for them", "[memory][errors]") {

@@ -14,6 +14,8 @@ inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 /// Distance from 1 to the next float.
 inline constexpr double kEps = 0x1p-23;
 inline constexpr double kSmallestDenormal = 0x1p-149;
+/// exp gives 0 for what is below.
+inline constexpr double kSmallestNormal = 0x1p-126;
 
 inline std::size_t size_of(const Shape& dims) {
   std::size_t size = 1;

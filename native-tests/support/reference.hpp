@@ -87,8 +87,10 @@ inline void reference_softmax(const double* x, const double* x_error, const std:
     relative_of_sum += y[i] * relative[i];
   }
   for (std::size_t i = 0; i < n; ++i) {
+    // A term that may be below the least normal number may be 0.
+    const double flushed = y[i] * (1 - relative[i]) < kSmallestNormal ? y[i] / sum : 0;
     y[i] = allowed[i] ? y[i] / sum : 0;
-    const double error = y[i] * (relative[i] + relative_of_sum / sum + (std::sqrt(count) + 1) * kEps) + 2 * kSmallestDenormal;
+    const double error = y[i] * (relative[i] + relative_of_sum / sum + (std::sqrt(count) + 1) * kEps) + flushed + 2 * kSmallestDenormal;
     y_error[i] = allowed[i] ? std::min(1.0, error) : 0;
   }
 }

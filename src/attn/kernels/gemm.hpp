@@ -29,79 +29,146 @@ struct Tile {
   static constexpr std::size_t kMr = 5;  // 10 + 2 + 1 + 1 = 14 of 16: simd128, SSE, emulated
 #endif
   static constexpr std::size_t kNr = 2 * kLanes<Arch>;
+  /// One or two rows alone would leave too few sums to keep the multipliers busy: they take 4 or 2 panels at once.
+  static constexpr std::size_t panels(std::size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 };
 
-/// Rows × kNr elements of C. Unrolling k would make compilers hoist loads and spill accumulators: half the speed.
-template <class Arch, std::size_t Rows, bool Skipping>
-void gemm_tile(const float* a, std::ptrdiff_t lda, const float* panel, float* c, std::ptrdiff_t ldc, std::size_t columns, std::size_t k, float alpha,
-               [[maybe_unused]] const float* skip) {
+/// One tile: C = alpha · (start + A Wᵀ).
+struct TileArguments {
+  const float* a;
+  std::ptrdiff_t lda;
+  const float* weights;  ///< k × kNr
+  std::ptrdiff_t panel_stride;
+  const float* start;
+  std::ptrdiff_t start_stride, start_panel_stride;  ///< between rows of the start, 0: it is the same for all; between panels
+  float* c;
+  std::ptrdiff_t ldc;
+  std::size_t k;
+  float alpha;
+  const float* skip;
+};
+
+/// Rows × (Panels · kNr) elements of C. Unrolling k would make compilers hoist loads and spill accumulators: half the speed.
+///
+/// Two things are for V8, which puts the multiply-adds of the loop into the order in which the accumulators get their
+/// first values, and keeps a factor in a register from its load to its last use. The start is loaded row by row, also
+/// where all rows start alike; and no row's address is simpler than the others', so that none is loaded early. Then one
+/// factor is alive at a time, and nothing spills.
+template <class Arch, std::size_t Rows, std::size_t Panels, bool Skipping>
+void gemm_tile(const TileArguments& t) {
   using F = Batch<Arch>;
-  constexpr std::size_t kNr = Tile<Arch>::kNr;
-  F left[Rows], right[Rows];
+  constexpr std::size_t kNr = Tile<Arch>::kNr, kBatches = 2 * Panels;
+  const auto at = [](std::size_t index, std::ptrdiff_t stride) { return static_cast<std::ptrdiff_t>(index) * stride; };
+  const auto half = [](std::size_t v) { return v % 2 * kLanes<Arch>; };
+  F sum[Rows][kBatches];
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < Rows; ++i) {
-    left[i] = F::load_unaligned(panel);
-    right[i] = F::load_unaligned(panel + kLanes<Arch>);
-  }
+  for (std::size_t i = 0; i < Rows; ++i)
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kBatches; ++v)
+      sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
+  const float* before = t.a - t.lda;
+  const float* weights = t.weights;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < k; ++p) {
-    panel += kNr;
+  for (std::size_t p = 0; p < t.k; ++p, ++before, weights += kNr) {
     if constexpr (Skipping)
-      if (skip[p] == -std::numeric_limits<float>::infinity()) continue;
-    const F w_left = F::load_unaligned(panel);
-    const F w_right = F::load_unaligned(panel + kLanes<Arch>);
+      if (t.skip[p] == -std::numeric_limits<float>::infinity()) continue;
+    F w[kBatches];
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kBatches; ++v) w[v] = F::load_unaligned(weights + at(v / 2, t.panel_stride) + half(v));
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
-      const F x(a[static_cast<std::ptrdiff_t>(i) * lda + static_cast<std::ptrdiff_t>(p)]);
-      left[i] = multiply_add<Arch>(x, w_left, left[i]);
-      right[i] = multiply_add<Arch>(x, w_right, right[i]);
+      const F x(before[at(i + 1, t.lda)]);
+#pragma GCC unroll 16
+      for (std::size_t v = 0; v < kBatches; ++v) sum[i][v] = multiply_add<Arch>(x, w[v], sum[i][v]);
     }
   }
-  const F factor(alpha);
+  const F factor(t.alpha);
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < Rows; ++i) {
-    float* row = c + static_cast<std::ptrdiff_t>(i) * ldc;
-    const F x = left[i] * factor, y = right[i] * factor;
-    if (columns == kNr) {
-      x.store_unaligned(row);
-      y.store_unaligned(row + kLanes<Arch>);
-    } else if (columns > kLanes<Arch>) {
-      x.store_unaligned(row);
-      store_partial<Arch>(y, row + kLanes<Arch>, columns - kLanes<Arch>);
-    } else {
-      store_partial<Arch>(x, row, columns);
-    }
+  for (std::size_t i = 0; i < Rows; ++i)
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kBatches; ++v) (sum[i][v] * factor).store_unaligned(t.c + at(i, t.ldc) + v * kLanes<Arch>);
+}
+
+using TileFunction = void (*)(const TileArguments&);
+
+/// A tile of which only `columns` are in C: start and result pass through a whole one.
+template <class Arch>
+void gemm_last_columns(TileFunction tile, const TileArguments& t, std::size_t rows, std::size_t columns) {
+  constexpr std::size_t kNr = Tile<Arch>::kNr;
+  float buffer[Tile<Arch>::kMr * kNr];
+  const auto row_of_c = [&](std::size_t row) { return t.c + static_cast<std::ptrdiff_t>(row) * t.ldc; };
+  TileArguments whole = t;
+  whole.c = buffer;
+  whole.ldc = kNr;
+  if (t.start == t.c) {
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t j = 0; j < kNr; ++j) buffer[row * kNr + j] = j < columns ? row_of_c(row)[j] : 0.0F;
+    whole.start = buffer;
+    whole.start_stride = kNr;
+  }
+  tile(whole);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t j = 0; j < columns; ++j) row_of_c(row)[j] = buffer[row * kNr + j];
+}
+
+template <class Arch, bool Skipping>
+void gemm_tiles(const Gemm& g, const float* skip) {
+  using T = Tile<Arch>;
+  constexpr std::size_t kMr = Skipping ? 1 : T::kMr, kNr = T::kNr;
+  // By number of rows, 1 to kMr.
+  constexpr auto rows_up_to_mr = std::make_index_sequence<kMr>{};
+  static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<TileFunction, kMr>{&gemm_tile<Arch, I + 1, 1, Skipping>...};
+  }(rows_up_to_mr);
+  static constexpr auto kWideTiles = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<TileFunction, kMr>{&gemm_tile<Arch, I + 1, T::panels(I + 1), Skipping>...};
+  }(rows_up_to_mr);
+
+  if (g.m == 0) return;
+  // Rows in tiles of as equal a height as can be: 128 = 18 · 6 + 4 · 5 keeps every tile near its full speed.
+  const std::size_t tiles = (g.m + kMr - 1) / kMr, height = g.m / tiles, taller = g.m % tiles;
+  const std::size_t wide = g.m <= kMr ? T::panels(g.m) * kNr : kNr;
+  for (std::size_t j = 0; j < g.n;) {
+    const float* panel = g.panels + j / kNr * g.panel_stride;
+    const std::size_t columns = g.n - j >= wide ? wide : g.n - j < kNr ? g.n - j : kNr;
+    TileArguments t{.a = g.a,
+                    .lda = g.lda,
+                    .weights = panel + kNr,
+                    .panel_stride = static_cast<std::ptrdiff_t>(g.panel_stride),
+                    .start = g.accumulate ? g.c + j : panel,
+                    .start_stride = g.accumulate ? g.ldc : 0,
+                    .start_panel_stride = static_cast<std::ptrdiff_t>(g.accumulate ? kNr : g.panel_stride),
+                    .c = g.c + j,
+                    .ldc = g.ldc,
+                    .k = g.k,
+                    .alpha = g.alpha,
+                    .skip = skip};
+    const auto multiply = [&](std::size_t rows, std::size_t count) {
+      for (; count > 0; --count) {
+        if (columns < kNr)
+          gemm_last_columns<Arch>(kTiles[rows - 1], t, rows, columns);
+        else
+          (columns == wide ? kWideTiles : kTiles)[rows - 1](t);
+        t.a += static_cast<std::ptrdiff_t>(rows) * t.lda;
+        t.start += static_cast<std::ptrdiff_t>(rows) * t.start_stride;
+        t.c += static_cast<std::ptrdiff_t>(rows) * t.ldc;
+      }
+    };
+    multiply(height + 1, taller);
+    multiply(height, tiles - taller);
+    j += columns;
   }
 }
 
 template <class Arch>
 void gemm(const Gemm& g) {
-  using TileFunction = void (*)(const float*, std::ptrdiff_t, const float*, float*, std::ptrdiff_t, std::size_t, std::size_t, float, const float*);
-  constexpr std::size_t kMr = Tile<Arch>::kMr, kNr = Tile<Arch>::kNr;
-  // By number of rows, 1 to kMr.
-  static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<TileFunction, kMr>{&gemm_tile<Arch, I + 1, false>...};
-  }(std::make_index_sequence<kMr>{});
-
-  // Rows in tiles of as equal a height as can be: 128 = 18 · 6 + 4 · 5 keeps every tile near its full speed.
-  const std::size_t tiles = (g.m + kMr - 1) / kMr;
-  for (std::size_t j = 0; j < g.n; j += kNr) {
-    const float* panel = g.panels + j / kNr * g.panel_stride;
-    const std::size_t columns = g.n - j < kNr ? g.n - j : kNr;
-    for (std::size_t tile = 0, i = 0; tile < tiles; ++tile) {
-      const std::size_t rows = g.m / tiles + (tile < g.m % tiles ? 1 : 0);
-      kTiles[rows - 1](g.a + static_cast<std::ptrdiff_t>(i) * g.lda, g.lda, panel, g.c + static_cast<std::ptrdiff_t>(i) * g.ldc + j, g.ldc, columns,
-                       g.k, g.alpha, nullptr);
-      i += rows;
-    }
-  }
+  gemm_tiles<Arch, false>(g, nullptr);
 }
 
+/// g.m is 1.
 template <class Arch>
 void gemm_row_skipping(const Gemm& g, const float* skip) {
-  constexpr std::size_t kNr = Tile<Arch>::kNr;
-  for (std::size_t j = 0; j < g.n; j += kNr)
-    gemm_tile<Arch, 1, true>(g.a, g.lda, g.panels + j / kNr * g.panel_stride, g.c + j, g.ldc, g.n - j < kNr ? g.n - j : kNr, g.k, g.alpha, skip);
+  gemm_tiles<Arch, true>(g, skip);
 }
 
 }  // namespace attn::kernels

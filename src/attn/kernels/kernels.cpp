@@ -5,6 +5,7 @@
 #include "attn/kernels/additive_scores.hpp"
 #include "attn/kernels/gemm.hpp"
 #include "attn/kernels/norm.hpp"
+#include "attn/kernels/peak.hpp"
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/softmax.hpp"
 
@@ -41,6 +42,8 @@ const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
       .gemm = &gemm<Arch>,
       .gemm_row_skipping = &gemm_row_skipping<Arch>,
       .softmax_row = &softmax_row<Arch>,
+      .max_row = &max_row<Arch>,
+      .exp_row = &exp_row<Arch>,
       .mask_row = &mask_row<Arch>,
       .scale_row = &scale_row<Arch>,
       .all_finite = &all_finite<Arch>,
@@ -51,6 +54,7 @@ const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
       .multiply_row = &multiply_row<Arch>,
       .dot = &dot<Arch>,
       .additive_scores_row = &additive_scores_row<Arch>,
+      .multiply_adds = &multiply_adds<Arch>,
   };
   return kTable;
 }

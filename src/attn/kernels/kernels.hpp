@@ -6,7 +6,7 @@
 
 namespace attn::kernels {
 
-/// C = alpha · (A Wᵀ + b): A (m,k) rows lda apart, W and b packed, C (m,n) rows ldc apart.
+/// C = alpha · (b + A Wᵀ): A (m,k) rows lda apart, W and b packed, C (m,n) rows ldc apart.
 struct Gemm {
   const float* a = nullptr;
   std::ptrdiff_t lda = 0;
@@ -16,6 +16,7 @@ struct Gemm {
   std::ptrdiff_t ldc = 0;
   std::size_t m = 0, n = 0, k = 0;
   float alpha = 1;
+  bool accumulate = false;  ///< begin with what is in C instead of b
 };
 
 /// The kernels of one architecture. None throws, none allocates; pointers need no alignment.
@@ -29,6 +30,10 @@ struct KernelTable {
 
   /// y = softmax(x) over n values; x and y may be the same. A row that is all -infinity gives NaN.
   void (*softmax_row)(const float* x, float* y, std::size_t n);
+  /// The largest of n values, -infinity where there is none; NaN is passed over.
+  float (*max_row)(const float* x, std::size_t n);
+  /// y = exp(x - shift), shift at least as large as every x; x and y may be the same. Returns Σ y.
+  float (*exp_row)(const float* x, float shift, float* y, std::size_t n);
   /// y = x + bias, -infinity wherever bias is, whatever x is there.
   void (*mask_row)(const float* x, const float* bias, float* y, std::size_t n);
   /// y = alpha · x
@@ -51,6 +56,9 @@ struct KernelTable {
   /// scores[j] = alpha · Σₐ score_weight[a] · tanh(query[a] + keys[j · key_stride + a]), a < width.
   void (*additive_scores_row)(const float* query, const float* keys, std::ptrdiff_t key_stride, const float* score_weight, float* scores,
                               std::size_t keys_count, std::size_t width, float alpha);
+
+  /// Runs `count` multiply-adds or a few more in registers alone and gives their number: timed, the peak of the machine.
+  std::size_t (*multiply_adds)(std::size_t count);
 };
 
 /// The fastest table that this machine can run, chosen once.

@@ -6,10 +6,20 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
           float* panels) {
   for (std::size_t first = 0; first < n; first += nr) {
     const std::size_t columns = n - first < nr ? n - first : nr;
-    for (std::size_t j = 0; j < nr; ++j) *panels++ = bias != nullptr && j < columns ? bias[first + j] : 0.0F;
+    for (std::size_t j = 0; j < nr; ++j) panels[j] = bias != nullptr && j < columns ? bias[first + j] : 0.0F;
+    panels += nr;
+    if (columns < nr)
+      for (std::size_t i = 0; i < nr * k; ++i) panels[i] = 0;
     const float* source = w + static_cast<std::ptrdiff_t>(first) * row_stride;
-    for (std::size_t p = 0; p < k; ++p, source += column_stride)
-      for (std::size_t j = 0; j < nr; ++j) *panels++ = j < columns ? source[static_cast<std::ptrdiff_t>(j) * row_stride] : 0.0F;
+    // Along the direction in which w lies, since keys and values are packed in every forward.
+    if (row_stride == 1) {
+      for (std::size_t p = 0; p < k; ++p, source += column_stride)
+        for (std::size_t j = 0; j < columns; ++j) panels[p * nr + j] = source[j];
+    } else {
+      for (std::size_t j = 0; j < columns; ++j, source += row_stride)
+        for (std::size_t p = 0; p < k; ++p) panels[p * nr + j] = source[static_cast<std::ptrdiff_t>(p) * column_stride];
+    }
+    panels += nr * k;
   }
 }
 

@@ -19,6 +19,13 @@ using Batch = xsimd::batch<float, Arch>;
 template <class Arch>
 inline constexpr std::size_t kLanes = Batch<Arch>::size;
 
+/// Whether multiply_add is one instruction.
+#if defined(__wasm_relaxed_simd__) || defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr bool kFused = true;
+#else
+inline constexpr bool kFused = false;
+#endif
+
 /// a · b + c, rounded once where the architecture does that at full speed. xsimd has no relaxed WebAssembly: its fma
 /// on wasm is a multiplication and an addition, which is right for plain simd128.
 template <class Arch>

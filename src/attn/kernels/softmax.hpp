@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "attn/kernels/exp.hpp"
+#include "attn/kernels/rows.hpp"
 #include "attn/kernels/simd.hpp"
 
 // y[i] = exp(x[i] - m) / Σⱼ exp(x[j] - m), m = max x
@@ -13,30 +14,49 @@
 namespace attn::kernels {
 
 template <class Arch>
-void softmax_row(const float* x, float* y, std::size_t n) {
+float max_row(const float* x, std::size_t n) {
   using F = Batch<Arch>;
   constexpr std::size_t kStep = kLanes<Arch>;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::size_t whole = n - n % kStep;
-
   F most(-kInfinity);
-  for (std::size_t i = 0; i < whole; i += kStep) most = larger<Arch>(F::load_unaligned(x + i), most);
-  if (whole < n) most = larger<Arch>(load_partial<Arch>(x + whole, n - whole, -kInfinity), most);
-  const F shift(max_of_lanes<Arch>(most));
+  std::size_t i = 0;
+  for (; i + kStep <= n; i += kStep) most = larger<Arch>(F::load_unaligned(x + i), most);
+  if (i < n) most = larger<Arch>(load_partial<Arch>(x + i, n - i, -kInfinity), most);
+  return max_of_lanes<Arch>(most);
+}
 
-  F sum(0.0F);
-  for (std::size_t i = 0; i < whole; i += kStep) {
-    const F term = exp<Arch>(F::load_unaligned(x + i) - shift);
+template <class Arch>
+float exp_row(const float* x, float shift, float* y, std::size_t n) {
+  using F = Batch<Arch>;
+  constexpr std::size_t kStep = kLanes<Arch>;
+  const F m(shift);
+  const auto term_at = [&](std::size_t i) {
+    const F term = exp<Arch>(F::load_unaligned(x + i) - m);
     term.store_unaligned(y + i);
+    return term;
+  };
+  F sum(0.0F);
+  std::size_t i = 0;
+  // Two at a time: the constants of exp fill the registers of WebAssembly's engines, and the sum has its place in memory.
+  for (; i + 2 * kStep <= n; i += 2 * kStep) {
+    const F first = term_at(i), second = term_at(i + kStep);
+    sum = (sum + first) + second;
+  }
+  if (i + kStep <= n) {
+    sum += term_at(i);
+    i += kStep;
+  }
+  if (i < n) {
+    const F term = exp<Arch>(load_partial<Arch>(x + i, n - i, -std::numeric_limits<float>::infinity()) - m);
+    store_partial<Arch>(term, y + i, n - i);
     sum += term;
   }
-  if (whole < n) {
-    const F term = exp<Arch>(load_partial<Arch>(x + whole, n - whole, -kInfinity) - shift);
-    store_partial<Arch>(term, y + whole, n - whole);
-    sum += term;
-  }
-  const F total(sum_of_lanes<Arch>(sum));
-  map_row<Arch>(y, n, [&](const F& term) { return term / total; }, y);
+  return sum_of_lanes<Arch>(sum);
+}
+
+template <class Arch>
+void softmax_row(const float* x, float* y, std::size_t n) {
+  scale_row<Arch>(y, 1 / exp_row<Arch>(x, max_row<Arch>(x, n), y, n), y, n);
 }
 
 }  // namespace attn::kernels

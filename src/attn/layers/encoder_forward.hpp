@@ -59,14 +59,17 @@ struct LayerBuffers {
 struct EncoderBuffers {
   float* output = nullptr;
   std::vector<float*> hidden_states;  ///< layers + 1, or none
-  std::vector<LayerBuffers> layers;
+  std::vector<LayerBuffers> layers;   ///< or none, when nothing of the layers is asked for
+
+  LayerBuffers layer(std::size_t index) const { return layers.empty() ? LayerBuffers{} : layers[index]; }
 };
 
 /// Allocates what the plan says and lets run(buffers) fill it.
 template <std::size_t N, class Run>
 EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
   EncoderResult<N> result{empty<N>(plan.output), {}, {}, {}};
-  EncoderBuffers buffers{result.output.data(), {}, std::vector<LayerBuffers>(static_cast<std::size_t>(plan.layers))};
+  EncoderBuffers buffers{result.output.data(), {}, {}};
+  if (plan.has_attentions || plan.has_trace) buffers.layers.resize(static_cast<std::size_t>(plan.layers));
   if (plan.has_attentions) {
     result.attentions.emplace().reserve(buffers.layers.size());
     for (LayerBuffers& layer : buffers.layers) {

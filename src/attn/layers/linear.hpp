@@ -20,8 +20,12 @@ class Linear {
   std::int64_t in_features() const { return in_; }
   std::int64_t out_features() const { return out_; }
 
-  /// y = x Wᵀ + b, x (rows,in), y (rows,out).
-  void forward(const float* x, std::int64_t rows, float* y) const { packed_.forward(x, rows, y); }
+  /// y = x Wᵀ + b, x (rows,in), y (rows,out); finish_row as PackedLinear::forward.
+  void forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row = nullptr) const {
+    packed_.forward(x, rows, y, finish_row);
+  }
+  /// The map itself, for PackedLinear::forward of several.
+  const PackedLinear& packed() const { return packed_; }
 
   /// prefix is such as "linear1."
   void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;

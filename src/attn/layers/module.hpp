@@ -9,6 +9,7 @@
 #include "attn/layers/state_dict.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/init.hpp"
+#include "attn/ops/scratch.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
@@ -97,6 +98,8 @@ class Module {
     if (random_.training) ++random_.step;
     return now;
   }
+  /// Memory for one forward.
+  detail::Scratch scratch() const { return detail::Scratch(&workspace_); }
 
  private:
   Layer& layer() { return static_cast<Layer&>(*this); }
@@ -108,6 +111,7 @@ class Module {
   }
 
   mutable detail::ForwardRandom random_;
+  mutable detail::Workspace workspace_;
 };
 
 }  // namespace attn

@@ -180,13 +180,19 @@ MultiHeadAttention MultiHeadAttention::drawn(const InitOptions& options, std::ui
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
   MemoryEstimate memory(kOp);
-  detail::AttentionPlan plan = this->plan(kOp, query, key, value, options, memory);
+  const Request request{.masks = detail::masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked),
+                        .scale = options.scale,
+                        .need_weights = options.need_weights,
+                        .average_weights = options.average_weights,
+                        .trace = options.trace};
+  detail::AttentionPlan plan = this->plan(kOp, query, key, value, request, memory);
+  if (options.dropout) detail::check_dropout(kOp, *options.dropout);
   memory.check();
   return plan;
 }
 
 detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                                               const AttentionOptions& options, MemoryEstimate& memory) const {
+                                               const Request& request, MemoryEstimate& memory) const {
   const std::size_t rank = query.shape.rank();
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
     if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
@@ -209,14 +215,14 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   detail::AttentionPlan plan{.B = B, .H = H_, .Hkv = Hkv_, .L = query.shape.back(1), .S = S + extra, .D = D_, .Dv = Dv_};
   plan.extra_keys = extra;
   plan.query_width = plan.key_width = D_;
-  plan.scale = detail::attention_scale(op, options.scale ? options.scale : options_.scale, D_);
+  plan.scale = detail::attention_scale(op, request.scale ? request.scale : options_.scale, D_);
   plan.output = query.shape;
   plan.output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
-  plan.has_weights = options.need_weights;
-  plan.average_weights = options.average_weights;
-  plan.trace = detail::available_traces(op, options.trace, Trace::of_attention(), "those of attention, q_proj to output");
-  detail::check_masks(op, plan, options, rank == 2);
-  if (options.dropout) detail::check_dropout(op, *options.dropout);
+  plan.has_weights = request.need_weights;
+  plan.average_weights = request.average_weights;
+  plan.trace = detail::available_traces(op, request.trace, Trace::of_attention(), "those of attention, q_proj to output");
+  plan.masks = request.masks;
+  detail::check_masks(op, plan, rank == 2);
 
   const int copies = extra > 0 ? 2 : 1;  // appending keys copies them
   memory.add("projected queries", {B, plan.L, H_ * D_});
@@ -235,25 +241,37 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   detail::ForwardRandom random = next_random();
   const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
   if (options.seed || !random.training) random = {true, options.seed.value_or(0), 0};
-  run(plan, query, key, value, options, detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), buffers);
+  detail::Scratch scratch = this->scratch();
+  run(plan, query, key, value, detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), buffers, scratch, nullptr);
 }
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
-                             const AttentionOptions& options, const detail::Dropout& dropout, const detail::AttentionBuffers& buffers) const {
+                             const detail::Dropout& dropout, const detail::AttentionBuffers& buffers, detail::Scratch& scratch,
+                             const parallel::TaskRef* finish_row) const {
   const std::int64_t B = plan.B, H = plan.H, Hkv = plan.Hkv, L = plan.L, S = plan.S, D = plan.D, Dv = plan.Dv;
   const std::int64_t given = S - plan.extra_keys;
-  AlignedFloats q_proj(size_of(B * L, H * D)), k_proj(size_of(B * given, Hkv * D)), v_proj(size_of(B * given, Hkv * Dv));
-  query_.forward(query.data, B * L, q_proj.data());
-  key_.forward(key.data, B * given, k_proj.data());
-  value_.forward(value.data, B * given, v_proj.data());
+  const detail::Scratch::Frame frame(scratch);
+  const std::size_t q_size = size_of(B * L, H * D), k_size = size_of(B * given, Hkv * D), v_size = size_of(B * given, Hkv * Dv);
+  float* const q_proj = scratch.take(q_size);
+  float* const k_proj = scratch.take(k_size);
+  float* const v_proj = scratch.take(v_size);
+  if (query.data == key.data && key.data == value.data && query.shape == key.shape) {
+    const PackedLinear::Output outputs[] = {{&query_.packed(), q_proj}, {&key_.packed(), k_proj}, {&value_.packed(), v_proj}};
+    PackedLinear::forward(outputs, query.data, B * L);
+  } else {
+    query_.forward(query.data, B * L, q_proj);
+    key_.forward(key.data, B * given, k_proj);
+    value_.forward(value.data, B * given, v_proj);
+  }
 
-  const float *keys = k_proj.data(), *values = v_proj.data();
-  AlignedFloats more_keys(plan.extra_keys > 0 ? size_of(B * S, Hkv * D) : 0), more_values(plan.extra_keys > 0 ? size_of(B * S, Hkv * Dv) : 0);
+  const float *keys = k_proj, *values = v_proj;
   if (plan.extra_keys > 0) {
-    append_rows(keys, B, given, Hkv * D, bias_k_, options_.add_zero_attn, more_keys.data());
-    append_rows(values, B, given, Hkv * Dv, bias_v_, options_.add_zero_attn, more_values.data());
-    keys = more_keys.data();
-    values = more_values.data();
+    float* const more_keys = scratch.take(size_of(B * S, Hkv * D));
+    float* const more_values = scratch.take(size_of(B * S, Hkv * Dv));
+    append_rows(keys, B, given, Hkv * D, bias_k_, options_.add_zero_attn, more_keys);
+    append_rows(values, B, given, Hkv * Dv, bias_v_, options_.add_zero_attn, more_values);
+    keys = more_keys;
+    values = more_values;
   }
 
   // Heads are slices of the columns: (B,L,H·D) read as (B,H,L,D).
@@ -261,25 +279,34 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
     const auto row = static_cast<std::ptrdiff_t>(heads_count * width);
     return detail::Heads<T>{data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
   };
-  AlignedFloats merged_scratch(options_.out_proj ? size_of(B * L, H * Dv) : 0);
-  float* const merged = options_.out_proj ? merged_scratch.data() : buffers.output;
-  const detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj.data()), L, H, D),
+  float* const merged = options_.out_proj ? scratch.take(size_of(B * L, H * Dv)) : buffers.output;
+  const detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj), L, H, D),
                                        .key = heads(keys, S, Hkv, D),
                                        .value = heads(values, S, Hkv, Dv),
                                        .context = heads(merged, L, H, Dv),
                                        .dropout = dropout};
-  detail::attention_core(plan, options, inputs, buffers);
-  if (options_.out_proj) out_.forward(merged, B * L, buffers.output);
+  detail::attention_core(plan, inputs, buffers, scratch);
 
   const auto target = [&](TraceName name) { return buffers.trace[static_cast<std::size_t>(name)]; };
+  const std::size_t width = static_cast<std::size_t>(plan.output[plan.output.rank() - 1]);
+  float* const kept = target(TraceName::output);
+  const auto finish = [&](std::size_t row, unsigned worker) {
+    if (kept != nullptr) std::copy_n(buffers.output + row * width, width, kept + row * width);
+    if (finish_row != nullptr) (*finish_row)(row, worker);
+  };
+  const parallel::TaskRef finish_ref(finish);
+  if (options_.out_proj)
+    out_.forward(merged, B * L, buffers.output, &finish_ref);
+  else
+    for (std::size_t row = 0; row < static_cast<std::size_t>(B * L); ++row) finish(row, 0);
+
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
     if (float* to = target(name)) std::copy_n(from, count, to);
   };
-  copy(TraceName::q_proj, q_proj.data(), q_proj.size());
-  copy(TraceName::k_proj, k_proj.data(), k_proj.size());
-  copy(TraceName::v_proj, v_proj.data(), v_proj.size());
+  copy(TraceName::q_proj, q_proj, q_size);
+  copy(TraceName::k_proj, k_proj, k_size);
+  copy(TraceName::v_proj, v_proj, v_size);
   copy(TraceName::merged, merged, size_of(B * L, H * Dv));
-  copy(TraceName::output, buffers.output, size_of(B * L, options_.out_proj ? options_.embed_dim : H * Dv));
   if (float* to = target(TraceName::q)) detail::copy_heads(inputs.query, B, H, L, D, to);
   if (float* to = target(TraceName::k)) detail::copy_heads(inputs.key, B, Hkv, S, D, to);
   if (float* to = target(TraceName::v)) detail::copy_heads(inputs.value, B, Hkv, S, Dv, to);

@@ -74,11 +74,20 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   MultiHeadAttention loaded(const std::string& prefix, const StateDict& state) const;
   MultiHeadAttention drawn(const InitOptions& options, std::uint32_t& parameter) const;
 
+  /// What a call asks for, without its masks being copied.
+  struct Request {
+    detail::AttentionMasks masks;
+    std::optional<float> scale = std::nullopt;
+    bool need_weights = false, average_weights = false;
+    Trace trace = {};
+  };
   /// plan() in the name of another layer, which checks the memory when it has added its own.
-  detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                             const AttentionOptions& options, MemoryEstimate& memory) const;
+  detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value, const Request& request,
+                             MemoryEstimate& memory) const;
+  /// finish_row is called for each row of the output when it is written, and may change it.
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
-           const AttentionOptions& options, const detail::Dropout& dropout, const detail::AttentionBuffers& buffers) const;
+           const detail::Dropout& dropout, const detail::AttentionBuffers& buffers, detail::Scratch& scratch,
+           const parallel::TaskRef* finish_row) const;
 
   /// How the projections are spelled in a state.
   enum class Form : std::uint8_t { packed, split, separate };

@@ -15,6 +15,13 @@ void Norm::forward(const float* x, std::int64_t rows, float* y) const {
     layer_norm(view, &weight, has_bias_ ? &bias : nullptr, eps_, y);
 }
 
+void Norm::forward_row(const float* x, float* y) const {
+  if (kind_ == NormKind::rms_norm)
+    rms_norm_row(x, weight_.data(), eps_, y, weight_.size());
+  else
+    layer_norm_row(x, weight_.data(), has_bias_ ? bias_.data() : nullptr, eps_, y, weight_.size());
+}
+
 void Norm::add_shapes(const std::string& prefix, const StateDict*, std::map<std::string, Shape>& shapes) const {
   shapes.emplace(prefix + "weight", shape());
   if (has_bias_) shapes.emplace(prefix + "bias", shape());

@@ -31,6 +31,8 @@ class Norm {
 
   /// x and y (rows,width) may be the same.
   void forward(const float* x, std::int64_t rows, float* y) const;
+  /// One row.
+  void forward_row(const float* x, float* y) const;
 
   /// prefix is such as "norm1."
   void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;

@@ -1,7 +1,6 @@
 #include "attn/layers/transformer_classifier.hpp"
 
 #include "attn/ops/pooling.hpp"
-#include "attn/tensor/aligned.hpp"
 
 namespace attn {
 namespace {
@@ -62,11 +61,12 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
 
 void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
                                 const detail::EncoderBuffers& buffers, float* logits) const {
-  encoder_.run(plan, x, options, next_random(), buffers);
+  encoder_.run(plan, x, next_random(), buffers);
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits);
-  AlignedFloats pooled(static_cast<std::size_t>(plan.B * plan.E));
-  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, options.key_padding_mask, options.fully_masked, pooled.data());
-  classifier_.forward(pooled.data(), plan.B, logits);
+  detail::Scratch scratch = this->scratch();
+  float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
+  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, options.key_padding_mask, options.fully_masked, pooled);
+  classifier_.forward(pooled, plan.B, logits);
 }
 
 }  // namespace attn

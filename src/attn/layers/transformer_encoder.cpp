@@ -62,14 +62,14 @@ detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorVi
   return layers_.front().plan(op, options_.num_layers, x, options, memory);
 }
 
-void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
+void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions&,
                              const detail::EncoderBuffers& buffers) const {
-  run(plan, x, options, next_random(), buffers);
+  run(plan, x, next_random(), buffers);
 }
 
-void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
-                             const detail::ForwardRandom& random, const detail::EncoderBuffers& buffers) const {
-  const AttentionOptions attention = detail::attention_options(plan, options);
+void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
+                             const detail::EncoderBuffers& buffers) const {
+  detail::Scratch scratch = this->scratch();
   const auto size = static_cast<std::size_t>(plan.B * plan.L * plan.E);
   const auto keep_state = [&](std::size_t i, const float* state) {
     if (plan.has_hidden_states) std::copy_n(state, size, buffers.hidden_states[i]);
@@ -77,7 +77,7 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
   const float* state = x.data;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     keep_state(i, state);
-    layers_[i].run(plan, static_cast<std::uint32_t>(i), state, attention, random, buffers.layers[i], buffers.output);
+    layers_[i].run(plan, static_cast<std::uint32_t>(i), state, random, buffers.layer(i), scratch, buffers.output);
     state = buffers.output;
   }
   if (options_.final_norm) norm_.forward(buffers.output, plan.B * plan.L, buffers.output);

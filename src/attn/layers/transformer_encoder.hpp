@@ -49,8 +49,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
 
   /// In the name of a layer around this one.
   detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, MemoryEstimate& memory) const;
-  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::ForwardRandom& random,
-           const detail::EncoderBuffers& buffers) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::EncoderBuffers& buffers) const;
 
   TransformerEncoderOptions options_;
   std::vector<TransformerEncoderLayer> layers_;

@@ -5,7 +5,6 @@
 
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/elementwise.hpp"
-#include "attn/tensor/aligned.hpp"
 
 namespace attn {
 namespace {
@@ -23,15 +22,6 @@ MultiHeadAttentionOptions options_of_attention(std::string_view op, const Transf
 }
 
 }  // namespace
-
-AttentionOptions detail::attention_options(const EncoderPlan& plan, const EncoderForwardOptions& options) {
-  return {.mask = options.mask,
-          .key_padding_mask = options.key_padding_mask,
-          .is_causal = options.is_causal,
-          .need_weights = plan.has_attentions,
-          .fully_masked = options.fully_masked,
-          .trace = Trace::from_bits(plan.names.bits() & Trace::of_attention().bits())};
-}
 
 TransformerEncoderLayer::TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options)
     : options_(options), self_attn_(detail::Uninitialized{}, options_of_attention(op, options)) {
@@ -110,7 +100,12 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
     plan.traced.erase(std::unique(plan.traced.begin(), plan.traced.end()), plan.traced.end());
   }
 
-  plan.attention = self_attn_.plan(op, x, x, x, detail::attention_options(plan, options), memory);
+  plan.attention = self_attn_.plan(
+      op, x, x, x,
+      {.masks = detail::masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked),
+       .need_weights = plan.has_attentions,
+       .trace = Trace::from_bits(plan.names.bits() & Trace::of_attention().bits())},
+      memory);
   Shape hidden = x.shape;
   hidden[rank - 1] = F;
   for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
@@ -125,70 +120,86 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
   }
   if (plan.has_hidden_states) memory.add("hidden states", plan.output);
   memory.add("output", plan.output);
-  memory.add("sums", {2, plan.B, plan.L, E});
+  memory.add("sums", {options_.norm_first ? 3 : 2, plan.B, plan.L, E});
   memory.add("the feed-forward's hidden layer", {options_.gated ? 2 : 1, plan.B, plan.L, F});
   return plan;
 }
 
-void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
+void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions&,
                                   const detail::EncoderBuffers& buffers) const {
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
   if (plan.has_hidden_states) std::copy_n(x.data, size, buffers.hidden_states[0]);
-  run(plan, 0, x.data, detail::attention_options(plan, options), next_random(), buffers.layers[0], buffers.output);
+  detail::Scratch scratch = this->scratch();
+  run(plan, 0, x.data, next_random(), buffers.layer(0), scratch, buffers.output);
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 
-void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const AttentionOptions& attention,
-                                  const detail::ForwardRandom& random, const detail::LayerBuffers& buffers, float* y) const {
-  const std::int64_t rows = plan.B * plan.L, E = plan.E, F = options_.dim_feedforward;
-  const auto keep = [&](TraceName name, const AlignedFloats& values) {
-    if (float* to = buffers.trace[static_cast<std::size_t>(name)]) std::copy_n(values.data(), values.size(), to);
+void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
+                                  const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const {
+  const std::int64_t rows = plan.B * plan.L;
+  const auto E = static_cast<std::size_t>(plan.E), F = static_cast<std::size_t>(options_.dim_feedforward);
+  const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(random, options_.dropout, site, index); };
+  const detail::Dropout drop_attention = dropout(detail::DropoutSite::attention_output), drop_hidden = dropout(detail::DropoutSite::hidden),
+                        drop_output = dropout(detail::DropoutSite::feed_forward_output);
+  // What happens to a row once a linear map has written it happens at once, while it is in the cache.
+  const auto drop = [&](const detail::Dropout& site, float* values, std::size_t n, std::size_t row) {
+    const auto place = static_cast<std::int64_t>(row);
+    if (site.active()) site.apply(values, n, place / plan.L, 0, place % plan.L);
   };
-  const auto drop = [&](detail::DropoutSite site, std::int64_t width, AlignedFloats& values) {
-    detail::apply_dropout(detail::dropout_at(random, options_.dropout, site, index), plan.B, plan.L, width, values.data());
+  const auto keep = [&](TraceName name, const float* values, std::size_t n, std::size_t row) {
+    if (float* to = buffers.trace[static_cast<std::size_t>(name)]) std::copy_n(values, n, to + row * n);
   };
-  AlignedFloats sum(size_of(rows, E)), part(size_of(rows, E));
+
+  const detail::Scratch::Frame frame(scratch);
+  const std::size_t size = size_of(rows, plan.E), hidden_size = size_of(rows, options_.dim_feedforward);
+  float* const sum = scratch.take(size);     // x + attention, with norm1 where that comes after
+  float* const part = scratch.take(size);    // what goes into a part, then what comes out of it
+  float* const normed = options_.norm_first ? scratch.take(size) : sum;
 
   if (options_.norm_first) {
-    norm1_.forward(x, rows, part.data());
-    keep(TraceName::norm1, part);
+    norm1_.forward(x, rows, normed);
+    if (float* to = buffers.trace[static_cast<std::size_t>(TraceName::norm1)]) std::copy_n(normed, size, to);
   }
-  const TensorView input{options_.norm_first ? part.data() : x, plan.output};
-  detail::AttentionBuffers to{.output = sum.data(), .weights = buffers.attentions};
+  const TensorView input{options_.norm_first ? normed : x, plan.output};
+  detail::AttentionBuffers to{.output = part, .weights = buffers.attentions};
   std::copy_n(buffers.trace.begin(), kAttentionTraceCount, to.trace.begin());
-  self_attn_.run(plan.attention, input, input, input, attention,
-                 detail::dropout_at(random, options_.dropout, detail::DropoutSite::attention_weights, index), to);
-  drop(detail::DropoutSite::attention_output, E, sum);
-  detail::add(x, sum.data(), rows, E, sum.data());
-  keep(TraceName::attn_residual, sum);
+  const auto finish_attention = [&](std::size_t row, unsigned) {
+    float *const attention = part + row * E, *const total = sum + row * E;
+    drop(drop_attention, attention, E, row);
+    detail::add_row(x + row * E, attention, total, E);
+    keep(TraceName::attn_residual, total, E, row);
+    (options_.norm_first ? norm2_ : norm1_).forward_row(total, normed + row * E);
+    keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
+  };
+  const parallel::TaskRef finish_attention_row(finish_attention);
+  self_attn_.run(plan.attention, input, input, input, dropout(detail::DropoutSite::attention_weights), to, scratch, &finish_attention_row);
 
-  if (!options_.norm_first) {
-    norm1_.forward(sum.data(), rows, sum.data());
-    keep(TraceName::norm1, sum);
-  } else {
-    norm2_.forward(sum.data(), rows, part.data());
-    keep(TraceName::norm2, part);
-  }
-  const float* const ff_input = options_.norm_first ? part.data() : sum.data();
-  AlignedFloats hidden(size_of(rows, F)), gate(options_.gated ? hidden.size() : 0);
-  linear1_.forward(ff_input, rows, hidden.data());
-  if (options_.gated) linear_gate_.forward(ff_input, rows, gate.data());
-  float* const activated = options_.gated ? gate.data() : hidden.data();
-  detail::activation({activated, {rows, F}}, options_.activation, activated);
-  if (options_.gated) detail::multiply(gate.data(), hidden.data(), rows, F, hidden.data());
-  keep(TraceName::ff_hidden, hidden);
-  drop(detail::DropoutSite::hidden, F, hidden);
+  float* const hidden = scratch.take(hidden_size);
+  float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;
+  const auto finish_hidden = [&](std::size_t row, unsigned) {
+    float* const values = hidden + row * F;
+    float* const activated = options_.gated ? gate + row * F : values;
+    detail::activation_row(options_.activation, activated, activated, F);
+    if (options_.gated) detail::multiply_row(activated, values, values, F);
+    keep(TraceName::ff_hidden, values, F, row);
+    drop(drop_hidden, values, F, row);
+  };
+  const parallel::TaskRef finish_hidden_row(finish_hidden);
+  const PackedLinear::Output outputs[] = {{&linear1_.packed(), hidden}, {&linear_gate_.packed(), gate}};
+  PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, normed, rows, &finish_hidden_row);
 
-  linear2_.forward(hidden.data(), rows, part.data());
-  keep(TraceName::ff_output, part);
-  drop(detail::DropoutSite::feed_forward_output, E, part);
-  detail::add(sum.data(), part.data(), rows, E, sum.data());
-  keep(TraceName::ff_residual, sum);
-  if (!options_.norm_first) {
-    norm2_.forward(sum.data(), rows, sum.data());
-    keep(TraceName::norm2, sum);
-  }
-  std::copy_n(sum.data(), sum.size(), y);
+  const auto finish_output = [&](std::size_t row, unsigned) {
+    float *const values = part + row * E, *const result = y + row * E;
+    keep(TraceName::ff_output, values, E, row);
+    drop(drop_output, values, E, row);
+    detail::add_row(sum + row * E, values, result, E);
+    keep(TraceName::ff_residual, result, E, row);
+    if (options_.norm_first) return;
+    norm2_.forward_row(result, result);
+    keep(TraceName::norm2, result, E, row);
+  };
+  const parallel::TaskRef finish_output_row(finish_output);
+  linear2_.forward(hidden, rows, part, &finish_output_row);
 }
 
 }  // namespace attn

@@ -74,9 +74,6 @@ inline TransformerEncoderOptions encoder_options(const TransformerClassifierOpti
           o.bias,    o.norm,  o.gated,           o.num_layers, o.final_norm};
 }
 
-/// What a layer's attention is asked for.
-AttentionOptions attention_options(const EncoderPlan& plan, const EncoderForwardOptions& options);
-
 }  // namespace detail
 
 /// One layer of the encoder of Vaswani et al. 2017; torch.nn.TransformerEncoderLayer, batch first.
@@ -122,8 +119,8 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
                            MemoryEstimate& memory) const;
   /// x -> y (B·L,E), which may be the same, as layer `index` of its stack.
-  void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const AttentionOptions& attention,
-           const detail::ForwardRandom& random, const detail::LayerBuffers& buffers, float* y) const;
+  void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
+           const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const;
 
   TransformerEncoderLayerOptions options_;
   MultiHeadAttention self_attn_;

@@ -41,10 +41,15 @@ Trace available_traces(std::string_view op, Trace asked, Trace available, std::s
   return asked;
 }
 
-void check_masks(std::string_view op, const AttentionPlan& plan, const AttentionOptions& options, bool unbatched) {
+AttentionMasks masks_of(const std::optional<Mask>& mask, const std::optional<Mask>& key_padding_mask, bool is_causal, FullyMasked fully_masked) {
+  return {mask ? &*mask : nullptr, key_padding_mask ? &*key_padding_mask : nullptr, is_causal, fully_masked};
+}
+
+void check_masks(std::string_view op, const AttentionPlan& plan, bool unbatched) {
   const std::int64_t S = plan.S - plan.extra_keys;
-  if (options.mask) {
-    const Shape shape = options.mask->shape();
+  const auto& [mask, key_padding_mask, is_causal, fully_masked] = plan.masks;
+  if (mask != nullptr) {
+    const Shape shape = mask->shape();
     const std::size_t rank = shape.rank();
     bool fits = rank >= 1 && rank <= 4 && shape.back(0) == S;
     if (fits && rank >= 2) fits = broadcasts(shape.back(1), plan.L);
@@ -58,13 +63,13 @@ void check_masks(std::string_view op, const AttentionPlan& plan, const Attention
             torch_form ? "; torch's (B*H,L,S) has to be reshaped to (B,H,L,S)" : ""},
            {shape});
     }
-    check_values(op, "mask", *options.mask);
+    check_values(op, "mask", *mask);
   }
-  if (options.key_padding_mask) {
-    const Shape shape = options.key_padding_mask->shape();
+  if (key_padding_mask != nullptr) {
+    const Shape shape = key_padding_mask->shape();
     const bool fits = (shape.rank() == 2 && shape[1] == S && broadcasts(shape[0], plan.B)) || (unbatched && shape == Shape{S});
     if (!fits) fail(ErrorCode::mask, op, "key_padding_mask", {Shape{plan.B, S}}, {shape});
-    check_values(op, "key_padding_mask", *options.key_padding_mask);
+    check_values(op, "key_padding_mask", *key_padding_mask);
   }
 }
 
@@ -93,7 +98,8 @@ AttentionPlan plan_attention(std::string_view op, const TensorView& query, const
   plan.key_width = k.width;
   plan.output = query.shape;
   plan.output[rank - 1] = plan.Dv;
-  check_masks(op, plan, options, rank == 2);
+  plan.masks = masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked);
+  check_masks(op, plan, rank == 2);
   if (options.dropout) check_dropout(op, *options.dropout);
 
   plan.has_weights = options.need_weights;
@@ -137,7 +143,8 @@ void scaled_dot_product_attention(const AttentionPlan& plan, const TensorView& q
                                .value = heads_of(value.data, plan.Hkv, plan.S, plan.Dv),
                                .context = heads_of(buffers.output, plan.H, plan.L, plan.Dv),
                                .dropout = dropout_of_call("scaled_dot_product_attention", options.dropout, options.seed)};
-  attention_core(plan, options, inputs, buffers);
+  Scratch scratch;
+  attention_core(plan, inputs, buffers, scratch);
   copy_attention_traces(plan, query, key, value, buffers);
 }
 

@@ -108,12 +108,22 @@ struct AttentionResult {
 
 namespace detail {
 
-/// Everything about a call that follows from shapes and options, checked, before anything is allocated.
+/// Which keys a call lets its queries see. The masks are the caller's.
+struct AttentionMasks {
+  const Mask* mask = nullptr;
+  const Mask* key_padding_mask = nullptr;
+  bool is_causal = false;
+  FullyMasked fully_masked = FullyMasked::zero;
+};
+
+/// Everything about a call that follows from shapes and options, checked, before anything is allocated. It refers to the
+/// options' masks.
 struct AttentionPlan {
   std::int64_t B = 0, H = 0, Hkv = 0, L = 0, S = 0, D = 0, Dv = 0;
   std::int64_t extra_keys = 0;                  ///< the last of the S keys, which no mask speaks of and every query sees
   std::int64_t query_width = 0, key_width = 0;  ///< of the traces q and k
   float scale = 1;
+  AttentionMasks masks = {};
   Shape output = {}, weights = {};  ///< as the caller sees them; weights only when asked for
   bool has_weights = false, average_weights = false;
   Trace trace = {};  ///< those asked for that the op has

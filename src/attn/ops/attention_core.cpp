@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/ops/mask_rows.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/tensor/aligned.hpp"
 
 namespace attn::detail {
 namespace {
@@ -18,65 +16,89 @@ constexpr float kBlocked = -std::numeric_limits<float>::infinity();
 
 /// Query rows of one task: some tiles high, so that a panel of keys or values read once serves all of them, and few
 /// enough for their scores to stay in the second-level cache.
-std::size_t rows_per_task() { return 24 - 24 % kernels::best().mr; }
+constexpr std::size_t kMaxRows = 24;
+std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
+
+/// Keys that a task works on at a time, unless their scores are to be seen: then it is all of them. So scores take no
+/// more memory for longer rows (Milakov & Gimelshein 2018), and up to this many keys both ways give the same bits.
+constexpr std::size_t kKeyBlock = 1024;
 
 class Core {
  public:
-  Core(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs, const AttentionBuffers& buffers)
+  Core(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionBuffers& buffers)
       : plan_(plan),
-        options_(options),
         in_(inputs),
         out_(buffers),
-        masks_(plan, options),
+        masks_(plan),
         S_(static_cast<std::size_t>(plan.S)),
         Dv_(static_cast<std::size_t>(plan.Dv)),
+        key_block_(shows_keys() || inputs.dropout.active() ? S_ : std::min(S_, kKeyBlock)),
         key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(plan.D))),
         value_panels_(kernels::packed_size(kernel_.nr, Dv_, S_)) {}
 
-  void run();
+  void run(Scratch& scratch);
 
  private:
+  /// Softmax of one row, as far as it has come.
+  struct Row {
+    KeyRow keys;
+    float most = kBlocked;  // the largest score
+    float sum = 0;          // Σ exp(score - most)
+  };
+
   void pack(std::size_t index);
   void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
-  void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t count, float* scores) const;
-  void finish_row(std::int64_t b, std::int64_t h, std::int64_t i, const KeyRow& keys, std::size_t filled, float* scores);
-  void multiply_values(std::size_t kv, const KeyRow* keys, std::size_t rows, std::size_t filled, const float* weights, float* context);
-  void store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t row, const KeyRow& keys, const float* weights);
+  void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const;
+  void exponentiate(Row& row, std::size_t key, std::size_t count, float* scores, float* context) const;
+  void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
+  void multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
+                       float* context) const;
+  void store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t index, const Row& row, const float* terms) const;
 
-  float* trace_row(TraceName name, std::int64_t row, std::size_t width) const {
-    float* start = out_.trace[static_cast<std::size_t>(name)];
-    return start != nullptr ? start + static_cast<std::size_t>(row) * width : nullptr;
+  float* trace(TraceName name) const { return out_.trace[static_cast<std::size_t>(name)]; }
+  float* trace_row(TraceName name, std::int64_t index, std::size_t width) const {
+    return trace(name) != nullptr ? trace(name) + static_cast<std::size_t>(index) * width : nullptr;
   }
-  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && options_.fully_masked == FullyMasked::uniform; }
+  bool shows_keys() const {
+    bool any = out_.weights != nullptr;
+    for (const TraceName name :
+         {TraceName::scores, TraceName::masked_scores, TraceName::probabilities, TraceName::weights, TraceName::weighted_values})
+      any = any || trace(name) != nullptr;
+    return any;
+  }
+  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && plan_.masks.fully_masked == FullyMasked::uniform; }
+  /// Keys of a row that have a weight, blocked ones before its limit included.
+  std::size_t counted(const KeyRow& keys) const { return uniform(keys) ? S_ : keys.limit; }
 
   const AttentionPlan& plan_;
-  const AttentionOptions& options_;
   const AttentionInputs& in_;
   const AttentionBuffers& out_;
   const kernels::KernelTable& kernel_ = kernels::best();
   const MaskRows masks_;
   const std::size_t S_, Dv_;
+  const std::size_t key_block_;
   const std::size_t key_panels_, value_panels_;  // floats of one (batch, key head)
-  AlignedFloats packed_keys_, packed_values_;
-  std::vector<std::uint8_t> finite_values_;  // by (batch, key head)
+  float *packed_keys_ = nullptr, *packed_values_ = nullptr;
+  float* finite_values_ = nullptr;  // by (batch, key head): 1 where all are, else 0
 };
 
-void Core::run() {
+void Core::run(Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
   const auto kv_heads = static_cast<std::size_t>(plan_.B * plan_.Hkv);
-  packed_keys_ = AlignedFloats(kv_heads * key_panels_);
-  packed_values_ = AlignedFloats(kv_heads * value_panels_);
-  finite_values_.assign(kv_heads, 1);
+  packed_keys_ = scratch.take(kv_heads * key_panels_);
+  packed_values_ = scratch.take(kv_heads * value_panels_);
+  finite_values_ = scratch.take(kv_heads);
 
   const std::size_t row_block = rows_per_task();
   const auto blocks = static_cast<std::size_t>(plan_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
   const std::size_t tasks = static_cast<std::size_t>(plan_.B * plan_.H) * blocks;
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
-  const std::size_t scratch_size = (row_block + bias_rows) * S_;
+  const std::size_t task_size = row_block * key_block_ + bias_rows * S_;
   // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
   const double cost = static_cast<double>(plan_.B * plan_.H) * static_cast<double>(plan_.L) * static_cast<double>(plan_.S) *
                       static_cast<double>(plan_.D * (in_.score_weight != nullptr ? 16 : 1) + plan_.Dv + 16);
   const unsigned workers = parallel::workers_for(tasks, cost);
-  AlignedFloats scratch(workers * scratch_size);
+  float* const task_scratch = scratch.take(workers * task_size);
 
   parallel::run(kv_heads, std::min<unsigned>(workers, static_cast<unsigned>(std::min<std::size_t>(kv_heads, 1U << 16))),
                 [&](std::size_t index, unsigned) { pack(index); });
@@ -84,8 +106,7 @@ void Core::run() {
     const auto head = static_cast<std::int64_t>(task / blocks);
     const auto first = static_cast<std::int64_t>(task % blocks * row_block);
     attend(head / plan_.H, head % plan_.H, first,
-           static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))),
-           scratch.data() + worker * scratch_size);
+           static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))), task_scratch + worker * task_size);
   });
 }
 
@@ -96,132 +117,167 @@ void Core::pack(std::size_t index) {
   const float* keys = in_.key.at(b, h, 0);
   const float* values = in_.value.at(b, h, 0);
   if (key_panels_ > 0)
-    kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(plan_.D), kernel_.nr, packed_keys_.data() + index * key_panels_);
-  kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed_values_.data() + index * value_panels_);
-  if (!masks_.any()) return;
-  for (std::size_t j = 0; j < S_ && finite_values_[index] != 0; ++j)
-    finite_values_[index] = kernel_.all_finite(values + static_cast<std::ptrdiff_t>(j) * in_.value.row, Dv_) ? 1 : 0;
+    kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(plan_.D), kernel_.nr, packed_keys_ + index * key_panels_);
+  kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed_values_ + index * value_panels_);
+  bool finite = true;
+  if (masks_.any())
+    for (std::size_t j = 0; j < S_ && finite; ++j)
+      finite = kernel_.all_finite(values + static_cast<std::ptrdiff_t>(j) * in_.value.row, Dv_);
+  finite_values_[index] = finite ? 1 : 0;
 }
 
 void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch) {
   const std::int64_t kv_head = h / (plan_.H / plan_.Hkv);
   const auto kv = static_cast<std::size_t>(b * plan_.Hkv + kv_head);
-  float* scores = scratch;
-  float* bias = scratch + rows_per_task() * S_;
+  float* const scores = scratch;
+  float* const bias = scratch + rows_per_task() * key_block_;
+  float* const context = in_.context.at(b, h, first);
+  const auto context_row = [&](std::size_t r) { return context + static_cast<std::ptrdiff_t>(r) * in_.context.row; };
 
-  KeyRow keys[24];
+  Row row[kMaxRows];
   std::size_t filled = 0;  // keys that any of the rows needs
   for (std::size_t r = 0; r < rows; ++r) {
-    keys[r] = r > 0 && masks_.same_for_all_queries() ? keys[0] : masks_.row(b, h, first + static_cast<std::int64_t>(r), bias + r * S_);
-    filled = std::max(filled, uniform(keys[r]) ? S_ : keys[r].limit);
+    row[r].keys = r > 0 && masks_.same_for_all_queries() ? row[0].keys : masks_.row(b, h, first + static_cast<std::int64_t>(r), bias + r * S_);
+    filled = std::max(filled, counted(row[r].keys));
   }
 
-  const bool all_scores = out_.trace[static_cast<std::size_t>(TraceName::scores)] != nullptr;
-  score(b, h, first, rows, all_scores ? S_ : filled, scores);
-
-  const std::int64_t row0 = (b * plan_.H + h) * plan_.L + first;
-  for (std::size_t r = 0; r < rows; ++r) finish_row(b, h, first + static_cast<std::int64_t>(r), keys[r], filled, scores + r * S_);
-
-  multiply_values(kv, keys, rows, filled, scores, in_.context.at(b, h, first));
+  const bool all_scores = trace(TraceName::scores) != nullptr;
+  const std::int64_t index = (b * plan_.H + h) * plan_.L + first;
+  std::size_t key = 0;
+  do {
+    const std::size_t count = std::min(filled - key, key_block_);
+    score(b, h, first, rows, key, all_scores ? S_ : count, scores);
+    for (std::size_t r = 0; r < rows; ++r) {
+      float* const terms = scores + r * key_block_;
+      const std::int64_t i = index + static_cast<std::int64_t>(r);
+      if (float* to = trace_row(TraceName::scores, i, S_)) std::copy_n(terms, S_, to);
+      if (row[r].keys.bias != nullptr && key < row[r].keys.limit)
+        kernel_.mask_row(terms, row[r].keys.bias + key, terms, std::min(count, row[r].keys.limit - key));
+      if (float* to = trace_row(TraceName::masked_scores, i, S_))
+        std::fill_n(std::copy_n(terms, row[r].keys.limit, to), S_ - row[r].keys.limit, kBlocked);
+      exponentiate(row[r], key, count, terms, context_row(r));
+      store(row[r], i, TraceName::probabilities, nullptr, terms);
+      if (in_.dropout.active()) in_.dropout.apply(terms, counted(row[r].keys), b, h, first + static_cast<std::int64_t>(r));
+      store(row[r], i, TraceName::weights, out_.weights, terms);
+      store_weighted_values(b, kv_head, i, row[r], terms);
+    }
+    multiply_values(kv, row, rows, key, count, scores, context);
+    key += count;
+  } while (key < filled);
 
   for (std::size_t r = 0; r < rows; ++r) {
-    store_weighted_values(b, kv_head, row0 + static_cast<std::int64_t>(r), keys[r], scores + r * S_);
-    if (keys[r].limit == 0 && options_.fully_masked == FullyMasked::nan)
-      std::fill_n(in_.context.at(b, h, first + static_cast<std::int64_t>(r)), Dv_, kNaN);
+    if (counted(row[r].keys) > 0)
+      kernel_.scale_row(context_row(r), 1 / row[r].sum, context_row(r), Dv_);
+    else
+      std::fill_n(context_row(r), Dv_, plan_.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F);
   }
 }
 
-/// Scores of `rows` queries with the first `count` keys.
-void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t count, float* scores) const {
+/// Scores of `rows` queries with `count` keys from `key` on.
+void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const {
   const std::int64_t kv_head = h / (plan_.H / plan_.Hkv);
   const auto D = static_cast<std::size_t>(plan_.D);
   if (in_.score_weight != nullptr) {
     for (std::size_t r = 0; r < rows; ++r)
-      kernel_.additive_scores_row(in_.query.at(b, h, first + static_cast<std::int64_t>(r)), in_.key.at(b, kv_head, 0), in_.key.row, in_.score_weight,
-                                  scores + r * S_, count, D, plan_.scale);
+      kernel_.additive_scores_row(in_.query.at(b, h, first + static_cast<std::int64_t>(r)), in_.key.at(b, kv_head, static_cast<std::int64_t>(key)),
+                                  in_.key.row, in_.score_weight, scores + r * key_block_, count, D, plan_.scale);
     return;
   }
+  const std::size_t panel_size = kernels::panel_size(kernel_.nr, D);
   kernel_.gemm({.a = in_.query.at(b, h, first),
                 .lda = in_.query.row,
-                .panels = packed_keys_.data() + static_cast<std::size_t>(b * plan_.Hkv + kv_head) * key_panels_,
-                .panel_stride = kernels::panel_size(kernel_.nr, D),
+                .panels = packed_keys_ + static_cast<std::size_t>(b * plan_.Hkv + kv_head) * key_panels_ + key / kernel_.nr * panel_size,
+                .panel_stride = panel_size,
                 .c = scores,
-                .ldc = static_cast<std::ptrdiff_t>(S_),
+                .ldc = static_cast<std::ptrdiff_t>(key_block_),
                 .m = rows,
                 .n = count,
                 .k = D,
                 .alpha = plan_.scale});
 }
 
-/// scores -> weights in place, `filled` of them; what was asked for on the way is copied out.
-void Core::finish_row(std::int64_t b, std::int64_t h, std::int64_t i, const KeyRow& keys, std::size_t filled, float* scores) {
-  const std::int64_t row = (b * plan_.H + h) * plan_.L + i;
-  if (float* to = trace_row(TraceName::scores, row, S_)) std::copy_n(scores, S_, to);
-  if (keys.bias != nullptr) kernel_.mask_row(scores, keys.bias, scores, keys.limit);
-  if (float* to = trace_row(TraceName::masked_scores, row, S_)) std::fill_n(std::copy_n(scores, keys.limit, to), S_ - keys.limit, kBlocked);
-
-  std::size_t counted = keys.limit;
-  float rest = 0;  // weight of the keys past those
-  if (keys.limit > 0) {
-    kernel_.softmax_row(scores, scores, keys.limit);
-  } else if (uniform(keys)) {
-    std::fill_n(scores, S_, 1.0F / static_cast<float>(S_));
-    counted = S_;
-  } else if (options_.fully_masked == FullyMasked::nan) {
-    rest = kNaN;
+/// scores -> exp(score - most) in place, 0 where the row has no key. Where `most` grows, what was summed before shrinks.
+void Core::exponentiate(Row& row, std::size_t key, std::size_t count, float* scores, float* context) const {
+  const std::size_t total = counted(row.keys), n = total > key ? std::min(count, total - key) : 0;
+  if (n > 0 && uniform(row.keys)) {
+    std::fill_n(scores, n, 1.0F);
+    row.sum += static_cast<float>(n);
+  } else if (n > 0) {
+    const float most = kernel_.max_row(scores, n);
+    if (most > row.most) {
+      if (key > 0) {
+        float factor = 0;
+        kernel_.exp_row(&row.most, most, &factor, 1);
+        kernel_.scale_row(context, factor, context, Dv_);
+        row.sum *= factor;
+      }
+      row.most = most;
+    }
+    // Without a score above -infinity so far there is nothing to compare with: each is -infinity or NaN, and gives 0 or NaN.
+    const bool none = row.most == kBlocked && key + n < total;
+    row.sum += kernel_.exp_row(scores, none ? 0.0F : row.most, scores, n);
   }
-  if (counted < filled) std::fill_n(scores + counted, filled - counted, 0.0F);
-
-  const auto store = [&](float* to) {
-    if (to != nullptr) std::fill_n(std::copy_n(scores, counted, to), S_ - counted, rest);
-  };
-  store(trace_row(TraceName::probabilities, row, S_));
-  if (in_.dropout.active()) in_.dropout.apply(scores, counted, b, h, i);
-  store(out_.weights != nullptr ? out_.weights + static_cast<std::size_t>(row) * S_ : nullptr);
-  store(trace_row(TraceName::weights, row, S_));
+  if (n < count) std::fill_n(scores + n, count - n, 0.0F);
 }
 
-void Core::multiply_values(std::size_t kv, const KeyRow* keys, std::size_t rows, std::size_t filled, const float* weights, float* context) {
-  kernels::Gemm gemm{.a = weights,
-                     .lda = static_cast<std::ptrdiff_t>(S_),
-                     .panels = packed_values_.data() + kv * value_panels_,
+/// Weights of a row, out of terms that are all there, to where they are asked for.
+void Core::store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const {
+  const std::size_t n = counted(row.keys);
+  const float rest = n == 0 && plan_.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
+  for (float* const to : {trace_row(name, index, S_), target != nullptr ? target + static_cast<std::size_t>(index) * S_ : nullptr}) {
+    if (to == nullptr) continue;
+    if (n > 0) kernel_.scale_row(terms, 1 / row.sum, to, n);
+    std::fill_n(to + n, S_ - n, rest);
+  }
+}
+
+/// context += terms · values, for `count` keys from `key` on; with the first of them context begins.
+void Core::multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
+                           float* context) const {
+  kernels::Gemm gemm{.a = terms,
+                     .lda = static_cast<std::ptrdiff_t>(key_block_),
+                     .panels = packed_values_ + kv * value_panels_ + key * kernel_.nr,
                      .panel_stride = kernels::panel_size(kernel_.nr, S_),
                      .c = context,
                      .ldc = in_.context.row,
-                     .m = rows,
+                     .m = count_of_rows,
                      .n = Dv_,
-                     .k = filled};
+                     .k = count,
+                     .accumulate = key > 0};
   // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or
   // NaN: then its term has to be left out.
   if (finite_values_[kv] != 0) return kernel_.gemm(gemm);
   gemm.m = 1;
-  for (std::size_t r = 0; r < rows; ++r) {
-    gemm.a = weights + r * S_;
+  for (std::size_t r = 0; r < count_of_rows; ++r) {
+    const KeyRow& keys = rows[r].keys;
+    const std::size_t total = counted(keys);
+    gemm.a = terms + r * key_block_;
     gemm.c = context + static_cast<std::ptrdiff_t>(r) * in_.context.row;
-    gemm.k = uniform(keys[r]) ? S_ : keys[r].limit;
-    if (keys[r].bias != nullptr)
-      kernel_.gemm_row_skipping(gemm, keys[r].bias);
+    gemm.k = total > key ? std::min(count, total - key) : 0;
+    if (keys.bias != nullptr)
+      kernel_.gemm_row_skipping(gemm, keys.bias + key);
     else
       kernel_.gemm(gemm);
   }
 }
 
-void Core::store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t row, const KeyRow& keys, const float* weights) {
-  float* to = trace_row(TraceName::weighted_values, row, S_ * Dv_);
+void Core::store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t index, const Row& row, const float* terms) const {
+  float* to = trace_row(TraceName::weighted_values, index, S_ * Dv_);
   if (to == nullptr) return;
-  const bool all = uniform(keys), nan = keys.limit == 0 && options_.fully_masked == FullyMasked::nan;
+  const KeyRow& keys = row.keys;
+  const bool nan = keys.limit == 0 && plan_.masks.fully_masked == FullyMasked::nan;
   for (std::size_t j = 0; j < S_; ++j, to += Dv_) {
-    const bool counts = all || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked));
+    const bool counts = uniform(keys) || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked));
     if (counts)
-      kernel_.scale_row(in_.value.at(b, kv_head, static_cast<std::int64_t>(j)), weights[j], to, Dv_);
+      kernel_.scale_row(in_.value.at(b, kv_head, static_cast<std::int64_t>(j)), terms[j] * (1 / row.sum), to, Dv_);
     else
       std::fill_n(to, Dv_, nan ? kNaN : 0.0F);
   }
 }
 
 /// No key at all: every query is fully masked, and there is nothing to spread evenly over.
-void fill_without_keys(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs) {
-  const float value = options.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
+void fill_without_keys(const AttentionPlan& plan, const AttentionInputs& inputs) {
+  const float value = plan.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (std::int64_t b = 0; b < plan.B; ++b)
     for (std::int64_t h = 0; h < plan.H; ++h)
       for (std::int64_t i = 0; i < plan.L; ++i) std::fill_n(inputs.context.at(b, h, i), static_cast<std::size_t>(plan.Dv), value);
@@ -297,17 +353,17 @@ void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEst
   memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
 }
 
-void attention_core(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs, const AttentionBuffers& buffers) {
+void attention_core(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionBuffers& buffers, Scratch& scratch) {
   const bool average = plan.has_weights && plan.average_weights;
   if (plan.H == 0 && average) average_heads(plan, nullptr, buffers.weights);  // the mean of nothing, NaN
   if (plan.B == 0 || plan.H == 0 || plan.L == 0) return;
-  if (plan.S == 0) return fill_without_keys(plan, options, inputs);
-  if (!average) return Core(plan, options, inputs, buffers).run();
-  AlignedFloats weights(static_cast<std::size_t>(plan.B * plan.H * plan.L * plan.S));
+  if (plan.S == 0) return fill_without_keys(plan, inputs);
+  if (!average) return Core(plan, inputs, buffers).run(scratch);
+  const Scratch::Frame frame(scratch);
   AttentionBuffers per_head = buffers;
-  per_head.weights = weights.data();
-  Core(plan, options, inputs, per_head).run();
-  average_heads(plan, weights.data(), buffers.weights);
+  per_head.weights = scratch.take(static_cast<std::size_t>(plan.B * plan.H * plan.L * plan.S));
+  Core(plan, inputs, per_head).run(scratch);
+  average_heads(plan, per_head.weights, buffers.weights);
 }
 
 }  // namespace attn::detail

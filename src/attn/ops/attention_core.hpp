@@ -6,6 +6,7 @@
 
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
+#include "attn/ops/scratch.hpp"
 
 // Attention over heads that lie anywhere in memory. Internal: ops and layers share it.
 namespace attn::detail {
@@ -62,9 +63,11 @@ void copy_attention_traces(const AttentionPlan& plan, const TensorView& query, c
 /// does not have is ARGUMENT, with `names` as what it has.
 Trace available_traces(std::string_view op, Trace asked, Trace available, std::string_view names);
 
-/// Throws MASK where a mask of the options does not fit (B,H,L,S) or has values that it must not have.
+AttentionMasks masks_of(const std::optional<Mask>& mask, const std::optional<Mask>& key_padding_mask, bool is_causal, FullyMasked fully_masked);
+
+/// Throws MASK where a mask of the plan does not fit (B,H,L,S) or has values that it must not have.
 /// `unbatched`: inputs came without B, so a key padding mask may too.
-void check_masks(std::string_view op, const AttentionPlan& plan, const AttentionOptions& options, bool unbatched);
+void check_masks(std::string_view op, const AttentionPlan& plan, bool unbatched);
 
 /// The scale of the options (CONFIG unless finite), else 1/√D.
 float attention_scale(std::string_view op, const std::optional<float>& scale, std::int64_t D);
@@ -75,7 +78,7 @@ void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEst
 
 /// context = dropout(softmax(q kᵀ · scale + masks)) v for every head; fills weights, scores, masked_scores, probabilities,
 /// weighted_values and the trace's weights of the buffers.
-void attention_core(const AttentionPlan& plan, const AttentionOptions& options, const AttentionInputs& inputs, const AttentionBuffers& buffers);
+void attention_core(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionBuffers& buffers, Scratch& scratch);
 
 /// to (B,H,rows,width) without gaps.
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to);

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "attn/kernels/philox.hpp"
-#include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
 
 namespace attn::detail {
@@ -29,16 +28,6 @@ void Dropout::apply(float* values, std::size_t n, std::int64_t batch, std::int64
         key_);
     for (std::size_t i = 0; i < 4 && key + i < n; ++i) values[key + i] = words[i] >> 8 < threshold_ ? 0.0F : values[key + i] * factor_;
   }
-}
-
-void apply_dropout(const Dropout& dropout, std::int64_t B, std::int64_t L, std::int64_t width, float* x) {
-  if (!dropout.active()) return;
-  const auto rows = static_cast<std::size_t>(B * L), n = static_cast<std::size_t>(width);
-  // Four random words take some 60 multiplications.
-  const unsigned workers = parallel::workers_for(rows, 16.0 * static_cast<double>(rows) * static_cast<double>(n));
-  parallel::run(rows, workers, [&](std::size_t row, unsigned) {
-    dropout.apply(x + row * n, n, static_cast<std::int64_t>(row) / L, 0, static_cast<std::int64_t>(row) % L);
-  });
 }
 
 float check_dropout(std::string_view op, float probability) {

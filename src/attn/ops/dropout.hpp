@@ -31,9 +31,6 @@ class Dropout {
   float factor_ = 1;
 };
 
-/// On every row of x (B,L,width), in place.
-void apply_dropout(const Dropout& dropout, std::int64_t B, std::int64_t L, std::int64_t width, float* x);
-
 /// Throws CONFIG outside [0,1).
 float check_dropout(std::string_view op, float probability);
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 
-// Sums and products of whole tensors. Internal: what layers put between the larger ops.
+// Sums and products of rows. Internal: what layers put between the larger ops.
 namespace attn::detail {
 
-/// sum = x + y, rows of that width; any of the three may be the same.
-void add(const float* x, const float* y, std::int64_t rows, std::int64_t width, float* sum);
+/// sum = x + y, n values; any of the three may be the same.
+void add_row(const float* x, const float* y, float* sum, std::size_t n);
 /// product = x · y, element by element.
-void multiply(const float* x, const float* y, std::int64_t rows, std::int64_t width, float* product);
+void multiply_row(const float* x, const float* y, float* product, std::size_t n);
 
 }  // namespace attn::detail

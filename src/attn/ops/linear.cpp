@@ -15,32 +15,63 @@ PackedLinear::PackedLinear(const float* weight, const float* bias, std::int64_t 
   kernels::pack(weight, static_cast<std::ptrdiff_t>(k), 1, bias, n, k, nr, panels_.data());
 }
 
-void PackedLinear::forward(const float* x, std::int64_t rows, float* y) const {
+std::size_t PackedLinear::panels() const {
+  const std::size_t nr = kernels::best().nr;
+  return (static_cast<std::size_t>(out_features_) + nr - 1) / nr;
+}
+
+void PackedLinear::multiply(const float* x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const {
   const kernels::KernelTable& kernel = kernels::best();
-  const auto m = static_cast<std::size_t>(rows), n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
-  if (m == 0 || n == 0) return;
-  // One task is a block of rows by a block of columns. 48 rows of A stay in the second-level cache while a panel of W
-  // in the first serves all of them; few rows are shared out by columns.
-  const std::size_t row_block = std::min<std::size_t>(m, 48), row_blocks = (m + row_block - 1) / row_block;
-  const std::size_t panels = (n + kernel.nr - 1) / kernel.nr;
-  const std::size_t column_blocks = row_blocks >= 2 * num_threads() ? 1 : std::min<std::size_t>(panels, 2 * num_threads());
-  const auto task = [&](std::size_t index, unsigned) {
-    const std::size_t i = index / column_blocks * row_block, block = index % column_blocks;
-    const std::size_t first = panels * block / column_blocks, last = panels * (block + 1) / column_blocks;
-    const std::size_t j = first * kernel.nr;
-    kernel.gemm({.a = x + i * k,
-                 .lda = static_cast<std::ptrdiff_t>(k),
-                 .panels = panels_.data() + first * kernels::panel_size(kernel.nr, k),
-                 .panel_stride = kernels::panel_size(kernel.nr, k),
-                 .c = y + i * n + j,
-                 .ldc = static_cast<std::ptrdiff_t>(n),
-                 .m = std::min(row_block, m - i),
-                 .n = std::min(last * kernel.nr, n) - j,
-                 .k = k});
+  const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
+  const std::size_t j = first * kernel.nr;
+  kernel.gemm({.a = x + i * k,
+               .lda = static_cast<std::ptrdiff_t>(k),
+               .panels = panels_.data() + first * kernels::panel_size(kernel.nr, k),
+               .panel_stride = kernels::panel_size(kernel.nr, k),
+               .c = y + i * n + j,
+               .ldc = static_cast<std::ptrdiff_t>(n),
+               .m = rows,
+               .n = std::min(last * kernel.nr, n) - j,
+               .k = k});
+}
+
+void PackedLinear::forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row) const {
+  const Output output{this, y};
+  forward({&output, 1}, x, rows, finish_row);
+}
+
+void PackedLinear::forward(std::span<const Output> outputs, const float* x, std::int64_t rows, const parallel::TaskRef* finish_row) {
+  const auto m = static_cast<std::size_t>(rows);
+  std::size_t panels = 0;
+  for (const Output& output : outputs) panels += output.linear->panels();
+  if (m == 0 || panels == 0) return;
+  // One task is a block of rows by a block of columns. While a panel of W is in the first-level cache it serves all rows
+  // of a block; 96 of them make it worth its way from memory. Threads get columns where there are few such blocks.
+  constexpr std::size_t kRowBlock = 96;
+  const std::size_t row_blocks = (m + kRowBlock - 1) / kRowBlock;
+  const unsigned threads = num_threads();
+  const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
+  const bool whole_rows = column_blocks == 1;
+  const auto task = [&](std::size_t index, unsigned worker) {
+    const std::size_t block = index / column_blocks, part = index % column_blocks;
+    const std::size_t i = m * block / row_blocks, end = m * (block + 1) / row_blocks;
+    const std::size_t first = panels * part / column_blocks, last = panels * (part + 1) / column_blocks;
+    std::size_t before = 0;  // panels of the maps before
+    for (const auto& [linear, y] : outputs) {
+      const std::size_t from = std::max(first, before), to = std::min(last, before + linear->panels());
+      if (from < to) linear->multiply(x, i, end - i, from - before, to - before, y);
+      before += linear->panels();
+    }
+    if (whole_rows && finish_row != nullptr)
+      for (std::size_t row = i; row < end; ++row) (*finish_row)(row, worker);
   };
   const std::size_t tasks = row_blocks * column_blocks;
-  const double cost = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const auto k = static_cast<double>(outputs.front().linear->in_features_);
+  const double cost = static_cast<double>(m) * k * static_cast<double>(panels * kernels::best().nr);
   parallel::run(tasks, parallel::workers_for(tasks, cost), task);
+  if (whole_rows || finish_row == nullptr) return;
+  // Norms and activations cost about as much as 16 multiply-adds a number.
+  parallel::run(m, parallel::workers_for(m, 16 * cost / std::max(k, 1.0)), *finish_row);
 }
 
 void PackedLinear::unpack(float* weight, float* bias) const {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+
+#include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/tensor.hpp"
 
@@ -15,12 +19,25 @@ class PackedLinear {
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }
 
-  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), both without gaps.
-  void forward(const float* x, std::int64_t rows, float* y) const;
+  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), both without gaps. Where finish_row is given, finish_row(row, worker) is
+  /// called once for each row when all of it is written.
+  void forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row = nullptr) const;
+
+  /// Several maps of one x, shared out among the threads as one.
+  struct Output {
+    const PackedLinear* linear;
+    float* y;
+  };
+  static void forward(std::span<const Output> outputs, const float* x, std::int64_t rows, const parallel::TaskRef* finish_row = nullptr);
+
   /// Writes the weight (out,in), and the bias (out) unless null.
   void unpack(float* weight, float* bias) const;
 
  private:
+  /// Rows [i, i + rows) of y, of the panels from first up to last.
+  void multiply(const float* x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const;
+  std::size_t panels() const;
+
   std::int64_t in_features_ = 0, out_features_ = 0;
   AlignedFloats panels_;
 };

@@ -10,10 +10,10 @@ constexpr float kBlocked = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-MaskRows::MaskRows(const AttentionPlan& plan, const AttentionOptions& options)
-    : mask_(source(options.mask ? &*options.mask : nullptr, false)),
-      padding_(source(options.key_padding_mask ? &*options.key_padding_mask : nullptr, true)),
-      causal_(options.is_causal),
+MaskRows::MaskRows(const AttentionPlan& plan)
+    : mask_(source(plan.masks.mask, false)),
+      padding_(source(plan.masks.key_padding_mask, true)),
+      causal_(plan.masks.is_causal),
       S_(static_cast<std::size_t>(plan.S - plan.extra_keys)),
       extra_(static_cast<std::size_t>(plan.extra_keys)) {}
 

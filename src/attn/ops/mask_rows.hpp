@@ -17,7 +17,7 @@ struct KeyRow {
 
 class MaskRows {
  public:
-  MaskRows(const AttentionPlan& plan, const AttentionOptions& options);
+  explicit MaskRows(const AttentionPlan& plan);
 
   /// Whether a row can have a bias, so that row() needs a buffer of S floats.
   bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || (causal_ && extra_ > 0); }

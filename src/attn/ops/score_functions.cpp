@@ -4,7 +4,7 @@
 
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/linear.hpp"
-#include "attn/tensor/aligned.hpp"
+#include "attn/ops/scratch.hpp"
 
 namespace attn::detail {
 namespace {
@@ -46,16 +46,18 @@ AttentionPlan plan_additive_attention(const TensorView& query, const TensorView&
 void additive_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                         const AdditiveParams& params, const AttentionOptions& options, const AttentionBuffers& buffers) {
   const std::int64_t A = plan.D, queries = plan.B * plan.H * plan.L, keys = plan.B * plan.Hkv * plan.S;
-  AlignedFloats q(size_of(queries, A)), k(size_of(keys, A));
-  PackedLinear(params.query_weight.data, params.bias.data, A, plan.query_width).forward(query.data, queries, q.data());
-  PackedLinear(params.key_weight.data, nullptr, A, plan.key_width).forward(key.data, keys, k.data());
-  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q.data()), plan.H, plan.L, A),
-                               .key = heads_of(static_cast<const float*>(k.data()), plan.Hkv, plan.S, A),
+  Scratch scratch;
+  float* const q = scratch.take(size_of(queries, A));
+  float* const k = scratch.take(size_of(keys, A));
+  PackedLinear(params.query_weight.data, params.bias.data, A, plan.query_width).forward(query.data, queries, q);
+  PackedLinear(params.key_weight.data, nullptr, A, plan.key_width).forward(key.data, keys, k);
+  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), plan.H, plan.L, A),
+                               .key = heads_of(static_cast<const float*>(k), plan.Hkv, plan.S, A),
                                .value = heads_of(value.data, plan.Hkv, plan.S, plan.Dv),
                                .context = heads_of(buffers.output, plan.H, plan.L, plan.Dv),
                                .score_weight = params.score_weight.data,
                                .dropout = dropout_of_call(kAdditive, options.dropout, options.seed)};
-  attention_core(plan, options, inputs, buffers);
+  attention_core(plan, inputs, buffers, scratch);
   copy_attention_traces(plan, query, key, value, buffers);
 }
 
@@ -82,14 +84,15 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
   std::vector<float> transposed(size_of(columns, rows));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) transposed[size_of(j, rows) + static_cast<std::size_t>(i)] = weight.data[i * columns + j];
-  AlignedFloats q(size_of(queries, columns));
-  PackedLinear(transposed.data(), nullptr, columns, rows).forward(query.data, queries, q.data());
-  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q.data()), plan.H, plan.L, plan.D),
+  Scratch scratch;
+  float* const q = scratch.take(size_of(queries, columns));
+  PackedLinear(transposed.data(), nullptr, columns, rows).forward(query.data, queries, q);
+  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), plan.H, plan.L, plan.D),
                                .key = heads_of(key.data, plan.Hkv, plan.S, plan.D),
                                .value = heads_of(value.data, plan.Hkv, plan.S, plan.Dv),
                                .context = heads_of(buffers.output, plan.H, plan.L, plan.Dv),
                                .dropout = dropout_of_call(kGeneral, options.dropout, options.seed)};
-  attention_core(plan, options, inputs, buffers);
+  attention_core(plan, inputs, buffers, scratch);
   copy_attention_traces(plan, query, key, value, buffers);
 }
 

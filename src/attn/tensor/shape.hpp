@@ -49,6 +49,7 @@ void set_memory_limit(std::uint64_t bytes);
 /// Collects what a call is going to allocate, in 64 bits, and refuses it in one piece when it is too much.
 class MemoryEstimate {
  public:
+  /// `op` outlives the estimate.
   explicit MemoryEstimate(std::string_view op) : op_(op) {}
   void add(std::string_view what, const Shape& shape) {
     bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
@@ -59,7 +60,7 @@ class MemoryEstimate {
  private:
   static std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
 
-  std::string op_;
+  std::string_view op_;
   std::uint64_t bytes_ = 0;
 };
 

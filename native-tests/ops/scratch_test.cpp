@@ -1,0 +1,134 @@
+#include "attn/ops/scratch.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace attn::test {
+namespace {
+
+using detail::Scratch;
+using detail::Workspace;
+
+/// Writes n floats, so that AddressSanitizer sees where they are not ours.
+float* filled(Scratch& scratch, std::size_t n, float value) {
+  float* const p = scratch.take(n);
+  std::fill_n(p, n, value);
+  return p;
+}
+bool holds(const float* p, std::size_t n, float value) {
+  return std::all_of(p, p + n, [&](float x) { return x == value; });
+}
+
+TEST_CASE("what is taken starts at a cache line and overlaps nothing, with a workspace or without, fitting or not", "[scratch]") {
+  Workspace workspace;
+  for (Workspace* const from : {static_cast<Workspace*>(nullptr), &workspace, &workspace})
+    for (int round = 0; round < 2; ++round) {
+      Scratch scratch(from);
+      std::vector<float*> taken;
+      const std::vector<std::size_t> sizes{1, 16, 0, 17, 1000, 5, 3};
+      for (std::size_t i = 0; i < sizes.size(); ++i)
+        taken.push_back(filled(scratch, sizes[i] * static_cast<std::size_t>(1 + round), static_cast<float>(i)));
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        CHECK(reinterpret_cast<std::uintptr_t>(taken[i]) % 64 == 0);
+        CHECK(holds(taken[i], sizes[i] * static_cast<std::size_t>(1 + round), static_cast<float>(i)));
+      }
+    }
+}
+
+TEST_CASE("a frame gives back what was taken in it and nothing else", "[scratch]") {
+  Workspace workspace;
+  std::vector<float*> places[2];
+  for (std::vector<float*>& place : places) {  // piece by piece first, out of one block then
+    Scratch scratch(&workspace);
+    float* const before = filled(scratch, 40, 1);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const Scratch::Frame outer(scratch);
+      float* const first = filled(scratch, 100, 2);
+      {
+        const Scratch::Frame inner(scratch);
+        place.push_back(filled(scratch, 300, 3));
+      }
+      place.push_back(filled(scratch, 200, 4));
+      CHECK(holds(first, 100, 2));
+    }
+    CHECK(holds(before, 40, 1));
+  }
+  // In the block, what comes after a frame lies where the frame's part lay.
+  for (const float* const place : places[1]) CHECK(place == places[1][0]);
+}
+
+TEST_CASE("a workspace grows to the most that was in use at once, and stays where it is afterwards", "[scratch]") {
+  Workspace workspace;
+  const auto use = [&](std::size_t n) {
+    Scratch scratch(&workspace);
+    {
+      const Scratch::Frame frame(scratch);
+      filled(scratch, n, 1);
+    }
+    filled(scratch, n / 2, 2);
+    return std::pair{filled(scratch, n / 2, 3), scratch.take(0)};
+  };
+  use(1024);
+  const auto [part, end] = use(1024);
+  CHECK(end == part + 512);  // one piece of memory
+  for (const std::size_t n : {1024U, 64U, 512U, 1024U}) {
+    INFO(n);
+    const auto [now, after] = use(n);
+    CHECK(now == part - 512 + n / 2);
+    CHECK(after == now + n / 2);
+  }
+  use(4096);
+  const auto [larger, larger_end] = use(4096);
+  CHECK(larger_end == larger + 2048);
+}
+
+TEST_CASE("of two users at once the second has memory of its own and leaves the workspace as it was", "[scratch]") {
+  Workspace workspace;
+  const auto place = [&] {
+    Scratch scratch(&workspace);
+    return filled(scratch, 256, 0);
+  };
+  place();
+  float* const block = place();
+  {
+    Scratch one(&workspace);
+    float* const mine = filled(one, 256, 1);
+    CHECK(mine == block);
+    {
+      Scratch two(&workspace), three(&workspace);
+      CHECK(filled(two, 100, 2) != block);
+      CHECK(filled(three, 5000, 3) != block);
+    }
+    // The second's end does not open it for a third.
+    Scratch four(&workspace);
+    CHECK(filled(four, 256, 4) != block);
+    CHECK(holds(mine, 256, 1));
+  }
+  CHECK(place() == block);
+}
+
+TEST_CASE("a workspace that is moved leaves its memory behind, and both work", "[scratch]") {
+  Workspace workspace;
+  const auto place = [](Workspace& in) {
+    Scratch scratch(&in);
+    return filled(scratch, 256, 0);
+  };
+  place(workspace);
+  float* const block = place(workspace);
+  Workspace made(std::move(workspace)), assigned;
+  place(assigned);
+  float* const own = place(assigned);
+  assigned = std::move(made);
+  place(made);
+  CHECK(place(made) != block);
+  CHECK(place(assigned) == own);
+  // What a moved-from one does is defined here: it goes on as before.
+  CHECK(place(workspace) == block);  // NOLINT(bugprone-use-after-move)
+}
+
+}  // namespace
+}  // namespace attn::test

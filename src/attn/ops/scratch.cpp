@@ -1,0 +1,41 @@
+#include "attn/ops/scratch.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace attn::detail {
+
+Scratch::Scratch(Workspace* workspace) : workspace_(workspace != nullptr && !workspace->taken_.test_and_set(std::memory_order_acquire) ? workspace : nullptr) {}
+
+Scratch::~Scratch() {
+  if (workspace_ == nullptr) return;
+  AlignedFloats& block = workspace_->block_;
+  if (most_ > block.size()) {
+    more_.clear();
+    block = AlignedFloats();  // first, so that both are never held together
+    try {
+      block = AlignedFloats(most_);
+    } catch (const std::bad_alloc&) {
+      // The next call takes its memory piece by piece again.
+    }
+  }
+  workspace_->taken_.clear(std::memory_order_release);
+}
+
+float* Scratch::take(std::size_t size) {
+  constexpr std::size_t kLine = 16;
+  size = (size + kLine - 1) / kLine * kLine;
+  const std::size_t first = used_;
+  const bool fits = workspace_ != nullptr && more_.empty() && first + size <= workspace_->block_.size();
+  if (!fits) more_.emplace_back(size);
+  used_ += size;
+  most_ = std::max(most_, used_);
+  return fits ? workspace_->block_.data() + first : more_.back().data();
+}
+
+Scratch::Frame::~Frame() {
+  scratch_.more_.resize(more_);
+  scratch_.used_ = used_;
+}
+
+}  // namespace attn::detail
