@@ -643,7 +643,7 @@ void check_shared(const char* name, const Layer& layer) {
       std::vector<std::jthread> users;
       for (std::size_t user = 0; user < inputs.size(); ++user)
         users.emplace_back([&, user] {
-          for (int repeat = 0; repeat < 20; ++repeat)
+          for (int repeat = 0; repeat < 10; ++repeat)
             if (!HasBitsOf(expected[user]).match(forward(layer, inputs[user]).output)) ++wrong;
         });
     }

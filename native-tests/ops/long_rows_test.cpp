@@ -177,26 +177,26 @@ TEST_CASE("causal long rows are those of the mask tril(diagonal = 0), bit for bi
 
 TEST_CASE("a long row gives the same bits alone, in a batch, with padding of any content and amount, and with any number of threads",
           "[ops][long][threads]") {
-  const AttentionCase c = long_case(330, {2, 3, 3, 50, 2300, 5, 7}, 15);
+  const AttentionCase c = long_case(330, {2, 2, 2, 30, 2300, 5, 7}, 15);
   INFO(describe(c));
   set_num_threads(1);
   const Array all = attention(c).output;
   for (std::int64_t b = 0; b < 2; ++b)
-    for (std::int64_t h = 0; h < 3; ++h) {
+    for (std::int64_t h = 0; h < 2; ++h) {
       AttentionCase head;
       head.scale = c.scale;
       head.query = slice(slice(c.query, b), h), head.key = slice(slice(c.key, b), h), head.value = slice(slice(c.value, b), h);
       CHECK_THAT(attention(head).output, HasBitsOf(slice(slice(all, b), h)));
-      head.query = take(head.query, {49});
-      CHECK_THAT(attention(head).output, HasBitsOf(take(slice(slice(all, b), h), {49})));
+      head.query = take(head.query, {29});
+      CHECK_THAT(attention(head).output, HasBitsOf(take(slice(slice(all, b), h), {29})));
     }
   AttentionCase padded = c;
   for (const std::int64_t more : {1, 800}) {
     const std::int64_t S = 2300 + more;
     for (const float content : {0.0F, kNaN, kInfinity, -3.4e38F}) {
       const auto extend = [&](const Array& x) {
-        Array longer({2, 3, S, x.dims[3]}, content);
-        for (std::int64_t head = 0; head < 6; ++head)
+        Array longer({2, 2, S, x.dims[3]}, content);
+        for (std::int64_t head = 0; head < 4; ++head)
           std::copy_n(x.data.begin() + head * 2300 * x.dims[3], 2300 * x.dims[3], longer.data.begin() + head * S * x.dims[3]);
         return longer;
       };
@@ -249,7 +249,7 @@ TEST_CASE("a learned and a zero key stand behind the last block of a long row", 
 TEST_CASE("a layer gives a long sentence the same bits alone, in a padded batch and with any number of threads", "[layers][long][threads]") {
   Generator random(351);
   const MultiHeadAttention layer({.embed_dim = 12, .num_heads = 2});
-  const Array sentence = random.normal({1100, 12});
+  const Array queries = random.normal({2, 30, 12}), sentence = random.normal({1, 1100, 12});
   Array batch = random.normal({2, 1300, 12});
   std::fill_n(batch.data.begin(), 1300 * 12, kNaN);
   std::copy(sentence.data.begin(), sentence.data.end(), batch.data.begin());
@@ -258,12 +258,12 @@ TEST_CASE("a layer gives a long sentence the same bits alone, in a padded batch 
   AttentionOptions padded;
   padded.key_padding_mask = mask_of(padding);
   set_num_threads(1);
-  const Array alone = forward(layer, sentence).output;
+  const Array alone = forward(layer, take(queries, {0}), sentence, sentence).output;
   for (const unsigned threads : {1U, 2U, 3U}) {
     set_num_threads(threads);
     INFO("seed 351, " << threads << " threads");
-    CHECK_THAT(forward(layer, sentence).output, HasBitsOf(alone));
-    CHECK_THAT(rows_of(slice(forward(layer, batch, padded).output, 0), 0, 1100), HasBitsOf(alone));
+    CHECK_THAT(forward(layer, take(queries, {0}), sentence, sentence).output, HasBitsOf(alone));
+    CHECK_THAT(take(forward(layer, queries, batch, batch, padded).output, {0}), HasBitsOf(alone));
   }
   set_num_threads(1);
 }
