@@ -210,7 +210,7 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
           for (const bool skipping : {false, true}) {
             if (skipping && m > 1) continue;
             const auto product = [&](const std::vector<std::size_t>& ends) {
-              Guarded c(m * n, n % 4);
+              std::vector<float> c(m * n);  // of its own size: AddressSanitizer sees what is read past the last columns
               for (std::size_t part = 0, from = 0; part < ends.size(); from = ends[part++]) {
                 // As attention takes its keys: the panels begin where the last part ended.
                 const Gemm gemm{.a = a.data() + from,
@@ -228,8 +228,7 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
                 else
                   arch->gemm(gemm);
               }
-              CHECK(c.untouched_outside());
-              return c.values();
+              return c;
             };
             const std::vector<float> whole = product({k});
             REQUIRE(product({k / 2, k}) == whole);

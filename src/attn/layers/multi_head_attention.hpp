@@ -85,9 +85,8 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value, const Request& request,
                              MemoryEstimate& memory) const;
   /// finish_row is called for each row of the output when it is written, and may change it.
-  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
-           const detail::Dropout& dropout, const detail::AttentionBuffers& buffers, detail::Scratch& scratch,
-           const parallel::TaskRef* finish_row) const;
+  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const detail::Dropout& dropout,
+           const detail::AttentionBuffers& buffers, detail::Scratch& scratch, const parallel::TaskRef* finish_row) const;
 
   /// How the projections are spelled in a state.
   enum class Form : std::uint8_t { packed, split, separate };

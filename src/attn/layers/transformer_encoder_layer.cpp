@@ -100,12 +100,11 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
     plan.traced.erase(std::unique(plan.traced.begin(), plan.traced.end()), plan.traced.end());
   }
 
-  plan.attention = self_attn_.plan(
-      op, x, x, x,
-      {.masks = detail::masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked),
-       .need_weights = plan.has_attentions,
-       .trace = Trace::from_bits(plan.names.bits() & Trace::of_attention().bits())},
-      memory);
+  plan.attention = self_attn_.plan(op, x, x, x,
+                                   {.masks = detail::masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked),
+                                    .need_weights = plan.has_attentions,
+                                    .trace = Trace::from_bits(plan.names.bits() & Trace::of_attention().bits())},
+                                   memory);
   Shape hidden = x.shape;
   hidden[rank - 1] = F;
   for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
@@ -152,8 +151,8 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
 
   const detail::Scratch::Frame frame(scratch);
   const std::size_t size = size_of(rows, plan.E), hidden_size = size_of(rows, options_.dim_feedforward);
-  float* const sum = scratch.take(size);     // x + attention, with norm1 where that comes after
-  float* const part = scratch.take(size);    // what goes into a part, then what comes out of it
+  float* const sum = scratch.take(size);   // x + attention, with norm1 where that comes after
+  float* const part = scratch.take(size);  // what goes into a part, then what comes out of it
   float* const normed = options_.norm_first ? scratch.take(size) : sum;
 
   if (options_.norm_first) {

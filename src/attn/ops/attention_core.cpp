@@ -106,7 +106,8 @@ void Core::run(Scratch& scratch) {
     const auto head = static_cast<std::int64_t>(task / blocks);
     const auto first = static_cast<std::int64_t>(task % blocks * row_block);
     attend(head / plan_.H, head % plan_.H, first,
-           static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))), task_scratch + worker * task_size);
+           static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))),
+           task_scratch + worker * task_size);
   });
 }
 
@@ -121,8 +122,7 @@ void Core::pack(std::size_t index) {
   kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed_values_ + index * value_panels_);
   bool finite = true;
   if (masks_.any())
-    for (std::size_t j = 0; j < S_ && finite; ++j)
-      finite = kernel_.all_finite(values + static_cast<std::ptrdiff_t>(j) * in_.value.row, Dv_);
+    for (std::size_t j = 0; j < S_ && finite; ++j) finite = kernel_.all_finite(values + static_cast<std::ptrdiff_t>(j) * in_.value.row, Dv_);
   finite_values_[index] = finite ? 1 : 0;
 }
 

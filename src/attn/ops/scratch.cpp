@@ -5,7 +5,8 @@
 
 namespace attn::detail {
 
-Scratch::Scratch(Workspace* workspace) : workspace_(workspace != nullptr && !workspace->taken_.test_and_set(std::memory_order_acquire) ? workspace : nullptr) {}
+Scratch::Scratch(Workspace* workspace)
+    : workspace_(workspace != nullptr && !workspace->taken_.test_and_set(std::memory_order_acquire) ? workspace : nullptr) {}
 
 Scratch::~Scratch() {
   if (workspace_ == nullptr) return;
