@@ -42,7 +42,9 @@ auto nearest(Arguments& arguments) {
   std::int64_t k = 0;
   arguments.require("k", k);
   return [=](const Embedding& self, Result& result) {
-    add_neighbors(std::visit([&](const auto& given) { return self.nearest(given, k); }, target), result);
+    // Not std::visit: where an indirect call throws, JavaScriptCore (WebKitGTK 2.50) runs the clean-up of what follows it.
+    const auto* id = std::get_if<std::int64_t>(&target);
+    add_neighbors(id != nullptr ? self.nearest(*id, k) : self.nearest(std::get<TensorView>(target), k), result);
   };
 }
 
