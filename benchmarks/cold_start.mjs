@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
 import { launch, missing } from '../wasm-tests/browser/drivers.mjs';
+import { summary } from './wasm/measure.mjs';
 
 const dist = fileURLToPath(new URL('../web/lib/dist/', import.meta.url));
 const goal = 100;
@@ -79,12 +80,11 @@ async function measure(host, runs, once) {
   const samples = [];
   for (let i = 0; i < runs; i++) samples.push(await once());
   const round = (ms) => Math.round(ms * 10) / 10;
-  const sorted = (name) => samples.map((sample) => sample[name]).sort((a, b) => a - b);
-  const median = (times) => round((times[(times.length - 1) >> 1] + times[times.length >> 1]) / 2);
-  const times = sorted('ms');
+  const times = (name) => summary(samples.map((sample) => sample[name]));
+  const { min_ms, median_ms } = times('ms');
   const { variant, script } = samples[0];
-  const record = { host, variant, runs, min_ms: round(times[0]), median_ms: median(times), goal_ms: goal, met: median(times) < goal };
-  return script === undefined ? record : { ...record, script_ms: median(sorted('script')) };
+  const record = { host, variant, runs, min_ms: round(min_ms), median_ms: round(median_ms), goal_ms: goal, met: round(median_ms) < goal };
+  return script === undefined ? record : { ...record, script_ms: round(times('script').median_ms) };
 }
 
 /** Records for Node and, where there is one, Chromium. */

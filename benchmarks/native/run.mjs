@@ -10,6 +10,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { chosen, flops } from '../cases.mjs';
 import { settings } from '../settings.mjs';
+import { summary } from '../wasm/measure.mjs';
 
 const root = new URL('../../', import.meta.url);
 const path = (name) => fileURLToPath(new URL(name, root));
@@ -89,8 +90,6 @@ function isSlowerForm(one, other) {
   return isSame && trial.margin * fastest(other) < fastest(one);
 }
 
-const median = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
-
 /** The records of one case. */
 async function measure(one) {
   const { shape, ...plain } = one;
@@ -110,8 +109,6 @@ async function measure(one) {
     if (round === trial.rounds - 1) running = running.filter((each) => !running.some((other) => isSlowerForm(each, other)));
   }
   return running.map(({ process, contender, variant, threads, answers }) => {
-    const times = answers.map(({ ms }) => ms);
-    const sorted = times.toSorted((a, b) => a - b);
     const isAttn = contender === 'attn';
     const best = (name) => (isAttn ? Math.max(...answers.map((answer) => answer[name])) : null);
     return {
@@ -122,9 +119,7 @@ async function measure(one) {
       threads,
       case: one.name,
       calls: Math.min(...answers.map(({ calls }) => calls)),
-      samples: times,
-      min_ms: sorted[0],
-      median_ms: median(sorted),
+      ...summary(answers.map(({ ms }) => ms)),
       peak_gflops_before: best('peak_before'),
       peak_gflops_after: best('peak_after'),
       ...(isAttn && { bytes: answers[0].bytes, allocations: answers[0].allocations }),

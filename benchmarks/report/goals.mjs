@@ -1,4 +1,5 @@
 /** The goals, as ratios within one run: each gives rows { host, what, value, bound, unit, met, detail } for what was measured. */
+import { pairName } from '../cases.mjs';
 import { exponent } from './fit.mjs';
 
 const isPeer = (record) => record.contender !== 'attn';
@@ -80,7 +81,7 @@ export function goals(records, { cases }) {
             { bound: 1.2, unit: '×' },
           );
       }
-    const cost = (one) => find(one)?.min_ms / find({ name: one.name.replace(/ weights$/, '') })?.min_ms - 1;
+    const cost = (one) => find(one)?.min_ms / find({ name: pairName(one) })?.min_ms - 1;
     for (const kind of ['sdpa', 'mha', 'encoder'])
       judge(
         `${kind}: what asking for weights costs`,

@@ -60,7 +60,8 @@ export async function interleave(contenders, { isQuick, isFull, beat }) {
   return runs.map(({ contender, calls, samples }) => [contender, { calls, ...summary(samples) }]);
 }
 
-function summary(samples) {
+/** What is kept of the times of one contender. */
+export function summary(samples) {
   const sorted = [...samples].sort((a, b) => a - b);
   const half = sorted.length >> 1;
   return { samples, min_ms: sorted[0], median_ms: sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2 };
