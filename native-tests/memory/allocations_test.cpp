@@ -412,7 +412,7 @@ TEST_CASE("a forward into the caller's own memory allocates nothing", "[memory][
         }) == 0);
   CHECK(allocations_of([&] {
           const EncoderForwardOptions options{.is_causal = true};
-          classifier.run(classifier.plan(view, options), view, options, {output.data(), {}, {}}, logits.data());
+          classifier.run(classifier.plan(view, options), view, {output.data(), {}, {}}, logits.data());
         }) == 0);
 }
 

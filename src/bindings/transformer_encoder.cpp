@@ -100,9 +100,9 @@ auto forward(Arguments& arguments) {
     const detail::EncoderPlan plan = self.plan(x, options);
     const detail::EncoderBuffers buffers = allocate_results(plan, result);
     if constexpr (std::is_same_v<Layer, TransformerClassifier>)
-      self.run(plan, x, options, buffers, result.add(Field::logits, self.logits_shape(plan)));
+      self.run(plan, x, buffers, result.add(Field::logits, self.logits_shape(plan)));
     else
-      self.run(plan, x, options, buffers);
+      self.run(plan, x, buffers);
   };
 }
 

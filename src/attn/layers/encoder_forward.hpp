@@ -39,7 +39,8 @@ struct EncoderResult {
 
 namespace detail {
 
-/// Everything about a forward of an encoder that follows from shapes and options, checked, before anything is allocated.
+/// Everything about a forward of an encoder that follows from shapes and options, checked, before anything is allocated. It
+/// refers to the options' masks.
 struct EncoderPlan {
   std::int64_t B = 0, L = 0, E = 0, layers = 0;
   AttentionPlan attention = {};  ///< of every layer, with the traces that any of them shall return

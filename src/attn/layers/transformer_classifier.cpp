@@ -59,13 +59,13 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
   return shape.rank() == 3 ? Shape{plan.B, options_.num_classes} : Shape{options_.num_classes};
 }
 
-void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options,
-                                const detail::EncoderBuffers& buffers, float* logits) const {
+void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const {
   encoder_.run(plan, x, next_random(), buffers);
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits);
   detail::Scratch scratch = this->scratch();
   float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
-  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, options.key_padding_mask, options.fully_masked, pooled);
+  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.attention.masks.key_padding_mask, plan.attention.masks.fully_masked,
+               pooled);
   classifier_.forward(pooled, plan.B, logits);
 }
 

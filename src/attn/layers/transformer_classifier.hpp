@@ -37,15 +37,14 @@ class TransformerClassifier : public Module<TransformerClassifier> {
     const detail::EncoderPlan plan = this->plan(view, options);
     ClassifierResult<N> result{{}, empty_any(logits_shape(plan))};
     static_cast<EncoderResult<N>&>(result) =
-        detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, options, buffers, result.logits.data()); });
+        detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers, result.logits.data()); });
     return result;
   }
 
   /// For callers that own the memory: everything checked, then the work itself.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   Shape logits_shape(const detail::EncoderPlan& plan) const;
-  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::EncoderBuffers& buffers,
-           float* logits) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const;
 
  private:
   friend class Module<TransformerClassifier>;

@@ -62,8 +62,7 @@ detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorVi
   return layers_.front().plan(op, options_.num_layers, x, options, memory);
 }
 
-void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions&,
-                             const detail::EncoderBuffers& buffers) const {
+void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
   run(plan, x, next_random(), buffers);
 }
 

@@ -30,12 +30,12 @@ class TransformerEncoder : public Module<TransformerEncoder> {
     static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
     const TensorView view = view_of(x, "TransformerEncoder", "x");
     const detail::EncoderPlan plan = this->plan(view, options);
-    return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, options, buffers); });
+    return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
 
   /// For callers that own the memory: everything checked, then the work itself.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
-  void run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions& options, const detail::EncoderBuffers& buffers) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
 
  private:
   friend class Module<TransformerEncoder>;

@@ -124,8 +124,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
   return plan;
 }
 
-void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const EncoderForwardOptions&,
-                                  const detail::EncoderBuffers& buffers) const {
+void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
   if (plan.has_hidden_states) std::copy_n(x.data, size, buffers.hidden_states[0]);
   detail::Scratch scratch = this->scratch();
@@ -157,7 +156,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
 
   if (options_.norm_first) {
     norm1_.forward(x, rows, normed);
-    if (float* to = buffers.trace[static_cast<std::size_t>(TraceName::norm1)]) std::copy_n(normed, size, to);
+    keep(TraceName::norm1, normed, size, 0);
   }
   const TensorView input{options_.norm_first ? normed : x, plan.output};
   detail::AttentionBuffers to{.output = part, .weights = buffers.attentions};

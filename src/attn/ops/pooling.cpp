@@ -10,8 +10,8 @@ namespace attn::detail {
 namespace {
 
 /// Whether position i of sequence b counts.
-bool keeps(const std::optional<Mask>& padding, std::int64_t b, std::int64_t L, std::int64_t i) {
-  if (!padding) return true;
+bool keeps(const Mask* padding, std::int64_t b, std::int64_t L, std::int64_t i) {
+  if (padding == nullptr) return true;
   const Shape shape = padding->shape();
   const auto at = static_cast<std::size_t>((shape.rank() == 2 && shape[0] > 1 ? b * L : 0) + i);
   if (padding->kind() == MaskKind::additive) return padding->added().data()[at] != -std::numeric_limits<float>::infinity();
@@ -20,8 +20,8 @@ bool keeps(const std::optional<Mask>& padding, std::int64_t b, std::int64_t L, s
 
 }  // namespace
 
-void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const std::optional<Mask>& padding,
-          FullyMasked fully_masked, float* pooled) {
+void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const Mask* padding, FullyMasked fully_masked,
+          float* pooled) {
   const auto width = static_cast<std::size_t>(E);
   for (std::int64_t b = 0; b < B; ++b, x += L * E, pooled += E) {
     std::int64_t count = 0;

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "attn/ops/attention.hpp"
@@ -22,10 +21,10 @@ inline constexpr std::array<std::string_view, 4> kPoolingNames{"none", "mean", "
 
 namespace detail {
 
-/// x (B,L,E) -> pooled (B,E), for mean, cls and max. padding (B,L), (1,L) or (L) has been checked. A sequence that is all padding gives
+/// x (B,L,E) -> pooled (B,E), for mean, cls and max. padding (B,L), (1,L) or (L), or null, has been checked. A sequence that is all padding gives
 /// what a fully masked query does: 0, NaN, or the pool of all positions.
-void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const std::optional<Mask>& padding,
-          FullyMasked fully_masked, float* pooled);
+void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const Mask* padding, FullyMasked fully_masked,
+          float* pooled);
 
 }  // namespace detail
 }  // namespace attn
