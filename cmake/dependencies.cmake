@@ -1,4 +1,4 @@
-# The libraries attn is built on, all of them headers. What is missing is named together with the way to get it.
+# The libraries attn is built on, headers all but utf8proc. What is missing is named together with the way to get it.
 
 # attn_find(PACKAGE VERSION TARGET): find_package, else what to install.
 macro(attn_find package version target)
@@ -21,6 +21,9 @@ if(NOT EMSCRIPTEN)
     message(FATAL_ERROR "attn needs xtensor 0.25 or newer; ${xtensor_DIR} has ${xtensor_VERSION}. On Debian 12, as root: tools/setup native.")
   endif()
   attn_find(nlohmann_json 3.11 nlohmann_json::nlohmann_json)
+  list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+  attn_find(utf8proc 2.1 utf8proc::utf8proc)
+  list(POP_BACK CMAKE_MODULE_PATH)
 else()
   # Cross-compiling, find_package does not look at the machine's libraries, and -I/usr/include would put the machine's
   # C library before Emscripten's. So a folder of the build tree holds links to just these headers.

@@ -1,8 +1,51 @@
-// Embind registers every type it knows when a module starts. These are types that no binding takes or returns: for them nothing is
-// done, and what converts them stays out of the glue.
+// Embind registers every type it knows when a module starts, and its classes can do more than those of the bindings. Types that no binding
+// takes or returns are passed over; what no binding needs of the others (strings that go in, values read from memory, overloads, base
+// classes, smart pointers, a second handle to an object) stays out of the glue. The names are those of Emscripten's src/embind/embind.js.
 addToLibrary({
+  _embind_register_bigint__deps: [],
   _embind_register_bigint: (type, name, size, least, most) => {},
+  _embind_register_emval__deps: [],
   _embind_register_emval: (type) => {},
+  _embind_register_memory_view__deps: [],
   _embind_register_memory_view: (type, index, name) => {},
+  _embind_register_std_wstring__deps: [],
   _embind_register_std_wstring: (type, size, name) => {},
+
+  _embind_register_std_string__deps: ['$registerType', 'free'],
+  _embind_register_std_string: (type, name) => {
+    registerType(type, {
+      name: 'string',
+      fromWireType(value) {
+        const text = new TextDecoder().decode(HEAPU8.slice(value + 4, value + 4 + HEAPU32[value >>> 2]));
+        _free(value);
+        return text;
+      },
+      argPackAdvance: 8,
+      destructorFunction: null,
+    });
+  },
+  $integerReadValueFromPointer: (name, size, signed) => {},
+  $floatReadValueFromPointer: (name, size) => {},
+
+  // Mistakes in the bindings, which the first start of the module shows.
+  $throwUnboundTypeError__deps: ['$throwBindingError'],
+  $throwUnboundTypeError: (message, types) => throwBindingError(message),
+  $ensureOverloadTable: (owner, method, name) => throwBindingError(`${name} is bound twice`),
+
+  $genericPointerToWireType__deps: [],
+  $genericPointerToWireType: undefined,
+  $RegisteredPointer_fromWireType__deps: ['$makeClassHandle'],
+  $RegisteredPointer_fromWireType: function (ptr) {
+    return makeClassHandle(this.registeredClass.instancePrototype, { ptrType: this, ptr });
+  },
+  $makeClassHandle__deps: [],
+  $makeClassHandle: (prototype, record) => Object.create(prototype, { $$: { value: record } }),
+  $init_ClassHandle__deps: ['$ClassHandle', '$throwInstanceAlreadyDeleted', '$runDestructor'],
+  $init_ClassHandle: () => {
+    ClassHandle.prototype.delete = function () {
+      if (!this.$$.ptr) throwInstanceAlreadyDeleted(this);
+      runDestructor(this.$$);
+      this.$$.ptr = undefined;
+    };
+  },
 });

@@ -9,5 +9,5 @@ install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${ATTN_PACKAGE_FOLDER})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attn-config.cmake.in ${PROJECT_BINARY_DIR}/attn-config.cmake
   INSTALL_DESTINATION ${ATTN_PACKAGE_FOLDER})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/attn-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/attn-config.cmake ${PROJECT_BINARY_DIR}/attn-config-version.cmake
+install(FILES ${PROJECT_BINARY_DIR}/attn-config.cmake ${PROJECT_BINARY_DIR}/attn-config-version.cmake ${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake
   DESTINATION ${ATTN_PACKAGE_FOLDER})

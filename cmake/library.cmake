@@ -2,7 +2,11 @@
 # architecture.
 
 set(ATTN_SOURCES
+  src/attn/io/json.cpp
+  src/attn/io/json_events.cpp
   src/attn/io/safetensors.cpp
+  src/attn/io/safetensors_header.cpp
+  src/attn/io/safetensors_stream.cpp
   src/attn/io/safetensors_writer.cpp
   src/attn/kernels/dispatch.cpp
   src/attn/kernels/pack.cpp
@@ -10,10 +14,20 @@ set(ATTN_SOURCES
   src/attn/layers/linear.cpp
   src/attn/layers/multi_head_attention.cpp
   src/attn/layers/norm.cpp
+  src/attn/layers/parameter.cpp
   src/attn/layers/state_dict.cpp
   src/attn/layers/transformer_classifier.cpp
   src/attn/layers/transformer_encoder.cpp
   src/attn/layers/transformer_encoder_layer.cpp
+  src/attn/models/bert.cpp
+  src/attn/models/checkpoint_tensor.cpp
+  src/attn/models/distilbert.cpp
+  src/attn/models/encoder_model.cpp
+  src/attn/models/model_config.cpp
+  src/attn/models/model_loader.cpp
+  src/attn/models/modernbert.cpp
+  src/attn/models/mpnet.cpp
+  src/attn/models/roberta.cpp
   src/attn/ops/activation.cpp
   src/attn/ops/attention.cpp
   src/attn/ops/attention_core.cpp
@@ -21,6 +35,7 @@ set(ATTN_SOURCES
   src/attn/ops/dropout.cpp
   src/attn/ops/elementary.cpp
   src/attn/ops/elementwise.cpp
+  src/attn/ops/embedding.cpp
   src/attn/ops/init.cpp
   src/attn/ops/linear.cpp
   src/attn/ops/mask.cpp
@@ -28,6 +43,7 @@ set(ATTN_SOURCES
   src/attn/ops/norm.cpp
   src/attn/ops/pooling.cpp
   src/attn/ops/positions.cpp
+  src/attn/ops/rotary_table.cpp
   src/attn/ops/score_functions.cpp
   src/attn/ops/scratch.cpp
   src/attn/ops/softmax.cpp
@@ -46,6 +62,7 @@ set(ATTN_HEADERS
   src/attn/layers/module.hpp
   src/attn/layers/multi_head_attention.hpp
   src/attn/layers/norm.hpp
+  src/attn/layers/parameter.hpp
   src/attn/layers/state_dict.hpp
   src/attn/layers/transformer_classifier.hpp
   src/attn/layers/transformer_encoder.hpp
@@ -60,6 +77,7 @@ set(ATTN_HEADERS
   src/attn/ops/pooling.hpp
   src/attn/ops/positions.hpp
   src/attn/ops/score_functions.hpp
+  src/attn/ops/rotary_table.hpp
   src/attn/ops/scratch.hpp
   src/attn/ops/softmax.hpp
   src/attn/parallel/thread_pool.hpp
@@ -68,6 +86,16 @@ set(ATTN_HEADERS
   src/attn/tensor/shape.hpp
   src/attn/tensor/tensor.hpp
   src/attn/tensor/text.hpp)
+# The native tokenizer; in the package it is TypeScript.
+if(NOT EMSCRIPTEN)
+  list(APPEND ATTN_SOURCES
+    src/attn/io/tokenizer.cpp
+    src/attn/io/tokenizer_file.cpp
+    src/attn/io/unicode.cpp
+    src/attn/io/word_piece.cpp
+    src/attn/models/text_model.cpp)
+  list(APPEND ATTN_HEADERS src/attn/io/tokenizer.hpp src/attn/models/text_model.hpp)
+endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 
@@ -84,6 +112,8 @@ function(attn_compile_options target)
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
     # Option structs are meant to be named in part: {.is_causal = true}.
     -Wno-missing-field-initializers
+    # clang takes the buffer of libstdc++ 12's own std::stable_sort for ours.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
     $<$<BOOL:${ATTN_WERROR}>:-Werror>)
   attn_sanitize(${target})
 endfunction()
@@ -117,12 +147,13 @@ endfunction()
 # Which architectures are compiled in; kernels/dispatch.cpp picks among them at run time.
 if(EMSCRIPTEN)
   set(ATTN_ARCHITECTURES wasm)
-elseif(ATTN_EMULATED)
-  set(ATTN_ARCHITECTURES emulated)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   set(ATTN_ARCHITECTURES sse4_2 avx2_fma avx512f)
 else()
   set(ATTN_ARCHITECTURES default_arch)
+endif()
+if(ATTN_EMULATED)
+  list(APPEND ATTN_ARCHITECTURES emulated)
 endif()
 set(ATTN_FLAGS_sse4_2 -msse4.2)
 set(ATTN_FLAGS_avx2_fma -mavx2 -mfma)
@@ -131,11 +162,8 @@ set(ATTN_FLAGS_avx512f -mavx512f -mavx2 -mfma
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
 list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
-if(ATTN_EMULATED)
-  list(APPEND ATTN_KERNEL_DEFINITIONS XSIMD_WITH_EMULATED=1 "XSIMD_DEFAULT_ARCH=emulated<128>")
-  # xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
-  set_property(TARGET xsimd PROPERTY INTERFACE_COMPILE_DEFINITIONS "")
-endif()
+# xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
+set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 
 # attn_kernel_objects(VARIABLE): the objects of all of them, for the native library.
 function(attn_kernel_objects variable)

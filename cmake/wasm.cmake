@@ -15,12 +15,13 @@ set(attn_compile_all
   -fwasm-exceptions
   # xsimd's batches are v128 values; without this its wasm architecture does not exist.
   -msimd128)
+set(attn_embind_unused ${PROJECT_SOURCE_DIR}/cmake/embind-unused.js)
 set(attn_link_all
   -fwasm-exceptions
   # Functions and classes for JavaScript are declared in C++ (src/bindings).
   -lembind
-  # Without what Embind has for types that no binding uses.
-  --js-library ${PROJECT_SOURCE_DIR}/cmake/embind-unused.js
+  # Without what Embind has that no binding uses.
+  --js-library ${attn_embind_unused}
   # The glue is an ES module whose default export makes an instance.
   -sMODULARIZE -sEXPORT_ES6
   # No new Function(), no eval(): pages forbid them with script-src 'self' 'wasm-unsafe-eval'.
@@ -88,14 +89,14 @@ else()
 endif()
 
 set(attn_bindings ${PROJECT_SOURCE_DIR}/src/bindings)
-set(ATTN_BINDINGS attention embedding errors heap libc multi_head_attention ops positions runtime safetensors score_functions signature tensors
-  transformer_encoder)
+set(ATTN_BINDINGS attention embedding encoder_forward errors heap libc multi_head_attention ops positions runtime safetensors score_functions
+  signature tensors text_model transformer_encoder)
 list(TRANSFORM ATTN_BINDINGS REPLACE ".+" "${attn_bindings}/\\0.cpp")
 
 # attn_link(TARGET NAME OBJECTS OPTIONS): links NAME.mjs and NAME.wasm into a folder of their own.
 function(attn_link target name objects options)
   add_executable(${target} ${objects})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .mjs
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .mjs LINK_DEPENDS ${attn_embind_unused}
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/link/${target})
   target_link_options(${target} PRIVATE ${options})
 endfunction()

@@ -12,7 +12,7 @@ const rules = {
   'attn/parallel': [],
   'attn/tensor': [/^<xtensor\/.+>$/],
   'attn/ops': [/^"attn\/(kernels|parallel|tensor)\/.+"$/],
-  'attn/io': [/^"attn\/tensor\/.+"$/, /^<nlohmann\/json\.hpp>$/],
+  'attn/io': [/^"attn\/tensor\/.+"$/, /^<nlohmann\/json\.hpp>$/, /^<utf8proc\.h>$/],
   'attn/layers': [/^"attn\/(ops|tensor)\/.+"$/, /^"attn\/io\/weights\.hpp"$/],
   'attn/models': [/^"attn\/(layers|ops|io|tensor)\/.+"$/],
   bindings: [/^"attn\/.+"$/, /^"[a-z_]+\.hpp"$/, /^<emscripten\/.+>$/, /^<malloc\.h>$/],

@@ -33,7 +33,8 @@ std::vector<const KernelTable*> architectures() {
   std::vector<const KernelTable*> all;
 #if defined(ATTN_HAVE_EMULATED)
   all.push_back(&kernels::table_emulated());
-#elif defined(ATTN_HAVE_SSE4_2)
+#endif
+#if defined(ATTN_HAVE_SSE4_2)
   all.push_back(&kernels::table_sse4_2());
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(&kernels::table_avx2_fma());
   if (__builtin_cpu_supports("avx512f")) all.push_back(&kernels::table_avx512f());

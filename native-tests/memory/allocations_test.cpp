@@ -10,6 +10,7 @@
 
 #include "attn/attn.hpp"
 #include "attn/ops/scratch.hpp"
+#include "models/checkpoint.hpp"
 #include "support/encoder_case.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
@@ -21,8 +22,10 @@ std::atomic<std::int64_t> made{0};        // blocks ever
 std::atomic<std::int64_t> live{0};        // blocks that are not freed yet
 std::atomic<std::int64_t> countdown{-1};  // the allocation at which it reaches 0 fails; below 0: none does
 std::atomic<bool> failed{false};
+std::atomic<std::int64_t> largest{0};  // bytes of the largest block asked for
 
 void* allocate(std::size_t size, std::size_t alignment) {
+  if (static_cast<std::int64_t>(size) > largest.load()) largest = static_cast<std::int64_t>(size);
   if (countdown.load() >= 0 && countdown.fetch_sub(1) == 0) {
     failed = true;
     return nullptr;
@@ -264,6 +267,35 @@ TEST_CASE("reading and writing safetensors gives MEMORY for every allocation tha
   CHECK(exhaust([&] { parse_safetensors(bytes); }) > 0);
   const std::filesystem::path path = testdata("safetensors_python.safetensors");
   CHECK(exhaust([&] { read_safetensors(path); }) > 0);
+}
+
+TEST_CASE("loading a checkpoint gives MEMORY for every allocation that fails, and leaks nothing", "[memory][models]") {
+  const Checkpoint checkpoint = read_checkpoint(testdata("models/tiny-bert"));
+  const Batch batch{{2, 5}, {2, 7, 9, 11, 3, 2, 8, 6, 4, 3}, {}, {}};
+  const Array expected = forward(*load(checkpoint), batch).logits;
+  // In pieces that end within numbers, and within the header.
+  CHECK(exhaust([&] { load(checkpoint, 1001); }) > 100);
+  CHECK_THAT(forward(*load(checkpoint), batch).logits, HasBitsOf(expected));
+  const auto model = load(checkpoint);
+  CHECK(exhaust([&] { forward(*model, batch); }, [&] { CHECK_THAT(forward(*model, batch).logits, HasBitsOf(expected)); }) > 10);
+
+  const std::filesystem::path folder = testdata("models/tiny-bert");
+  CHECK(exhaust([&] { TextModel::load(folder); }) > 1000);
+}
+
+TEST_CASE("a model above the memory limit is refused before anything of its size is asked for", "[memory][models]") {
+  Checkpoint checkpoint = read_checkpoint(testdata("models/tiny-bert"));
+  nlohmann::json config = nlohmann::json::parse(checkpoint.config);
+  config["num_hidden_layers"] = 10'000;
+  config["hidden_size"] = config["intermediate_size"] = 65'536;
+  const std::string text = config.dump();
+  checkpoint.config.assign(text.begin(), text.end());
+  set_memory_limit(std::uint64_t{1} << 34);
+  largest = 0;
+  CHECK_THROWS_AS(detail::ModelLoader(checkpoint.files()), Error);
+  const std::int64_t asked = largest;
+  set_memory_limit(std::uint64_t{1} << 63);
+  CHECK(asked < 65'536);
 }
 
 TEST_CASE("a misuse without memory for its message is out of memory or itself, and leaks nothing", "[memory][errors]") {

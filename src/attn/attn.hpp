@@ -2,11 +2,13 @@
 
 /// Everything public.
 #include "attn/io/safetensors.hpp"
+#include "attn/io/tokenizer.hpp"
 #include "attn/layers/embedding.hpp"
 #include "attn/layers/multi_head_attention.hpp"
 #include "attn/layers/transformer_classifier.hpp"
 #include "attn/layers/transformer_encoder.hpp"
 #include "attn/layers/transformer_encoder_layer.hpp"
+#include "attn/models/text_model.hpp"
 #include "attn/ops/activation.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/init.hpp"

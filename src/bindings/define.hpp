@@ -60,39 +60,34 @@ inline auto parameter_shapes(Arguments&) {
 
 }  // namespace module
 
-/// A class of the module. Options(arguments) reads what the constructor of Layer takes.
-template <class Layer, auto Options>
-class LayerClass {
+/// A class of the module. Options(arguments) reads what the constructor of T takes.
+template <class T, auto Options>
+class Class {
  public:
-  explicit LayerClass(const char* name) : name_(name), class_(name) {
+  explicit Class(const char* name) : name_(name), class_(name) {
     add_signature({name_, "constructor", "none", &describe<Options>});
     class_.constructor(&construct);
-    method<module::load_state_dict>("loadStateDict", "none");
-    method<module::state_dict>("stateDict", "tensors");
-    method<module::initialize>("initialize", "none");
-    method<module::train>("train", "none");
-    method<module::eval>("eval", "none");
-    method<module::parameter_count>("parameterCount", "property");
-    method<module::parameter_shapes>("parameterShapes", "shapes");
   }
 
   template <auto Function>
-  LayerClass& method(const char* name, const char* result) {
+  Class& method(const char* name, const char* result) {
     add_signature({name_, name, result, &describe<Function>});
     class_.function(name, &invoke<Function>);
     return *this;
   }
+  /// Embind's own.
+  emscripten::class_<T>& embind() { return class_; }
 
  private:
-  static std::unique_ptr<Layer> construct(Address frame) {
+  static std::unique_ptr<T> construct(Address frame) {
     return guard([&] {
       Arguments arguments(frame);
-      return std::make_unique<Layer>(Options(arguments));
+      return std::make_unique<T>(Options(arguments));
     });
   }
 
   template <auto Function>
-  static Address invoke(Layer& self, Address frame) {
+  static Address invoke(T& self, Address frame) {
     return guard([&] {
       Arguments arguments(frame);
       const auto work = Function(arguments);
@@ -101,12 +96,21 @@ class LayerClass {
   }
 
   const char* name_;
-  emscripten::class_<Layer> class_;
+  emscripten::class_<T> class_;
 };
 
+/// A class with what every layer has.
 template <class Layer, auto Options>
-LayerClass<Layer, Options> define_layer(const char* name) {
-  return LayerClass<Layer, Options>(name);
+Class<Layer, Options> define_layer(const char* name) {
+  Class<Layer, Options> layer(name);
+  layer.template method<module::load_state_dict>("loadStateDict", "none");
+  layer.template method<module::state_dict>("stateDict", "tensors");
+  layer.template method<module::initialize>("initialize", "none");
+  layer.template method<module::train>("train", "none");
+  layer.template method<module::eval>("eval", "none");
+  layer.template method<module::parameter_count>("parameterCount", "property");
+  layer.template method<module::parameter_shapes>("parameterShapes", "shapes");
+  return layer;
 }
 
 }  // namespace attn::bindings

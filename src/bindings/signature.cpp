@@ -105,6 +105,12 @@ Arguments::Ids Arguments::ids(const char* name) {
   return ids;
 }
 
+std::optional<Arguments::Ids> Arguments::optional_ids(const char* name) {
+  const Descriptor* descriptor = take_descriptor(name, "ids", false);
+  if (descriptor == nullptr) return std::nullopt;
+  return Ids{int32s_of(*descriptor), shape_of(*descriptor)};
+}
+
 std::variant<std::int64_t, TensorView> Arguments::vector_or_id(const char* name) {
   const double id = take(name, "vector_or_id", true);
   if (signature_ != nullptr) return {};
@@ -116,6 +122,13 @@ std::variant<std::int64_t, TensorView> Arguments::vector_or_id(const char* name)
 bool Arguments::option(const char* name, std::optional<Mask>& value) {
   const Descriptor* descriptor = take_descriptor(name, "mask", false, kMaskKindNames);
   if (descriptor != nullptr) value.emplace(read_mask(*descriptor));
+  return descriptor != nullptr;
+}
+
+bool Arguments::option(const char* name, std::span<const std::uint8_t>& value, const char* what) {
+  const std::string_view choices[] = {what};
+  const Descriptor* descriptor = take_descriptor(name, "bytes", false, choices);
+  if (descriptor != nullptr) value = {reinterpret_cast<const std::uint8_t*>(descriptor->data), static_cast<std::size_t>(descriptor->dims[0])};
   return descriptor != nullptr;
 }
 

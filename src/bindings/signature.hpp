@@ -47,6 +47,8 @@ class Arguments {
     Shape shape;
   };
   Ids ids(const char* name);
+  /// Of the same shape as others; without dims of their own.
+  std::optional<Ids> optional_ids(const char* name);
   /// A row of a table, or a vector of its own.
   std::variant<std::int64_t, TensorView> vector_or_id(const char* name);
 
@@ -65,6 +67,8 @@ class Arguments {
   /// A seed: 0 to 2⁵³ - 1.
   bool option(const char* name, std::uint64_t& value) { return assign(take(name, "seed", false), value); }
   bool option(const char* name, std::optional<Mask>& value);
+  /// A whole file.
+  bool option(const char* name, std::span<const std::uint8_t>& value, const char* what);
   bool option(const char* name, std::vector<std::int64_t>& value);
   /// true, false or the names of an attention's intermediates.
   bool option(const char* name, Trace& value);

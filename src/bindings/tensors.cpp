@@ -47,6 +47,11 @@ void Result::add(std::map<std::string, Shape> shapes) {
   for (const auto& [name, shape] : shapes_) add(name, describe(nullptr, shape));
 }
 
+void Result::add(std::vector<std::string> texts) {
+  texts_ = std::move(texts);
+  for (const std::string& each : texts_) add(each, Descriptor{});
+}
+
 void Result::add(const std::string& name, const Descriptor& tensor) {
   entries_.push_back(
       {Field::named, -1, static_cast<std::uint32_t>(reinterpret_cast<Address>(name.data())), static_cast<std::uint32_t>(name.size()), tensor, {}});

@@ -58,6 +58,8 @@ class Result {
   void add(StateDict state);
   /// Shapes without data.
   void add(std::map<std::string, Shape> shapes);
+  /// Texts without tensors.
+  void add(std::vector<std::string> texts);
   void set_number(double number) { number_ = number; }
   /// There is a trace, maybe an empty one.
   void set_traced(bool traced) { flags_ = traced ? 1 : 0; }
@@ -86,6 +88,7 @@ class Result {
   std::vector<Entry> entries_;
   StateDict state_;
   std::map<std::string, Shape> shapes_;
+  std::vector<std::string> texts_;
 };
 
 /// A state dictionary on its way in.

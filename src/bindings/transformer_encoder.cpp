@@ -7,6 +7,7 @@
 #include "attn/layers/transformer_classifier.hpp"
 #include "attn/layers/transformer_encoder_layer.hpp"
 #include "define.hpp"
+#include "encoder_forward.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -64,32 +65,9 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
     arguments.option("fullyMasked", options.fully_masked, kFullyMaskedNames);
     arguments.option("outputAttentions", options.output_attentions);
     arguments.option("outputHiddenStates", options.output_hidden_states);
-    EncoderTraceOptions trace;
-    const bool traced = arguments.group("trace", [&] {
-      arguments.option("layers", trace.layers);
-      arguments.option("names", trace.names, kTraceNames);
-    });
-    if (traced) options.trace = std::move(trace);
+    options.trace = trace_option(arguments);
   });
   return options;
-}
-
-/// Buffers in the result for everything that the plan says.
-detail::EncoderBuffers allocate_results(const detail::EncoderPlan& plan, Result& result) {
-  const auto layers = static_cast<std::int32_t>(plan.layers);
-  detail::EncoderBuffers buffers{result.add(plan.output), {}, std::vector<detail::LayerBuffers>(static_cast<std::size_t>(plan.layers))};
-  if (plan.has_attentions)
-    for (std::int32_t i = 0; i < layers; ++i)
-      buffers.layers[static_cast<std::size_t>(i)].attentions = result.add(Field::attentions, plan.attention.weights, i);
-  if (plan.has_hidden_states)
-    for (std::int32_t i = 0; i <= layers; ++i) buffers.hidden_states.push_back(result.add(Field::hidden_states, plan.output, i));
-  result.set_traced(plan.has_trace);
-  for (const std::int64_t layer : plan.traced)
-    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
-      if (plan.names.has(static_cast<TraceName>(i)))
-        buffers.layers[static_cast<std::size_t>(layer)].trace[i] =
-            result.add(Field::trace, plan.trace_shapes[i], static_cast<std::int32_t>(layer), static_cast<std::int32_t>(i));
-  return buffers;
 }
 
 template <class Layer>

@@ -4,10 +4,15 @@ import attention
 import common
 import functional
 import minilm
+import minilm_model
+import models
 import multi_head_attention
+import page
 import reference_cases
 import safetensors_files
+import tokenizer_cases
 import transformer
+import word_piece
 import words
 
 if __name__ == "__main__":
@@ -18,8 +23,13 @@ if __name__ == "__main__":
         reference_cases,
         functional,
         transformer,
+        word_piece,
         words,
         minilm,
+        models,
+        minilm_model,
+        page,
         safetensors_files,
+        tokenizer_cases,
     ):
         module.generate()

@@ -35,12 +35,12 @@ WORDS = list(TABLE)
 GAP = 1e-4  # neighbours in a list differ by more, so no rounding can change the order
 
 
-def nearest(table, target, left_out, k):
+def nearest(table, words, target, left_out, k):
     similar = F.cosine_similarity(table, target[None], dim=-1, eps=0)
     order = [i for i in similar.argsort(descending=True).tolist() if i not in left_out]
     values = similar[order[: k + 1]]
-    assert bool((values[:-1] - values[1:] > GAP).all()), [(WORDS[i], float(similar[i])) for i in order[: k + 1]]
-    return [{"id": i, "word": WORDS[i], "similarity": round(float(similar[i]), 12)} for i in order[:k]]
+    assert bool((values[:-1] - values[1:] > GAP).all()), [(words[i], float(similar[i])) for i in order[: k + 1]]
+    return [{"id": i, "word": words[i], "similarity": round(float(similar[i]), 12)} for i in order[:k]]
 
 
 def generate():
@@ -53,11 +53,11 @@ def generate():
         for a, b in (("king", "queen"), ("king", "bread"), ("man", "boy"), ("dog", "dog"), ("puppy", "elephant"), ("apple", "lisa"))
     ]
     result["nearest"] = [
-        {"target": word, "k": k, "expected": nearest(table, table[WORDS.index(word)], {WORDS.index(word)}, k)}
+        {"target": word, "k": k, "expected": nearest(table, WORDS, table[WORDS.index(word)], {WORDS.index(word)}, k)}
         for word, k in (("king", 1), ("king", 5), ("queen", 2), ("bart", 3), ("marge", 1), ("dog", 4), ("lion", 2), ("doughnut", 2), ("woman", 20))
     ]
     vector = [0.0, 0.0, -0.5, 0.0, 0.0, 1.0, -0.25, 0.0]  # a young animal: no word is left out
-    result["nearest_to_vector"] = [{"target": vector, "k": 3, "expected": nearest(table, torch.tensor(vector).double(), set(), 3)}]
+    result["nearest_to_vector"] = [{"target": vector, "k": 3, "expected": nearest(table, WORDS, torch.tensor(vector).double(), set(), 3)}]
     result["analogy"] = []
     for a, b, c, answer in (
         ("man", "bart", "woman", "lisa"),
@@ -70,7 +70,7 @@ def generate():
     ):
         ids = [WORDS.index(word) for word in (a, b, c)]
         target = table[ids[1]] - table[ids[0]] + table[ids[2]]
-        found = nearest(table, target, set(ids), 3)
+        found = nearest(table, WORDS, target, set(ids), 3)
         assert found[0]["word"] == answer, (a, b, c, found)
         result["analogy"].append({"a": a, "b": b, "c": c, "k": 3, "expected": found})
     assert result["nearest"][0]["expected"][0]["word"] == "queen"

@@ -18,18 +18,21 @@ namespace {
 const KernelTable& choose() {
 #if defined(ATTN_HAVE_WASM)
   return table_wasm();
-#elif defined(ATTN_HAVE_EMULATED)
-  return table_emulated();
-#elif defined(ATTN_HAVE_SSE4_2)
-  const auto available = xsimd::available_architectures();
+#else
   // For tests and for comparing: the best that is no wider than the one named.
-  const char* limit = std::getenv("ATTN_MAX_ARCH");
+  [[maybe_unused]] const char* limit = std::getenv("ATTN_MAX_ARCH");
+#if defined(ATTN_HAVE_EMULATED)
+  if (limit != nullptr && std::strcmp(limit, "emulated") == 0) return table_emulated();
+#endif
+#if defined(ATTN_HAVE_SSE4_2)
+  const auto available = xsimd::available_architectures();
   const bool any = limit == nullptr || std::strcmp(limit, "avx512f") == 0, avx2 = any || std::strcmp(limit, "avx2_fma") == 0;
   if (any && available.has(xsimd::avx512f{})) return table_avx512f();
   if (avx2 && available.has(xsimd::fma3<xsimd::avx2>{})) return table_avx2_fma();
   return table_sse4_2();
 #else
   return table_default_arch();
+#endif
 #endif
 }
 

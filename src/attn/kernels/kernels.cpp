@@ -18,11 +18,12 @@ namespace attn::kernels {
 namespace {
 
 namespace named {
-#if defined(ATTN_HAVE_EMULATED)
-using emulated = xsimd::emulated<128>;
-#elif defined(ATTN_HAVE_WASM)
+#if defined(ATTN_HAVE_WASM)
 using wasm = xsimd::wasm;
 #else
+#if XSIMD_WITH_EMULATED
+using emulated = xsimd::emulated<128>;
+#endif
 using sse4_2 = xsimd::sse4_2;
 using avx2_fma = xsimd::fma3<xsimd::avx2>;
 using avx512f = xsimd::avx512f;

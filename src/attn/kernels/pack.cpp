@@ -28,7 +28,7 @@ void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, f
     const float* panel = panels + first / nr * panel_size(nr, k);
     for (std::size_t j = 0; j < nr && first + j < n; ++j) {
       if (bias != nullptr) bias[first + j] = panel[j];
-      for (std::size_t p = 0; p < k; ++p) w[(first + j) * k + p] = panel[nr * (p + 1) + j];
+      for (std::size_t p = 0; w != nullptr && p < k; ++p) w[(first + j) * k + p] = panel[nr * (p + 1) + j];
     }
   }
 }

@@ -53,6 +53,10 @@ Embedding Embedding::drawn(const InitOptions& options, std::uint32_t& parameter)
   return next;
 }
 
+void Embedding::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
+  parameters.emplace(prefix + "weight", detail::Parameter({options_.num_embeddings, options_.embedding_dim}, &weight_));
+}
+
 Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape) const {
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= options_.num_embeddings)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn/layers/module.hpp"
+#include "attn/layers/parameter.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
@@ -28,6 +29,8 @@ struct Neighbor {
 /// State, torch's names: weight (N,E).
 class Embedding : public Module<Embedding> {
  public:
+  /// Without numbers yet: for models, which load them.
+  Embedding(detail::Uninitialized, const EmbeddingOptions& options);
   /// Weights N(0,1) as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
   explicit Embedding(const EmbeddingOptions& options);
 
@@ -57,17 +60,18 @@ class Embedding : public Module<Embedding> {
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
   void run(const std::vector<std::int64_t>& ids, float* y) const;
   std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
+  /// Names where its numbers will be.
+  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
+  const float* row(std::int64_t id) const { return weight_.data() + static_cast<std::size_t>(id) * static_cast<std::size_t>(options_.embedding_dim); }
 
  private:
   friend class Module<Embedding>;
 
-  Embedding(detail::Uninitialized, const EmbeddingOptions& options);
   void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, StateDict& state) const;
   Embedding loaded(const std::string& prefix, const StateDict& state) const;
   Embedding drawn(const InitOptions& options, std::uint32_t& parameter) const;
 
-  const float* row(std::int64_t id) const { return weight_.data() + static_cast<std::size_t>(id) * static_cast<std::size_t>(options_.embedding_dim); }
   void check_id(std::string_view op, std::string_view name, std::int64_t id) const;
   std::vector<Neighbor> ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const;
 

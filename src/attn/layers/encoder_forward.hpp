@@ -39,6 +39,14 @@ struct EncoderResult {
 
 namespace detail {
 
+/// What a caller changes inside a forward; null: nothing. Refers to the caller's memory.
+struct EncoderPatch {
+  const float* head_mask = nullptr;  ///< (layers,H)
+  std::int64_t layer = -1;           ///< where the following apply
+  const float* hidden_state = nullptr;
+  const float* merged = nullptr;
+};
+
 /// Everything about a forward of an encoder that follows from shapes and options, checked, before anything is allocated. It
 /// refers to the options' masks.
 struct EncoderPlan {
@@ -49,6 +57,7 @@ struct EncoderPlan {
   Trace names = {};                       ///< traces asked for
   std::vector<std::int64_t> traced = {};  ///< in these layers, each once, rising
   std::array<Shape, kTraceNames.size()> trace_shapes = {};
+  EncoderPatch patch = {};
 };
 
 /// Where the results of one layer go; null where not asked for.

@@ -34,6 +34,11 @@ Linear Linear::with(const float* weight, const float* bias) const {
   return next;
 }
 
+void Linear::add_parameters(const std::string& prefix, Parameters& parameters) {
+  parameters.emplace(prefix + "weight", Parameter({out_, in_}, &packed_));
+  if (bias_) parameters.emplace(prefix + "bias", Parameter({out_}, &packed_));
+}
+
 Linear Linear::drawn(const InitOptions& options, std::uint32_t& parameter) const {
   std::vector<float> weight(static_cast<std::size_t>(out_ * in_)), bias(static_cast<std::size_t>(out_), 0.0F);
   Random(options.seed, parameter++).weight(weight.data(), out_, in_, options);

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "attn/layers/parameter.hpp"
 #include "attn/ops/init.hpp"
 #include "attn/ops/linear.hpp"
 #include "attn/tensor/tensor.hpp"
@@ -35,6 +36,9 @@ class Linear {
   Linear with(const float* weight, const float* bias) const;
   /// torch's own scheme: U(±1/√in) for weight and bias.
   Linear drawn(const InitOptions& options, std::uint32_t& parameter) const;
+
+  /// Names where its numbers will be.
+  void add_parameters(const std::string& prefix, Parameters& parameters);
 
   /// Writes the weight (out,in), and the bias (out) unless null.
   void unpack(float* weight, float* bias) const { packed_.unpack(weight, bias); }

@@ -177,6 +177,12 @@ MultiHeadAttention MultiHeadAttention::drawn(const InitOptions& options, std::ui
   return next;
 }
 
+void MultiHeadAttention::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
+  detail::Linear* const projections[] = {&query_, &key_, &value_};
+  for (std::size_t i = 0; i < 3; ++i) projections[i]->add_parameters(prefix + kLetters[i] + ".", parameters);
+  if (options_.out_proj) out_.add_parameters(prefix + "out_proj.", parameters);
+}
+
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
   MemoryEstimate memory(kOp);
@@ -247,7 +253,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                              const detail::Dropout& dropout, const detail::AttentionBuffers& buffers, detail::Scratch& scratch,
-                             const parallel::TaskRef* finish_row) const {
+                             const parallel::TaskRef* finish_row, const detail::MergedPatch& patch) const {
   const std::int64_t B = plan.B, H = plan.H, Hkv = plan.Hkv, L = plan.L, S = plan.S, D = plan.D, Dv = plan.Dv;
   const std::int64_t given = S - plan.extra_keys;
   const detail::Scratch::Frame frame(scratch);
@@ -255,6 +261,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   float* const q_proj = scratch.take(q_size);
   float* const k_proj = scratch.take(k_size);
   float* const v_proj = scratch.take(v_size);
+  const auto target = [&](TraceName name) { return buffers.trace[static_cast<std::size_t>(name)]; };
   if (query.data == key.data && key.data == value.data && query.shape == key.shape) {
     const PackedLinear::Output outputs[] = {{&query_.packed(), q_proj}, {&key_.packed(), k_proj}, {&value_.packed(), v_proj}};
     PackedLinear::forward(outputs, query.data, B * L);
@@ -262,6 +269,29 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
     query_.forward(query.data, B * L, q_proj);
     key_.forward(key.data, B * given, k_proj);
     value_.forward(value.data, B * given, v_proj);
+  }
+
+  const auto copy = [&](TraceName name, const float* from, std::size_t count) {
+    if (float* to = target(name)) std::copy_n(from, count, to);
+  };
+  copy(TraceName::q_proj, q_proj, q_size);
+  copy(TraceName::k_proj, k_proj, k_size);
+  copy(TraceName::v_proj, v_proj, v_size);
+
+  const detail::SequenceRun whole{B, L};
+  const std::span<const detail::SequenceRun> runs = plan.runs.empty() ? std::span(&whole, 1) : plan.runs;
+  if (distance_.rotary) {
+    std::size_t first = 0;
+    for (const auto& [count, length] : runs) {
+      const auto rotate = [&](std::size_t index, unsigned) {
+        const std::size_t row = first + index, position = index % static_cast<std::size_t>(length);
+        distance_.rotary->rotate(q_proj + row * size_of(H, D), static_cast<std::size_t>(H), position);
+        distance_.rotary->rotate(k_proj + row * size_of(Hkv, D), static_cast<std::size_t>(Hkv), position);
+      };
+      const std::size_t rows = size_of(count, length);
+      parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * size_of(H + Hkv, D))), rotate);
+      first += rows;
+    }
   }
 
   const float *keys = k_proj, *values = v_proj;
@@ -280,14 +310,31 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
     return detail::Heads<T>{data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
   };
   float* const merged = options_.out_proj ? scratch.take(size_of(B * L, H * Dv)) : buffers.output;
-  const detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj), L, H, D),
-                                       .key = heads(keys, S, Hkv, D),
-                                       .value = heads(values, S, Hkv, Dv),
-                                       .context = heads(merged, L, H, Dv),
-                                       .dropout = dropout};
-  detail::attention_core(plan, inputs, buffers, scratch);
+  detail::AttentionPlan part = plan;
+  part.masks.window = distance_.window;
+  std::int64_t start = 0;
+  for (const auto& [count, length] : runs) {
+    part.B = count;
+    part.L = length;
+    part.S = length + S - L;  // runs have S = L
+    const detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj) + start * H * D, part.L, H, D),
+                                         .key = heads(keys + start * Hkv * D, part.S, Hkv, D),
+                                         .value = heads(values + start * Hkv * Dv, part.S, Hkv, Dv),
+                                         .context = heads(merged + start * H * Dv, part.L, H, Dv),
+                                         .dropout = dropout};
+    detail::attention_core(part, inputs, buffers, scratch);
+    start += count * length;
+  }
 
-  const auto target = [&](TraceName name) { return buffers.trace[static_cast<std::size_t>(name)]; };
+  if (float* to = target(TraceName::context)) detail::copy_heads(heads(static_cast<const float*>(merged), L, H, Dv), B, H, L, Dv, to);
+  if (patch.values != nullptr) std::copy_n(patch.values, size_of(B * L, H * Dv), merged);
+  if (patch.head_mask != nullptr)
+    for (std::int64_t row = 0; row < B * L; ++row)
+      for (std::int64_t head = 0; head < H; ++head) {
+        float* const result = merged + (row * H + head) * Dv;
+        for (std::int64_t i = 0; i < Dv; ++i) result[i] *= patch.head_mask[head];
+      }
+
   const std::size_t width = static_cast<std::size_t>(plan.output[plan.output.rank() - 1]);
   float* const kept = target(TraceName::output);
   const auto finish = [&](std::size_t row, unsigned worker) {
@@ -300,17 +347,10 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   else
     for (std::size_t row = 0; row < static_cast<std::size_t>(B * L); ++row) finish(row, 0);
 
-  const auto copy = [&](TraceName name, const float* from, std::size_t count) {
-    if (float* to = target(name)) std::copy_n(from, count, to);
-  };
-  copy(TraceName::q_proj, q_proj, q_size);
-  copy(TraceName::k_proj, k_proj, k_size);
-  copy(TraceName::v_proj, v_proj, v_size);
   copy(TraceName::merged, merged, size_of(B * L, H * Dv));
-  if (float* to = target(TraceName::q)) detail::copy_heads(inputs.query, B, H, L, D, to);
-  if (float* to = target(TraceName::k)) detail::copy_heads(inputs.key, B, Hkv, S, D, to);
-  if (float* to = target(TraceName::v)) detail::copy_heads(inputs.value, B, Hkv, S, Dv, to);
-  if (float* to = target(TraceName::context)) detail::copy_heads(heads(static_cast<const float*>(merged), L, H, Dv), B, H, L, Dv, to);
+  if (float* to = target(TraceName::q)) detail::copy_heads(heads(static_cast<const float*>(q_proj), L, H, D), B, H, L, D, to);
+  if (float* to = target(TraceName::k)) detail::copy_heads(heads(keys, S, Hkv, D), B, Hkv, S, D, to);
+  if (float* to = target(TraceName::v)) detail::copy_heads(heads(values, S, Hkv, Dv), B, Hkv, S, Dv, to);
 }
 
 }  // namespace attn

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,9 +11,26 @@
 #include "attn/layers/linear.hpp"
 #include "attn/layers/module.hpp"
 #include "attn/ops/attention.hpp"
+#include "attn/ops/rotary_table.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
+
+namespace detail {
+
+/// What a layer of a checkpoint makes of the distance between a query and a key.
+struct KeyDistance {
+  std::shared_ptr<const RotaryTable> rotary = nullptr;  ///< turns queries and keys; null: nothing does
+  std::int64_t window = 0;                              ///< a query sees keys at most that far away; 0: all of them
+};
+
+/// What a caller changes before W_O; null: nothing.
+struct MergedPatch {
+  const float* head_mask = nullptr;  ///< (H), what the result of each head is multiplied by
+  const float* values = nullptr;     ///< (B,L,H·Dv), instead of the heads' results
+};
+
+}  // namespace detail
 
 struct MultiHeadAttentionOptions {
   std::int64_t embed_dim = 0;                                      ///< E, the width of query and output
@@ -67,12 +85,15 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
  private:
   friend class Module<MultiHeadAttention>;
   friend class TransformerEncoderLayer;
+  friend class TransformerEncoder;
 
   MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options);
   void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, StateDict& state) const;
   MultiHeadAttention loaded(const std::string& prefix, const StateDict& state) const;
   MultiHeadAttention drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  /// Names where its numbers will be, in the separate form.
+  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
 
   /// What a call asks for, without its masks being copied.
   struct Request {
@@ -86,7 +107,8 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
                              MemoryEstimate& memory) const;
   /// finish_row is called for each row of the output when it is written, and may change it.
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const detail::Dropout& dropout,
-           const detail::AttentionBuffers& buffers, detail::Scratch& scratch, const parallel::TaskRef* finish_row) const;
+           const detail::AttentionBuffers& buffers, detail::Scratch& scratch, const parallel::TaskRef* finish_row,
+           const detail::MergedPatch& patch = {}) const;
 
   /// How the projections are spelled in a state.
   enum class Form : std::uint8_t { packed, split, separate };
@@ -99,6 +121,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   std::int64_t H_, Hkv_, D_, Dv_;
   detail::Linear query_, key_, value_, out_;
   std::vector<float> bias_k_, bias_v_;  // (Hkv·D), (Hkv·Dv), or empty
+  detail::KeyDistance distance_;
 };
 
 }  // namespace attn

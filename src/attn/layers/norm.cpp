@@ -8,6 +8,10 @@
 namespace attn::detail {
 
 void Norm::forward(const float* x, std::int64_t rows, float* y) const {
+  if (is_identity_) {
+    if (x != y) std::copy_n(x, rows * width_, y);
+    return;
+  }
   const TensorView view{x, {rows, shape()[0]}}, weight{weight_.data(), shape()}, bias{bias_.data(), shape()};
   if (kind_ == NormKind::rms_norm)
     rms_norm(view, &weight, eps_, y);
@@ -16,6 +20,7 @@ void Norm::forward(const float* x, std::int64_t rows, float* y) const {
 }
 
 void Norm::forward_row(const float* x, float* y) const {
+  if (is_identity_) return static_cast<void>(x != y ? std::copy_n(x, width_, y) : y);
   if (kind_ == NormKind::rms_norm)
     rms_norm_row(x, weight_.data(), eps_, y, weight_.size());
   else
@@ -47,6 +52,12 @@ Norm Norm::drawn(const InitOptions&, std::uint32_t&) const {
   next.weight_.assign(static_cast<std::size_t>(width_), 1.0F);
   next.bias_.assign(static_cast<std::size_t>(has_bias_ ? width_ : 0), 0.0F);
   return next;
+}
+
+void Norm::add_parameters(const std::string& prefix, Parameters& parameters) {
+  if (is_identity_) return;
+  parameters.emplace(prefix + "weight", Parameter(shape(), &weight_));
+  if (has_bias_) parameters.emplace(prefix + "bias", Parameter(shape(), &bias_));
 }
 
 }  // namespace attn::detail

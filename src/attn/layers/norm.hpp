@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/layers/parameter.hpp"
 #include "attn/ops/init.hpp"
 #include "attn/tensor/tensor.hpp"
 
@@ -29,6 +30,13 @@ class Norm {
   Norm(NormKind kind, std::int64_t width, bool bias, float eps)
       : kind_(kind), width_(width), has_bias_(bias && kind == NormKind::layer_norm), eps_(eps) {}
 
+  /// A norm that is left out (torch.nn.Identity).
+  static Norm identity(std::int64_t width) {
+    Norm norm(NormKind::layer_norm, width, false, 0);
+    norm.is_identity_ = true;
+    return norm;
+  }
+
   /// x and y (rows,width) may be the same.
   void forward(const float* x, std::int64_t rows, float* y) const;
   /// One row.
@@ -40,13 +48,15 @@ class Norm {
   Norm loaded(const std::string& prefix, const StateDict& state) const;
   /// Weight 1 and bias 0.
   Norm drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  /// Names where its numbers will be.
+  void add_parameters(const std::string& prefix, Parameters& parameters);
 
  private:
   Shape shape() const { return {width_}; }
 
   NormKind kind_ = NormKind::layer_norm;
   std::int64_t width_ = 0;
-  bool has_bias_ = false;
+  bool has_bias_ = false, is_identity_ = false;
   float eps_ = 0;
   std::vector<float> weight_, bias_;
 };

@@ -14,7 +14,8 @@ std::string join(const std::vector<std::string>& names) {
 }  // namespace
 
 void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateDict& state, bool strict) {
-  std::vector<std::string> missing, unexpected, mis_shaped;
+  Mismatch mismatch;
+  auto& [missing, unexpected, mis_shaped] = mismatch;
   for (const auto& [name, shape] : expected) {
     const auto found = state.find(name);
     if (found == state.end()) {
@@ -26,16 +27,19 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
   if (strict)
     for (const auto& [name, tensor] : state)
       if (!expected.contains(name)) unexpected.push_back(name);
-  if (missing.empty() && unexpected.empty() && mis_shaped.empty()) return;
+  mismatch.check(op, "state");
+}
 
-  std::string message = text({op, ": state does not fit"});
+void Mismatch::check(std::string_view op, std::string_view argument) {
+  if (missing.empty() && unexpected.empty() && mis_shaped.empty()) return;
+  std::string message = text({op, ": ", argument, " does not fit"});
   const auto list = [&](const char* title, const std::vector<std::string>& names) {
     if (!names.empty()) message += text({"; ", title, ": ", join(names)});
   };
   list("missing", missing);
   list("unexpected", unexpected);
   list("mis-shaped", mis_shaped);
-  ErrorDetail detail = error_detail(op, "state");
+  ErrorDetail detail = error_detail(op, argument);
   detail.emplace("missing", std::move(missing));
   detail.emplace("unexpected", std::move(unexpected));
   detail.emplace("misShaped", std::move(mis_shaped));

@@ -3,10 +3,19 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attn/tensor/tensor.hpp"
 
 namespace attn::detail {
+
+/// Names that do not fit together.
+struct Mismatch {
+  std::vector<std::string> missing, unexpected, mis_shaped;
+
+  /// Throws one MISMATCH that lists them all, unless there are none: "op: argument does not fit; missing: ...".
+  void check(std::string_view op, std::string_view argument);
+};
 
 /// Throws one MISMATCH that lists every missing and unexpected name (where strict) and every mis-shaped one (always).
 void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateDict& state, bool strict);

@@ -50,6 +50,15 @@ TransformerEncoder TransformerEncoder::drawn(const InitOptions& options, std::ui
   return next;
 }
 
+void TransformerEncoder::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].add_parameters(prefix + "layers." + std::to_string(i) + ".", parameters);
+  if (options_.final_norm) norm_.add_parameters(prefix + "norm.", parameters);
+}
+
+void TransformerEncoder::set_distance(std::size_t layer, const detail::KeyDistance& distance) { layers_[layer].self_attn_.distance_ = distance; }
+
+void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.d_model); }
+
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = this->plan(kOp, x, options, memory);
@@ -75,6 +84,7 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
   };
   const float* state = x.data;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (plan.patch.hidden_state != nullptr && plan.patch.layer == static_cast<std::int64_t>(i)) state = plan.patch.hidden_state;
     keep_state(i, state);
     layers_[i].run(plan, static_cast<std::uint32_t>(i), state, random, buffers.layer(i), scratch, buffers.output);
     state = buffers.output;

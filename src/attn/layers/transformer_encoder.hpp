@@ -40,12 +40,18 @@ class TransformerEncoder : public Module<TransformerEncoder> {
  private:
   friend class Module<TransformerEncoder>;
   friend class TransformerClassifier;
+  friend class EncoderModel;
 
   TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options);
   void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, StateDict& state) const;
   TransformerEncoder loaded(const std::string& prefix, const StateDict& state) const;
   TransformerEncoder drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  /// Names where its numbers will be, as TransformerEncoderLayer.
+  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
+  /// What a layer of a checkpoint has that torch's has not.
+  void set_distance(std::size_t layer, const detail::KeyDistance& distance);
+  void leave_out_norm1(std::size_t layer);
 
   /// In the name of a layer around this one.
   detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, MemoryEstimate& memory) const;

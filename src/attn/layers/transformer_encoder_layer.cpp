@@ -71,6 +71,10 @@ TransformerEncoderLayer TransformerEncoderLayer::drawn(const InitOptions& option
   return next;
 }
 
+void TransformerEncoderLayer::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
+  each_part([&](const char* name, auto part) { (this->*part).add_parameters(prefix + name, parameters); });
+}
+
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = this->plan(kOp, 1, x, options, memory);
@@ -170,7 +174,9 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
   };
   const parallel::TaskRef finish_attention_row(finish_attention);
-  self_attn_.run(plan.attention, input, input, input, dropout(detail::DropoutSite::attention_weights), to, scratch, &finish_attention_row);
+  const detail::MergedPatch merged{.head_mask = plan.patch.head_mask != nullptr ? plan.patch.head_mask + index * plan.attention.H : nullptr,
+                                   .values = plan.patch.layer == index ? plan.patch.merged : nullptr};
+  self_attn_.run(plan.attention, input, input, input, dropout(detail::DropoutSite::attention_weights), to, scratch, &finish_attention_row, merged);
 
   float* const hidden = scratch.take(hidden_size);
   float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;

@@ -110,6 +110,8 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   void save(const std::string& prefix, StateDict& state) const;
   TransformerEncoderLayer loaded(const std::string& prefix, const StateDict& state) const;
   TransformerEncoderLayer drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  /// Names where its numbers will be: self_attn.* in the separate form, the others as in the state.
+  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
 
   /// Calls visit(name, member) for everything that has parameters, in torch's order.
   template <class Visit>

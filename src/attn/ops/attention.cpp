@@ -47,7 +47,7 @@ AttentionMasks masks_of(const std::optional<Mask>& mask, const std::optional<Mas
 
 void check_masks(std::string_view op, const AttentionPlan& plan, bool unbatched) {
   const std::int64_t S = plan.S - plan.extra_keys;
-  const auto& [mask, key_padding_mask, is_causal, fully_masked] = plan.masks;
+  const Mask *const mask = plan.masks.mask, *const key_padding_mask = plan.masks.key_padding_mask;
   if (mask != nullptr) {
     const Shape shape = mask->shape();
     const std::size_t rank = shape.rank();

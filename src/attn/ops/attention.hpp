@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "attn/ops/mask.hpp"
@@ -114,6 +115,12 @@ struct AttentionMasks {
   const Mask* key_padding_mask = nullptr;
   bool is_causal = false;
   FullyMasked fully_masked = FullyMasked::zero;
+  std::int64_t window = 0;  ///< keys further away than that are blocked; 0: none is
+};
+
+/// Sequences of one length, one after the other.
+struct SequenceRun {
+  std::int64_t count = 0, length = 0;
 };
 
 /// Everything about a call that follows from shapes and options, checked, before anything is allocated. It refers to the
@@ -123,6 +130,12 @@ struct AttentionPlan {
   std::int64_t extra_keys = 0;                  ///< the last of the S keys, which no mask speaks of and every query sees
   std::int64_t query_width = 0, key_width = 0;  ///< of the traces q and k
   float scale = 1;
+  /// In a layer, rows of several lengths without padding between them, each attending to its own sequence: B is 1, L = S is the number of
+  /// rows, and there are no masks. Empty: B sequences of L.
+  std::span<const SequenceRun> runs = {};
+  /// Added to the scaled scores before masks: that of head h, query i and key j is at h · position_bias_row + j - i.
+  const float* position_bias = nullptr;
+  std::int64_t position_bias_row = 0;
   AttentionMasks masks = {};
   Shape output = {}, weights = {};  ///< as the caller sees them; weights only when asked for
   bool has_weights = false, average_weights = false;

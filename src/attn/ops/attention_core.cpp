@@ -23,6 +23,9 @@ std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
 /// more memory for longer rows (Milakov & Gimelshein 2018), and up to this many keys both ways give the same bits.
 constexpr std::size_t kKeyBlock = 1024;
 
+/// A multiple of the numbers that any kernel adds side by side.
+constexpr std::size_t kLanes = 64;
+
 class Core {
  public:
   Core(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionBuffers& buffers)
@@ -49,7 +52,7 @@ class Core {
   void pack(std::size_t index);
   void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
   void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const;
-  void exponentiate(Row& row, std::size_t key, std::size_t count, float* scores, float* context) const;
+  void exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const;
   void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
   void multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
                        float* context) const;
@@ -135,27 +138,36 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
   const auto context_row = [&](std::size_t r) { return context + static_cast<std::ptrdiff_t>(r) * in_.context.row; };
 
   Row row[kMaxRows];
-  std::size_t filled = 0;  // keys that any of the rows needs
+  std::size_t filled = 0, start = S_;  // keys that any of the rows needs
   for (std::size_t r = 0; r < rows; ++r) {
     row[r].keys = r > 0 && masks_.same_for_all_queries() ? row[0].keys : masks_.row(b, h, first + static_cast<std::int64_t>(r), bias + r * S_);
     filled = std::max(filled, counted(row[r].keys));
+    start = std::min(start, uniform(row[r].keys) ? 0 : row[r].keys.first);
   }
+  // Sums run in lanes: from a multiple of their number on they are the same sums.
+  start = shows_keys() || in_.dropout.active() ? 0 : start / kLanes * kLanes;
+  for (std::size_t r = 0; r < rows && start > 0; ++r) std::fill_n(context_row(r), Dv_, 0.0F);
 
   const bool all_scores = trace(TraceName::scores) != nullptr;
   const std::int64_t index = (b * plan_.H + h) * plan_.L + first;
-  std::size_t key = 0;
+  std::size_t key = start;
   do {
-    const std::size_t count = std::min(filled - key, key_block_);
-    score(b, h, first, rows, key, all_scores ? S_ : count, scores);
+    const std::size_t count = std::min(filled - key, key_block_ - key % key_block_);  // the same blocks wherever they start
+    const std::size_t scored = all_scores ? S_ : count;
+    score(b, h, first, rows, key, scored, scores);
     for (std::size_t r = 0; r < rows; ++r) {
       float* const terms = scores + r * key_block_;
       const std::int64_t i = index + static_cast<std::int64_t>(r);
+      if (plan_.position_bias != nullptr)
+        kernel_.add_row(terms,
+                        plan_.position_bias + h * plan_.position_bias_row + static_cast<std::int64_t>(key) - first - static_cast<std::int64_t>(r),
+                        terms, scored);
       if (float* to = trace_row(TraceName::scores, i, S_)) std::copy_n(terms, S_, to);
       if (row[r].keys.bias != nullptr && key < row[r].keys.limit)
         kernel_.mask_row(terms, row[r].keys.bias + key, terms, std::min(count, row[r].keys.limit - key));
       if (float* to = trace_row(TraceName::masked_scores, i, S_))
         std::fill_n(std::copy_n(terms, row[r].keys.limit, to), S_ - row[r].keys.limit, kBlocked);
-      exponentiate(row[r], key, count, terms, context_row(r));
+      exponentiate(row[r], key, count, key > start, terms, context_row(r));
       store(row[r], i, TraceName::probabilities, nullptr, terms);
       if (in_.dropout.active()) in_.dropout.apply(terms, counted(row[r].keys), b, h, first + static_cast<std::int64_t>(r));
       store(row[r], i, TraceName::weights, out_.weights, terms);
@@ -197,7 +209,7 @@ void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t
 }
 
 /// scores -> exp(score - most) in place, 0 where the row has no key. Where `most` grows, what was summed before shrinks.
-void Core::exponentiate(Row& row, std::size_t key, std::size_t count, float* scores, float* context) const {
+void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const {
   const std::size_t total = counted(row.keys), n = total > key ? std::min(count, total - key) : 0;
   if (n > 0 && uniform(row.keys)) {
     std::fill_n(scores, n, 1.0F);
@@ -205,7 +217,7 @@ void Core::exponentiate(Row& row, std::size_t key, std::size_t count, float* sco
   } else if (n > 0) {
     const float most = kernel_.max_row(scores, n);
     if (most > row.most) {
-      if (key > 0) {
+      if (goes_on) {
         float factor = 0;
         kernel_.exp_row(&row.most, most, &factor, 1);
         kernel_.scale_row(context, factor, context, Dv_);
@@ -231,7 +243,7 @@ void Core::store(const Row& row, std::int64_t index, TraceName name, float* targ
   }
 }
 
-/// context += terms · values, for `count` keys from `key` on; with the first of them context begins.
+/// context += terms · values, for `count` keys from `key` on; with key 0 context begins.
 void Core::multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
                            float* context) const {
   kernels::Gemm gemm{.a = terms,

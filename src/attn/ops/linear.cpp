@@ -15,6 +15,11 @@ PackedLinear::PackedLinear(const float* weight, const float* bias, std::int64_t 
   kernels::pack(weight, static_cast<std::ptrdiff_t>(k), 1, bias, n, k, nr, panels_.data());
 }
 
+PackedLinear::PackedLinear(std::int64_t out_features, std::int64_t in_features) : in_features_(in_features), out_features_(out_features) {
+  panels_ = AlignedFloats(kernels::packed_size(kernels::best().nr, static_cast<std::size_t>(out_features), static_cast<std::size_t>(in_features)));
+  std::fill_n(panels_.data(), panels_.size(), 0.0F);
+}
+
 std::size_t PackedLinear::panels() const {
   const std::size_t nr = kernels::best().nr;
   return (static_cast<std::size_t>(out_features_) + nr - 1) / nr;
@@ -76,6 +81,22 @@ void PackedLinear::forward(std::span<const Output> outputs, const float* x, std:
 
 void PackedLinear::unpack(float* weight, float* bias) const {
   kernels::unpack(panels_.data(), static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_), kernels::best().nr, weight, bias);
+}
+
+void PackedLinear::set_weight(std::size_t first, std::span<const float> values) {
+  const std::size_t nr = kernels::best().nr, k = static_cast<std::size_t>(in_features_);
+  while (!values.empty()) {
+    const std::size_t row = first / k, column = first % k, count = std::min(values.size(), k - column);
+    float* to = panels_.data() + row / nr * kernels::panel_size(nr, k) + (column + 1) * nr + row % nr;
+    for (std::size_t i = 0; i < count; ++i) to[i * nr] = values[i];
+    values = values.subspan(count);
+    first += count;
+  }
+}
+
+void PackedLinear::set_bias(std::size_t first, std::span<const float> values) {
+  const std::size_t nr = kernels::best().nr, panel = kernels::panel_size(nr, static_cast<std::size_t>(in_features_));
+  for (std::size_t i = 0; i < values.size(); ++i) panels_.data()[(first + i) / nr * panel + (first + i) % nr] = values[i];
 }
 
 namespace detail {

@@ -15,6 +15,8 @@ class PackedLinear {
  public:
   PackedLinear() = default;
   PackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
+  /// All zeros.
+  PackedLinear(std::int64_t out_features, std::int64_t in_features);
 
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }
@@ -32,6 +34,10 @@ class PackedLinear {
 
   /// Writes the weight (out,in), and the bias (out) unless null.
   void unpack(float* weight, float* bias) const;
+
+  /// Numbers of the weight from the row-major index `first` on, and of the bias; for weights that come in pieces.
+  void set_weight(std::size_t first, std::span<const float> values);
+  void set_bias(std::size_t first, std::span<const float> values);
 
  private:
   /// Rows [i, i + rows) of y, of the panels from first up to last.

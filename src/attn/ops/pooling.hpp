@@ -21,10 +21,19 @@ inline constexpr std::array<std::string_view, 4> kPoolingNames{"none", "mean", "
 
 namespace detail {
 
+/// Whether position i of sequence b counts. padding as in pool.
+bool keeps(const Mask* padding, std::int64_t b, std::int64_t L, std::int64_t i);
+
 /// x (B,L,E) -> pooled (B,E), for mean, cls and max. padding (B,L), (1,L) or (L), or null, has been checked. A sequence that is all padding gives
 /// what a fully masked query does: 0, NaN, or the pool of all positions.
 void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const Mask* padding, FullyMasked fully_masked,
           float* pooled);
+
+/// Rows of y (B,width) become 0 where nothing of the sequence counts: position 0 of one without any token is what the batch pads it with.
+void clear_empty(const Mask* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y);
+
+/// Each row of x (rows,width) divided by its length, or by 1e-12 where it is shorter         (torch.nn.functional.normalize)
+void normalize_rows(float* x, std::int64_t rows, std::int64_t width);
 
 }  // namespace detail
 }  // namespace attn

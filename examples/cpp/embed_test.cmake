@@ -1,0 +1,51 @@
+# cmake -DEMBED=PROGRAM -DMODEL=FOLDER -DWIDTH=N -DWORK=FOLDER -P embed_test.cmake: what embed answers and what it refuses.
+file(MAKE_DIRECTORY ${WORK})
+
+# embed(TEXT CODE ARGUMENT...): runs it with TEXT as its input; CODE is what it must exit with. Sets `out` and `err`.
+macro(embed text code)
+  file(WRITE ${WORK}/lines "${text}")
+  execute_process(COMMAND ${EMBED} ${ARGN} INPUT_FILE ${WORK}/lines OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE result)
+  if(NOT result STREQUAL "${code}")
+    message(FATAL_ERROR "embed ${ARGN}: exit ${result}, expected ${code}\n${out}${err}")
+  endif()
+endmacro()
+# expect(WHAT CONDITION): the condition is one string, since a macro would lose its quotes.
+macro(expect what condition)
+  cmake_language(EVAL CODE "if(NOT (${condition}))\n message(FATAL_ERROR [==[${what}\n${out}${err}]==])\n endif()")
+endmacro()
+
+embed("A film for the ages.\r\nzwölf Boxkämpfer\n\nA film for the ages.\n" 0 ${MODEL})
+expect("nothing is said on stderr" "err STREQUAL \"\"")
+string(REGEX MATCHALL "[^\n]+" lines "${out}")
+list(LENGTH lines count)
+expect("four lines give four vectors, not ${count}" "count EQUAL 4")
+foreach(line IN LISTS lines)
+  string(JSON width ERROR_VARIABLE problem LENGTH "${line}")
+  expect("a line is a JSON array of ${WIDTH} numbers: ${problem}" "width EQUAL ${WIDTH}")
+endforeach()
+list(GET lines 0 first)
+list(GET lines 1 second)
+list(GET lines 3 last)
+expect("the same text has the same vector" "first STREQUAL last")
+expect("another text has another vector" "NOT first STREQUAL second")
+
+string(ASCII 255 bad)
+embed("good\ngood again\nb${bad}d\ngood\n" 1 ${MODEL})
+expect("the line that is not UTF-8 is named" "err MATCHES \"line 3 is not UTF-8\"")
+string(REGEX MATCHALL "[^\n]+" lines "${out}")
+list(LENGTH lines count)
+expect("the lines before it are answered" "count EQUAL 2")
+
+# Further than what is embedded together.
+string(REPEAT "x\n" 300 many)
+embed("${many}${bad}" 1 ${MODEL})
+expect("line 301 is named" "err MATCHES \"line 301 is not UTF-8\"")
+
+embed("" 0 ${MODEL})
+expect("no lines, no vectors" "out STREQUAL \"\"")
+embed("" 0 --help)
+expect("--help says how it is called" "out MATCHES \"^usage: embed FOLDER\"")
+embed("" 2)
+expect("without a folder it says how it is called" "err MATCHES \"^usage: embed FOLDER\"")
+embed("" 1 ${WORK}/nowhere)
+expect("a folder without a model is named" "err MATCHES \"^embed: .*nowhere\"")

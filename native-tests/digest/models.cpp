@@ -1,0 +1,62 @@
+#include "models.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "draw.hpp"
+
+namespace digest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCheckpoints[] = {"tiny-bert",       "tiny-bert-cls",   "tiny-bert-legacy",     "tiny-bert-multilabel",
+                                        "tiny-distilbert", "tiny-modernbert", "tiny-modernbert-2024", "tiny-mpnet",
+                                        "tiny-mpnet-mean", "tiny-roberta",    "tiny-xlm-roberta"};
+
+template <class T>
+xt::xtensor<T, 2> integers(const attn::AnyTensor& x) {
+  xt::xtensor<T, 2> out(std::array<std::size_t, 2>{x.shape(0), x.shape(1)});
+  std::transform(x.begin(), x.end(), out.begin(), [](float value) { return static_cast<T>(value); });
+  return out;
+}
+
+std::string hash_of(const attn::TextModel& model, const attn::Encoding& inputs) {
+  const attn::TextModelOutput output = model.forward(inputs, {.output_attentions = true, .output_hidden_states = true});
+  Hash hash;
+  hash.add(values_of(output.last_hidden_state));
+  for (const auto& state : *output.hidden_states) hash.add(values_of(state));
+  for (const auto& weights : *output.attentions) hash.add(values_of(weights));
+  if (output.logits) hash.add(values_of(*output.logits));
+  for (std::size_t layer = 0; layer < output.attentions->size(); ++layer)
+    for (const auto& [name, tensor] : model.trace_layer(inputs, static_cast<std::int64_t>(layer))) hash.add(values_of(tensor));
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(hash.value()));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> model_lines() {
+  std::vector<std::string> lines;
+  for (const std::string name : kCheckpoints) {
+    const fs::path folder = fs::path(ATTN_TESTDATA) / "models" / name;
+    const attn::TextModel model = attn::TextModel::load(folder);
+    const attn::StateDict golden = attn::read_safetensors(folder.string() + ".safetensors");
+    for (const auto& [key, ids] : golden) {
+      constexpr std::string_view kEnd = "/input_ids";
+      if (!key.ends_with(kEnd)) continue;
+      const std::string which = key.substr(0, key.size() - kEnd.size());
+      attn::Encoding inputs;
+      inputs.input_ids = integers<std::int32_t>(ids);
+      inputs.attention_mask = integers<std::uint8_t>(golden.at(which + "/attention_mask"));
+      if (const auto types = golden.find(which + "/token_type_ids"); types != golden.end())
+        inputs.token_type_ids = integers<std::int32_t>(types->second);
+      lines.push_back(hash_of(model, inputs) + ' ' + name + '/' + which);
+    }
+  }
+  return lines;
+}
+
+}  // namespace digest

@@ -1,0 +1,23 @@
+// The small files of a checkpoint, with zero bytes between them: config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json,
+// tokenizer_config.json. What they describe is estimated, and made where it is small enough.
+#include "attn/models/model_loader.hpp"
+#include "fuzz.hpp"
+#include "mutate.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using attn::fuzz::require;
+  const auto parts = attn::fuzz::split({data, size}, 5);
+  const attn::detail::ModelFiles files{parts[0], parts[1], parts[2], parts[3], parts[4]};
+  attn::fuzz::succeeds([&] {
+    const attn::detail::ModelConfig config = attn::detail::read_model_config(files);
+    require(config.hidden_size > 0 && config.hidden_size % config.num_attention_heads == 0, "heads divide the hidden size");
+    require(config.vocab_size > 0 && config.num_hidden_layers > 0 && config.intermediate_size > 0, "sizes are positive");
+    require(config.default_length > 0 && config.default_length <= config.max_length, "the default length is one that the model takes");
+    attn::detail::ModelLoader loader(files);
+  });
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
+  return attn::fuzz::mutate_parts(data, size, max_size, seed, 5, 5);
+}

@@ -1,0 +1,49 @@
+// A whole checkpoint, with zero bytes between its parts: config.json, the header of model.safetensors, its data. The weights come in pieces;
+// with a model that came of them a text is embedded and classified.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "attn/models/model_loader.hpp"
+#include "fuzz.hpp"
+#include "mutate.hpp"
+
+namespace {
+
+void use(const attn::EncoderModel& model) {
+  const std::int64_t most = std::min<std::int64_t>(model.config().max_length, 5);
+  const std::vector<std::int64_t> ids(static_cast<std::size_t>(most), std::min<std::int64_t>(model.config().vocab_size - 1, 2));
+  const attn::detail::ModelInputs inputs{{1, most}, ids, {}, nullptr};
+  std::vector<float> y(static_cast<std::size_t>(attn::checked_size(model.check_embed("embed", inputs), "embed", "y")));
+  model.embed(inputs, attn::Pooling::mean, true, y.data());
+  if (model.config().num_labels() == 0) return;
+  y.resize(static_cast<std::size_t>(attn::checked_size(model.check_classify("classify", inputs), "classify", "y")));
+  model.classify(inputs, y.data());
+  for (const float p : y) attn::fuzz::require(std::isnan(p) || (p >= 0 && p <= 1), "probabilities lie between 0 and 1");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto parts = attn::fuzz::split({data, size}, 3);
+  std::vector<std::uint8_t> file(8);
+  const std::uint64_t header_size = parts[1].size();
+  std::memcpy(file.data(), &header_size, 8);
+  file.insert(file.end(), parts[1].begin(), parts[1].end());
+  file.insert(file.end(), parts[2].begin(), parts[2].end());
+  constexpr std::size_t kPieces[] = {1, 13, 512, 1 << 20};
+  const std::size_t piece = kPieces[size % 4];
+  attn::fuzz::succeeds([&] {
+    attn::detail::ModelLoader loader({.config = parts[0]});
+    for (std::size_t at = 0; at < file.size(); at += piece)
+      loader.write(std::span<const std::uint8_t>(file).subspan(at, std::min(piece, file.size() - at)));
+    const auto model = loader.finish();
+    use(*model);
+  });
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
+  return attn::fuzz::mutate_parts(data, size, max_size, seed, 3, 2);
+}

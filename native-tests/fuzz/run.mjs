@@ -1,0 +1,96 @@
+// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--build FOLDER] [TARGET...]: libFuzzer on what comes from files and users.
+//
+// Every target first takes its seeds, none of which may be refused, then thinks of inputs of its own for N seconds (30), or N times.
+// New inputs are kept in FOLDER/corpus (build/native-fuzz), so the next run goes on from them; what a target ended on is in FOLDER/findings.
+// The long run:
+//
+//   cmake --preset native-fuzz && cmake --build --preset native-fuzz && node native-tests/fuzz/run.mjs --runs 10000000
+//
+// The last line is "N passed, N failed" over the targets.
+import { spawn } from 'node:child_process';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const all = readdirSync(join(here, 'corpus')).sort();
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seconds: { type: 'string' }, runs: { type: 'string' }, build: { type: 'string', default: join(here, '../../build/native-fuzz') } },
+});
+const targets = positionals.length > 0 ? positionals : all;
+for (const target of targets) if (!all.includes(target)) throw new Error(`there is no target ${target}, only ${all.join(', ')}`);
+const limit = values.runs === undefined ? `-max_total_time=${values.seconds ?? 30}` : `-runs=${values.runs}`;
+
+/** As long as inputs need to be: what is longer is slower and finds nothing else. */
+const longest = { safetensors: 1024, config: 1536, tokenizer_json: 3072, vocabulary_text: 256, model_files: 5120 };
+
+const environment = {
+  ...process.env,
+  // Leaks count as crashes; an allocation that the library did not refuse beforehand does too (-malloc_limit_mb). The last two are for speed.
+  ASAN_OPTIONS: 'detect_leaks=1:allocator_may_return_null=0:detect_stack_use_after_return=0:malloc_context_size=8',
+  UBSAN_OPTIONS: 'print_stacktrace=1',
+};
+
+function run(target, args, env = {}) {
+  return new Promise((done) => {
+    const child = spawn(join(values.build, 'native-tests/fuzz', `fuzz_${target}`), args, { env: { ...environment, ...env } });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (said = (said + bytes).slice(-1 << 20)));
+    child.on('error', (error) => done({ code: 127, said: error.message }));
+    child.on('close', (code, signal) => done({ code: code ?? signal, said }));
+  });
+}
+
+async function fuzz(target) {
+  const seeds = join(here, 'corpus', target);
+  const corpus = join(values.build, 'corpus', target);
+  const findings = join(values.build, 'findings/');
+  for (const folder of [corpus, findings]) mkdirSync(folder, { recursive: true });
+
+  const files = readdirSync(seeds).map((name) => join(seeds, name));
+  const first = await run(target, files, { ATTN_FUZZ_VERBOSE: '1' });
+  if (first.code !== 0 || /^refused: /m.test(first.said)) {
+    console.log(`${first.said}\n${target}: a seed was refused, or ended the program (${first.code})`);
+    return false;
+  }
+  const { code, said } = await run(target, [
+    limit,
+    `-max_len=${longest[target]}`,
+    `-dict=${join(here, `${target}.dict`)}`,
+    `-artifact_prefix=${findings}${target}-`,
+    '-timeout=10',
+    '-rss_limit_mb=1024',
+    '-malloc_limit_mb=256',
+    // Files with many changes are refused at the first one.
+    '-mutate_depth=2',
+    '-reload=0',
+    '-print_final_stats=1',
+    corpus,
+    seeds,
+  ]);
+  const [, executions] = /stat::number_of_executed_units: (\d+)/.exec(said) ?? [];
+  const [, speed] = /stat::average_exec_per_sec: +(\d+)/.exec(said) ?? [];
+  const [, edges] = [...said.matchAll(/ cov: (\d+) /g)].at(-1) ?? [];
+  const passed = code === 0 && Number(executions) > files.length;
+  if (!passed) console.log(said.split('\n').slice(-60).join('\n'));
+  console.log(
+    `${target}: ${files.length} seeds, ${executions ?? 'unknown'} executions, ${speed ?? '?'} a second, ${edges ?? '?'} edges, ` +
+      (passed ? 'nothing found' : `ended by ${code}; the input is in ${findings}`),
+  );
+  return passed;
+}
+
+// One program a core.
+const waiting = [...targets];
+const results = [];
+await Promise.all(
+  Array.from({ length: Math.min(availableParallelism(), targets.length) }, async () => {
+    for (let target = waiting.shift(); target !== undefined; target = waiting.shift()) results.push(await fuzz(target));
+  }),
+);
+const passed = results.filter(Boolean).length;
+console.log(`${passed} passed, ${results.length - passed} failed`);
+process.exitCode = passed === results.length ? 0 : 1;

@@ -1,0 +1,101 @@
+// The JSON tree of a checkpoint's small files.
+#include "attn/io/json.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using detail::Json;
+
+Json parse(const std::string& text, std::size_t most = 1 << 20) {
+  return detail::parse_json("x.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, most);
+}
+void refused(const std::string& text, const std::vector<std::string>& words, std::size_t most = 1 << 20) {
+  INFO(text.substr(0, 100));
+  check_error({ErrorCode::format, "x.json", "the file", words}, [&] { parse(text, most); });
+}
+
+TEST_CASE("a JSON file becomes a tree", "[io]") {
+  const Json json = parse(R"( {"a": [1, -2.5, 1e3, "\u00e9\n\ud83d\ude00", true, false, null], "b": {"c": {}, "d": []}} )");
+  REQUIRE(json.object() != nullptr);
+  CHECK(json.object()->size() == 2);
+  const Json::Array& a = *json.find("a")->array();
+  REQUIRE(a.size() == 7);
+  CHECK(*a[0].number() == 1);
+  CHECK(*a[1].number() == -2.5);
+  CHECK(*a[2].number() == 1000);
+  CHECK(*a[3].string() == "é\n😀");
+  CHECK(*a[4].boolean());
+  CHECK_FALSE(*a[5].boolean());
+  CHECK(a[6].is_null());
+  CHECK(json.find("b")->find("c")->object()->empty());
+  CHECK(json.find("b")->find("d")->array()->empty());
+  CHECK(*parse("7").number() == 7);
+  CHECK(*parse("\"x\"").string() == "x");
+}
+
+TEST_CASE("a value is what it is and nothing else, and says so", "[io]") {
+  const std::pair<const char*, const char*> kinds[] = {{"null", "null"},     {"true", "true or false"}, {"0", "a number"},
+                                                       {"\"\"", "a string"}, {"[]", "an array"},        {"{}", "an object"}};
+  for (const auto& [text, kind] : kinds) {
+    const Json json = parse(text);
+    CHECK(json.kind() == std::string(kind));
+    const int count = json.is_null() + (json.boolean() != nullptr) + (json.number() != nullptr) + (json.string() != nullptr) +
+                      (json.array() != nullptr) + (json.object() != nullptr);
+    CHECK(count == 1);
+    CHECK(json.find("a") == nullptr);
+  }
+  const Json json = parse(R"({"there": 1, "null": null})");
+  CHECK(json.find("there") != nullptr);
+  CHECK(json.find("null") == nullptr);  // as if it were missing
+  CHECK(json.find("missing") == nullptr);
+}
+
+TEST_CASE("numbers keep their value, and too large ones are no whole numbers of any size", "[io]") {
+  CHECK(*parse("9007199254740991").number() == 9007199254740991.0);
+  CHECK(*parse("18446744073709551615").number() == 18446744073709551616.0);
+  CHECK(*parse("-9223372036854775808").number() == -9223372036854775808.0);
+  CHECK(*parse("1000000000000000019884624838656").number() == 1e30);
+  CHECK(*parse("1e-12").number() == 1e-12);
+  CHECK(*parse("0.1").number() == 0.1);
+  CHECK(std::signbit(*parse("-0.0").number()));
+}
+
+TEST_CASE("of a name that appears twice the last one counts", "[io]") {
+  CHECK(*parse(R"({"a": 1, "a": 2})").find("a")->number() == 2);
+  CHECK(*parse(R"({"a": {"b": 1}, "a": [3]})").find("a")->array()->at(0).number() == 3);
+  CHECK(parse(R"({"a": {"b": 1}, "a": {"c": 1}})").find("a")->find("b") == nullptr);
+}
+
+TEST_CASE("what is not JSON is FORMAT and says where", "[io]") {
+  for (const char* text : {"",   " ",  "{",  "[1",      "[1,]",   "{\"a\":}", "{a:1}", "{'a':1}", "nul",        "NaN",    "Infinity",   "01",
+                           "1.", ".5", "+1", "\"\\x\"", "\"\n\"", "{} {}",    "[] x",  "// a\n1", "{\"a\":1,}", "<html>", "\"\\ud800\""})
+    refused(text, {"not valid JSON near byte"});
+  refused("[1,2,x]", {"near byte 6"});
+  refused(std::string("{\"a\":1}\0", 8), {"near byte 7"});
+  refused(std::string("\0{}", 3), {"near byte 0"});
+  refused("\xEF\xBB\xBF{}", {"near byte 0"});
+  for (const char* bytes : {"\"\xFF\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xF5\x80\x80\x80\"", "\"\xE2\x82\""})
+    refused(bytes, {"not valid JSON"});
+}
+
+TEST_CASE("more levels or bytes than the caps are FORMAT", "[io]") {
+  const auto nested = [](std::size_t n, char open, char close) { return std::string(n, open) + std::string(n, close); };
+  CHECK_NOTHROW(parse(nested(64, '[', ']')));
+  refused(nested(65, '[', ']'), {"nested deeper than 64 levels"});
+  refused(std::string(1'000'000, '['), {"nested deeper than 64 levels"});
+  std::string objects;
+  for (int i = 0; i < 65; ++i) objects += "{\"a\":";
+  refused(objects, {"nested deeper than 64 levels"});
+  // Beside each other they are no deeper.
+  CHECK_NOTHROW(parse("[" + nested(63, '[', ']') + "," + nested(63, '[', ']') + "]"));
+  CHECK_NOTHROW(parse("[1] ", 4));
+  refused("[1]  ", {"5 bytes, expected 4 at the most"}, 4);
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,356 @@
+// What a checkpoint's small files may say. Each case is a stock checkpoint with one thing changed.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+
+#include "models/edit.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using nlohmann::json;
+using Bytes = std::vector<std::uint8_t>;
+
+Checkpoint stock(const std::string& name) { return read_checkpoint(testdata("models/" + name)); }
+const Checkpoint& bert() {
+  static const Checkpoint checkpoint = stock("tiny-bert");
+  return checkpoint;
+}
+
+void too_large(const Checkpoint& checkpoint) {
+  try {
+    detail::ModelLoader loader(checkpoint.files());
+    FAIL_CHECK("there is room for it");
+  } catch (const Error& error) {
+    INFO(error.what());
+    CHECK(error.code() == ErrorCode::memory);
+    CHECK(std::string(error.what()).find("bytes") != std::string::npos);
+  }
+}
+
+Bytes bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+detail::ModelConfig read(const Checkpoint& checkpoint) { return detail::read_model_config(checkpoint.files()); }
+
+/// Sets the memory limit for as long as it lives.
+struct Limit {
+  explicit Limit(std::uint64_t bytes) { set_memory_limit(bytes); }
+  ~Limit() { set_memory_limit(std::uint64_t{1} << 63); }
+};
+
+/// Refused with this argument and these words.
+void refused(ErrorCode code, const std::string& file, const std::string& argument, const Checkpoint& checkpoint,
+             const std::vector<std::string>& words = {}) {
+  check_error({code, file, argument, words}, [&] { detail::ModelLoader loader(checkpoint.files()); });
+}
+
+TEST_CASE("a config.json that is not a JSON object is FORMAT", "[models]") {
+  struct Case {
+    const char* what;
+    Bytes file;
+    std::vector<std::string> words;
+  };
+  const std::string good(bert().config.begin(), bert().config.end());
+  std::string zero = good;
+  zero[good.find("false")] = '\0';
+  const Case cases[] = {
+      {"empty", {}, {"not valid JSON near byte 0"}},
+      {"HTML", bytes("<html>404</html>"), {"not valid JSON near byte"}},
+      {"cut", bytes(good.substr(0, good.size() / 2)), {"not valid JSON near byte"}},
+      {"more after the object", bytes(good + "{}"), {"not valid JSON near byte"}},
+      {"a zero byte inside", bytes(zero), {"not valid JSON near byte " + std::to_string(good.find("false"))}},
+      {"a byte order mark", bytes("\xEF\xBB\xBF" + good), {"not valid JSON near byte 0"}},
+      {"an array", bytes("[1]"), {"an array", "expected an object"}},
+      {"a number", bytes("7"), {"a number", "expected an object"}},
+      {"null", bytes("null"), {"null", "expected an object"}},
+      {"nested 65 deep", bytes("{\"a\":" + std::string(64, '[') + std::string(64, ']') + "}"), {"deeper than 64 levels"}},
+      {"above 4 MiB", bytes(std::string(4 << 20, ' ') + good), {"bytes, expected 4194304 at the most"}},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    Checkpoint checkpoint = bert();
+    checkpoint.config = c.file;
+    refused(ErrorCode::format, "config.json", "the file", checkpoint, c.words);
+  }
+  Checkpoint deep = with_member(bert(), "something else", json::parse(std::string(63, '[') + std::string(63, ']')));
+  CHECK_NOTHROW(read(deep));
+}
+
+TEST_CASE("a model_type that attn does not have is UNSUPPORTED and told which ones it has", "[models]") {
+  const std::vector<std::string> all{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert"};
+  refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "gpt2"), all);
+  refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "Bert"), {"Bert"});
+  refused(ErrorCode::unsupported, "config.json", "model_type", with_config(bert(), [](json& config) { config.erase("model_type"); }), {"missing"});
+  refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", nullptr), {"missing"});
+  refused(ErrorCode::config, "config.json", "model_type", with_member(bert(), "model_type", 7), {"a string"});
+}
+
+TEST_CASE("every size must be there, whole and in its range", "[models]") {
+  const std::pair<const char*, std::vector<const char*>> families[] = {
+      {"tiny-bert",
+       {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size"}},
+      {"tiny-distilbert", {"vocab_size", "dim", "n_layers", "n_heads", "hidden_dim", "max_position_embeddings"}},
+      {"tiny-roberta",
+       {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size"}},
+      {"tiny-mpnet", {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}},
+      {"tiny-modernbert", {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}}};
+  for (const auto& [family, sizes] : families)
+    for (const std::string name : sizes) {
+      INFO(family << ' ' << name);
+      const Checkpoint checkpoint = stock(family);
+      REQUIRE(json::parse(checkpoint.config).contains(name));
+      refused(ErrorCode::config, "config.json", name, with_config(checkpoint, [&](json& config) { config.erase(name); }), {"missing"});
+      refused(ErrorCode::config, "config.json", name, with_member(checkpoint, name, nullptr), {"missing"});
+      for (const json& value : {json(0), json(-4), json(4.5), json("32"), json(1e300), json(2147483648.0), json(true), json::array({32})}) {
+        INFO(value.dump());
+        refused(ErrorCode::config, "config.json", name, with_member(checkpoint, name, value), {"a whole number from 1 to"});
+      }
+      CHECK_NOTHROW(read(with_member(checkpoint, name, json::parse(checkpoint.config).at(name).get<double>())));
+    }
+}
+
+TEST_CASE("sizes must fit together", "[models]") {
+  refused(ErrorCode::config, "config.json", "the hidden size", with_member(bert(), "num_attention_heads", 5),
+          {"a multiple of the number of heads, 5"});
+  // Angles are computed for every position, whatever the file has.
+  refused(ErrorCode::config, "config.json", "max_position_embeddings",
+          with_member(stock("tiny-modernbert"), "max_position_embeddings", (1 << 20) + 1), {"1048576"});
+  refused(ErrorCode::config, "config.json", "num_hidden_layers", with_member(bert(), "num_hidden_layers", 10'001), {"10000"});
+  refused(ErrorCode::config, "config.json", "a head's width", with_member(stock("tiny-modernbert"), "num_attention_heads", 32), {"even"});
+  refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(stock("tiny-mpnet"), "max_position_embeddings", 2), {"3 or more"});
+  refused(ErrorCode::config, "config.json", "pad_token_id", with_member(stock("tiny-roberta"), "pad_token_id", 66));
+  // With the padding's default, which no range says anything about.
+  refused(ErrorCode::config, "config.json", "max_position_embeddings",
+          with_member(with_member(stock("tiny-roberta"), "pad_token_id", nullptr), "max_position_embeddings", 2), {"3 or more"});
+  for (const json& value : {json(0), json(-1e-5), json("1e-5"), json(1e-31), json(1e31)}) {
+    INFO(value.dump());
+    refused(ErrorCode::config, "config.json", "layer_norm_eps", with_member(bert(), "layer_norm_eps", value), {"a number above 0"});
+  }
+}
+
+TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
+  struct Case {
+    const char* family;
+    const char* name;
+    json value;
+    std::vector<std::string> words;
+  };
+  const Case cases[] = {
+      {"tiny-bert", "hidden_act", "selu", {"gelu_pytorch_tanh", "selu"}},
+      {"tiny-distilbert", "activation", "selu", {"selu"}},
+      {"tiny-modernbert", "hidden_activation", "selu", {"selu"}},
+      {"tiny-modernbert", "classifier_activation", "selu", {"selu"}},
+      {"tiny-bert", "position_embedding_type", "relative_key", {"expected absolute", "relative_key"}},
+      {"tiny-roberta", "position_embedding_type", "relative_key_query", {"relative_key_query"}},
+      {"tiny-bert", "is_decoder", true, {"expected false"}},
+      {"tiny-bert", "add_cross_attention", true, {"expected false"}},
+      {"tiny-bert", "quantization_config", {{"bits", 8}}, {"not quantized"}},
+      {"tiny-modernbert", "classifier_pooling", "max", {"cls or mean", "max"}},
+  };
+  for (const Case& c : cases) {
+    INFO(c.family << ' ' << c.name);
+    refused(ErrorCode::unsupported, "config.json", c.name, with_member(stock(c.family), c.name, c.value), c.words);
+  }
+  refused(ErrorCode::config, "config.json", "hidden_act", with_member(bert(), "hidden_act", 3), {"a string"});
+  refused(ErrorCode::config, "config.json", "is_decoder", with_member(bert(), "is_decoder", "no"), {"true or false"});
+  refused(ErrorCode::config, "config.json", "relative_attention_num_buckets", with_member(stock("tiny-mpnet"), "relative_attention_num_buckets", 64));
+}
+
+TEST_CASE("heads for other things than classes are UNSUPPORTED, those that predict words are left out", "[models]") {
+  for (const char* head : {"BertForQuestionAnswering", "BertForTokenClassification", "BertForMultipleChoice", "BertForNextSentencePrediction"})
+    refused(ErrorCode::unsupported, "config.json", "architectures[0]", with_member(bert(), "architectures", json::array({head})),
+            {head, "BertModel"});
+  for (const char* base : {"BertModel", "BertForMaskedLM", "BertForPreTraining", "BertLMHeadModel"})
+    CHECK(read(with_member(bert(), "architectures", json::array({base}))).labels.empty());
+  CHECK(read(with_member(bert(), "architectures", json::array())).labels.empty());
+  CHECK(read(with_config(bert(), [](json& config) { config.erase("architectures"); })).labels.empty());
+  CHECK(read(bert()).labels == std::vector<std::string>{"negative", "neutral", "positive"});
+}
+
+TEST_CASE("labels are numbered without a hole", "[models]") {
+  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"2", "b"}}), {"without a name for 1"});
+  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", 5}}), {"without a name for 1"});
+  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"a", "b"}}), {"without a name for 0"});
+  const auto nameless = [](const json& count) {
+    return with_config(bert(), [&](json& config) {
+      config.erase("id2label");
+      if (!count.is_null()) config["num_labels"] = count;
+    });
+  };
+  CHECK(read(nameless(nullptr)).labels == std::vector<std::string>{"LABEL_0", "LABEL_1"});
+  CHECK(read(nameless(3)).labels == std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"});
+  CHECK(read(nameless(1)).classification_function == detail::ClassificationFunction::sigmoid);
+  refused(ErrorCode::config, "config.json", "num_labels", nameless(0));
+  refused(ErrorCode::config, "config.json", "num_labels", nameless(1e9));
+  json many = json::object();
+  for (int i = 0; i < 12; ++i) many[std::to_string(i)] = "l" + std::to_string(i);
+  const std::vector<std::string> labels = read(with_member(bert(), "id2label", many)).labels;
+  CHECK(labels.at(2) == "l2");  // by number, and not "10" before "2"
+  CHECK(labels.at(11) == "l11");
+}
+
+TEST_CASE("the function of the scores is that of transformers' pipeline", "[models]") {
+  const auto one_label = [](const json& type) {
+    return with_config(bert(), [&](json& config) {
+      config["id2label"] = {{"0", "stars"}};
+      config["problem_type"] = type;
+    });
+  };
+  const auto several = [](const json& type) { return with_member(bert(), "problem_type", type); };
+  CHECK(read(bert()).classification_function == detail::ClassificationFunction::softmax);
+  for (const json& type : {json(nullptr), json("single_label_classification")}) {
+    CHECK(read(several(type)).classification_function == detail::ClassificationFunction::softmax);
+    CHECK(read(one_label(type)).classification_function == detail::ClassificationFunction::sigmoid);
+  }
+  CHECK(read(several("multi_label_classification")).classification_function == detail::ClassificationFunction::sigmoid);
+  for (const Checkpoint& checkpoint : {several("regression"), one_label("regression")})
+    CHECK(read(checkpoint).classification_function == detail::ClassificationFunction::none);
+  refused(ErrorCode::unsupported, "config.json", "problem_type", several("ranking"), {"ranking", "regression"});
+  refused(ErrorCode::config, "config.json", "problem_type", several(3), {"a string"});
+}
+
+TEST_CASE("rotary positions and layer types of ModernBERT are those that attn has", "[models]") {
+  const Checkpoint modern = stock("tiny-modernbert");
+  const auto rope = [&](const std::function<void(json&)>& change) {
+    return with_config(modern, [&](json& config) { change(config["rope_parameters"]["full_attention"]); });
+  };
+  refused(ErrorCode::unsupported, "config.json", "rope_parameters.full_attention.rope_type", rope([](json& of) { of["rope_type"] = "yarn"; }),
+          {"expected default", "yarn"});
+  refused(ErrorCode::config, "config.json", "rope_parameters.full_attention.rope_theta", rope([](json& of) { of["rope_theta"] = -1; }), {"above 0"});
+  refused(ErrorCode::config, "config.json", "rope_parameters.full_attention", rope([](json& of) { of = 7; }), {"an object"});
+  refused(ErrorCode::config, "config.json", "rope_parameters", with_member(modern, "rope_parameters", "default"), {"an object"});
+  refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", {"full_attention", "sliding_attention"}));
+  refused(ErrorCode::unsupported, "config.json", "layer_types",
+          with_member(modern, "layer_types", {"full_attention", "chunked_attention", "full_attention", "full_attention"}), {"chunked_attention"});
+  refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", "full_attention"), {"a string"});
+  refused(ErrorCode::config, "config.json", "local_attention", with_member(modern, "local_attention", 0));
+  refused(ErrorCode::config, "config.json", "global_attn_every_n_layers", with_config(modern, [](json& config) {
+            config.erase("layer_types");
+            config["global_attn_every_n_layers"] = 0;
+          }));
+  // The first names for the same things, and the defaults without either.
+  const detail::ModelConfig now = read(modern), before = read(with_config(modern, [](json& config) {
+                                                  config.erase("layer_types");
+                                                  config.erase("rope_parameters");
+                                                  config["global_attn_every_n_layers"] = 3;
+                                                  config["global_rope_theta"] = 160000.0;
+                                                  config["local_rope_theta"] = 10000.0;
+                                                }));
+  const detail::ModelConfig neither = read(with_config(modern, [](json& config) {
+    config.erase("layer_types");
+    config.erase("rope_parameters");
+  }));
+  REQUIRE(now.distances.size() == 4);
+  for (std::size_t layer = 0; layer < 4; ++layer) {
+    const bool full = layer % 3 == 0;
+    for (const detail::ModelConfig* config : {&now, &before, &neither}) {
+      CHECK(config->distances.at(layer).rope_theta == (full ? 160000 : 10000));
+      CHECK(config->distances.at(layer).window == (full ? 0 : 4));
+    }
+  }
+}
+
+TEST_CASE("modules.json lists what sentence-transformers does, of which attn does three things in that order", "[models]") {
+  const Checkpoint checkpoint = stock("tiny-bert-cls");
+  const json good = json::parse(checkpoint.modules);
+  const auto with_modules = [&](const json& modules) {
+    Checkpoint changed = checkpoint;
+    changed.modules = bytes_of(modules);
+    return changed;
+  };
+  CHECK(read(checkpoint).normalize);
+  CHECK_FALSE(read(with_modules(json::array({good[0], good[1]}))).normalize);
+  CHECK_FALSE(read(with_modules(json::array({good[0]}))).normalize);
+  json dense = good, later = good, unnamed = good, elsewhere = good;
+  dense[2]["type"] = "sentence_transformers.models.Dense";
+  unnamed[1].erase("type");
+  elsewhere[1]["path"] = "2_Pooling";
+  later.push_back(good[2]);
+  refused(ErrorCode::unsupported, "modules.json", "module 2", with_modules(dense), {"Dense"});
+  refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(later), {"Normalize"});
+  refused(ErrorCode::unsupported, "modules.json", "module 1", with_modules(unnamed), {"missing"});
+  refused(ErrorCode::unsupported, "modules.json", "module 1", with_modules(json::array({good[0], good[2], good[1]})), {"one after the other"});
+  refused(ErrorCode::unsupported, "modules.json", "module 0", with_modules(json::array({good[1], good[0]})));
+  refused(ErrorCode::unsupported, "modules.json", "the path of Pooling", with_modules(elsewhere), {"1_Pooling", "2_Pooling"});
+  refused(ErrorCode::format, "modules.json", "the file", with_modules(json::object()), {"an array"});
+  Checkpoint torn = checkpoint;
+  torn.modules.resize(20);
+  refused(ErrorCode::format, "modules.json", "the file", torn, {"not valid JSON"});
+}
+
+TEST_CASE("1_Pooling/config.json names one of mean, cls and max, in its old and its new form", "[models]") {
+  const Checkpoint checkpoint = stock("tiny-bert-cls");
+  const auto with_pooling = [&](const json& pooling) {
+    Checkpoint changed = checkpoint;
+    changed.pooling = bytes_of(pooling);
+    return changed;
+  };
+  const std::pair<const char*, Pooling> modes[] = {{"mean", Pooling::mean}, {"cls", Pooling::cls}, {"max", Pooling::max}};
+  for (const auto& [mode, pooling] : modes) {
+    CHECK(read(with_pooling({{"pooling_mode", mode}, {"include_prompt", true}})).pooling == pooling);
+    const std::string old = std::string("pooling_mode_") + mode + (pooling == Pooling::cls ? "_token" : "_tokens");
+    CHECK(read(with_pooling({{old, true}, {"pooling_mode_weightedmean_tokens", false}})).pooling == pooling);
+  }
+  const std::string file = "1_Pooling/config.json", what = "the pooling mode";
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", true}}),
+          {"more than one"});
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode_mean_sqrt_len_tokens", true}}), {"mean_sqrt_len_tokens"});
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode_lasttoken", true}}), {"lasttoken"});
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode", "lasttoken"}}), {"lasttoken"});
+  refused(ErrorCode::unsupported, file, what, with_pooling(json::object()), {"missing"});
+  refused(ErrorCode::format, file, "the file", with_pooling(json::array()), {"an object"});
+}
+
+TEST_CASE("the length that texts are cut to comes from the first file that tells it, and never goes past the positions", "[models]") {
+  const Checkpoint checkpoint = stock("tiny-bert-cls");
+  const auto length = [&](const json& sentence, const json& tokenizer) {
+    Checkpoint changed = checkpoint;
+    changed.sentence_bert_config = sentence.is_null() ? Bytes{} : bytes_of(sentence);
+    changed.tokenizer_config = tokenizer.is_null() ? Bytes{} : bytes_of(tokenizer);
+    return read(changed).default_length;
+  };
+  CHECK(length({{"max_seq_length", 16}}, {{"model_max_length", 20}}) == 16);
+  CHECK(length({{"max_seq_length", nullptr}}, {{"model_max_length", 20}}) == 20);
+  CHECK(length(nullptr, {{"model_max_length", 20}}) == 20);
+  CHECK(length(nullptr, {{"model_max_length", 1e30}}) == 64);
+  CHECK(length(nullptr, nullptr) == 64);
+  CHECK(length({{"max_seq_length", 512}}, nullptr) == 64);
+  for (const json& value : {json(0), json(-1), json(1.5), json("16")}) {
+    Checkpoint changed = checkpoint;
+    changed.sentence_bert_config = bytes_of(json{{"max_seq_length", value}});
+    refused(ErrorCode::config, "sentence_bert_config.json", "max_seq_length", changed, {"a whole number"});
+  }
+  // Positions that RoBERTa and MPNet spend on padding are no places for tokens.
+  CHECK(read(with_member(stock("tiny-roberta"), "max_position_embeddings", 40)).max_length == 38);
+  CHECK(read(with_member(stock("tiny-mpnet"), "max_position_embeddings", 40)).max_length == 38);
+}
+
+TEST_CASE("a model above the memory limit is MEMORY when its configuration is read", "[models]") {
+  const auto huge = [](std::int64_t layers, std::int64_t hidden, std::int64_t inner) {
+    return with_config(bert(), [&](json& config) {
+      config["num_hidden_layers"] = layers;
+      config["hidden_size"] = hidden;
+      config["intermediate_size"] = inner;
+    });
+  };
+  {
+    const Limit limit(std::uint64_t{1} << 34);
+    too_large(huge(10'000, 65'536, 65'536));
+    too_large(huge(10'000, 2'147'483'644, 2'147'483'647));
+    too_large(with_member(bert(), "vocab_size", 2'147'483'647));
+  }
+  {
+    const Limit limit(60'000);
+    too_large(bert());
+  }
+  {
+    // One layer fits, with all that is there once; two do not.
+    const Limit limit(220'000);
+    CHECK_NOTHROW(detail::ModelLoader(with_member(bert(), "num_hidden_layers", 1).files()));
+    too_large(bert());
+  }
+  CHECK_NOTHROW(load(bert()));
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,116 @@
+// Every family against transformers: testdata/models.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+
+#include "attn/ops/softmax.hpp"
+#include "attn/parallel/thread_pool.hpp"
+#include "models/edit.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
+
+using namespace attn;
+using namespace attn::test;
+
+TEST_CASE("checkpoints give transformers' numbers", "[models]") {
+  const std::string name = GENERATE(from_range(checkpoints()));
+  CAPTURE(name);
+  const GoldenFile file = read_golden(testdata("models/" + name + ".safetensors"));
+  const std::unique_ptr<EncoderModel> model = load(read_checkpoint(testdata("models/" + name)));
+  std::size_t count = 0;
+  for (const auto& entry : cases_of(file)) {
+    const GoldenCase golden(file, entry);
+    const Batch batch = batch_of(golden);
+    const TextForwardOptions given = forward_options(entry);
+    detail::ModelForwardOptions options{.is_causal = given.is_causal};
+    if (given.head_mask) options.head_mask = view_of(*given.head_mask, "forward", "head_mask");
+    const ModelOutput output = forward(*model, batch, true, options);
+    for (const auto& [what, error] : entry.at("expected").items()) {
+      CAPTURE(golden.name(), what);
+      ++count;
+      const std::size_t dot = what.find('.');
+      const std::string start = what.substr(0, dot), rest = dot == std::string::npos ? "" : what.substr(dot + 1);
+      Array got;
+      if (what == "lastHiddenState") got = output.last_hidden_state;
+      if (what == "logits") got = output.logits;
+      if (start == "hiddenStates") got = output.hidden_states.at(std::stoul(rest));
+      if (start == "attentions") got = output.attentions.at(std::stoul(rest));
+      if (what == "probabilities") {
+        got = Array(model->check_classify("classify", batch.inputs()));
+        model->classify(batch.inputs(), got.data.data());
+      }
+      if (start == "pooled" || what == "embedding") {
+        const auto found = std::find(kPoolingNames.begin(), kPoolingNames.end(), rest);
+        const Pooling pooling = found != kPoolingNames.end() ? static_cast<Pooling>(found - kPoolingNames.begin()) : model->config().pooling;
+        got = Array(model->check_embed("embed", batch.inputs()));
+        model->embed(batch.inputs(), pooling, what == "embedding" && model->config().normalize, got.data.data());
+      }
+      CHECK(difference(golden, what, got) == "");
+    }
+  }
+  CHECK(count >= 10);
+}
+
+TEST_CASE("padding changes no bit of what is no padding", "[models]") {
+  const std::string name = GENERATE(from_range(checkpoints()));
+  CAPTURE(name);
+  const GoldenFile file = read_golden(testdata("models/" + name + ".safetensors"));
+  const std::unique_ptr<EncoderModel> model = load(read_checkpoint(testdata("models/" + name)));
+  const auto entries = cases_of(file);
+  const GoldenCase golden(file, entries.at(0));
+  const Batch all = batch_of(golden);
+  const Array mask = golden.tensor("attention_mask");
+  const ModelOutput together = forward(*model, all, false);
+  std::size_t padded = 0;
+  for (std::int64_t row = 0; row < all.shape[0]; ++row) {
+    CAPTURE(row);
+    const Array flags = slice(mask, row);
+    const auto first = all.ids.begin() + row * all.shape[1];
+    const std::int64_t length = std::count(flags.data.begin(), flags.data.end(), 1.0F);
+    padded += length < all.shape[1];
+    Batch alone;
+    alone.shape = {1, length};
+    alone.ids.assign(first, first + length);
+    const ModelOutput got = forward(*model, alone, false);
+    Array expected = slice(together.last_hidden_state, row);
+    expected.dims[0] = length;
+    expected.data.resize(size_of(expected.dims));
+    CHECK_THAT(slice(got.last_hidden_state, 0), HasBitsOf(expected));
+    if (together.logits.dims.rank() > 0) CHECK_THAT(slice(got.logits, 0), HasBitsOf(slice(together.logits, row)));
+  }
+  CHECK(padded > 2);
+}
+
+TEST_CASE("embeddings and classes have the bits of a forward that computes padding, too", "[models][threads]") {
+  const std::string name = GENERATE(from_range(checkpoints()));
+  const unsigned threads = GENERATE(1U, 2U);
+  const bool has_hole = GENERATE(false, true);
+  const MaskKind kind = GENERATE(MaskKind::attend, MaskKind::block);
+  CAPTURE(name, threads, has_hole);
+  const std::unique_ptr<EncoderModel> model = load(read_checkpoint(testdata("models/" + name)));
+  const std::vector<std::int64_t> lengths = GENERATE(std::vector<std::int64_t>{20, 7, 7, 0, 13, 1}, std::vector<std::int64_t>{0, 0});
+  const std::int64_t B = std::ssize(lengths), L = 20, E = model->config().hidden_size;
+  Batch batch = some_ids(B, L, model->config().vocab_size);
+  std::vector<std::uint8_t> flags;
+  for (const std::int64_t length : lengths)
+    for (std::int64_t i = 0; i < L; ++i) flags.push_back((i < length) == (kind == MaskKind::attend) ? 1 : 0);
+  if (has_hole) flags[3] ^= 1;
+  batch.mask = Mask::copy_of(kind, flags.data(), batch.shape);
+
+  set_num_threads(threads);
+  const ModelOutput output = forward(*model, batch, false);
+  const float* const states = output.last_hidden_state.data.data();
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max}) {
+    Array expected({B, E}), got({B, E});
+    detail::pool(states, B, L, E, pooling, &*batch.mask, FullyMasked::zero, expected.data.data());
+    detail::clear_empty(&*batch.mask, B, L, E, expected.data.data());
+    model->embed(batch.inputs(), pooling, false, got.data.data());
+    CHECK_THAT(got, HasBitsOf(expected));
+  }
+  if (model->config().classification_function == detail::ClassificationFunction::softmax && model->config().num_labels() > 0) {
+    Array expected(output.logits.dims), got(output.logits.dims);
+    detail::softmax({output.logits.data.data(), output.logits.dims}, 1, expected.data.data());
+    model->classify(batch.inputs(), got.data.data());
+    CHECK_THAT(got, HasBitsOf(expected));
+  }
+  set_num_threads(1);
+}

@@ -1,0 +1,163 @@
+// The weights of a model by the names of its file: out, in, one at a time.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+#include <set>
+
+#include "attn/io/safetensors.hpp"
+#include "models/edit.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+std::filesystem::path folder_of(const std::string& name) { return testdata("models/" + name); }
+
+/// Two rows without padding.
+Encoding some_tokens() {
+  constexpr std::size_t kB = 2, kL = 40;
+  Encoding encoding;
+  encoding.input_ids = xt::xtensor<std::int32_t, 2>({kB, kL});
+  for (std::size_t i = 0; i < kB * kL; ++i) encoding.input_ids.data()[i] = static_cast<std::int32_t>(5 + i * 31 % 270);
+  return encoding;
+}
+
+/// What the model computes.
+Array answer(const TextModel& model) {
+  const TextModelOutput output = model.forward(some_tokens());
+  Array all = floats_of(output.last_hidden_state);
+  if (output.logits) all.data.insert(all.data.end(), output.logits->begin(), output.logits->end());
+  return {Shape{std::ssize(all.data)}, all.data};
+}
+
+void check_same(const StateDict& got, const StateDict& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (const auto& [name, values] : expected) {
+    CAPTURE(name);
+    CHECK_THAT(floats_of(got.at(name)), HasBitsOf(floats_of(values)));
+  }
+}
+
+TEST_CASE("a model's state is its file's, by the file's names, in float32", "[models]") {
+  const std::string name = GENERATE(from_range(checkpoints()));
+  CAPTURE(name);
+  const TextModel model = TextModel::load(folder_of(name));
+  const StateDict file = read_safetensors(folder_of(name) / "model.safetensors"), state = model.state_dict();
+  const std::map<std::string, Shape> shapes = model.parameter_shapes();
+  REQUIRE(shapes.size() == state.size());
+  for (const auto& [key, values] : state) {
+    CAPTURE(key);
+    REQUIRE(file.contains(key));
+    CHECK_THAT(floats_of(values), HasBitsOf(floats_of(file.at(key))));
+    CHECK(shapes.at(key) == to_shape(file.at(key).shape()));
+    CHECK_THAT(floats_of(model.get_parameter(key)), HasBitsOf(floats_of(values)));
+  }
+  // Left out: the pooler of a model without a head, and the heads of its training.
+  for (const auto& [key, values] : file)
+    if (!state.contains(key)) CHECK((key.starts_with("cls.") || key.find("pooler.") != std::string::npos));
+}
+
+TEST_CASE("a state that is loaded again changes no bit, and every tensor of it matters", "[models]") {
+  const std::string name = GENERATE(from_range(checkpoints()));
+  CAPTURE(name);
+  TextModel model = TextModel::load(folder_of(name));
+  const StateDict state = model.state_dict();
+  const Array expected = answer(model);
+  model.load_state_dict(state);
+  CHECK_THAT(answer(model), HasBitsOf(expected));
+  for (const auto& [key, values] : state) {
+    CAPTURE(key);
+    AnyTensor changed = values;
+    for (std::size_t i = 0; i < changed.size(); ++i) changed.data()[i] += 0.25F * static_cast<float>(1 + i % 3);
+    model.load_state_dict({{key, changed}}, false);
+    CHECK_THAT(floats_of(model.get_parameter(key)), HasBitsOf(floats_of(changed)));
+    CHECK(answer(model).data != expected.data);
+    StateDict others = model.state_dict();
+    others[key] = values;
+    check_same(others, state);
+    model.load_state_dict({{key, values}}, false);
+  }
+  CHECK_THAT(answer(model), HasBitsOf(expected));
+}
+
+TEST_CASE("one number of a fused tensor is one number of the model", "[models]") {
+  TextModel model = TextModel::load(folder_of("tiny-modernbert"));
+  const Array expected = answer(model);
+  StateDict state = model.state_dict();
+  // A row of each part: q, k, v (96,32); gate and map (96,32).
+  for (const char* key : {"model.layers.1.attn.Wqkv.weight", "model.layers.1.mlp.Wi.weight"})
+    for (const std::size_t row : {1U, 40U, 90U}) {
+      CAPTURE(key, row);
+      float& number = state.at(key).data()[row * 32 + 5];
+      const float before = std::exchange(number, number + 1);
+      model.load_state_dict(state);
+      check_same(model.state_dict(), state);
+      CHECK(answer(model).data != expected.data);
+      number = before;
+    }
+  model.load_state_dict(state);
+  CHECK_THAT(answer(model), HasBitsOf(expected));
+}
+
+TEST_CASE("the word table is at once that of a state that was loaded", "[models]") {
+  TextModel model = TextModel::load(folder_of("tiny-bert"));
+  const Embedding& words = model.word_embeddings();
+  const std::string key = "bert.embeddings.word_embeddings.weight";
+  AnyTensor table = model.get_parameter(key);
+  REQUIRE(words.nearest(20, 1).at(0).similarity < 0.9F);
+  for (std::size_t e = 0; e < 32; ++e) table(30, e) = 100 * table(20, e);
+  model.load_state_dict({{key, table}}, false);
+  CHECK(words.nearest(20, 1).at(0).id == 30);
+  CHECK(std::abs(words.similarity(20, 30) - 1) < 1e-6F);
+  CHECK(std::equal(words.row(30), words.row(30) + 32, &table(30, 0)));
+}
+
+TEST_CASE("a state that does not fit changes nothing, and one error lists all of it", "[models]") {
+  TextModel model = TextModel::load(folder_of("tiny-bert"));
+  const StateDict state = model.state_dict();
+  const auto check = [&](const StateDict& wrong, bool strict, const std::vector<std::string>& missing, const std::vector<std::string>& unexpected,
+                         const std::vector<std::string>& mis_shaped) {
+    std::vector<std::string> words = missing;
+    words.insert(words.end(), unexpected.begin(), unexpected.end());
+    for (const std::string& each : mis_shaped) words.push_back(each + " has shape");
+    check_error({ErrorCode::mismatch, "load_state_dict", "state", words}, [&] { model.load_state_dict(wrong, strict); });
+    try {
+      model.load_state_dict(wrong, strict);
+    } catch (const Error& error) {
+      const auto count = [&](const char* list) { return std::get<std::vector<std::string>>(error.detail().at(list)).size(); };
+      CHECK(count("missing") == missing.size());
+      CHECK(count("unexpected") == unexpected.size());
+      CHECK(count("misShaped") == mis_shaped.size());
+    }
+    check_same(model.state_dict(), state);
+  };
+  // Numbers that fit stand before those that do not.
+  StateDict wrong = state;
+  for (auto& [name, values] : wrong) values *= 2;
+  const std::string first = wrong.begin()->first, last = wrong.rbegin()->first;
+  wrong.erase(last);
+  wrong.emplace("bert.pooler.weight", empty_any({2}));
+  wrong.at("classifier.bias") = empty_any({4});
+  check(wrong, true, {last}, {"bert.pooler.weight"}, {"classifier.bias"});
+  check(wrong, false, {}, {}, {"classifier.bias"});
+  check({}, true,
+        [&] {
+          std::vector<std::string> names;
+          for (const auto& [name, values] : state) names.push_back(name);
+          return names;
+        }(),
+        {}, {});
+  wrong.at("classifier.bias") = state.at("classifier.bias");
+  model.load_state_dict(wrong, false);
+  StateDict now = model.state_dict();
+  CHECK_THAT(floats_of(now.at(first)), HasBitsOf(floats_of(wrong.at(first))));
+  CHECK_THAT(floats_of(now.at(last)), HasBitsOf(floats_of(state.at(last))));
+  model.load_state_dict({}, false);
+  check_same(model.state_dict(), now);
+  for (const char* name : {"", "classifier", "encoder.layers.0.linear1.weight"})
+    check_error({ErrorCode::out_of_range, "get_parameter", "name", {"parameter_shapes", name}},
+                [&] { static_cast<void>(model.get_parameter(name)); });
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,398 @@
+// TextModel: texts in, numbers out.
+#include "attn/models/text_model.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "attn/parallel/thread_pool.hpp"
+#include "models/edit.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+/// Checkpoints whose texts C++ tokenizes.
+constexpr const char* kWordPiece[] = {"tiny-bert",       "tiny-bert-cls", "tiny-bert-legacy", "tiny-bert-multilabel",
+                                      "tiny-distilbert", "tiny-mpnet",    "tiny-mpnet-mean"};
+
+const std::vector<std::string> kTexts{"A happy person smiles.",     "",   "Was it bad?", "The film was not bad, it was good!", "the",
+                                      "It was a good day. Was it?", "a b"};
+
+TextModel stock(const std::string& name) { return TextModel::load(testdata("models/" + name)); }
+
+/// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("attn-text-model-" + std::to_string(std::random_device()()))) { fs::create_directories(path_); }
+  explicit Folder(const std::string& name) : Folder() {
+    fs::copy(testdata("models/" + name), path_, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+
+  const fs::path& path() const { return path_; }
+  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
+  void remove(const char* name) const { fs::remove(path_ / name); }
+
+ private:
+  fs::path path_;
+};
+
+Encoding tokenized(const TextModel& model, const json& entry) {
+  TokenizeOptions options;
+  if (entry.at("options").contains("maxLength")) options.max_length = entry.at("options").at("maxLength").get<std::int64_t>();
+  const json& texts = entry.at("texts");
+  return texts.at(0).is_array() ? model.tokenize_pairs(texts, options) : model.tokenize(texts, options);
+}
+
+double cosine(const float* a, const float* b, std::size_t n) {
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    ab += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    aa += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+    bb += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+/// Every case of op text_model of a golden file.
+void check_against_goldens(const TextModel& model, const GoldenFile& file) {
+  CHECK(model.max_length() == std::stoll(file.metadata.at("max_length").get<std::string>()));
+  std::size_t count = 0;
+  for (const json& entry : cases_of(file)) {
+    if (entry.at("op") != "text_model") continue;
+    const GoldenCase golden(file, entry);
+    CAPTURE(golden.name());
+    const Encoding encoding = tokenized(model, entry);
+    CHECK(encoding.tokens == entry.at("tokens").get<std::vector<std::vector<std::string>>>());
+    CHECK_THAT(floats_of(encoding.input_ids), HasBitsOf(golden.tensor("input_ids")));
+    CHECK_THAT(floats_of(encoding.attention_mask), HasBitsOf(golden.tensor("attention_mask")));
+    if (golden.lists("inputs", "token_type_ids")) CHECK_THAT(floats_of(encoding.token_type_ids), HasBitsOf(golden.tensor("token_type_ids")));
+
+    TextForwardOptions everything = forward_options(entry);
+    everything.output_attentions = everything.output_hidden_states = true;
+    const TextModelOutput output = model.forward(encoding, everything);
+    CHECK(output.logits.has_value() == !model.labels().empty());
+    CHECK_THAT(floats_of(output.hidden_states->back()), HasBitsOf(floats_of(output.last_hidden_state)));
+    for (const auto& [what, error] : entry.at("expected").items()) {
+      CAPTURE(what);
+      const std::size_t dot = what.find('.');
+      const std::string start = what.substr(0, dot), rest = dot == std::string::npos ? "" : what.substr(dot + 1);
+      Array got;
+      if (what == "lastHiddenState") got = floats_of(output.last_hidden_state);
+      if (what == "logits") got = floats_of(*output.logits);
+      if (start == "hiddenStates") got = floats_of(output.hidden_states->at(std::stoul(rest)));
+      if (start == "attentions") got = floats_of(output.attentions->at(std::stoul(rest)));
+      if (what == "probabilities") {
+        const Array expected = golden.tensor("expected.probabilities");
+        const json& texts = entry.at("texts");
+        const ClassifyOptions options{.max_length = static_cast<std::int64_t>(encoding.input_ids.shape(1))};
+        const auto scores = texts.at(0).is_array() ? model.classify_pairs(texts, options) : model.classify(texts, options);
+        got.dims = expected.dims;
+        for (const auto& of_text : scores) {
+          CHECK(std::is_sorted(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; }));
+          for (const std::string& label : model.labels())
+            for (const LabelScore& each : of_text)
+              if (each.label == label) got.data.push_back(each.score);
+        }
+        CHECK_THAT(got, is_within(2e-5, expected));
+      }
+      // Those of pairs are those of one row: embed takes texts alone.
+      if ((start == "pooled" || what == "embedding") && !entry.at("texts").at(0).is_array()) {
+        EmbedOptions options{.max_length = static_cast<std::int64_t>(encoding.input_ids.shape(1))};
+        if (start == "pooled") {
+          options.normalize = false;
+          options.pooling = static_cast<Pooling>(std::find(kPoolingNames.begin(), kPoolingNames.end(), rest) - kPoolingNames.begin());
+        }
+        got = floats_of(model.embed(entry.at("texts"), options));
+      }
+      if (got.data.empty()) continue;
+      ++count;
+      CHECK(difference(golden, what, got) == "");
+      if (what == "embedding") {
+        const Array expected = golden.tensor("expected.embedding");
+        const auto width = static_cast<std::size_t>(expected.dims[1]);
+        for (std::size_t i = 0; i < expected.data.size(); i += width) CHECK(cosine(got.data.data() + i, expected.data.data() + i, width) >= 0.99999);
+      }
+    }
+  }
+  CHECK(count >= 8);
+}
+
+TEST_CASE("texts become transformers' numbers", "[models]") {
+  for (const char* name : kWordPiece) {
+    CAPTURE(name);
+    check_against_goldens(stock(name), read_golden(testdata(std::string("models/") + name + ".safetensors")));
+  }
+}
+
+TEST_CASE("a trace of a layer holds the forward's attentions and hidden states", "[models]") {
+  for (const char* name : {"tiny-bert", "tiny-mpnet"}) {
+    CAPTURE(name);
+    const TextModel model = stock(name);
+    const Encoding encoding = model.tokenize(kTexts);
+    const TextModelOutput output = model.forward(encoding, {.output_attentions = true, .output_hidden_states = true});
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      const AttentionTrace trace = model.trace_layer(encoding, layer);
+      CHECK(trace.size() == kTraceNames.size() - 1);  // all but weighted_values
+      const auto at = static_cast<std::size_t>(layer);
+      CHECK_THAT(floats_of(trace.at(TraceName::weights)), HasBitsOf(floats_of(output.attentions->at(at))));
+      CHECK_THAT(floats_of(trace.at(TraceName::norm2)), HasBitsOf(floats_of(output.hidden_states->at(at + 1))));
+    }
+    CHECK(model.trace_layer(encoding, 1, Trace{TraceName::scores}).size() == 1);
+    for (const std::int64_t layer : {-1, 2})
+      check_error({ErrorCode::out_of_range, "trace_layer", "layer", {"from 0 to 1"}}, [&] { model.trace_layer(encoding, layer); });
+  }
+}
+
+TEST_CASE("embeddings and classes have the same bits in batches of any size and with any number of threads", "[models][threads]") {
+  const TextModel model = stock("tiny-bert"), other = stock("tiny-mpnet-mean");
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < 40; ++i) texts.push_back(kTexts[i % kTexts.size()] + (i % 3 == 0 ? " the film" : ""));
+  const Array embedded = floats_of(model.embed(texts)), pooled = floats_of(other.embed(texts));
+  const auto scores_of = [&](std::int64_t batch_size) {
+    Array scores({static_cast<std::int64_t>(texts.size()), 3});
+    scores.data.clear();
+    for (const auto& of_text : model.classify(texts, {.batch_size = batch_size}))
+      for (const LabelScore& each : of_text) scores.data.push_back(each.score);
+    return scores;
+  };
+  const Array scores = scores_of(32);
+  for (const unsigned threads : {1U, 2U, 3U}) {
+    set_num_threads(threads);
+    for (const std::int64_t size : {1, 2, 3, 7, 100}) {
+      CAPTURE(threads, size);
+      CHECK_THAT(floats_of(model.embed(texts, {.batch_size = size})), HasBitsOf(embedded));
+      CHECK_THAT(floats_of(other.embed(texts, {.batch_size = size})), HasBitsOf(pooled));
+      CHECK_THAT(scores_of(size), HasBitsOf(scores));
+    }
+  }
+  set_num_threads(1);
+  for (const std::int64_t size : {0, -1}) {
+    check_error({ErrorCode::config, "embed", "batch_size", {"1 or more"}}, [&] { model.embed(texts, {.batch_size = size}); });
+    check_error({ErrorCode::config, "classify", "batch_size", {"1 or more"}}, [&] { model.classify(texts, {.batch_size = size}); });
+  }
+}
+
+TEST_CASE("the scores of a regression are its logits", "[models]") {
+  const Folder folder("tiny-bert");
+  const std::vector<std::uint8_t> bytes = bytes_of(folder.path() / "config.json");
+  json config = json::parse(bytes.begin(), bytes.end());
+  config["problem_type"] = "regression";
+  folder.write("config.json", config.dump());
+  const TextModel model = TextModel::load(folder.path());
+  const Array logits = floats_of(*model.forward(model.tokenize(kTexts)).logits);
+  const auto scores = model.classify(kTexts);
+  for (std::size_t i = 0; i < kTexts.size(); ++i) {
+    CHECK(std::is_sorted(scores[i].begin(), scores[i].end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; }));
+    REQUIRE(scores[i].size() == 3);
+    for (const LabelScore& each : scores[i]) {
+      const auto label = static_cast<std::size_t>(std::find(model.labels().begin(), model.labels().end(), each.label) - model.labels().begin());
+      CHECK(each.score == logits.data.at(3 * i + label));
+    }
+  }
+}
+
+TEST_CASE("a text is cut to the checkpoint's length unless the call says otherwise", "[models]") {
+  const TextModel model = stock("tiny-bert-cls");
+  const std::string text = "the film was good and the film was bad and the film was good and the film was bad";
+  const Encoding encoding = model.tokenize({text, "a"});
+  CHECK(encoding.input_ids.shape(1) == 16);
+  CHECK(encoding.truncated == std::vector<bool>{true, false});
+  CHECK(model.tokenize({text}, {.max_length = 64}).input_ids.shape(1) > 16);
+  check_error({ErrorCode::out_of_range, "tokenize", "max_length", {"64 at the most"}}, [&] { model.tokenize({text}, {.max_length = 65}); });
+  check_error({ErrorCode::out_of_range, "tokenize", "", {"16"}}, [&] { model.tokenize({"a", text}, {.truncation = false}); });
+  check_error({ErrorCode::out_of_range, "tokenize", "", {"16"}}, [&] { model.embed({text}, {.truncation = false}); });
+  CHECK(floats_of(model.embed({text}, {.max_length = 8})).data != floats_of(model.embed({text})).data);
+  check_error({ErrorCode::config, "embed", "pooling", {"mean, cls or max"}}, [&] { model.embed({"a"}, {.pooling = Pooling::none}); });
+  check_error({ErrorCode::unsupported, "classify", "the checkpoint", {"without one"}}, [&] { model.classify({"a"}); });
+  CHECK(model.embed({}).shape(0) == 0);
+  // Length 1 as modules.json says, unless told otherwise.
+  const Array unit = floats_of(model.embed({"a film"})), raw = floats_of(model.embed({"a film"}, {.normalize = false}));
+  double length = 0;
+  for (const float x : unit.data) length += static_cast<double>(x) * static_cast<double>(x);
+  CHECK(std::abs(length - 1) < 1e-6);
+  CHECK(cosine(unit.data.data(), raw.data.data(), unit.data.size()) > 0.999999);
+  CHECK(unit.data != raw.data);
+}
+
+TEST_CASE("a tokenizer that C++ does not have is UNSUPPORTED only where texts are tokenized", "[models]") {
+  for (const char* name : {"tiny-roberta", "tiny-xlm-roberta", "tiny-modernbert"}) {
+    CAPTURE(name);
+    const TextModel model = stock(name);
+    check_error({ErrorCode::unsupported, "tokenizer.json", "", {}}, [&] { model.tokenize({"a"}); });
+    check_error({ErrorCode::unsupported, "tokenizer.json", "", {}}, [&] { model.embed({"a"}); });
+    check_error({ErrorCode::unsupported, "tokenizer.json", "", {}}, [&] { model.token_to_id("a"); });
+    const GoldenFile file = read_golden(testdata(std::string("models/") + name + ".safetensors"));
+    const json entry = cases_of(file).at(0);
+    const GoldenCase golden(file, entry);
+    Encoding encoding;
+    encoding.input_ids = xt::cast<std::int32_t>(
+        xt::adapt(golden.tensor("input_ids").data, std::vector<std::size_t>{static_cast<std::size_t>(golden.tensor("input_ids").dims[0]),
+                                                                            static_cast<std::size_t>(golden.tensor("input_ids").dims[1])}));
+    const Array mask = golden.tensor("attention_mask");
+    encoding.attention_mask = xt::xtensor<std::uint8_t, 2>(encoding.input_ids.shape());
+    std::transform(mask.data.begin(), mask.data.end(), encoding.attention_mask.begin(), [](float flag) { return static_cast<std::uint8_t>(flag); });
+    CHECK(difference(golden, "lastHiddenState", floats_of(model.forward(encoding).last_hidden_state)) == "");
+  }
+  const Folder folder("tiny-bert");
+  folder.remove("tokenizer.json");
+  check_error({ErrorCode::unsupported, "tokenize", "the checkpoint", {"tokenizer.json"}}, [&] { TextModel::load(folder.path()).tokenize({"a"}); });
+  folder.write("tokenizer.json", "{\"model\":");
+  check_error({ErrorCode::format, "tokenizer.json", "the file", {}}, [&] { TextModel::load(folder.path()); });
+}
+
+TEST_CASE("token ids alone are enough for a forward, and all of its inputs are checked", "[models]") {
+  const TextModel model = stock("tiny-bert");
+  const Encoding encoding = model.tokenize({"the film was good"});
+  Encoding bare;
+  bare.input_ids = encoding.input_ids;
+  const Array expected = floats_of(model.forward(encoding).last_hidden_state);
+  CHECK_THAT(floats_of(model.forward(bare).last_hidden_state), HasBitsOf(expected));
+  const auto with_ids = [](const std::array<std::size_t, 2>& shape, std::int32_t id) {
+    Encoding some;
+    some.input_ids = xt::xtensor<std::int32_t, 2>(shape, id);
+    return some;
+  };
+  CHECK_NOTHROW(model.forward(with_ids({1, 64}, 338)));
+  check_error({ErrorCode::out_of_range, "forward", "the length of inputIds", {"64", "65"}}, [&] { model.forward(with_ids({1, 65}, 1)); });
+  for (const std::int32_t id : {-1, 339}) {
+    Encoding wrong = with_ids({2, 3}, 5);
+    wrong.input_ids(1, 1) = id;
+    check_error({ErrorCode::out_of_range, "forward", "inputIds[4]", {"from 0 to 338", std::to_string(id)}}, [&] { model.forward(wrong); });
+  }
+  Encoding wrong = with_ids({2, 3}, 5);
+  wrong.token_type_ids = xt::xtensor<std::int32_t, 2>({2, 3}, 2);
+  check_error({ErrorCode::out_of_range, "forward", "tokenTypeIds[0]", {"from 0 to 1"}}, [&] { model.forward(wrong); });
+  wrong.token_type_ids = xt::xtensor<std::int32_t, 2>({3, 2}, 0);
+  check_error({ErrorCode::shape, "forward", "token_type_ids", {"(3,2)", "(2,3)"}}, [&] { model.forward(wrong); });
+  wrong = with_ids({2, 3}, 5);
+  wrong.attention_mask = xt::xtensor<std::uint8_t, 2>({2, 2}, 1);
+  check_error({ErrorCode::shape, "forward", "attention_mask", {"(2,2)", "(2,3)"}}, [&] { model.forward(wrong); });
+  CHECK(model.forward(with_ids({0, 3}, 0)).last_hidden_state.shape(0) == 0);
+  CHECK_THAT(floats_of(model.forward(encoding).last_hidden_state), HasBitsOf(expected));
+}
+
+TEST_CASE("the word table is the checkpoint's", "[models]") {
+  const TextModel model = stock("tiny-bert");
+  std::vector<FileTensor> tensors = read_tensors(read_checkpoint(testdata("models/tiny-bert")).weights);
+  const std::vector<float> table = named(tensors, "bert.embeddings.word_embeddings.weight").values();
+  const std::int64_t id = model.token_to_id("film").value();
+  CHECK(model.id_to_token(id) == "film");
+  CHECK_FALSE(model.token_to_id("no such token").has_value());
+  CHECK_FALSE(model.id_to_token(339).has_value());
+  CHECK(std::equal(table.begin() + id * 32, table.begin() + (id + 1) * 32, model.word_embeddings().row(id)));
+  TextModel moved = stock("tiny-bert-cls");
+  moved = stock("tiny-bert");
+  CHECK_THAT(floats_of(moved.embed({"a"})), HasBitsOf(floats_of(model.embed({"a"}))));
+}
+
+TEST_CASE("a folder that is no checkpoint says what is wrong with it", "[models]") {
+  const std::string op = "TextModel::load";
+  check_error({ErrorCode::format, op, "", {"config.json", "not there"}}, [] { TextModel::load(testdata("no such folder")); });
+  check_error({ErrorCode::format, op, "", {"config.json"}}, [] { TextModel::load(testdata("words.json")); });
+  const Folder empty;
+  check_error({ErrorCode::format, op, "", {"config.json", "not there"}}, [&] { TextModel::load(empty.path()); });
+
+  const Folder folder("tiny-bert");
+  folder.remove("model.safetensors");
+  check_error({ErrorCode::format, op, "", {"model.safetensors"}}, [&] { TextModel::load(folder.path()); });
+  folder.write("pytorch_model.bin", "weights");
+  check_error({ErrorCode::unsupported, op, "", {"pytorch_model.bin", "save_pretrained"}}, [&] { TextModel::load(folder.path()); });
+  folder.write("model.safetensors.index.json", "{}");
+  check_error({ErrorCode::unsupported, op, "", {"several files", "max_shard_size"}}, [&] { TextModel::load(folder.path()); });
+  fs::copy(testdata("models/tiny-bert/model.safetensors"), folder.path() / "model.safetensors");
+  CHECK(TextModel::load(folder.path()).labels().size() == 3);
+  fs::resize_file(folder.path() / "model.safetensors", 1000);
+  check_error({ErrorCode::format, "safetensors", "", {"longer than the file"}}, [&] { TextModel::load(folder.path()); });
+  folder.remove("config.json");
+  fs::create_directory(folder.path() / "config.json");
+  check_error({ErrorCode::format, op, "", {"config.json"}}, [&] { TextModel::load(folder.path()); });
+}
+
+TEST_CASE("lower-casing that sentence-transformers would do goes with a tokenizer that does it", "[models]") {
+  const Folder folder("tiny-distilbert");
+  folder.write("sentence_bert_config.json", "{\"max_seq_length\":16,\"do_lower_case\":true}");
+  const TextModel model = TextModel::load(folder.path());
+  check_error({ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"keeps capitals"}}, [&] { model.tokenize({"a"}); });
+  folder.write("sentence_bert_config.json", "{\"max_seq_length\":16,\"do_lower_case\":false}");
+  CHECK(TextModel::load(folder.path()).tokenize({"a"}).input_ids.shape(1) == 3);
+}
+
+/// Offsets in bytes as UTF-16 units of the text.
+std::int64_t utf16_units(const std::string& text, std::int64_t bytes) {
+  std::int64_t units = 0;
+  for (std::int64_t i = 0; i < bytes; ++i) {
+    const auto byte = static_cast<unsigned char>(text[static_cast<std::size_t>(i)]);
+    if ((byte & 0xC0U) != 0x80U) units += byte >= 0xF0 ? 2 : 1;
+  }
+  return units;
+}
+
+TEST_CASE("all-MiniLM-L6-v2 gives sentence-transformers' embeddings, and transformers' numbers inside", "[models][minilm]") {
+  const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
+  if (!fs::exists(folder / "model.safetensors")) {
+    const char* ci = std::getenv("CI");
+    if (ci != nullptr && std::string(ci) == "true") FAIL("models/all-MiniLM-L6-v2 is not there: tools/setup goldens");
+    SKIP("models/all-MiniLM-L6-v2 is not there: tools/goldens/make.sh fetches it");
+  }
+  const TextModel model = TextModel::load(folder);
+  const GoldenFile file = read_golden(testdata("models/all-MiniLM-L6-v2.safetensors"));
+  check_against_goldens(model, file);
+  const json entry = cases_of(file).at(0);
+  REQUIRE(entry.at("op") == "embed");
+  const GoldenCase golden(file, entry);
+  const Array expected = golden.tensor("expected.embedding");
+  const std::vector<std::string> texts = entry.at("texts");
+  REQUIRE(texts.size() == 31);
+  const Array got = floats_of(model.embed(texts));
+  REQUIRE(got.dims == expected.dims);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    CAPTURE(texts[i]);
+    const Encoding encoding = model.tokenize({texts[i]});
+    const std::vector<std::int32_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
+    CHECK(ids == entry.at("ids").at(i).get<std::vector<std::int32_t>>());
+    CHECK(encoding.truncated.at(0) == entry.at("truncated").at(i).get<bool>());
+    json offsets = json::array();
+    for (const auto& each : encoding.offsets.at(0))
+      offsets.push_back(each ? json::array({utf16_units(texts[i], each->first), utf16_units(texts[i], each->second)}) : json(nullptr));
+    CHECK(offsets == entry.at("offsets").at(i));
+    CHECK(cosine(got.data.data() + 384 * i, expected.data.data() + 384 * i, 384) >= 0.99999);
+    const double allowed = 4 * entry.at("errors").at(i).get<double>() + 2e-6;
+    double most = 0;
+    for (std::size_t k = 384 * i; k < 384 * (i + 1); ++k)
+      most = std::max(most, std::abs(static_cast<double>(got.data[k]) - static_cast<double>(expected.data[k])));
+    CHECK(most <= allowed);
+  }
+}
+
+TEST_CASE("the small sentiment model is as good as its file says", "[models][sentiment]") {
+  const TextModel model = stock("sentiment");
+  const std::vector<std::uint8_t> bytes = bytes_of(testdata("sentiment/films.json"));
+  const json films = json::parse(bytes.begin(), bytes.end());
+  std::vector<std::string> texts;
+  for (const json& film : films.at("texts")) texts.push_back(film.at("text"));
+  REQUIRE(texts.size() > 2000);
+  std::size_t right = 0, close = 0;
+  const auto scores = model.classify(texts);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const json& film = films.at("texts").at(i);
+    const std::string& positive = model.labels().at(1);
+    const double score = static_cast<double>(scores[i][0].label == positive ? scores[i][0].score : scores[i][1].score);
+    right += (score > 0.5) == (film.at("label") == 1);
+    close += std::abs(score - film.at("positive").get<double>()) <= 2e-5;
+  }
+  CHECK(close == texts.size());
+  CHECK(std::abs(static_cast<double>(right) / static_cast<double>(texts.size()) - films.at("accuracy").get<double>()) < 1e-9);
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,159 @@
+// What checkpoints make of the distance of query and key: a window, and a bias by it.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+#include <cmath>
+
+#include "attn/ops/attention.hpp"
+#include "attn/ops/positions.hpp"
+#include "attn/ops/rotary_table.hpp"
+#include "support/matchers.hpp"
+#include "support/random.hpp"
+
+namespace attn::test {
+namespace {
+
+struct Inputs {
+  Array query, key, value;
+
+  Inputs(std::int64_t L, std::int64_t S) {
+    Generator random(static_cast<std::uint64_t>(L * 10'000 + S));
+    query = random.normal({2, 3, L, 8});
+    key = random.normal({2, 3, S, 8});
+    value = random.normal({2, 3, S, 5});
+  }
+};
+
+struct Output {
+  Array output, weights, scores;
+};
+
+/// `change` is what a model does to the plan.
+template <class Change>
+Output attend(const Inputs& in, const AttentionOptions& options, Change change) {
+  const TensorView q{in.query.data.data(), in.query.dims}, k{in.key.data.data(), in.key.dims}, v{in.value.data.data(), in.value.dims};
+  detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
+  change(plan);
+  Output result{Array(plan.output), {}, {}};
+  detail::AttentionBuffers buffers;
+  buffers.output = result.output.data.data();
+  if (plan.has_weights) {
+    result.weights = Array(plan.weights);
+    buffers.weights = result.weights.data.data();
+  }
+  const auto scores = static_cast<std::size_t>(TraceName::scores);
+  if (plan.trace.has(TraceName::scores)) {
+    result.scores = Array(plan.trace_shapes[scores]);
+    buffers.trace[scores] = result.scores.data.data();
+  }
+  detail::scaled_dot_product_attention(plan, q, k, v, options, buffers);
+  return result;
+}
+
+constexpr auto kNothing = [](detail::AttentionPlan&) {};
+
+/// 1 where |i - j| ≤ window.
+Mask band(std::int64_t L, std::int64_t S, std::int64_t window) {
+  Array flags({L, S});
+  for (std::int64_t i = 0; i < L; ++i)
+    for (std::int64_t j = 0; j < S; ++j) flags.data[static_cast<std::size_t>(i * S + j)] = std::abs(i - j) <= window ? 1.0F : 0.0F;
+  return Mask::copy_of(MaskKind::attend, flags.data.data(), flags.dims);
+}
+
+}  // namespace
+
+TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
+  struct Case {
+    std::int64_t L, S, window, padding;
+  };
+  // 1024 keys are a block: the last rows of 1030 begin before its end or, of 1100, after it.
+  const auto [L, S, window, padding] = GENERATE(Case{1, 1, 1, 0}, Case{7, 7, 2, 1}, Case{30, 30, 29, 7}, Case{30, 30, 40, 7}, Case{200, 200, 1, 50},
+                                                Case{300, 300, 64, 75}, Case{300, 300, 70, 75}, Case{40, 300, 9, 75}, Case{300, 40, 50, 10},
+                                                Case{1030, 1030, 3, 2}, Case{1030, 1030, 40, 250}, Case{1100, 1100, 3, 30});
+  CAPTURE(L, S, window, padding);
+  const Inputs in(L, S);
+  const bool causal = GENERATE(false, true), need_weights = GENERATE(false, true);
+  CAPTURE(causal, need_weights);
+  Array padded({2, S}, 1.0F);
+  for (std::int64_t j = S - padding; j < S; ++j) padded.data[static_cast<std::size_t>(j)] = 0;
+  const Mask padding_mask = Mask::copy_of(MaskKind::attend, padded.data.data(), padded.dims);
+  for (const FullyMasked fully_masked : {FullyMasked::zero, FullyMasked::uniform}) {
+    const AttentionOptions with_mask{.mask = band(L, S, window),
+                                     .key_padding_mask = padding_mask,
+                                     .is_causal = causal,
+                                     .need_weights = need_weights,
+                                     .fully_masked = fully_masked};
+    AttentionOptions with_window = with_mask;
+    with_window.mask.reset();
+    const Output expected = attend(in, with_mask, kNothing);
+    const Output got = attend(in, with_window, [&, w = window](detail::AttentionPlan& plan) { plan.masks.window = w; });
+    CHECK_THAT(got.output, HasBitsOf(expected.output));
+    if (need_weights) CHECK_THAT(got.weights, HasBitsOf(expected.weights));
+  }
+}
+
+TEST_CASE("what is outside of the window is not looked at, NaN neither", "[ops]") {
+  Inputs in(300, 300);
+  const auto window = [](detail::AttentionPlan& plan) { plan.masks.window = 20; };
+  const Array before = attend(in, {}, window).output;
+  const auto spoil = [](Array& x) {
+    const auto width = static_cast<std::size_t>(x.dims.back(0));
+    for (std::size_t head = 0; head < 6; ++head) std::fill_n(x.data.begin() + static_cast<std::ptrdiff_t>(head * 300 * width), 100 * width, kNaN);
+  };
+  spoil(in.key);
+  spoil(in.value);
+  const Array after = attend(in, {}, window).output;
+  for (std::size_t head = 0; head < 6; ++head)
+    for (std::size_t i = head * 300 * 5; i < (head + 1) * 300 * 5; ++i) {
+      const bool sees = (i / 5) % 300 < 120;
+      if (std::isnan(after.data[i]) != sees || (!sees && after.data[i] != before.data[i])) FAIL("row " << i / 5 % 300);
+    }
+}
+
+TEST_CASE("a position bias is part of the scores, by head and before masks", "[ops]") {
+  const std::int64_t L = GENERATE(5, 70, 1500), S = L;
+  CAPTURE(L);
+  const Inputs in(L, S);
+  const bool everything = GENERATE(false, true);
+  // By j - i, from 1 - L on.
+  const Array by_distance = Generator(3).normal({3, 2 * L - 1});
+  Array bias({1, 3, L, S});
+  for (std::int64_t head = 0; head < 3; ++head)
+    for (std::int64_t i = 0; i < L; ++i)
+      std::copy_n(by_distance.data.data() + head * (2 * L - 1) + L - 1 - i, S, bias.data.data() + (head * L + i) * S);
+  AttentionOptions options{.is_causal = L == 70, .need_weights = everything};
+  if (everything) options.trace = {TraceName::scores};
+  const Output got = attend(in, options, [&](detail::AttentionPlan& plan) {
+    plan.position_bias = by_distance.data.data() + L - 1;
+    plan.position_bias_row = 2 * L - 1;
+  });
+  AttentionOptions added = options;
+  added.mask = Mask::copy_of(MaskKind::additive, bias.data.data(), bias.dims);
+  const Output expected = attend(in, added, kNothing);
+  CHECK_THAT(got.output, HasBitsOf(expected.output));
+  if (!everything) return;
+  CHECK_THAT(got.weights, HasBitsOf(expected.weights));
+  Array sums = expected.scores;
+  for (std::size_t i = 0; i < sums.data.size(); ++i) sums.data[i] += bias.data[i % bias.data.size()];
+  CHECK_THAT(got.scores, HasBitsOf(sums));
+}
+
+TEST_CASE("a rotary table turns as apply_rotary does, but for the rounding of angles", "[ops]") {
+  const std::int64_t D = GENERATE(2, 8, 64);
+  const double theta = GENERATE(10000.0, 160000.0);
+  CAPTURE(D, theta);
+  const detail::RotaryTable table(theta, 600, D);
+  Array x = Generator(5).normal({1, 600, D});
+  const TensorView view{x.data.data(), x.dims};
+  Array expected(x.dims);
+  detail::apply_rotary(view, {.theta = theta}, expected.data.data());
+  const auto width = static_cast<std::size_t>(D);
+  for (std::size_t row = 0; row < 600; ++row) table.rotate(x.data.data() + row * width, 1, row);
+  for (std::size_t i = 0; i < x.data.size(); ++i) {
+    // Frequency and angle are rounded once each: 2 · 2⁻²⁴ of the angle; values are a few.
+    const double bound = 10 * (static_cast<double>(i / width) * 3 + 4) * 0x1p-24;
+    if (std::abs(static_cast<double>(x.data[i]) - static_cast<double>(expected.data[i])) > bound)
+      FAIL(i << " " << x.data[i] << " " << expected.data[i]);
+  }
+}
+
+}  // namespace attn::test

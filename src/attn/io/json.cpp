@@ -1,0 +1,98 @@
+#include "attn/io/json.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "attn/io/json_events.hpp"
+#include "attn/tensor/error.hpp"
+
+namespace attn::detail {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+
+[[noreturn]] void refuse(std::string_view name, std::initializer_list<TextPart> parts) {
+  const std::string what = text(parts);
+  ErrorDetail detail = error_detail(name, "the file");
+  detail.emplace("got", what);
+  throw Error(ErrorCode::format, text({name, ": ", what}), std::move(detail));
+}
+
+class TreeBuilder : public JsonEvents {
+ public:
+  explicit TreeBuilder(std::string_view name) : name_(name) {}
+
+  Json root;
+
+  bool null() override { return add(Json()); }
+  bool boolean(bool value) override { return add(Json(value)); }
+  bool number_integer(std::int64_t value) override { return add(Json(static_cast<double>(value))); }
+  bool number_unsigned(std::uint64_t value) override { return add(Json(static_cast<double>(value))); }
+  bool number_float(double value, const std::string&) override { return add(Json(value)); }
+  bool string(std::string& value) override { return add(Json(std::move(value))); }
+  bool binary(nlohmann::json::binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json(Json::Object())); }
+  bool start_array(std::size_t) override { return open(Json(Json::Array())); }
+  bool key(std::string& key) override {
+    key_ = std::move(key);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+    refuse(name_, {"not valid JSON near byte ", position});
+  }
+
+ private:
+  Json& place() {
+    if (open_.empty()) return root;
+    if (Json::Array* array = open_.back()->array()) return array->emplace_back();
+    return (*open_.back()->object())[key_];
+  }
+  bool add(Json value) {
+    place() = std::move(value);
+    return true;
+  }
+  bool open(Json value) {
+    if (open_.size() == kMaxDepth) refuse(name_, {"nested deeper than ", kMaxDepth, " levels"});
+    Json& at = place();
+    at = std::move(value);
+    open_.push_back(&at);  // stays where it is: nothing is added beside it before it is closed
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view name_;
+  std::string key_;
+  std::vector<Json*> open_;
+};
+
+}  // namespace
+
+const Json* Json::find(std::string_view name) const {
+  const Object* members = object();
+  if (members == nullptr) return nullptr;
+  const auto found = members->find(name);
+  return found == members->end() || found->second.is_null() ? nullptr : &found->second;
+}
+
+const char* Json::kind() const {
+  constexpr const char* kKinds[] = {"null", "true or false", "a number", "a string", "an array", "an object"};
+  return kKinds[value_.index()];
+}
+
+Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
+  if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected ", max_bytes, " at the most"});
+  // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
+  const auto zero = std::find(bytes.begin(), bytes.end(), 0);
+  if (bytes.empty() || bytes[0] == 0xEF || zero != bytes.end())
+    refuse(name, {"not valid JSON near byte ", bytes.empty() || bytes[0] == 0xEF ? 0 : zero - bytes.begin()});
+  TreeBuilder builder(name);
+  parse_json_events(bytes, builder);
+  return std::move(builder.root);
+}
+
+}  // namespace attn::detail

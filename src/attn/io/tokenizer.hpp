@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attn/tensor/tensor.hpp"
+
+namespace attn {
+
+namespace detail {
+struct TokenizerFile;
+}
+
+/// max_length, special tokens included: the most that a text is cut to. A longer one is OUT_OF_RANGE with `truncation` false.
+struct TokenizeOptions {
+  std::optional<std::int64_t> max_length = std::nullopt;
+  bool truncation = true;
+};
+
+/// Token ids of texts, padded to the longest.
+struct Encoding {
+  using Offsets = std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>>;
+
+  xt::xtensor<std::int32_t, 2> input_ids, token_type_ids;  ///< (B,L)
+  xt::xtensor<std::uint8_t, 2> attention_mask;             ///< (B,L), 1 where there is a token
+  std::vector<bool> truncated;                             ///< which texts were cut
+  std::vector<std::vector<std::string>> tokens;
+  /// Bytes [start, end) of the text (of a pair: of the one that the token is from); none for padding and for special tokens that were added.
+  std::vector<Offsets> offsets;
+};
+
+/// WordPiece as a Hugging Face tokenizer.json describes it: the same ids, tokens and offsets. Copies share what was read.
+class Tokenizer {
+ public:
+  /// tokenizer_config.json only says which token pads.
+  /// Throws FORMAT, UNSUPPORTED for other kinds of tokenizers, MEMORY.
+  static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::span<const std::uint8_t> tokenizer_config = {});
+
+  /// Without max_length nothing is cut. Throws ARGUMENT where a text is not UTF-8, OUT_OF_RANGE also where the special tokens alone are
+  /// more than max_length, MEMORY.
+  Encoding encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
+  /// Two texts in one sequence; the longer one is cut first.
+  Encoding encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
+
+  std::optional<std::int64_t> token_to_id(const std::string& token) const;
+  std::optional<std::string> id_to_token(std::int64_t id) const;
+  std::int64_t vocabulary_size() const;
+  /// Whether capitals make no difference.
+  bool lower_cases() const;
+
+ private:
+  explicit Tokenizer(std::shared_ptr<const detail::TokenizerFile> file);
+
+  std::shared_ptr<const detail::TokenizerFile> file_;
+};
+
+}  // namespace attn

@@ -1,0 +1,274 @@
+#include "attn/io/tokenizer_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "attn/io/json.hpp"
+#include "attn/tensor/error.hpp"
+
+namespace attn::detail {
+namespace {
+
+// The largest published one has 17 MB.
+constexpr std::size_t kMaxBytes = 64 << 20;
+// A word costs the square of its length at the worst, and a text costs its length times this. Files have 100.
+constexpr std::int64_t kMaxCharsPerWord = 1000;
+constexpr std::size_t kMaxAddedToken = 1000;
+
+/// A value of the file and where it stands, for messages.
+class Value {
+ public:
+  Value(std::string_view file, const Json* json, std::string path = "") : file_(file), json_(json), path_(std::move(path)) {}
+
+  bool is_there() const { return json_ != nullptr && !json_->is_null(); }
+  const char* kind() const { return is_there() ? json_->kind() : "missing"; }
+  [[noreturn]] void refuse(ErrorCode code, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const {
+    fail(code, file_, path_.empty() ? "the file" : path_, expected, got);
+  }
+
+  Value operator[](std::string_view name) const { return {file_, json_ != nullptr ? json_->find(name) : nullptr, join(name)}; }
+  Value operator[](std::size_t place) const { return {file_, &array()[place], join(std::to_string(place))}; }
+
+  const Json::Object& object() const { return as(json_ != nullptr ? json_->object() : nullptr, "an object"); }
+  const Json::Array& array() const { return as(json_ != nullptr ? json_->array() : nullptr, "an array"); }
+  const std::string& string() const { return as(json_ != nullptr ? json_->string() : nullptr, "a string"); }
+  bool boolean() const { return as(json_ != nullptr ? json_->boolean() : nullptr, "true or false"); }
+  bool boolean_or(bool otherwise) const { return is_there() ? boolean() : otherwise; }
+  std::int32_t whole(std::int64_t most = 0x7fffffff) const {
+    const double number = as(json_ != nullptr ? json_->number() : nullptr, "a number");
+    if (!(number >= 0) || number > static_cast<double>(most) || std::floor(number) != number)
+      refuse(ErrorCode::format, {"a whole number from 0 to ", most}, {number});
+    return static_cast<std::int32_t>(number);
+  }
+
+  /// Of the kinds that a part of a tokenizer may have: `type` must be the one of these that is said.
+  void expect_type(std::initializer_list<std::string_view> known) const {
+    const std::string& type = (*this)["type"].string();
+    if (std::find(known.begin(), known.end(), type) != known.end()) return;
+    std::string words;
+    for (const std::string_view each : known) words += (words.empty() ? "" : " or ") + std::string(each);
+    (*this)["type"].refuse(ErrorCode::unsupported, {words, ": the native tokenizer is WordPiece alone; ids from elsewhere always work"}, {type});
+  }
+  /// A member that it does not know may change what the part does.
+  void only(std::initializer_list<std::string_view> known) const {
+    for (const auto& [name, value] : object())
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        (*this)[name].refuse(ErrorCode::unsupported, {"left out"}, {Value(file_, &value).kind()});
+  }
+
+ private:
+  template <class T>
+  const T& as(const T* value, const char* expected) const {
+    if (value == nullptr) refuse(ErrorCode::format, {expected}, {kind()});
+    return *value;
+  }
+  std::string join(std::string_view name) const { return path_.empty() ? std::string(name) : text({path_, ".", name}); }
+
+  std::string_view file_;
+  const Json* json_;
+  std::string path_;
+};
+
+/// Of a string in the file: the JSON parser lets only UTF-8 pass.
+std::u32string code_points(std::string_view utf8) { return code_points(decode_utf8(utf8).value()); }
+
+BertNormalizer read_normalizer(const Value& value) {
+  if (!value.is_there()) return {};
+  value.expect_type({"BertNormalizer"});
+  value.only({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
+  const bool lowercase = value["lowercase"].boolean();
+  return {.clean_text = value["clean_text"].boolean(),
+          .handle_chinese_chars = value["handle_chinese_chars"].boolean(),
+          .strip_accents = value["strip_accents"].boolean_or(lowercase),
+          .lowercase = lowercase};
+}
+
+void read_pre_tokenizer(const Value& value) {
+  if (!value.is_there()) value.refuse(ErrorCode::unsupported, {"BertPreTokenizer"}, {value.kind()});
+  value.expect_type({"BertPreTokenizer"});
+  value.only({"type"});
+}
+
+WordPiece read_model(const Value& value, std::unordered_map<std::int32_t, std::string>& tokens) {
+  value.expect_type({"WordPiece"});
+  value.only({"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
+  const auto& vocabulary = value["vocab"].object();
+  std::vector<std::pair<std::u32string, std::int32_t>> words;
+  words.reserve(vocabulary.size());
+  tokens.reserve(vocabulary.size());
+  for (const auto& [token, id] : vocabulary) {
+    const std::int32_t number = Value("tokenizer.json", &id, "model.vocab").whole();
+    words.emplace_back(code_points(token), number);
+    tokens.emplace(number, token);
+  }
+  const Value unknown = value["unk_token"];
+  const auto found = vocabulary.find(unknown.string());
+  if (found == vocabulary.end()) unknown.refuse(ErrorCode::format, {"a token of model.vocab"}, {"\"", unknown.string(), "\""});
+  const Value most = value["max_input_chars_per_word"];
+  return WordPiece(Trie(std::move(words)), static_cast<std::int32_t>(*found->second.number()),
+                   code_points(value["continuing_subword_prefix"].string()), static_cast<std::size_t>(most.whole(kMaxCharsPerWord)));
+}
+
+/// As the library adds them: a token of the vocabulary keeps its id, another gets the next one, whatever the file says.
+void read_added_tokens(const Value& value, TokenizerFile& file) {
+  if (!value.is_there()) return;
+  const std::int64_t vocabulary_size = file.size;
+  std::int64_t largest = -1;
+  for (std::size_t i = 0; i < value.array().size(); ++i) {
+    const Value given = value[i];
+    AddedToken token{.content = given["content"].string(),
+                     .single_word = given["single_word"].boolean(),
+                     .lstrip = given["lstrip"].boolean(),
+                     .rstrip = given["rstrip"].boolean(),
+                     .normalized = given["normalized"].boolean()};
+    given["special"].boolean();
+    given["id"].whole();
+    if (token.content.empty() || token.content.size() > kMaxAddedToken)
+      given["content"].refuse(ErrorCode::format, {"1 to ", kMaxAddedToken, " bytes"}, {token.content.size()});
+    if (file.added_ids.contains(token.content)) given["content"].refuse(ErrorCode::format, {"one of each"}, {"\"", token.content, "\" again"});
+    const auto node = file.model.vocabulary().find(code_points(token.content));
+    const auto known = node ? file.model.vocabulary().id(*node) : std::nullopt;
+    if (!known) ++file.size;
+    token.id = known ? *known : static_cast<std::int32_t>(std::max(vocabulary_size, largest + 1));
+    if (token.id == 0x7fffffff) given["id"].refuse(ErrorCode::format, {"less than 2^31 - 1"}, {token.id});
+    largest = std::max<std::int64_t>(largest, token.id);
+    file.added_ids.emplace(token.content, token.id);
+    file.added.push_back(std::move(token));
+  }
+  std::vector<std::pair<std::u32string, std::int32_t>> raw, normalized;
+  for (std::size_t i = 0; i < file.added.size(); ++i) {
+    const AddedToken& token = file.added[i];
+    Chars chars = decode_utf8(token.content).value();
+    if (token.normalized) chars = file.normalizer.normalized(std::move(chars));
+    std::string content;
+    for (const Char& c : chars) append_utf8(content, c.code);
+    // The empty text would be found everywhere.
+    if (chars.empty()) value[i]["content"].refuse(ErrorCode::unsupported, {"something that normalisation leaves"}, {"\"", token.content, "\""});
+    (token.normalized ? normalized : raw).emplace_back(code_points(chars), static_cast<std::int32_t>(i));
+    file.added_tokens.emplace(token.id, std::move(content));
+  }
+  file.added_raw = Trie(std::move(raw));
+  file.added_normalized = Trie(std::move(normalized));
+}
+
+Template read_template(const Value& value, const Value& special_tokens, bool pair) {
+  constexpr std::size_t kMaxAdded = 1024;  // a file can name one token of many ids many times
+  Template pieces;
+  int firsts = 0, seconds = 0;
+  std::size_t added = 0;
+  for (std::size_t i = 0; i < value.array().size(); ++i) {
+    const Value given = value[i], special = given["SpecialToken"], sequence = given["Sequence"];
+    TemplatePiece piece;
+    if (special.is_there()) {
+      const std::string& name = special["id"].string();
+      const Value token = special_tokens[name];
+      if (!token.is_there()) special["id"].refuse(ErrorCode::format, {"one of special_tokens"}, {"\"", name, "\""});
+      added += std::max(token["ids"].array().size(), token["tokens"].array().size());
+      if (added > kMaxAdded) value.refuse(ErrorCode::format, {kMaxAdded, " special tokens at the most"}, {"more"});
+      for (std::size_t k = 0; k < token["ids"].array().size(); ++k) piece.ids.push_back(token["ids"][k].whole());
+      for (std::size_t k = 0; k < token["tokens"].array().size(); ++k) piece.tokens.push_back(token["tokens"][k].string());
+      if (piece.ids.size() != piece.tokens.size())
+        token["tokens"].refuse(ErrorCode::format, {"as many as ids, ", piece.ids.size()}, {piece.tokens.size()});
+      piece.type_id = special["type_id"].whole();
+    } else {
+      const std::string& name = sequence["id"].string();
+      if (name != "A" && name != "B") sequence["id"].refuse(ErrorCode::format, {"A or B"}, {"\"", name, "\""});
+      piece.kind = name == "A" ? TemplatePiece::Kind::first : TemplatePiece::Kind::second;
+      ++(name == "A" ? firsts : seconds);
+      piece.type_id = sequence["type_id"].whole();
+    }
+    pieces.push_back(std::move(piece));
+  }
+  if (firsts != 1 || seconds != (pair ? 1 : 0))
+    value.refuse(ErrorCode::unsupported, {pair ? "A and B once each" : "A once and no B"}, {firsts, " times A and ", seconds, " times B"});
+  return pieces;
+}
+
+void read_post_processor(const Value& value, TokenizerFile& file) {
+  const auto first = [](std::int32_t type_id) { return TemplatePiece{.kind = TemplatePiece::Kind::first, .type_id = type_id}; };
+  const auto second = [](std::int32_t type_id) { return TemplatePiece{.kind = TemplatePiece::Kind::second, .type_id = type_id}; };
+  if (!value.is_there()) {
+    file.single = {first(0)};
+    file.pair = {first(0), second(1)};
+    return;
+  }
+  value.expect_type({"TemplateProcessing", "BertProcessing", "RobertaProcessing"});
+  if (value["type"].string() == "TemplateProcessing") {
+    value.only({"type", "single", "pair", "special_tokens"});
+    value["special_tokens"].object();
+    file.single = read_template(value["single"], value["special_tokens"], false);
+    file.pair = read_template(value["pair"], value["special_tokens"], true);
+    return;
+  }
+  const auto special = [](const Value& token, std::int32_t type_id) {
+    if (token.array().size() != 2) token.refuse(ErrorCode::format, {"a token and its id"}, {token.array().size(), " values"});
+    return TemplatePiece{.type_id = type_id, .ids = {token[1].whole()}, .tokens = {token[0].string()}};
+  };
+  const Value cls = value["cls"], sep = value["sep"];
+  file.single = {special(cls, 0), first(0), special(sep, 0)};
+  if (value["type"].string() == "BertProcessing") {
+    value.only({"type", "cls", "sep"});
+    file.pair = {special(cls, 0), first(0), special(sep, 0), second(1), special(sep, 1)};
+  } else {
+    value.only({"type", "cls", "sep", "trim_offsets", "add_prefix_space"});
+    file.pair = {special(cls, 0), first(0), special(sep, 0), special(sep, 0), second(0), special(sep, 0)};
+    file.trim_offsets = value["trim_offsets"].boolean();
+    file.add_prefix_space = value["add_prefix_space"].boolean();
+  }
+}
+
+std::optional<std::int32_t> token_id(const TokenizerFile& file, const std::string& token) {
+  if (const auto added = file.added_ids.find(token); added != file.added_ids.end()) return added->second;
+  const auto node = file.model.vocabulary().find(code_points(token));
+  return node ? file.model.vocabulary().id(*node) : std::nullopt;
+}
+
+/// As transformers' AutoTokenizer: tokenizer_config.json goes before tokenizer.json.
+void read_padding(const Value& value, std::span<const std::uint8_t> tokenizer_config, TokenizerFile& file) {
+  std::vector<std::string> candidates;
+  if (!tokenizer_config.empty()) {
+    const Json json = parse_json("tokenizer_config.json", tokenizer_config, kMaxBytes);
+    const Value config("tokenizer_config.json", &json);
+    config.object();
+    for (const char* side : {"padding_side", "truncation_side"})
+      if (config[side].is_there() && config[side].string() != "right")
+        config[side].refuse(ErrorCode::unsupported, {"right"}, {config[side].string()});
+    // Older files have the token with its flags.
+    const Value token = config["pad_token"];
+    if (token.is_there()) candidates.push_back(token["content"].is_there() ? token["content"].string() : token.string());
+  }
+  if (value.is_there()) {
+    if (value["pad_type_id"].is_there()) file.pad_type_id = value["pad_type_id"].whole();
+    if (value["pad_token"].is_there()) candidates.push_back(value["pad_token"].string());
+  }
+  if (candidates.size() > 1) candidates.pop_back();
+  for (const char* usual : {"[PAD]", "<pad>"}) candidates.emplace_back(usual);
+  const auto known = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& token) { return token_id(file, token).has_value(); });
+  file.pad_token = known != candidates.end() ? *known : candidates.front();
+  file.pad_id = token_id(file, file.pad_token).value_or(0);
+}
+
+}  // namespace
+
+TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::span<const std::uint8_t> tokenizer_config) {
+  const Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
+  const Value root("tokenizer.json", &json);
+  root.object();
+  if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
+    version.refuse(ErrorCode::unsupported, {"1.0"}, {version.string()});
+  std::unordered_map<std::int32_t, std::string> tokens;
+  const BertNormalizer normalizer = read_normalizer(root["normalizer"]);
+  read_pre_tokenizer(root["pre_tokenizer"]);
+  WordPiece model = read_model(root["model"], tokens);
+  TokenizerFile file{.normalizer = normalizer, .model = std::move(model), .tokens = std::move(tokens)};
+  file.size = static_cast<std::int64_t>(root["model"]["vocab"].object().size());
+  read_added_tokens(root["added_tokens"], file);
+  read_post_processor(root["post_processor"], file);
+  read_padding(root["padding"], tokenizer_config, file);
+  return file;
+}
+
+}  // namespace attn::detail

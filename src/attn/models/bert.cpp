@@ -1,0 +1,27 @@
+#include "attn/models/family.hpp"
+
+// BERT (Devlin et al. 2018), transformers' BertModel: also MiniLM, E5, BGE and GTE.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"bert"};
+constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "bert.pooler."};
+
+constexpr TensorNames names() {
+  TensorNames all = kBertNames;
+  all.pooler = "pooler.dense";
+  all.classifier = "classifier";
+  return all;
+}
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  configure_sizes(config, model);
+  config.only("position_embedding_type", "absolute");
+  model.type_vocab_size = config.size("type_vocab_size");
+}
+
+}  // namespace
+
+const Family kBert{.model_types = kTypes, .architecture = "Bert", .prefix = "bert.", .names = names(), .ignored = kIgnored, .configure = &configure};
+
+}  // namespace attn::detail

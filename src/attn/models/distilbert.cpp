@@ -1,0 +1,43 @@
+#include "attn/models/family.hpp"
+
+// DistilBERT (Sanh et al. 2019), transformers' DistilBertModel.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"distilbert"};
+constexpr std::string_view kIgnored[] = {"vocab_transform.", "vocab_layer_norm.", "vocab_projector."};
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  configure_sizes(config, model,
+                  {.hidden_size = "dim",
+                   .num_hidden_layers = "n_layers",
+                   .num_attention_heads = "n_heads",
+                   .intermediate_size = "hidden_dim",
+                   .hidden_act = "activation",
+                   .layer_norm_eps = ""});
+  model.classifier_activation = Activation::relu;
+}
+
+}  // namespace
+
+const Family kDistilBert{.model_types = kTypes,
+                         .architecture = "DistilBert",
+                         .prefix = "distilbert.",
+                         .names = {.word_embeddings = "embeddings.word_embeddings",
+                                   .position_embeddings = "embeddings.position_embeddings",
+                                   .embedding_norm = "embeddings.LayerNorm",
+                                   .layers = "transformer.layer.",
+                                   .query = "attention.q_lin",
+                                   .key = "attention.k_lin",
+                                   .value = "attention.v_lin",
+                                   .attention_output = "attention.out_lin",
+                                   .norm1 = "sa_layer_norm",
+                                   .linear1 = "ffn.lin1",
+                                   .linear2 = "ffn.lin2",
+                                   .norm2 = "output_layer_norm",
+                                   .classifier_dense = "pre_classifier",
+                                   .classifier = "classifier"},
+                         .ignored = kIgnored,
+                         .configure = &configure};
+
+}  // namespace attn::detail

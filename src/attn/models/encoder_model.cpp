@@ -1,0 +1,313 @@
+#include "attn/models/encoder_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "attn/ops/attention_core.hpp"
+#include "attn/ops/embedding.hpp"
+#include "attn/ops/pooling.hpp"
+#include "attn/ops/softmax.hpp"
+
+namespace attn {
+namespace {
+
+using detail::size_of;
+
+constexpr std::string_view kOp = "TextModel";
+
+TransformerEncoderOptions encoder_options(const detail::ModelConfig& config) {
+  return {.d_model = config.hidden_size,
+          .nhead = config.num_attention_heads,
+          .dim_feedforward = config.intermediate_size,
+          .dropout = 0,
+          .activation = config.hidden_act,
+          .layer_norm_eps = config.layer_norm_eps,
+          .norm_first = config.norm_first,
+          .gated = config.gated,
+          .num_layers = config.num_hidden_layers,
+          .final_norm = config.norm_first};
+}
+
+/// T5's buckets by key - query (Raffel et al. 2020), as MPNet calls them: half of them for keys after the query, the first 8 of a half for
+/// one distance each, then twice as far with every second one, up to 128.
+std::size_t bucket_of(std::int64_t distance) {
+  constexpr std::int64_t kFirst[] = {8, 12, 16, 23, 32, 46, 64, 91};  // 8 · 2^(i/2), rounded up
+  const std::int64_t size = std::abs(distance);
+  std::size_t bucket = static_cast<std::size_t>(std::min<std::int64_t>(size, 7));
+  for (const std::int64_t first : kFirst)
+    if (size >= first) ++bucket;
+  return distance > 0 ? bucket + 16 : bucket;
+}
+
+/// Options that change what is computed, against the shapes that they must have.
+detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForwardOptions& options, const detail::EncoderPlan& plan) {
+  const auto data = [&](const char* name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
+    if (!given) return nullptr;
+    if (given->shape != expected) fail(ErrorCode::shape, op, name, {expected}, {given->shape});
+    return given->data;
+  };
+  detail::EncoderPatch patch{.head_mask = data("head_mask", options.head_mask, {plan.layers, plan.attention.H})};
+  if (!options.patched_layer) return patch;
+  patch.layer = *options.patched_layer;
+  if (patch.layer < 0 || patch.layer >= plan.layers)
+    fail(ErrorCode::out_of_range, op, "patch.layer", {"a layer from 0 to ", plan.layers - 1}, {patch.layer});
+  patch.hidden_state = data("patch.hidden_state", options.hidden_state, plan.output);
+  patch.merged = data("patch.merged", options.merged, plan.output);
+  return patch;
+}
+
+/// Inputs without the padding at the end of each sequence, whose rows nobody sees; those given where padding is elsewhere.
+struct Unpadded {
+  detail::ModelInputs inputs;
+  std::vector<std::int64_t> ids, types;
+
+  Unpadded(const detail::ModelInputs& given, detail::ModelPlan& plan) : inputs(given) {
+    const Mask* const mask = given.attention_mask;
+    if (mask == nullptr || mask->kind() == MaskKind::additive) return;
+    const std::int64_t B = given.shape[0], L = given.shape[1];
+    std::vector<detail::SequenceRun> runs;
+    for (std::int64_t b = 0; b < B; ++b) {
+      std::int64_t kept = 0, length = 0;
+      for (std::int64_t i = 0; i < L; ++i)
+        if (detail::keeps(mask, b, L, i)) ++kept, length = i + 1;
+      if (kept < length) return;
+      if (runs.empty() || runs.back().length != length) runs.push_back({0, length});
+      ++runs.back().count;
+      const auto append = [&](std::span<const std::int64_t> from, std::vector<std::int64_t>& to) {
+        const auto row = from.subspan(static_cast<std::size_t>(b * L), static_cast<std::size_t>(length));
+        to.insert(to.end(), row.begin(), row.end());
+      };
+      append(given.input_ids, ids);
+      if (!given.token_type_ids.empty()) append(given.token_type_ids, types);
+    }
+    const auto rows = static_cast<std::int64_t>(ids.size());
+    inputs = {.shape = {1, rows}, .input_ids = ids, .token_type_ids = types};
+    plan.runs = std::move(runs);
+    plan.encoder.B = plan.encoder.attention.B = 1;
+    plan.encoder.L = plan.encoder.attention.L = plan.encoder.attention.S = rows;
+    plan.encoder.output = plan.encoder.attention.output = {1, rows, plan.encoder.E};
+    plan.encoder.attention.masks.key_padding_mask = nullptr;
+  }
+  Unpadded(const Unpadded&) = delete;  // inputs refers to ids
+  Unpadded& operator=(const Unpadded&) = delete;
+};
+
+/// hidden states -> pooled, by sequence.
+void pool(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const float* hidden, Pooling pooling, float* pooled) {
+  const std::int64_t E = plan.encoder.E;
+  for (const auto& [count, length] : plan.runs) {
+    detail::pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled);
+    detail::clear_empty(inputs.attention_mask, count, length, E, pooled);
+    hidden += count * length * E;
+    pooled += count * E;
+  }
+}
+
+}  // namespace
+
+EncoderModel::EncoderModel(detail::ModelConfig config)
+    : config_(std::move(config)),
+      words_(detail::Uninitialized{}, {.num_embeddings = config_.vocab_size, .embedding_dim = config_.hidden_size}),
+      embedding_norm_(NormKind::layer_norm, config_.hidden_size, true, config_.layer_norm_eps),
+      encoder_(detail::Uninitialized{}, kOp, encoder_options(config_)) {
+  const std::int64_t E = config_.hidden_size;
+  if (config_.norm_first) encoder_.leave_out_norm1(0);
+  if (config_.labels.empty()) return;
+  classifier_dense_ = {E, E, true};
+  classifier_norm_ = config_.classifier_norm ? detail::Norm(NormKind::layer_norm, E, true, config_.layer_norm_eps) : detail::Norm::identity(E);
+  classifier_ = {E, config_.num_labels(), true};
+}
+
+detail::Parameters EncoderModel::parameters() {
+  const std::int64_t E = config_.hidden_size;
+  detail::Parameters all;
+  words_.add_parameters("word_embeddings.", all);
+  if (config_.positions != detail::PositionRows::none)
+    all.emplace("position_embeddings.weight", detail::Parameter({config_.max_position_embeddings, E}, &positions_));
+  if (config_.type_vocab_size > 0) all.emplace("token_type_embeddings.weight", detail::Parameter({config_.type_vocab_size, E}, &token_types_));
+  if (config_.position_buckets > 0)
+    all.emplace("position_bias.weight", detail::Parameter({config_.position_buckets, config_.num_attention_heads}, &position_bias_));
+  embedding_norm_.add_parameters("embedding_norm.", all);
+  encoder_.add_parameters("encoder.", all);
+  if (config_.labels.empty()) return all;
+  classifier_dense_.add_parameters("classifier_dense.", all);
+  classifier_norm_.add_parameters("classifier_norm.", all);
+  classifier_.add_parameters("classifier.", all);
+  return all;
+}
+
+void EncoderModel::allocate() {
+  for (const auto& [name, parameter] : parameters()) parameter.allocate();
+  std::map<double, std::shared_ptr<const detail::RotaryTable>> tables;
+  for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
+    const auto& [theta, window] = config_.distances[layer];
+    auto& table = tables[theta];
+    if (!table)
+      table = std::make_shared<const detail::RotaryTable>(theta, config_.max_position_embeddings, config_.hidden_size / config_.num_attention_heads);
+    encoder_.set_distance(layer, {table, window});
+  }
+}
+
+detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
+  const Shape& shape = inputs.shape;
+  if (shape.rank() != 2) fail(ErrorCode::shape, op, "inputIds", {"(B,L)"}, {shape});
+  const std::int64_t B = shape[0], L = shape[1];
+  if (L > config_.max_length) fail(ErrorCode::out_of_range, op, "the length of inputIds", {config_.max_length, " positions at the most"}, {L});
+  const auto check_ids = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t rows) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] < 0 || ids[i] >= rows)
+        fail(ErrorCode::out_of_range, op, text({name, "[", i, "]"}), {"an id from 0 to ", rows - 1}, {ids[i]}, {{"index", static_cast<double>(i)}});
+  };
+  check_ids("inputIds", inputs.input_ids, config_.vocab_size);
+  if (!inputs.token_type_ids.empty() && inputs.token_type_ids.size() != inputs.input_ids.size())
+    fail(ErrorCode::shape, op, "tokenTypeIds", {shape}, {inputs.token_type_ids.size(), " numbers"});
+  if (config_.type_vocab_size > 0) check_ids("tokenTypeIds", inputs.token_type_ids, config_.type_vocab_size);
+
+  MemoryEstimate memory(op);
+  EncoderForwardOptions forward;
+  forward.output_attentions = options.output_attentions;
+  forward.output_hidden_states = options.output_hidden_states;
+  forward.trace = options.trace;
+  detail::ModelPlan plan;
+  plan.encoder = encoder_.plan(op, {nullptr, {B, L, config_.hidden_size}}, forward, memory);
+  plan.encoder.attention.masks.mask = options.mask;
+  plan.encoder.attention.masks.is_causal = options.is_causal;
+  plan.encoder.attention.masks.key_padding_mask = inputs.attention_mask;
+  // Padding whose window holds nothing but padding, as transformers has it; nobody looks at it.
+  plan.encoder.attention.masks.fully_masked = FullyMasked::uniform;
+  detail::check_masks(op, plan.encoder.attention, false);
+  plan.encoder.patch = check_patch(op, options, plan.encoder);
+  plan.runs = {{B, L}};
+  memory.add("embeddings", plan.encoder.output);
+  if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, L});
+  if (config_.num_labels() > 0) {
+    plan.logits = {B, config_.num_labels()};
+    memory.add("logits", plan.logits);
+    memory.add("what is pooled", {2, B, config_.hidden_size});
+  }
+  memory.check();
+  return plan;
+}
+
+void EncoderModel::position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const {
+  std::int64_t last = config_.padding_idx;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (config_.positions == detail::PositionRows::counted)
+      rows[i] = static_cast<std::int64_t>(i);
+    else
+      rows[i] = ids[i] == config_.padding_idx ? config_.padding_idx : ++last;
+  }
+}
+
+void EncoderModel::embed_ids(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, float* x) const {
+  const auto E = static_cast<std::size_t>(config_.hidden_size);
+  const std::size_t count = inputs.input_ids.size();
+  std::vector<std::int64_t> positions(positions_.empty() ? 0 : count);
+  std::size_t row = 0;
+  for (const auto& [sequences, length] : plan.runs)
+    for (std::int64_t i = 0; i < sequences && !positions.empty(); ++i, row += static_cast<std::size_t>(length))
+      position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), positions.data() + row);
+  std::vector<detail::EmbeddingRows> tables{{words_.row(0), inputs.input_ids}};
+  if (!token_types_.empty()) tables.push_back({token_types_.data(), inputs.token_type_ids});
+  if (!positions_.empty()) tables.push_back({positions_.data(), positions});
+  const auto norm = [&](std::size_t i, unsigned) { embedding_norm_.forward_row(x + i * E, x + i * E); };
+  detail::sum_embeddings(tables, count, E, x, norm);
+}
+
+void EncoderModel::fill_position_bias(std::int64_t L, float* bias) const {
+  const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
+  for (std::size_t head = 0; head < heads; ++head)
+    for (std::int64_t distance = -L; distance < L; ++distance) *bias++ = position_bias_[bucket_of(distance) * heads + head];
+}
+
+void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits) const {
+  detail::Scratch scratch(&workspace_);
+  run(plan, inputs, buffers, logits, scratch);
+}
+
+void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
+                       detail::Scratch& scratch) const {
+  const std::int64_t E = plan.encoder.E;
+  float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
+  embed_ids(plan, inputs, x);
+  detail::EncoderPlan encoder = plan.encoder;
+  encoder.attention.runs = plan.runs;
+  if (config_.position_buckets > 0) {
+    std::int64_t longest = 0;
+    for (const detail::SequenceRun& run : plan.runs) longest = std::max(longest, run.length);
+    float* const bias = scratch.take(size_of(config_.num_attention_heads, 2 * longest));
+    fill_position_bias(longest, bias);
+    encoder.attention.position_bias = bias + longest;
+    encoder.attention.position_bias_row = 2 * longest;
+  }
+  encoder_.run(encoder, {x, encoder.output}, buffers);
+
+  if (config_.labels.empty() || logits == nullptr) return;
+  const std::int64_t B = plan.logits[0];
+  float* const pooled = scratch.take(size_of(B, E));
+  float* const hidden = scratch.take(size_of(B, E));
+  pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled);
+  classifier_dense_.forward(pooled, B, hidden);
+  detail::activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
+  classifier_norm_.forward(hidden, B, hidden);
+  classifier_.forward(hidden, B, logits);
+}
+
+std::map<std::string, Shape> EncoderModel::parameter_shapes() const {
+  std::map<std::string, Shape> shapes;
+  for (const detail::CheckpointTensor& tensor : tensors_) shapes.emplace(tensor.name, tensor.shape());
+  return shapes;
+}
+
+StateDict EncoderModel::state_dict() const {
+  StateDict state;
+  for (const detail::CheckpointTensor& tensor : tensors_) tensor.get(state.emplace(tensor.name, empty_any(tensor.shape())).first->second.data());
+  return state;
+}
+
+void EncoderModel::load_state_dict(const StateDict& state, bool strict) {
+  detail::check_state_dict("load_state_dict", parameter_shapes(), state, strict);
+  for (const detail::CheckpointTensor& tensor : tensors_)
+    if (const auto found = state.find(tensor.name); found != state.end()) tensor.set(0, {found->second.data(), found->second.size()});
+}
+
+EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t layer, Trace names) const {
+  const std::int64_t layers = config_.num_hidden_layers;
+  if (layer < 0 || layer >= layers) fail(ErrorCode::out_of_range, op, "layer", {"a layer from 0 to ", layers - 1}, {layer});
+  return {.layers = std::vector<std::int64_t>{layer}, .names = names};
+}
+
+Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& inputs) const {
+  const detail::ModelPlan plan = this->plan(op, inputs, {});
+  return {plan.encoder.B, plan.encoder.E};
+}
+
+void EncoderModel::embed(const detail::ModelInputs& inputs, Pooling pooling, bool normalize, float* y) const {
+  detail::ModelPlan plan = this->plan("embed", inputs, {});
+  const Unpadded unpadded(inputs, plan);
+  detail::Scratch scratch(&workspace_);
+  float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
+  run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
+  pool(plan, unpadded.inputs, hidden, pooling, y);
+  if (normalize) detail::normalize_rows(y, inputs.shape[0], plan.encoder.E);
+}
+
+Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {
+  if (config_.labels.empty()) fail(ErrorCode::unsupported, op, "the checkpoint", {"one with a head for sequence classification"}, {"without one"});
+  return plan(op, inputs, {}).logits;
+}
+
+void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
+  detail::ModelPlan plan = this->plan("classify", inputs, {});
+  const Unpadded unpadded(inputs, plan);
+  detail::Scratch scratch(&workspace_);
+  float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
+  run(plan, unpadded.inputs, {hidden, {}, {}}, y, scratch);
+  const TensorView logits{y, plan.logits};
+  using Function = detail::ClassificationFunction;
+  if (config_.classification_function == Function::softmax) detail::softmax(logits, 1, y);
+  if (config_.classification_function == Function::sigmoid) detail::activation(logits, Activation::sigmoid, y);
+}
+
+}  // namespace attn

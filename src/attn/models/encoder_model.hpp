@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "attn/layers/embedding.hpp"
+#include "attn/layers/transformer_encoder.hpp"
+#include "attn/models/checkpoint_tensor.hpp"
+#include "attn/models/model_config.hpp"
+
+namespace attn {
+
+namespace detail {
+
+/// Padded sequences of token ids. Refers to the caller's memory.
+struct ModelInputs {
+  Shape shape = {};  ///< (B,L)
+  std::span<const std::int64_t> input_ids = {};
+  std::span<const std::int64_t> token_type_ids = {};  ///< or none: all 0
+  const Mask* attention_mask = nullptr;               ///< (B,L), what is no padding; null: everything
+};
+
+/// What a forward shall return besides the last hidden state, and what it shall do otherwise. Refers to the caller's memory.
+struct ModelForwardOptions {
+  bool output_attentions = false, output_hidden_states = false;
+  std::optional<EncoderTraceOptions> trace = std::nullopt;
+  const Mask* mask = nullptr;
+  bool is_causal = false;
+  std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
+  std::optional<std::int64_t> patched_layer = std::nullopt;
+  std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;  ///< (B,L,E), of the patched layer
+};
+
+/// A forward that is checked, before anything is allocated. It refers to the inputs.
+struct ModelPlan {
+  EncoderPlan encoder = {};
+  std::vector<SequenceRun> runs = {};  ///< of its rows
+  Shape logits = {};                   ///< (B,C), or rank 0 where there is no head
+};
+
+}  // namespace detail
+
+/// The Transformer of a checkpoint: token ids in, hidden states out, and where there is a head classes. Its weights are those of a
+/// ModelLoader; TextModel adds the tokenizer.
+class EncoderModel {
+ public:
+  /// Without weights yet.
+  explicit EncoderModel(detail::ModelConfig config);
+  EncoderModel(const EncoderModel&) = delete;  // parameters refer to it
+  EncoderModel& operator=(const EncoderModel&) = delete;
+
+  const detail::ModelConfig& config() const { return config_; }
+  const Embedding& word_embeddings() const { return words_; }
+  Embedding& word_embeddings() { return words_; }
+
+  /// Throws SHAPE, MASK, OUT_OF_RANGE for an id that the table does not have or a sequence longer than there are positions, MEMORY.
+  detail::ModelPlan plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const;
+  /// logits may be null.
+  void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits) const;
+
+  /// What trace_layer asks a forward for: one layer, which must be there.
+  EncoderTraceOptions trace_of(std::string_view op, std::int64_t layer, Trace names) const;
+
+  /// Sentence embeddings (B,E): hidden states pooled over what is no padding, scaled to length 1 where `normalize`
+  /// (Reimers & Gurevych 2019; torch.nn.functional.normalize).
+  Shape check_embed(std::string_view op, const detail::ModelInputs& inputs) const;
+  void embed(const detail::ModelInputs& inputs, Pooling pooling, bool normalize, float* y) const;
+
+  /// Scores (B,C): the config's classification_function of the logits. Throws UNSUPPORTED without a head.
+  Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
+  void classify(const detail::ModelInputs& inputs, float* y) const;
+
+  /// The weights by the checkpoint's own names, as Module has them.
+  std::map<std::string, Shape> parameter_shapes() const;
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state, bool strict);
+  /// In the order of their names.
+  const std::vector<detail::CheckpointTensor>& tensors() const { return tensors_; }
+  void set_tensors(std::vector<detail::CheckpointTensor> tensors) { tensors_ = std::move(tensors); }
+
+  /// Names where the numbers will be, as EncoderModel's members are called: "word_embeddings.weight", "encoder.layers.0.linear1.weight".
+  detail::Parameters parameters();
+  /// Makes room for them, all zero, and the tables that follow from the configuration.
+  void allocate();
+
+ private:
+  void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
+           detail::Scratch& scratch) const;
+  void embed_ids(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, float* x) const;
+  /// Row of the position table for each id of one sequence.
+  void position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const;
+  /// bias (H,2L), by key - query from -L on.
+  void fill_position_bias(std::int64_t L, float* bias) const;
+
+  detail::ModelConfig config_;
+  Embedding words_;
+  std::vector<float> positions_, token_types_;  // (rows,E), or empty
+  detail::Norm embedding_norm_;
+  TransformerEncoder encoder_;
+  std::vector<float> position_bias_;  // (buckets,H), or empty
+  // The head, where there is one: classifier(norm(activation(dense x))).
+  detail::Linear classifier_dense_, classifier_;
+  detail::Norm classifier_norm_;
+  std::vector<detail::CheckpointTensor> tensors_;
+  mutable detail::Workspace workspace_;
+};
+
+}  // namespace attn

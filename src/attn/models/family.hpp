@@ -1,0 +1,63 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "attn/models/model_config.hpp"
+
+namespace attn::detail {
+
+/// Names of a checkpoint's tensors, without .weight and .bias; empty where a family has none.
+struct TensorNames {
+  std::string_view word_embeddings = {}, position_embeddings = {}, token_type_embeddings = {}, embedding_norm = {};
+  std::string_view layers = {};  ///< what comes before a layer's number
+  // Within a layer.
+  std::string_view query = {}, key = {}, value = {};
+  std::string_view query_key_value = {};  ///< instead of the three: one below the other
+  std::string_view attention_output = {}, norm1 = {};
+  std::string_view linear1 = {};
+  std::string_view gate_linear1 = {};  ///< instead of linear1: what is activated, and below it what that is multiplied by
+  std::string_view linear2 = {}, norm2 = {};
+  std::string_view final_norm = {};
+  std::string_view position_bias = {};
+  // Of the head, without the prefix, but for the pooler, which belongs to the base model.
+  std::string_view pooler = {}, classifier_dense = {}, classifier_norm = {}, classifier = {};
+};
+
+/// BERT's, without a head.
+inline constexpr TensorNames kBertNames{.word_embeddings = "embeddings.word_embeddings",
+                                        .position_embeddings = "embeddings.position_embeddings",
+                                        .token_type_embeddings = "embeddings.token_type_embeddings",
+                                        .embedding_norm = "embeddings.LayerNorm",
+                                        .layers = "encoder.layer.",
+                                        .query = "attention.self.query",
+                                        .key = "attention.self.key",
+                                        .value = "attention.self.value",
+                                        .attention_output = "attention.output.dense",
+                                        .norm1 = "attention.output.LayerNorm",
+                                        .linear1 = "intermediate.dense",
+                                        .linear2 = "output.dense",
+                                        .norm2 = "output.LayerNorm"};
+
+/// One architecture of transformers and how its checkpoints are read.
+struct Family {
+  std::span<const std::string_view> model_types;  ///< of config.json
+  std::string_view architecture;                  ///< as in BertForSequenceClassification
+  std::string_view prefix;                        ///< of the base model's tensors in checkpoints with a head
+  TensorNames names;
+  std::span<const std::string_view> ignored;  ///< how tensors begin that other heads have: they may be there
+  void (*configure)(const ConfigReader& config, ModelConfig& model);
+};
+
+extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;
+
+/// How config.json calls what every family has and not all spell alike; empty for what it does not have.
+struct SizeNames {
+  std::string_view hidden_size = "hidden_size", num_hidden_layers = "num_hidden_layers", num_attention_heads = "num_attention_heads";
+  std::string_view intermediate_size = "intermediate_size", hidden_act = "hidden_act", layer_norm_eps = "layer_norm_eps";
+};
+
+/// Reads them, the vocabulary and the positions. layer_norm_eps stays as it is where it is missing.
+void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names = {});
+
+}  // namespace attn::detail

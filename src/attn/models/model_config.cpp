@@ -1,0 +1,251 @@
+#include "attn/models/model_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "attn/models/family.hpp"
+
+namespace attn::detail {
+namespace {
+
+constexpr std::size_t kMaxConfig = 4 << 20;
+constexpr std::int64_t kMaxLayers = 10'000, kMaxLabels = 100'000;
+constexpr std::array<const Family*, 5> kFamilies{&kBert, &kDistilBert, &kRoberta, &kMpnet, &kModernBert};
+
+std::string words_of(const Json& json) {
+  if (const std::string* value = json.string()) return *value;
+  if (const double* value = json.number()) return text({*value});
+  if (const bool* value = json.boolean()) return *value ? "true" : "false";
+  return json.kind();
+}
+
+const Family& family_of(const ConfigReader& config) {
+  const std::string type = config.string("model_type", "");
+  std::string all;
+  for (const Family* family : kFamilies)
+    for (const std::string_view name : family->model_types) {
+      if (name == type) return *family;
+      all += (all.empty() ? "" : ", ") + std::string(name);
+    }
+  config.refuse(ErrorCode::unsupported, "model_type", {"one of ", all}, {type.empty() ? "missing" : type});
+}
+
+/// Whether the checkpoint has a head that classifies sequences. Heads that predict words say nothing about a text and are left out.
+bool classifies(const ConfigReader& config, const Family& family) {
+  const Json* list = config.find("architectures");
+  if (list == nullptr || list->array() == nullptr || list->array()->empty()) return false;
+  const Json& first = list->array()->front();
+  const std::string name = words_of(first);
+  if (name.ends_with("ForSequenceClassification")) return true;
+  constexpr std::string_view kBases[] = {"Model", "ForMaskedLM", "ForPreTraining", "LMHeadModel"};
+  const bool known = std::any_of(std::begin(kBases), std::end(kBases), [&](std::string_view end) { return name.ends_with(end); });
+  if (!known)
+    config.refuse(ErrorCode::unsupported, "architectures[0]",
+                  {family.architecture, "Model, ", family.architecture, "ForMaskedLM or ", family.architecture, "ForSequenceClassification"}, {name});
+  return false;
+}
+
+/// id2label's names by their number; LABEL_0 .. where there are none, as transformers has it.
+std::vector<std::string> read_labels(const ConfigReader& config) {
+  const Json* names = config.find("id2label");
+  const bool named = names != nullptr && names->object() != nullptr && !names->object()->empty();
+  const std::int64_t count = named ? static_cast<std::int64_t>(names->object()->size()) : config.whole("num_labels", 1, kMaxLabels, 2);
+  if (count > kMaxLabels) config.refuse(ErrorCode::config, "id2label", {kMaxLabels, " labels at the most"}, {count});
+  std::vector<std::string> labels;
+  for (std::int64_t id = 0; id < count; ++id) {
+    const std::string key = std::to_string(id);
+    const Json* label = named ? names->find(key) : nullptr;
+    if (named && (label == nullptr || label->string() == nullptr))
+      config.refuse(ErrorCode::config, "id2label", {"a name for each number from 0 to ", count - 1}, {"one without a name for ", key});
+    labels.push_back(label != nullptr ? *label->string() : "LABEL_" + key);
+  }
+  return labels;
+}
+
+/// By problem_type, which may be missing, and the number of labels.
+ClassificationFunction classification_function(const ConfigReader& config, std::size_t labels) {
+  const std::string type = config.string("problem_type", "");
+  if (type == "regression") return ClassificationFunction::none;
+  if (type == "multi_label_classification") return ClassificationFunction::sigmoid;
+  if (!type.empty() && type != "single_label_classification")
+    config.refuse(ErrorCode::unsupported, "problem_type", {"regression, single_label_classification or multi_label_classification"}, {type});
+  return labels == 1 ? ClassificationFunction::sigmoid : ClassificationFunction::softmax;
+}
+
+/// modules.json: what sentence-transformers does one after the other.
+void read_modules(std::span<const std::uint8_t> bytes, bool has_pooling, ModelConfig& model) {
+  const Json json = parse_json("modules.json", bytes, kMaxConfig);
+  const ConfigReader reader("modules.json", json);
+  if (json.array() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an array"}, {json.kind()});
+  constexpr std::string_view kSteps[] = {"Transformer", "Pooling", "Normalize"};
+  std::size_t step = 0;
+  for (const Json& module : *json.array()) {
+    const Json* given = module.find("type");
+    const std::string type = given != nullptr ? words_of(*given) : "missing";
+    const std::string last = type.substr(type.rfind('.') + 1);
+    if (step == std::size(kSteps) || last != kSteps[step])
+      reader.refuse(ErrorCode::unsupported, text({"module ", step}), {"Transformer, Pooling and maybe Normalize, one after the other"}, {type});
+    if (last == "Pooling") {
+      const Json* path = module.find("path");
+      if (path != nullptr && words_of(*path) != "1_Pooling")
+        reader.refuse(ErrorCode::unsupported, "the path of Pooling", {"1_Pooling"}, {words_of(*path)});
+    }
+    ++step;
+  }
+  model.normalize = step == 3;
+  if (step >= 2 && !has_pooling) reader.refuse(ErrorCode::format, "1_Pooling/config.json", {"there, since modules.json names it"}, {"missing"});
+}
+
+/// 1_Pooling/config.json.
+void read_pooling(std::span<const std::uint8_t> bytes, ModelConfig& model) {
+  constexpr std::string_view kFile = "1_Pooling/config.json", kPrefix = "pooling_mode_";
+  const Json json = parse_json(kFile, bytes, kMaxConfig);
+  const ConfigReader reader(kFile, json);
+  if (json.object() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
+  std::vector<std::string> modes;
+  if (reader.has("pooling_mode")) modes.push_back(reader.string("pooling_mode", ""));
+  for (const auto& [name, value] : *json.object())
+    if (name.starts_with(kPrefix) && value.boolean() != nullptr && *value.boolean()) modes.push_back(name.substr(kPrefix.size()));
+  const std::string mode = modes.size() == 1 ? modes.front() : "";
+  if (mode == "mean" || mode == "mean_tokens")
+    model.pooling = Pooling::mean;
+  else if (mode == "cls" || mode == "cls_token")
+    model.pooling = Pooling::cls;
+  else if (mode == "max" || mode == "max_tokens")
+    model.pooling = Pooling::max;
+  else
+    reader.refuse(ErrorCode::unsupported, "the pooling mode", {"one of mean, cls, max"},
+                  {modes.empty()      ? "missing"
+                   : modes.size() > 1 ? "more than one"
+                                      : mode});
+}
+
+/// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
+void read_lengths(const ModelFiles& files, ModelConfig& model) {
+  const auto read = [&](std::string_view file, std::string_view name, std::span<const std::uint8_t> bytes) {
+    if (bytes.empty()) return;
+    const Json json = parse_json(file, bytes, kMaxConfig);
+    const ConfigReader reader(file, json);
+    // A tokenizer's own flag of that name is in tokenizer.json, too.
+    if (bytes.data() == files.sentence_bert_config.data()) model.lower_case = reader.flag("do_lower_case", false);
+    const Json* value = reader.find(name);
+    // transformers writes 10^30 where a tokenizer has no limit.
+    if (model.default_length > 0 || value == nullptr || (value->number() != nullptr && *value->number() > 0x7fffffff)) return;
+    model.default_length = reader.size(name);
+  };
+  read("sentence_bert_config.json", "max_seq_length", files.sentence_bert_config);
+  read("tokenizer_config.json", "model_max_length", files.tokenizer_config);
+  model.default_length = model.default_length > 0 ? std::min(model.default_length, model.max_length) : model.max_length;
+}
+
+}  // namespace
+
+void ConfigReader::refuse(ErrorCode code, std::string_view name, std::initializer_list<TextPart> expected,
+                          std::initializer_list<TextPart> got) const {
+  fail(code, file_, path_ + std::string(name), expected, got);
+}
+
+std::int64_t ConfigReader::whole(std::string_view name, std::int64_t least, std::int64_t most) const {
+  const Json* value = json_.find(name);
+  const double* number = value != nullptr ? value->number() : nullptr;
+  if (number == nullptr || !(*number >= static_cast<double>(least)) || !(*number <= static_cast<double>(most)) || std::floor(*number) != *number)
+    refuse(ErrorCode::config, name, {"a whole number from ", least, " to ", most}, {value != nullptr ? words_of(*value) : "missing"});
+  return static_cast<std::int64_t>(*number);
+}
+
+std::int64_t ConfigReader::whole(std::string_view name, std::int64_t least, std::int64_t most, std::int64_t otherwise) const {
+  return has(name) ? whole(name, least, most) : otherwise;
+}
+
+double ConfigReader::positive(std::string_view name, double otherwise) const {
+  const Json* value = json_.find(name);
+  if (value == nullptr) return otherwise;
+  const double* number = value->number();
+  if (number == nullptr || !(*number > 0) || !std::isfinite(*number) || *number < 1e-30 || *number > 1e30)
+    refuse(ErrorCode::config, name, {"a number above 0"}, {words_of(*value)});
+  return *number;
+}
+
+bool ConfigReader::flag(std::string_view name, bool otherwise) const {
+  const Json* value = json_.find(name);
+  if (value == nullptr) return otherwise;
+  if (value->boolean() == nullptr) refuse(ErrorCode::config, name, {"true or false"}, {words_of(*value)});
+  return *value->boolean();
+}
+
+std::string ConfigReader::string(std::string_view name, std::string_view otherwise) const {
+  const Json* value = json_.find(name);
+  if (value == nullptr) return std::string(otherwise);
+  if (value->string() == nullptr) refuse(ErrorCode::config, name, {"a string"}, {value->kind()});
+  return *value->string();
+}
+
+Activation ConfigReader::activation(std::string_view name) const {
+  const std::string given = string(name, "gelu");
+  if (given == "gelu") return Activation::gelu;
+  if (given == "gelu_new" || given == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (given == "relu") return Activation::relu;
+  if (given == "silu" || given == "swish") return Activation::silu;
+  refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu"}, {given});
+}
+
+ConfigReader ConfigReader::object(std::string_view name) const {
+  static const Json kNone{Json::Object()};
+  const Json* value = json_.find(name);
+  if (value != nullptr && value->object() == nullptr) refuse(ErrorCode::config, name, {"an object"}, {value->kind()});
+  return {file_, value != nullptr ? *value : kNone, path_ + std::string(name) + "."};
+}
+
+void ConfigReader::only(std::string_view name, std::string_view value) const {
+  const std::string given = string(name, value);
+  if (given != value) refuse(ErrorCode::unsupported, name, {value}, {given});
+}
+
+void ConfigReader::only_false(std::string_view name) const {
+  if (flag(name, false)) refuse(ErrorCode::unsupported, name, {"false"}, {"true"});
+}
+
+void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names) {
+  model.vocab_size = config.size("vocab_size");
+  model.hidden_size = config.size(names.hidden_size);
+  model.num_hidden_layers = config.whole(names.num_hidden_layers, 1, kMaxLayers);
+  model.num_attention_heads = config.size(names.num_attention_heads);
+  model.intermediate_size = config.size(names.intermediate_size);
+  model.max_position_embeddings = model.max_length = config.size("max_position_embeddings");
+  model.hidden_act = config.activation(names.hidden_act);
+  if (!names.layer_norm_eps.empty())
+    model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
+}
+
+ModelConfig read_model_config(const ModelFiles& files) {
+  const Json json = parse_json("config.json", files.config, kMaxConfig);
+  const ConfigReader config("config.json", json);
+  if (json.object() == nullptr) config.refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
+
+  ModelConfig model;
+  const Family& family = family_of(config);
+  model.family = &family;
+  config.only_false("is_decoder");
+  config.only_false("add_cross_attention");
+  if (config.has("quantization_config")) config.refuse(ErrorCode::unsupported, "quantization_config", {"weights that are not quantized"}, {"there"});
+  family.configure(config, model);
+  if (model.max_length < 1)  // positions begin after the padding's
+    config.refuse(ErrorCode::config, "max_position_embeddings", {model.padding_idx + 2, " or more"}, {model.max_position_embeddings});
+  if (model.hidden_size % model.num_attention_heads != 0)
+    config.refuse(ErrorCode::config, "the hidden size", {"a multiple of the number of heads, ", model.num_attention_heads}, {model.hidden_size});
+  if (!model.distances.empty() && model.hidden_size / model.num_attention_heads % 2 != 0)
+    config.refuse(ErrorCode::config, "a head's width", {"even, for rotary positions"}, {model.hidden_size / model.num_attention_heads});
+
+  if (classifies(config, family)) {
+    model.labels = read_labels(config);
+    model.classification_function = classification_function(config, model.labels.size());
+  }
+  if (!files.modules.empty()) read_modules(files.modules, !files.pooling.empty(), model);
+  if (!files.pooling.empty()) read_pooling(files.pooling, model);
+  read_lengths(files, model);
+  return model;
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,81 @@
+#include "attn/models/family.hpp"
+
+// ModernBERT (Warner et al. 2024), transformers' ModernBertModel: rotary positions, gated feed-forward, norms first, most layers local.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"modernbert"};
+constexpr std::string_view kIgnored[] = {"head.", "decoder."};
+constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
+
+/// The base of a kind of layer: transformers writes rope_parameters since version 5, and two numbers before.
+double theta_of(const ConfigReader& config, std::string_view kind, double otherwise) {
+  const ConfigReader rope = config.object("rope_parameters").object(kind);
+  rope.only("rope_type", "default");
+  for (const std::string_view name : {"factor", "partial_rotary_factor"})
+    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
+  return rope.positive("rope_theta", otherwise);
+}
+
+/// Whether the layer's attention is local.
+bool is_sliding(const ConfigReader& config, std::size_t layer) {
+  const Json* types = config.find("layer_types");
+  if (types == nullptr) return static_cast<std::int64_t>(layer) % config.whole("global_attn_every_n_layers", 1, 0x7fffffff, 3) != 0;
+  const Json::Array* list = types->array();
+  const std::string* type = list != nullptr && layer < list->size() ? (*list)[layer].string() : nullptr;
+  if (type != nullptr && *type == "sliding_attention") return true;
+  if (type == nullptr || *type != "full_attention")
+    config.refuse(ErrorCode::unsupported, "layer_types", {"full_attention or sliding_attention for each layer"},
+                  {type != nullptr ? *type : std::string(types->kind())});
+  return false;
+}
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  model.layer_norm_eps = 1e-5F;
+  configure_sizes(config, model, {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps"});
+  config.whole("max_position_embeddings", 1, 1 << 20);  // angles are computed for each of them
+  model.positions = PositionRows::none;
+  model.norm_first = model.gated = true;
+  model.attention_bias = config.flag("attention_bias", false);
+  model.mlp_bias = config.flag("mlp_bias", false);
+  model.norm_bias = config.flag("norm_bias", false);
+
+  if (config.has("rope_scaling")) config.refuse(ErrorCode::unsupported, "rope_scaling", {"none"}, {"there"});
+  const double global = config.positive("global_rope_theta", kGlobalTheta);
+  // Not there it is its default, null it is the global one.
+  const double local = config.is_null("local_rope_theta") ? global : config.positive("local_rope_theta", kLocalTheta);
+  const double full = theta_of(config, "full_attention", global), sliding = theta_of(config, "sliding_attention", local);
+  const std::int64_t window = config.whole("local_attention", 2, 0x7fffffff, 128) / 2;
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(model.num_hidden_layers); ++layer)
+    model.distances.push_back(is_sliding(config, layer) ? LayerDistance{sliding, window} : LayerDistance{full, 0});
+
+  const std::string pooling = config.string("classifier_pooling", "cls");
+  if (pooling != "cls" && pooling != "mean") config.refuse(ErrorCode::unsupported, "classifier_pooling", {"cls or mean"}, {pooling});
+  model.classifier_pooling = pooling == "cls" ? Pooling::cls : Pooling::mean;
+  model.classifier_activation = config.has("classifier_activation") ? config.activation("classifier_activation") : Activation::gelu;
+  model.classifier_norm = true;
+  model.classifier_bias = config.flag("classifier_bias", false);
+}
+
+}  // namespace
+
+const Family kModernBert{.model_types = kTypes,
+                         .architecture = "ModernBert",
+                         .prefix = "model.",
+                         .names = {.word_embeddings = "embeddings.tok_embeddings",
+                                   .embedding_norm = "embeddings.norm",
+                                   .layers = "layers.",
+                                   .query_key_value = "attn.Wqkv",
+                                   .attention_output = "attn.Wo",
+                                   .norm1 = "attn_norm",
+                                   .gate_linear1 = "mlp.Wi",
+                                   .linear2 = "mlp.Wo",
+                                   .norm2 = "mlp_norm",
+                                   .final_norm = "final_norm",
+                                   .classifier_dense = "head.dense",
+                                   .classifier_norm = "head.norm",
+                                   .classifier = "classifier"},
+                         .ignored = kIgnored,
+                         .configure = &configure};
+
+}  // namespace attn::detail

@@ -1,0 +1,43 @@
+#include "attn/models/family.hpp"
+
+// MPNet (Song et al. 2020), transformers' MPNetModel: one bias by the distance of query and key, shared by all layers.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"mpnet"};
+constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "mpnet.pooler."};
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  configure_sizes(config, model);
+  config.only("position_embedding_type", "absolute");
+  model.positions = PositionRows::from_ids;
+  model.padding_idx = 1;  // whatever pad_token_id says
+  model.max_length = model.max_position_embeddings - model.padding_idx - 1;
+  // transformers sizes the table by the config and looks things up in it as if it had 32 rows.
+  model.position_buckets = config.whole("relative_attention_num_buckets", 32, 32, 32);
+}
+
+}  // namespace
+
+const Family kMpnet{.model_types = kTypes,
+                    .architecture = "MPNet",
+                    .prefix = "mpnet.",
+                    .names = {.word_embeddings = "embeddings.word_embeddings",
+                              .position_embeddings = "embeddings.position_embeddings",
+                              .embedding_norm = "embeddings.LayerNorm",
+                              .layers = "encoder.layer.",
+                              .query = "attention.attn.q",
+                              .key = "attention.attn.k",
+                              .value = "attention.attn.v",
+                              .attention_output = "attention.attn.o",
+                              .norm1 = "attention.LayerNorm",
+                              .linear1 = "intermediate.dense",
+                              .linear2 = "output.dense",
+                              .norm2 = "output.LayerNorm",
+                              .position_bias = "encoder.relative_attention_bias",
+                              .classifier_dense = "classifier.dense",
+                              .classifier = "classifier.out_proj"},
+                    .ignored = kIgnored,
+                    .configure = &configure};
+
+}  // namespace attn::detail

@@ -1,0 +1,31 @@
+#include "attn/models/family.hpp"
+
+// RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2020), transformers' RobertaModel and XLMRobertaModel.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"roberta", "xlm-roberta"};
+constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "roberta.pooler."};
+
+constexpr TensorNames names() {
+  TensorNames all = kBertNames;
+  all.classifier_dense = "classifier.dense";
+  all.classifier = "classifier.out_proj";
+  return all;
+}
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  configure_sizes(config, model);
+  config.only("position_embedding_type", "absolute");
+  model.type_vocab_size = config.size("type_vocab_size");
+  model.positions = PositionRows::from_ids;
+  model.padding_idx = config.whole("pad_token_id", 0, model.max_position_embeddings - 2, 1);
+  model.max_length = model.max_position_embeddings - model.padding_idx - 1;
+}
+
+}  // namespace
+
+const Family kRoberta{
+    .model_types = kTypes, .architecture = "Roberta", .prefix = "roberta.", .names = names(), .ignored = kIgnored, .configure = &configure};
+
+}  // namespace attn::detail

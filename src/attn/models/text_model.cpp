@@ -1,0 +1,285 @@
+#include "attn/models/text_model.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "attn/models/encoder_model.hpp"
+#include "attn/models/model_loader.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
+
+[[noreturn]] void refuse_file(ErrorCode code, const std::filesystem::path& path, std::initializer_list<TextPart> expected,
+                              std::initializer_list<TextPart> got) {
+  fail(code, "TextModel::load", path.string(), expected, got);
+}
+
+/// A whole file; empty where it is not there, unless it has to be.
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, bool required) {
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(path, none);
+  std::ifstream file(path, std::ios::binary);
+  if (none || !file) {
+    if (required) refuse_file(ErrorCode::format, path, {"a file"}, {std::filesystem::exists(path, none) ? "unreadable" : "not there"});
+    return {};
+  }
+  if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {kMaxSmallFile, " bytes at the most"}, {size, " bytes"});
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
+  return bytes;
+}
+
+/// Says what the folder has instead of model.safetensors, where that is something known.
+void check_weights(const std::filesystem::path& folder) {
+  const auto there = [&](const char* name) {
+    std::error_code none;
+    return std::filesystem::exists(folder / name, none);
+  };
+  if (there("model.safetensors")) return;
+  if (there("model.safetensors.index.json"))
+    refuse_file(ErrorCode::unsupported, folder, {"one model.safetensors: save it again with save_pretrained(..., max_shard_size=\"100GB\")"},
+                {"a checkpoint in several files"});
+  if (there("pytorch_model.bin"))
+    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors: load it with transformers and save it with save_pretrained"},
+                {"a checkpoint with pytorch_model.bin, which can run code when it is read"});
+}
+
+void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"not there or unreadable"});
+  std::vector<std::uint8_t> piece(1 << 20);
+  while (file) {
+    file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
+    loader.write({piece.data(), static_cast<std::size_t>(file.gcount())});
+  }
+}
+
+/// Ids, types and mask of an Encoding as the model takes them.
+struct Batch {
+  Shape shape;
+  std::vector<std::int64_t> ids, types;
+  std::optional<Mask> mask;
+
+  Batch(std::string_view op, const Encoding& inputs) {
+    shape = to_shape(inputs.input_ids.shape());
+    const auto check = [&](const char* name, const Shape& got) {
+      if (got != shape) fail(ErrorCode::shape, op, name, {shape, " as input_ids"}, {got});
+    };
+    ids.assign(inputs.input_ids.begin(), inputs.input_ids.end());
+    if (inputs.token_type_ids.size() > 0) check("token_type_ids", to_shape(inputs.token_type_ids.shape()));
+    types.assign(inputs.token_type_ids.begin(), inputs.token_type_ids.end());
+    if (inputs.attention_mask.size() == 0) return;
+    check("attention_mask", to_shape(inputs.attention_mask.shape()));
+    mask = Mask::attend(inputs.attention_mask);
+  }
+  /// The first L columns of these rows.
+  Batch(const Encoding& inputs, std::span<const std::size_t> rows, std::size_t L) {
+    shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(L)};
+    std::vector<std::uint8_t> flags;
+    for (const std::size_t row : rows)
+      for (std::size_t i = 0; i < L; ++i) {
+        ids.push_back(inputs.input_ids(row, i));
+        types.push_back(inputs.token_type_ids(row, i));
+        flags.push_back(inputs.attention_mask(row, i));
+      }
+    mask = Mask::copy_of(MaskKind::attend, flags.data(), shape);
+  }
+
+  detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
+};
+
+/// Calls run(batch, rows) with the texts in batches, sorted by their length so that little of a batch is padding; row i of a batch is
+/// text rows[i].
+template <class Run>
+void in_batches(const Encoding& encoding, std::int64_t batch_size, Run run) {
+  const std::size_t count = encoding.input_ids.shape(0), width = encoding.input_ids.shape(1);
+  std::vector<std::size_t> order(count), lengths(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t* row = encoding.attention_mask.data() + i * width;
+    lengths[i] = static_cast<std::size_t>(std::count(row, row + width, 1));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lengths[a] < lengths[b]; });
+  for (std::size_t first = 0; first < count;) {
+    const std::size_t size = std::min(count - first, static_cast<std::size_t>(batch_size));
+    const std::span<const std::size_t> rows = std::span(order).subspan(first, size);
+    run(Batch(encoding, rows, lengths[rows.back()]), rows);
+    first += size;
+  }
+}
+
+void check_batch_size(std::string_view op, std::int64_t size) {
+  if (size < 1) fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
+}
+
+}  // namespace
+
+struct TextModel::Parts {
+  std::unique_ptr<EncoderModel> model;
+  std::optional<Tokenizer> tokenizer;
+  std::optional<Error> no_tokenizer;  ///< why there is none
+
+  const Tokenizer& tokens() const {
+    if (!tokenizer) throw Error(*no_tokenizer);
+    return *tokenizer;
+  }
+};
+
+TextModel::TextModel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+TextModel::TextModel(TextModel&&) noexcept = default;
+TextModel& TextModel::operator=(TextModel&&) noexcept = default;
+TextModel::~TextModel() = default;
+
+TextModel TextModel::load(const std::filesystem::path& folder) {
+  const std::vector<std::uint8_t> config = read_file(folder / "config.json", true), modules = read_file(folder / "modules.json", false),
+                                  pooling = read_file(folder / "1_Pooling" / "config.json", false),
+                                  sentence_bert_config = read_file(folder / "sentence_bert_config.json", false),
+                                  tokenizer_config = read_file(folder / "tokenizer_config.json", false),
+                                  tokenizer = read_file(folder / "tokenizer.json", false);
+  auto parts = std::make_unique<Parts>();
+  detail::ModelLoader loader({config, modules, pooling, sentence_bert_config, tokenizer_config});
+  try {
+    if (tokenizer.empty()) fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
+    parts->tokenizer = Tokenizer::parse(tokenizer, tokenizer_config);
+    if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
+      parts->tokenizer.reset();
+      fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    parts->no_tokenizer = error;
+  }
+  check_weights(folder);
+  stream_file(folder / "model.safetensors", loader);
+  parts->model = loader.finish();
+  return TextModel(std::move(parts));
+}
+
+template <class Text>
+Encoding TextModel::encode(const std::vector<Text>& texts, const TokenizeOptions& options) const {
+  const std::int64_t positions = parts_->model->config().max_length;
+  TokenizeOptions given = options;
+  given.max_length = options.max_length.value_or(max_length());
+  if (*given.max_length > positions)
+    fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
+  if constexpr (std::is_same_v<Text, std::string>)
+    return parts_->tokens().encode(texts, given);
+  else
+    return parts_->tokens().encode_pairs(texts, given);
+}
+
+Encoding TextModel::tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options) const { return encode(texts, options); }
+
+Encoding TextModel::tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
+  return encode(pairs, options);
+}
+
+TextModelOutput TextModel::forward(const Encoding& inputs, const TextForwardOptions& options) const {
+  const Batch batch("forward", inputs);
+  detail::ModelForwardOptions given{
+      .output_attentions = options.output_attentions, .output_hidden_states = options.output_hidden_states, .trace = options.trace};
+  given.mask = options.mask ? &*options.mask : nullptr;
+  given.is_causal = options.is_causal;
+  if (options.head_mask) given.head_mask = view_of(*options.head_mask, "forward", "head_mask");
+  if (options.patch) {
+    given.patched_layer = options.patch->layer;
+    if (options.patch->hidden_state) given.hidden_state = view_of(*options.patch->hidden_state, "forward", "patch.hidden_state");
+    if (options.patch->merged) given.merged = view_of(*options.patch->merged, "forward", "patch.merged");
+  }
+  const detail::ModelPlan plan = parts_->model->plan("forward", batch.inputs(), given);
+  TextModelOutput output;
+  if (plan.logits.rank() > 0) output.logits = empty<2>(plan.logits);
+  EncoderResult<3> result = detail::run_encoder_plan<3>(plan.encoder, [&](const detail::EncoderBuffers& buffers) {
+    parts_->model->run(plan, batch.inputs(), buffers, output.logits ? output.logits->data() : nullptr);
+  });
+  output.last_hidden_state = std::move(result.output);
+  output.attentions = std::move(result.attentions);
+  output.hidden_states = std::move(result.hidden_states);
+  output.trace = std::move(result.trace);
+  return output;
+}
+
+AttentionTrace TextModel::trace_layer(const Encoding& inputs, std::int64_t layer, Trace names) const {
+  const Batch batch("trace_layer", inputs);
+  detail::ModelForwardOptions options;
+  options.trace = parts_->model->trace_of("trace_layer", layer, names);
+  const detail::ModelPlan plan = parts_->model->plan("trace_layer", batch.inputs(), options);
+  EncoderResult<3> result = detail::run_encoder_plan<3>(
+      plan.encoder, [&](const detail::EncoderBuffers& buffers) { parts_->model->run(plan, batch.inputs(), buffers, nullptr); });
+  return std::move((*result.trace)[layer]);
+}
+
+Tensor<2> TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions& options) const {
+  check_batch_size("embed", options.batch_size);
+  const EncoderModel& model = *parts_->model;
+  const Pooling pooling = options.pooling.value_or(model.config().pooling);
+  if (pooling == Pooling::none) fail(ErrorCode::config, "embed", "pooling", {"mean, cls or max"}, {"none"});
+  const std::int64_t E = model.config().hidden_size;
+  const Shape shape{static_cast<std::int64_t>(texts.size()), E};
+  MemoryEstimate memory("embed");
+  memory.add("the result", shape);
+  memory.check();
+  auto all = empty<2>(shape);
+  const Encoding encoding = tokenize(texts, {.max_length = options.max_length, .truncation = options.truncation});
+  in_batches(encoding, options.batch_size, [&](const Batch& batch, std::span<const std::size_t> rows) {
+    const auto width = static_cast<std::size_t>(E);
+    std::vector<float> part(rows.size() * width);
+    model.embed(batch.inputs(), pooling, options.normalize.value_or(model.config().normalize), part.data());
+    for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, all.data() + rows[i] * width);
+  });
+  return all;
+}
+
+template <class Text>
+std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const {
+  check_batch_size("classify", options.batch_size);
+  const EncoderModel& model = *parts_->model;
+  std::vector<std::vector<LabelScore>> all(texts.size());
+  const Encoding encoding = encode(texts, {.max_length = options.max_length, .truncation = options.truncation});
+  in_batches(encoding, options.batch_size, [&](const Batch& batch, std::span<const std::size_t> rows) {
+    const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
+    std::vector<float> scores(rows.size() * classes);
+    model.classify(batch.inputs(), scores.data());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<LabelScore>& of_text = all[rows[i]];
+      for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c]});
+      std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
+    }
+  });
+  return all;
+}
+
+std::vector<std::vector<LabelScore>> TextModel::classify(const std::vector<std::string>& texts, const ClassifyOptions& options) const {
+  return classify_all(texts, options);
+}
+
+std::vector<std::vector<LabelScore>> TextModel::classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
+                                                               const ClassifyOptions& options) const {
+  return classify_all(pairs, options);
+}
+
+std::map<std::string, Shape> TextModel::parameter_shapes() const { return parts_->model->parameter_shapes(); }
+StateDict TextModel::state_dict() const { return parts_->model->state_dict(); }
+void TextModel::load_state_dict(const StateDict& state, bool strict) { parts_->model->load_state_dict(state, strict); }
+
+AnyTensor TextModel::get_parameter(const std::string& name) const {
+  for (const detail::CheckpointTensor& tensor : parts_->model->tensors())
+    if (tensor.name == name) {
+      AnyTensor values = empty_any(tensor.shape());
+      tensor.get(values.data());
+      return values;
+    }
+  fail(ErrorCode::out_of_range, "get_parameter", "name", {"one of parameter_shapes()"}, {name});
+}
+
+const Embedding& TextModel::word_embeddings() const { return parts_->model->word_embeddings(); }
+std::optional<std::int64_t> TextModel::token_to_id(const std::string& token) const { return parts_->tokens().token_to_id(token); }
+std::optional<std::string> TextModel::id_to_token(std::int64_t id) const { return parts_->tokens().id_to_token(id); }
+const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
+std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
+
+}  // namespace attn

@@ -1,0 +1,25 @@
+#include "attn/ops/embedding.hpp"
+
+#include <algorithm>
+
+#include "attn/ops/elementwise.hpp"
+
+namespace attn::detail {
+
+void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, std::size_t width, float* y, parallel::TaskRef finish_row) {
+  // A norm at the end costs about as much as 16 multiply-adds a number.
+  parallel::run(count, parallel::workers_for(count, 16 * static_cast<double>(count * width)), [&](std::size_t i, unsigned worker) {
+    float* const row = y + i * width;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      const auto& [table, ids] = tables[t];
+      const float* from = table + (ids.empty() ? 0 : static_cast<std::size_t>(ids[i])) * width;
+      if (t == 0)
+        std::copy_n(from, width, row);
+      else
+        add_row(row, from, row, width);
+    }
+    finish_row(i, worker);
+  });
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,189 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "attn/models/encoder_model.hpp"
+#include "attn/models/model_loader.hpp"
+#include "define.hpp"
+#include "encoder_forward.hpp"
+
+// What web/lib makes a TextModel of: all but the tokenizer, which JavaScript has.
+namespace attn::bindings {
+namespace {
+
+/// A model that is being loaded, then a model.
+class TextModel {
+ public:
+  explicit TextModel(const detail::ModelFiles& files) : loader_(std::make_unique<detail::ModelLoader>(files)) {}
+
+  void write(std::span<const std::uint8_t> bytes) { loader_->write(bytes); }
+  void finish() {
+    model_ = loader_->finish();
+    loader_.reset();
+  }
+  const EncoderModel& model() const { return *model_; }
+  Embedding* word_embeddings() { return &model_->word_embeddings(); }
+  std::map<std::string, Shape> parameter_shapes() const { return model_->parameter_shapes(); }
+  void load_state_dict(const StateDict& state, bool strict) { model_->load_state_dict(state, strict); }
+  const detail::ModelConfig& config() const { return model_ ? model_->config() : loader_->config(); }
+
+ private:
+  std::unique_ptr<detail::ModelLoader> loader_;
+  std::unique_ptr<EncoderModel> model_;
+};
+
+detail::ModelFiles files(Arguments& arguments) {
+  constexpr const char* kWhat = "a JSON file";
+  detail::ModelFiles files;
+  arguments.require_group("files", [&] {
+    files.config = arguments.bytes("config", kWhat);
+    arguments.option("modules", files.modules, kWhat);
+    arguments.option("pooling", files.pooling, kWhat);
+    arguments.option("sentenceBertConfig", files.sentence_bert_config, kWhat);
+    arguments.option("tokenizerConfig", files.tokenizer_config, kWhat);
+  });
+  return files;
+}
+
+auto write(Arguments& arguments) {
+  const std::span<const std::uint8_t> bytes = arguments.bytes("bytes", "a piece of model.safetensors");
+  return [=](TextModel& self, Result&) { self.write(bytes); };
+}
+
+auto finish(Arguments&) {
+  return [](TextModel& self, Result&) { self.finish(); };
+}
+
+/// Facts as JSON, and after it the labels.
+auto about(Arguments&) {
+  return [](TextModel& self, Result& result) {
+    const detail::ModelConfig& config = self.config();
+    std::vector<std::string> texts{text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length,
+                                         ",\"hiddenSize\":", config.hidden_size, ",\"lowerCase\":", config.lower_case ? "true" : "false", "}"})};
+    texts.insert(texts.end(), config.labels.begin(), config.labels.end());
+    result.add(std::move(texts));
+  };
+}
+
+/// What every call on a batch takes.
+struct Batch {
+  Arguments::Ids ids;
+  std::optional<Mask> mask;
+  std::optional<Arguments::Ids> types;
+
+  explicit Batch(Arguments& arguments) : ids(arguments.ids("inputIds")) {
+    arguments.option("attentionMask", mask);
+    types = arguments.optional_ids("tokenTypeIds");
+  }
+  detail::ModelInputs inputs() const {
+    detail::ModelInputs inputs{.shape = ids.shape, .input_ids = ids.values, .attention_mask = mask ? &*mask : nullptr};
+    if (types) inputs.token_type_ids = types->values;
+    return inputs;
+  }
+};
+
+void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan& plan, Result& result) {
+  const detail::EncoderBuffers buffers = allocate_results(plan.encoder, result);
+  model.run(plan, batch.inputs(), buffers, plan.logits.rank() > 0 ? result.add(Field::logits, plan.logits) : nullptr);
+}
+
+auto forward(Arguments& arguments) {
+  Batch batch(arguments);
+  detail::ModelForwardOptions options;
+  std::optional<Mask> mask;
+  arguments.group("options", [&] {
+    arguments.option("mask", mask);
+    arguments.option("isCausal", options.is_causal);
+    arguments.option("outputAttentions", options.output_attentions);
+    arguments.option("outputHiddenStates", options.output_hidden_states);
+    options.head_mask = arguments.optional_tensor("headMask");
+    std::int64_t layer = 0;
+    const bool patched = arguments.group("patch", [&] {
+      arguments.require("layer", layer);
+      options.hidden_state = arguments.optional_tensor("hiddenState");
+      options.merged = arguments.optional_tensor("merged");
+    });
+    if (patched) options.patched_layer = layer;
+    options.trace = trace_option(arguments);
+  });
+  return [batch = std::move(batch), mask = std::move(mask), options = std::move(options)](TextModel& self, Result& result) {
+    detail::ModelForwardOptions given = options;
+    given.mask = mask ? &*mask : nullptr;
+    run(self.model(), batch, self.model().plan("TextModel", batch.inputs(), given), result);
+  };
+}
+
+/// The n-th of parameterShapes().
+auto get_parameter(Arguments& arguments) {
+  std::int64_t index = 0;
+  arguments.require("index", index);
+  return [=](TextModel& self, Result& result) {
+    const detail::CheckpointTensor& tensor = self.model().tensors()[static_cast<std::size_t>(index)];
+    tensor.get(result.add(tensor.shape()));
+  };
+}
+
+auto trace_layer(Arguments& arguments) {
+  Batch batch(arguments);
+  std::int64_t layer = 0;
+  arguments.require("layer", layer);
+  Trace names = Trace::all();
+  arguments.option("names", names, kTraceNames);
+  return [batch = std::move(batch), layer, names](TextModel& self, Result& result) {
+    const detail::ModelPlan plan = self.model().plan("traceLayer", batch.inputs(), {.trace = self.model().trace_of("traceLayer", layer, names)});
+    // Only the layer's own tensors are returned.
+    std::vector<float> output(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
+    detail::EncoderBuffers buffers{output.data(), {}, std::vector<detail::LayerBuffers>(static_cast<std::size_t>(plan.encoder.layers))};
+    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+      if (plan.encoder.names.has(static_cast<TraceName>(i)))
+        buffers.layers[static_cast<std::size_t>(layer)].trace[i] =
+            result.add(Field::trace, plan.encoder.trace_shapes[i], 0, static_cast<std::int32_t>(i));
+    self.model().run(plan, batch.inputs(), buffers, nullptr);
+  };
+}
+
+auto embed(Arguments& arguments) {
+  Batch batch(arguments);
+  std::optional<Pooling> pooling;
+  std::optional<bool> normalize;
+  arguments.group("options", [&] {
+    Pooling given = Pooling::none;
+    if (arguments.option("pooling", given, kPoolingNames)) pooling = given;
+    arguments.option("normalize", normalize);
+  });
+  return [batch = std::move(batch), pooling, normalize](TextModel& self, Result& result) {
+    const EncoderModel& model = self.model();
+    const Shape shape = model.check_embed("embed", batch.inputs());
+    if (pooling == Pooling::none) fail(ErrorCode::config, "embed", "pooling", {"mean, cls or max"}, {"none"});
+    model.embed(batch.inputs(), pooling.value_or(model.config().pooling), normalize.value_or(model.config().normalize), result.add(shape));
+  };
+}
+
+auto classify(Arguments& arguments) {
+  Batch batch(arguments);
+  return [batch = std::move(batch)](TextModel& self, Result& result) {
+    const Shape shape = self.model().check_classify("classify", batch.inputs());
+    self.model().classify(batch.inputs(), result.add(shape));
+  };
+}
+
+}  // namespace
+}  // namespace attn::bindings
+
+EMSCRIPTEN_BINDINGS(attn_text_model) {
+  using namespace attn::bindings;
+  Class<TextModel, files> text_model("TextModel");
+  text_model.method<write>("write", "none")
+      .method<finish>("finish", "none")
+      .method<about>("about", "about")
+      .method<forward>("forward", "text_model")
+      .method<trace_layer>("traceLayer", "trace")
+      .method<module::load_state_dict>("loadStateDict", "none")
+      .method<module::parameter_shapes>("parameterShapes", "shapes")
+      .method<get_parameter>("getParameter", "tensor")
+      .method<embed>("embed", "tensor")
+      .method<classify>("classify", "tensor");
+  // JavaScript holds the model as long as its table, and frees the model alone.
+  text_model.embind().function("wordEmbeddings", &TextModel::word_embeddings, emscripten::return_value_policy::reference());
+}

@@ -1,0 +1,357 @@
+"""testdata/models: a small checkpoint with random weights of every family, written by transformers itself, and its golden numbers."""
+
+import json
+import shutil
+from contextlib import contextmanager, nullcontext
+from unittest import mock
+
+import tokenizers
+import torch
+import torch.nn.functional as F
+import transformers
+from safetensors.torch import save_file
+from transformers.models.modernbert import modeling_modernbert
+
+import common
+import tiny_tokenizers
+
+FOLDER = common.TESTDATA / "models"
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+TEXTS = ["A happy person smiles.", "", "Was it bad?", "The film was not bad, it was good!", "Überraschend schön 😀"]
+PAIRS = [("The old man sleeps.", "He is tired."), ("Is it good?", "No, it was bad.")]
+# Long enough for every bucket up to 32 of MPNet's positions, and for many windows of ModernBERT's.
+LONG = ["The young woman reads a book about the sea while the children were playing in the garden, talking and laughing."]
+# A token of padding that a user typed: the families that count positions by ids give it none.
+TYPED = ["A <pad> happy <pad><pad> person.", "Is it <mask> good?"]
+
+SIZES = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "num_hidden_layers": 2, "max_position_embeddings": 64}
+DISTILBERT_SIZES = {"dim": 32, "n_heads": 4, "hidden_dim": 48, "n_layers": 2, "max_position_embeddings": 64}
+ROBERTA_SIZES = {**SIZES, "max_position_embeddings": 66, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+MOODS = ["negative", "neutral", "positive"]
+# Options of a forward that change what is computed: no token sees later ones, and the results of heads (layers,H) are multiplied.
+EDITED = {"isCausal": True, "headMask": [[1, 0, 0.5, 1], [0, -2, 1, 0]]}
+
+
+def labels(names):
+    return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+
+
+def edit(folder, change, name="config.json"):
+    """Rewrites a JSON file of the folder, in the form of transformers."""
+    path = folder / name
+    path.write_text(json.dumps(change(json.loads(path.read_text())), indent=2, sort_keys=True) + "\n")
+
+
+def write_json(path, value):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value, indent=2) + "\n")
+
+
+# ---------------------------------------------------------------- weights
+
+
+def draw(name, key, shape):
+    """Values at which every parameter matters: norms are not 1 and 0, and a map keeps the size of what goes in, times 1.4."""
+    values = common.Draw(f"{name}/{key}").normal(*shape)
+    if "norm" in key.lower() and key.endswith("weight"):
+        return 1 + 0.25 * values
+    if key.endswith("bias"):
+        return 0.2 * values
+    if "relative_attention_bias" in key:
+        return values
+    if "embeddings" in key:
+        return (0.6 if "word" in key or "tok_" in key else 0.3) * values
+    return 1.4 * shape[-1] ** -0.5 * values
+
+
+def save(name, model, tokenizer, dtype):
+    model.load_state_dict({key: draw(name, key, tuple(value.shape)) for key, value in model.state_dict().items()})
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.to(dtype).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+# ---------------------------------------------------------------- folders that transformers does not write, or no longer
+
+
+def legacy(folder):
+    """What google-bert/bert-base-uncased looks like: names from TensorFlow, positions as a tensor, the heads of pre-training."""
+    model = transformers.AutoModelForPreTraining.from_pretrained(folder)
+    tied = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+    rename = lambda key: key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+    state = {rename(key): value.contiguous() for key, value in model.state_dict().items() if key not in tied}
+    state["bert.embeddings.position_ids"] = torch.arange(model.config.max_position_embeddings)[None]
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    kept = ("attention_probs_dropout_prob", "hidden_act", "hidden_dropout_prob", "hidden_size", "initializer_range", "intermediate_size")
+    kept += ("layer_norm_eps", "max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers", "pad_token_id")
+    kept += ("type_vocab_size", "use_cache", "vocab_size")
+    old = {"architectures": ["BertForMaskedLM"], "gradient_checkpointing": False, "position_embedding_type": "absolute"}
+    edit(folder, lambda config: {**{key: config[key] for key in kept}, **old, "transformers_version": "4.6.0.dev0"})
+    edit(folder, lambda _: {"do_lower_case": True, "model_max_length": 64}, "tokenizer_config.json")
+
+
+def modernbert_2024(folder):
+    """ModernBERT's configuration as it was published."""
+
+    def change(config):
+        rope = config.pop("rope_parameters")
+        del config["layer_types"]
+        config["torch_dtype"] = config.pop("dtype")
+        config["global_rope_theta"] = rope["full_attention"]["rope_theta"]
+        config["local_rope_theta"] = rope["sliding_attention"]["rope_theta"]
+        old = {"global_attn_every_n_layers": 2, "gradient_checkpointing": False, "layer_norm_eps": 1e-05, "model_type": "modernbert"}
+        old |= {"position_embedding_type": "absolute", "reference_compile": None, "repad_logits_with_grad": False}
+        return {**config, **old, "transformers_version": "4.47.0.dev0"}
+
+    edit(folder, change)
+
+
+def sentences_cls(folder):
+    """The files of older sentence-transformers, as most published models have them: the first token, normalised."""
+    parts = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+    modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"} for i, (path, kind) in enumerate(parts)]
+    write_json(folder / "modules.json", modules)
+    modes = {f"pooling_mode_{mode}": mode == "cls_token" for mode in ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")}
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 32, **modes})
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 16, "do_lower_case": True})
+
+
+def sentences_mean(folder):
+    """The files that sentence-transformers 6.2 writes: the mean, not normalised; the longest text is the tokenizer's matter."""
+    kinds = (("", "base.modules.transformer.Transformer"), ("1_Pooling", "sentence_transformer.modules.pooling.Pooling"))
+    modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"} for i, (path, kind) in enumerate(kinds)]
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "1_Pooling" / "config.json", {"embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": True})
+    text = {"method": "forward", "method_output_name": "last_hidden_state"}
+    task = {"transformer_task": "feature-extraction", "modality_config": {"text": text}, "module_output_name": "token_embeddings"}
+    write_json(folder / "sentence_bert_config.json", task)
+
+
+# ---------------------------------------------------------------- the checkpoints
+
+
+def checkpoints():
+    """name, model, tokenizer, dtype of the weights, what is done to the folder, {pooling, normalize, max_length} where the folder says so."""
+    t, bert, f32, f16, bf16 = transformers, tiny_tokenizers.bert(), torch.float32, torch.float16, torch.bfloat16
+    moods, plain = labels(MOODS), {}
+    names = {"vocab_size": len(bert)}
+    yield "tiny-bert", t.BertForSequenceClassification(t.BertConfig(**SIZES, **names, **moods)), bert, f32, None, plain
+
+    tokenizer = tiny_tokenizers.distilbert()
+    config = t.DistilBertConfig(**DISTILBERT_SIZES, vocab_size=len(tokenizer), activation="relu", **moods)
+    yield "tiny-distilbert", t.DistilBertForSequenceClassification(config), tokenizer, f16, None, plain
+
+    tokenizer = tiny_tokenizers.roberta()
+    config = t.RobertaConfig(**ROBERTA_SIZES, vocab_size=len(tokenizer), hidden_act="gelu_new", **moods)
+    yield "tiny-roberta", t.RobertaForSequenceClassification(config), tokenizer, bf16, None, plain
+
+    tokenizer = tiny_tokenizers.xlm_roberta()
+    config = t.XLMRobertaConfig(**ROBERTA_SIZES, vocab_size=len(tokenizer), hidden_act="gelu_pytorch_tanh", **moods)
+    yield "tiny-xlm-roberta", t.XLMRobertaForSequenceClassification(config), tokenizer, f16, None, plain
+
+    mpnet = tiny_tokenizers.mpnet()
+    sizes = {**ROBERTA_SIZES, "vocab_size": len(mpnet)}
+    del sizes["type_vocab_size"]
+    yield "tiny-mpnet", t.MPNetForSequenceClassification(t.MPNetConfig(**sizes, **moods)), mpnet, f32, None, plain
+
+    tokenizer = tiny_tokenizers.modernbert()
+    ids = {f"{token}_token_id": tokenizer.convert_tokens_to_ids(f"[{token.upper()}]") for token in ("pad", "cls", "sep")}
+    ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
+    modern = {**SIZES, **ids, "vocab_size": len(tokenizer), "num_hidden_layers": 4, "local_attention": 8}
+    config = t.ModernBertConfig(**modern, **moods)
+    yield "tiny-modernbert", t.ModernBertForSequenceClassification(config), tokenizer, f32, None, plain
+
+    # Variants.
+    biases = {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True}
+    biases |= {"hidden_activation": "silu", "classifier_activation": "silu", "classifier_pooling": "mean"}
+    kinds = ["full_attention", "sliding_attention"] * 2
+    config = t.ModernBertConfig(**modern, **biases, **moods, layer_types=kinds, tie_word_embeddings=True)
+    yield "tiny-modernbert-2024", t.ModernBertForSequenceClassification(config), tokenizer, bf16, modernbert_2024, plain
+
+    yield "tiny-bert-legacy", t.BertForPreTraining(t.BertConfig(**SIZES, **names)), bert, f32, legacy, plain
+
+    topics = labels(["film", "music", "food", "weather"])
+    config = t.BertConfig(**SIZES, **names, **topics, hidden_act="silu", problem_type="multi_label_classification")
+    yield "tiny-bert-multilabel", t.BertForSequenceClassification(config), bert, f16, None, plain
+
+    cls = {"pooling": "cls", "normalize": True, "max_length": 16}
+    yield "tiny-bert-cls", t.BertModel(t.BertConfig(**SIZES, **names), add_pooling_layer=False), bert, f16, sentences_cls, cls
+
+    mean = {"pooling": "mean", "normalize": False}
+    yield "tiny-mpnet-mean", t.MPNetModel(t.MPNetConfig(**sizes)), mpnet, bf16, sentences_mean, mean
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+@contextmanager
+def modernbert_in_float64():
+    """transformers computes rotary positions and softmax of ModernBERT in float32 whatever the model's type is. The same lines in float64."""
+
+    def rotary(self, x, position_ids, layer_type):
+        theta, width = self.config.rope_parameters[layer_type]["rope_theta"], self.config.hidden_size // self.config.num_attention_heads
+        angles = position_ids[..., None].double() * theta ** -(torch.arange(0, width, 2).double() / width)
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos(), angles.sin()
+
+    def rotate(q, k, cos, sin, unsqueeze_dim=1):
+        cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
+        return tuple(x * cos + modeling_modernbert.rotate_half(x) * sin for x in (q, k))
+
+    def eager(module, query, key, value, attention_mask, scaling, **_):
+        scores = query @ key.transpose(2, 3) * scaling
+        weights = F.softmax(scores if attention_mask is None else scores + attention_mask, dim=-1)
+        return (weights @ value).transpose(1, 2).contiguous(), weights
+
+    patch = mock.patch.object
+    with (
+        patch(modeling_modernbert.ModernBertRotaryEmbedding, "forward", rotary),
+        patch(modeling_modernbert, "apply_rotary_pos_emb", rotate),
+        patch(modeling_modernbert, "eager_attention_forward", eager),
+    ):
+        yield
+
+
+def load(folder, dtype):
+    """The model as transformers reads it from its files, computing in dtype."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    head = any(name.endswith("ForSequenceClassification") for name in config.architectures)
+    kind = transformers.AutoModelForSequenceClassification if head else transformers.AutoModel
+    model, report = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    assert all("pooler" in key for key in report["missing_keys"]) and not report["mismatched_keys"], (folder.name, report)
+    return model.to(dtype).eval()
+
+
+def encode(folder, texts, max_length):
+    """input_ids, attention_mask, token_type_ids (B,L) and the tokens."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    backend = tokenizer.backend_tokenizer
+    backend.enable_truncation(max_length)
+    backend.enable_padding(pad_id=tokenizer.pad_token_id, pad_token=tokenizer.pad_token)
+    encoded = backend.encode_batch(texts)
+    ids = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    return {name: torch.tensor([getattr(e, part) for e in encoded]) for name, part in ids.items()}, [e.tokens for e in encoded]
+
+
+def pooled(x, mask):
+    """Mean, first position and maximum of x (B,L,E) over the positions that mask (B,L) leaves."""
+    kept = mask.bool().unsqueeze(-1)
+    mean = (x * kept).sum(1) / kept.sum(1)
+    return {"mean": mean, "cls": x[:, 0], "max": torch.where(kept, x, -torch.inf).amax(1)}
+
+
+@contextmanager
+def scaled_heads(model, factors):
+    """The results of BERT's heads times factors (layers,H): transformers 5 has no head_mask any more."""
+    width = model.config.hidden_size // model.config.num_attention_heads
+
+    def times(of_layer):
+        return lambda module, args: (args[0] * torch.tensor(of_layer, dtype=model.dtype).repeat_interleave(width), *args[1:])
+
+    layers = zip(model.base_model.encoder.layer, factors, strict=True)
+    hooks = [layer.attention.output.register_forward_pre_hook(times(of_layer)) for layer, of_layer in layers]
+    yield
+    for hook in hooks:
+        hook.remove()
+
+
+def causal(mask, dtype):
+    """(B,L) as the additive mask (B,1,L,L) that transformers takes as it is."""
+    kept = mask.bool()[:, None, None, :] & torch.ones(mask.shape[1], mask.shape[1]).bool().tril()
+    return torch.zeros(kept.shape, dtype=dtype).masked_fill(~kept, torch.finfo(dtype).min)
+
+
+def run(model, inputs, about, forward=None):
+    given, forward = dict(inputs), forward or {}
+    if model.config.model_type not in ("bert", "roberta", "xlm-roberta"):
+        del given["token_type_ids"]  # it has no such table
+    if forward.get("isCausal"):
+        given["attention_mask"] = causal(inputs["attention_mask"], model.dtype)
+    with scaled_heads(model, forward["headMask"]) if "headMask" in forward else nullcontext():
+        out = model(**given, output_attentions=True, output_hidden_states=True)
+    last = out.hidden_states[-1]
+    results = {"lastHiddenState": last}  # the last of the hidden states, which is not stored twice
+    results |= {f"hiddenStates.{i}": x for i, x in enumerate(out.hidden_states[:-1])}
+    results |= {f"attentions.{i}": x for i, x in enumerate(out.attentions)}
+    if "logits" in out:
+        several = model.config.problem_type == "multi_label_classification"
+        results |= {"logits": out.logits, "probabilities": out.logits.sigmoid() if several else out.logits.softmax(-1)}
+    else:
+        assert torch.equal(out.last_hidden_state, last)
+    pools = pooled(last, inputs["attention_mask"])
+    results |= {f"pooled.{name}": x for name, x in pools.items()}
+    if "pooling" in about:
+        embedding = pools[about["pooling"]]
+        results["embedding"] = F.normalize(embedding, dim=-1) if about["normalize"] else embedding
+    return results
+
+
+def real(x, name, mask):
+    """The values of a result that belong to texts, not to padding."""
+    kept = mask.bool()
+    if name.startswith(("lastHiddenState", "hiddenStates")):
+        return x[kept]
+    if name.startswith("attentions"):
+        return x.transpose(1, 2)[kept]
+    return x
+
+
+def write_numbers(name, folder, about, cases):
+    golden = common.GoldenFile(
+        checkpoint=name,
+        transformers=transformers.__version__,
+        tokenizers=tokenizers.__version__,
+        **{key: json.dumps(value) for key, value in about.items()},
+    )
+    single, double = load(folder, torch.float32), load(folder, torch.float64)
+    for case, (texts, options, forward) in cases.items():
+        inputs, tokens = encode(folder, texts, options.get("maxLength", about["max_length"]))
+        described = {"name": case, "op": "text_model", "options": options, "texts": texts, "tokens": tokens, "inputs": list(inputs), "expected": {}}
+        if forward:
+            described["forward"] = forward
+        golden.cases.append(described)
+        for key, value in inputs.items():
+            golden.add(f"{case}/{key}", value)
+        values32 = run(single, inputs, about, forward)
+        with modernbert_in_float64():
+            values64 = run(double, inputs, about, forward)
+        mask = inputs["attention_mask"]
+        for key, value in values64.items():
+            if case in ("pairs", "typed") and key.startswith(("hiddenStates", "attentions")):
+                continue
+            if forward and key.startswith(("probabilities", "pooled")):  # only a forward has such options
+                continue
+            assert value.dtype == torch.float64
+            error = common.max_error(real(values32[key], key, mask), real(value, key, mask))
+            assert error < 1e-4, (name, case, key, error)
+            golden.add(f"{case}/expected.{key}", value)
+            described["expected"][key] = error
+    golden.write(FOLDER / f"{name}.safetensors", limit=300_000)
+
+
+def generate():
+    FOLDER.mkdir(exist_ok=True)
+    families = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
+    for name, model, tokenizer, dtype, finish, said in checkpoints():
+        folder = save(name, model, tokenizer, dtype)
+        if finish:
+            finish(folder)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        assert size <= 300_000, (name, size)
+        print(f"{folder.relative_to(common.ROOT)}: {size} bytes")
+        cases = {"texts": (TEXTS, {}, {}), "pairs": (PAIRS, {}, {})}
+        if name in families:
+            cases["long"] = (LONG, {"maxLength": 40 if name == "tiny-mpnet" else 28}, {})
+        if name in ("tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet"):
+            cases["typed"] = (TYPED, {}, {})
+        if name == "tiny-bert":
+            cases["edited"] = (TEXTS[:3], {}, EDITED)
+        write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length), **said}, cases)
+
+
+if __name__ == "__main__":
+    generate()

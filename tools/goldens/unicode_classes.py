@@ -1,0 +1,167 @@
+"""web/lib/src/tokenizer/unicode_table.ts: what each code point is to Hugging Face's tokenizers, found by asking that library about all of them.
+
+Its parts come from crates of different Unicode versions (8 for punctuation and marks, 9 for normalisation, 16 and 17 elsewhere), and an engine's
+\\p{...} from yet another, so the answers are carried along. Takes two minutes. Usage: python tools/goldens/unicode_classes.py
+"""
+
+import collections
+import json
+import struct
+import subprocess
+import unicodedata
+
+import tokenizers
+from tokenizers import Regex
+from tokenizers import normalizers as N
+from tokenizers import pre_tokenizers as P
+
+import common
+
+CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def becomes(normalizer, expected, make=chr):
+    return {c for c in CODE_POINTS if normalizer.normalize_str(make(c)) == expected(c)}
+
+
+def splits(pre_tokenizer, parts):
+    """Code points that between two letters give so many parts."""
+    return {c for c in CODE_POINTS if len(pre_tokenizer.pre_tokenize_str("a" + chr(c) + "a")) == parts}
+
+
+def matches(pattern):
+    split = P.Split(Regex(pattern), "isolated")
+    return {c for c in CODE_POINTS if len(split.pre_tokenize_str("\0" + chr(c) + "\0")) == 3}
+
+
+def charsmap(key, value):
+    """A Precompiled normaliser with one rule: a double array with one path."""
+    units = [0] * 65536
+    units[0] = 256 << 10
+    position, offset = 256, 1024
+    for i, byte in enumerate(key.encode()):
+        last = i == len(key.encode()) - 1
+        units[position ^ byte] = byte | offset << 10 | last << 8
+        position, offset = position ^ byte ^ offset, offset * 2
+    units[position] = 1 << 31
+    return N.Precompiled(struct.pack("<I", 4 * len(units)) + struct.pack(f"<{len(units)}I", *units) + value.encode() + b"\0")
+
+
+def bert(**options):
+    return N.BertNormalizer(**(dict.fromkeys(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), False) | options))
+
+
+# What an engine normalises and the library's older tables do not: new compositions (and the letter they begin with), new combining classes.
+NEWER = """
+const known = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+const newer = new Set();
+for (let c = 0; c < 0x110000; c++) {
+  if (c >= 0xd800 && c < 0xe000) continue;
+  const s = String.fromCodePoint(c);
+  for (const form of ['NFD', 'NFC', 'NFKD', 'NFKC'])
+    if (s.normalize(form) !== (known[form][c] ?? s)) {
+      newer.add(c);
+      if (form === 'NFD') newer.add(s.normalize(form).codePointAt(0));
+    }
+  if (('a\\u0345' + s).normalize('NFD') !== (known.marks[c] ?? 'a\\u0345' + s.normalize('NFD'))) newer.add(c);
+}
+console.log(JSON.stringify([...newer]));
+"""
+
+
+def newer():
+    known = {}
+    for form in ("NFD", "NFC", "NFKD", "NFKC"):
+        normalizer = getattr(N, form)()
+        known[form] = {c: normalizer.normalize_str(chr(c)) for c in CODE_POINTS}
+    normalizer = N.NFD()
+    known["marks"] = {c: normalizer.normalize_str("a\u0345" + chr(c)) for c in CODE_POINTS}
+    changed = {name: {c: text for c, text in of.items() if name == "marks" or text != chr(c)} for name, of in known.items()}
+    out = subprocess.run(["node", "-e", NEWER], input=json.dumps(changed), capture_output=True, text=True, check=True).stdout
+    return set(json.loads(out))
+
+
+def classes():
+    acute = charsmap("\u0301", "Y")
+    a = charsmap("a", "X")
+    return {
+        "LETTER": matches(r"\p{L}"),
+        "NUMBER": matches(r"\p{N}"),
+        "WORD": splits(P.Whitespace(), 1),
+        "PUNCTUATION": splits(P.Punctuation(), 3),
+        "SPACE": splits(P.WhitespaceSplit(), 2),
+        "NUMERIC": splits(P.Digits(individual_digits=True), 3),
+        "CONTROL": becomes(bert(clean_text=True), lambda c: ""),
+        "CHINESE": becomes(bert(handle_chinese_chars=True), lambda c: f" {chr(c)} "),
+        "MARK": becomes(bert(strip_accents=True), lambda c: ""),
+        "ACCENT": becomes(N.StripAccents(), lambda c: ""),
+        # Precompiled works on grapheme clusters: what joins the cluster before it, what ends one, what joins the next.
+        "EXTEND": becomes(a, lambda c: "X", lambda c: "a" + chr(c)),
+        "BREAK": becomes(acute, lambda c: chr(c) + "Y", lambda c: chr(c) + "\u0301\u0301"),
+        "PREPEND": becomes(a, lambda c: chr(c) + "X\u0301", lambda c: chr(c) + "a\u0301"),
+        "NEWER": newer(),
+    }
+
+
+def lower_case_since_14():
+    """[first, last, distance]: what has a lower case now and had none in Unicode 14, which Python 3.11 knows."""
+    runs = []
+    lower = N.Lowercase()
+    for c in CODE_POINTS:
+        now = lower.normalize_str(chr(c))
+        if now != chr(c).lower() and not (len(now) == 1 and now == "\u03c3"):
+            assert len(now) == 1, hex(c)
+            distance = ord(now) - c
+            if runs and runs[-1][1] == c - 1 and runs[-1][2] == distance:
+                runs[-1][1] = c
+            else:
+                runs.append([c, c, distance])
+    return runs
+
+
+def number(n):
+    text = ""
+    while True:
+        n, digit = divmod(n, 32)
+        text += DIGITS[digit + (32 if n else 0)]
+        if not n:
+            return text
+
+
+def generate():
+    assert unicodedata.unidata_version == "14.0.0"
+    sets = classes()
+    runs = []  # [class bits, how many code points]
+    for c in range(0x110000):
+        bits = sum((c in members) << i for i, members in enumerate(sets.values()))
+        if runs and runs[-1][0] == bits:
+            runs[-1][1] += 1
+        else:
+            runs.append([bits, 1])
+    kinds = [bits for bits, _ in collections.Counter(bits for bits, _ in runs).most_common()]
+    lines = [
+        f"// Written by tools/goldens/unicode_classes.py from tokenizers {tokenizers.__version__}.",
+        "",
+        *(f"export const {name} = {1 << i};" for i, name in enumerate(sets)),
+        "",
+        "/** Letters whose lower case came after Unicode 14: first, last, distance. */",
+        f"export const lowerSince14 = [{', '.join(str(n) for run in lower_case_since_14() for n in run)}];",
+        "/** The sets of classes that occur. */",
+        f"export const kinds = [{', '.join(map(str, kinds))}];",
+        "/** All code points in runs: a letter for the kind of each. */",
+        "export const runKinds =",
+        f"  '{''.join(DIGITS[kinds.index(bits)] for bits, _ in runs)}';",
+        "/** And how many follow its first: in base 32, lowest digit first, 32 added to all but the last. */",
+        "export const runLengths =",
+        f"  '{''.join(number(length - 1) for _, length in runs)}';",
+        "",
+    ]
+    path = common.ROOT / "web/lib/src/tokenizer/unicode_table.ts"
+    path.write_text("\n".join(lines))
+    subprocess.run([common.ROOT / "node_modules/.bin/prettier", "--write", path], stdout=subprocess.DEVNULL, check=True)
+    print(path.relative_to(common.ROOT), len(runs), "runs", len(kinds), "kinds", {name: len(s) for name, s in sets.items()})
+
+
+if __name__ == "__main__":
+    generate()

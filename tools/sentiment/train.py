@@ -1,0 +1,239 @@
+"""Trains the small sentiment classifier and writes testdata/models/sentiment/ and testdata/sentiment/.
+
+Usage: tools/sentiment/make.sh, or python tools/sentiment/train.py [--validate]
+With --validate a part of the training texts stands in for the held-out ones and testdata stays as it is: for choosing settings.
+"""
+
+import argparse
+import copy
+import json
+import string
+import sys
+from collections import Counter
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch.nn import functional as F
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForSequenceClassification, BertTokenizer
+
+import data
+
+sys.path.append(str(data.ROOT / "tools" / "goldens"))
+from fetch_minilm import fetch  # noqa: E402
+
+SEED = 0
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES = 8800  # what fits into 1.5 MB with tokenizer.json
+EPOCHS = 4
+BATCH = 32
+LEARNING_RATE = 1e-3
+WEIGHT_DECAY = 0.01
+WORD_STD = 0.1
+MASKED = 0.3  # of the pieces are hidden behind [MASK] in training
+KEEP = 0.998  # of the running mean of the weights, a step
+LABELS = ["negative", "positive"]
+
+
+def pieces(minilm, texts):
+    """The word pieces of MiniLM's tokenizer that occur most often in the texts, in MiniLM's order, with their ids there.
+
+    Single ASCII characters are always among them, so that any plain word can be put together; these snippets have no hyphens, for one."""
+    tokenizer = Tokenizer.from_file(str(minilm / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    counts = Counter(token for encoding in tokenizer.encode_batch(texts, add_special_tokens=False) for token in encoding.tokens)
+    ids = tokenizer.get_vocab()
+    alphabet = string.ascii_lowercase + string.digits
+    certain = {*string.punctuation, *alphabet, *("##" + letter for letter in alphabet)}
+    found = sorted(counts.keys() - certain - {*SPECIAL}, key=lambda token: (-counts[token], ids[token]))
+    chosen = SPECIAL + sorted([*certain, *found[: PIECES - len(SPECIAL) - len(certain)]], key=ids.get)
+    print(f"{len(chosen)} word pieces; {len(counts)} occur")
+    return chosen, [ids[token] for token in chosen]
+
+
+def projected(minilm, rows, width):
+    """The principal components of these rows of MiniLM's word table: (V, 384) -> (V, width)."""
+    table = load_file(minilm / "model.safetensors")["embeddings.word_embeddings.weight"][rows].double()
+    table -= table.mean(0)
+    _, _, components = torch.linalg.svd(table, full_matrices=False)
+    words = table @ components[:width].T
+    return (words * (WORD_STD / words.std())).float()
+
+
+def build(minilm, texts):
+    """The untrained classifier and its tokenizer."""
+    chosen, rows = pieces(minilm, texts)
+    tokenizer = BertTokenizer(vocab={token: id for id, token in enumerate(chosen)}, do_lower_case=True, model_max_length=128)
+    config = BertConfig(
+        vocab_size=len(chosen),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=128,
+        hidden_dropout_prob=0.2,
+        attention_probs_dropout_prob=0.2,
+        id2label=dict(enumerate(LABELS)),
+        label2id={label: id for id, label in enumerate(LABELS)},
+    )
+    model = BertForSequenceClassification(config)
+    model.bert.embeddings.word_embeddings.weight.data = projected(minilm, rows, config.hidden_size)
+    return model, tokenizer
+
+
+def encode(tokenizer, texts):
+    return tokenizer(texts, truncation=True, max_length=128)["input_ids"]
+
+
+def pad(ids):
+    """(input_ids, attention_mask), both (B, L) with L the longest; [PAD] is 0."""
+    length = max(len(row) for row in ids)
+    padded = torch.tensor([row + [0] * (length - len(row)) for row in ids])
+    return padded, (torch.arange(length) < torch.tensor([[len(row)] for row in ids])).long()
+
+
+def batches(lengths):
+    """The rows of every batch of every epoch. Sorted by length within sixteen batches: little padding, and still mixed."""
+    generator = torch.Generator().manual_seed(SEED)
+    plan = []
+    for _ in range(EPOCHS):
+        order = torch.randperm(len(lengths), generator=generator).tolist()
+        epoch = []
+        for start in range(0, len(order), 16 * BATCH):
+            pool = sorted(order[start : start + 16 * BATCH], key=lambda row: lengths[row])
+            epoch += [pool[at : at + BATCH] for at in range(0, len(pool), BATCH)]
+        plan += [epoch[at] for at in torch.randperm(len(epoch), generator=generator).tolist()]
+    return plan
+
+
+def fit(model, ids, targets):
+    """Trains on probabilities of "positive"; returns the running mean of the weights, rounded to float16."""
+    mean = copy.deepcopy(model).eval()
+    parameters, averaged = list(model.parameters()), list(mean.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
+        {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},  # biases and norms
+    ]
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
+    generator = torch.Generator().manual_seed(SEED)
+    plan = batches([len(row) for row in ids])
+    model.train()
+    for step, rows in enumerate(plan):
+        # The rate rises over the first tenth of the steps and falls to 0 at the last.
+        for group in optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * min((step + 1) / (0.1 * len(plan)), (len(plan) - step) / (0.9 * len(plan)), 1.0)
+        input_ids, attention_mask = pad([ids[row] for row in rows])
+        hidden = (torch.rand(input_ids.shape, generator=generator) < MASKED) & (input_ids >= len(SPECIAL))
+        input_ids = input_ids.masked_fill(hidden, SPECIAL.index("[MASK]"))
+        positive = targets[rows]
+        loss = F.cross_entropy(model(input_ids, attention_mask=attention_mask).logits, torch.stack([1 - positive, positive], 1))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        # The mean begins with the newest weights, lest the random ones stay in it.
+        keep = min(KEEP, (step + 1) / (step + 10))
+        with torch.no_grad():
+            torch._foreach_lerp_(averaged, parameters, 1 - keep)
+        if step % 100 == 0:
+            print(f"step {step} of {len(plan)}, loss {loss.item():.3f}", flush=True)
+    return mean.half()
+
+
+@torch.no_grad()
+def positive(model, tokenizer, snippets):
+    """The probability of "positive", each text alone: (N) in the model's type."""
+    model.eval()
+    rows = (torch.tensor([row]) for row in encode(tokenizer, [snippet.text for snippet in snippets]))
+    return torch.cat([model(row).logits.softmax(1)[:, 1] for row in rows])
+
+
+def accuracy(probabilities, snippets):
+    labels = torch.tensor([snippet.label for snippet in snippets]).bool()
+    return ((probabilities > 0.5) == labels).double().mean().item()
+
+
+def save(model, tokenizer, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
+    # Without white space, as published tokenizers often are: 70 kB less.
+    path = str(folder / "tokenizer.json")
+    Tokenizer.from_file(path).save(path, pretty=False)
+
+
+def judge(folder, name, snippets, path=None):
+    """Reads the folder as anybody would, prints and returns the accuracy in float32, and writes texts and answers to `path`."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    single, double = (
+        positive(AutoModelForSequenceClassification.from_pretrained(folder, dtype=dtype), tokenizer, snippets)
+        for dtype in (torch.float32, torch.float64)
+    )
+    result = accuracy(single, snippets)
+    ties = int(((single > 0.5) != (double > 0.5)).sum())
+    print(f"{name}: {result:.4f} of {len(snippets)} right; {ties} other classes in float64, max difference {(single - double).abs().max():.1e}")
+    if path:
+        versions = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
+        lines = [
+            json.dumps({"id": s.id, "label": s.label, "positive": float(f"{p:.9g}"), "text": s.text}, ensure_ascii=False)
+            for s, p in zip(snippets, single.tolist())
+        ]
+        head = json.dumps({"versions": versions, "accuracy": result})[:-1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(head + ', "texts": [\n' + ",\n".join(lines) + "\n]}\n", "utf-8")
+    return result, double
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--validate", action="store_true")
+    validate = parser.parse_args().validate
+
+    transformers.utils.logging.disable_progress_bar()
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)  # sums depend on it
+    torch.manual_seed(SEED)
+    training, held_out = data.films(validate)
+    products = data.products()
+
+    texts = [s.text for s in training]
+    model, tokenizer = build(fetch(), texts)
+    parameters = sum(p.numel() for p in model.parameters())
+    # Between 0 and 1, as sure as the people were: more than a hard label, the rating says which texts are in between.
+    model = fit(model, encode(tokenizer, texts), torch.sigmoid(torch.tensor([s.rating for s in training])))
+
+    testdata = data.ROOT / "testdata"
+    folder = data.ROOT / "build" / "sentiment" / "validation" if validate else testdata / "models" / "sentiment"
+    save(model, tokenizer, folder)
+    if validate:
+        judge(folder, "films, validation", held_out)
+        return
+    on_films, exact = judge(folder, "films, held out", held_out, testdata / "sentiment" / "films.json")
+    on_products, _ = judge(folder, "products", products, testdata / "sentiment" / "products.json")
+    clear = torch.tensor([abs(s.rating) >= 1 for s in held_out])
+    clear_right = accuracy(exact[clear], [s for s in held_out if abs(s.rating) >= 1])
+    card = string.Template((Path(__file__).parent / "card.md").read_text("utf-8")).substitute(
+        training=len(training),
+        held_out=len(held_out),
+        held_out_positive=sum(s.label for s in held_out),
+        products=len(products),
+        products_positive=sum(s.label for s in products),
+        films_accuracy=f"{100 * on_films:.1f}",
+        clear=int(clear.sum()),
+        clear_accuracy=f"{100 * clear_right:.1f}",
+        products_accuracy=f"{100 * on_products:.1f}",
+        parameters=f"{parameters:,}".replace(",", " "),
+        pieces=len(tokenizer),
+        masked=round(100 * MASKED),
+        epochs=EPOCHS,
+    )
+    (folder / "README.md").write_text(card, "utf-8")
+    print(f"{sum(path.stat().st_size for path in folder.iterdir())} bytes in {folder.relative_to(data.ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
