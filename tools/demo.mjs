@@ -1,15 +1,25 @@
 /**
- * make demo: runs the package in Node on a real sentence, prints one attention head as a map, compares every weight with PyTorch's, and serves
- * the page. SERVE=0 stops after the map; PORT (default 8080) says where the page is served.
+ * make demo: runs the package in Node on real sentences. It prints a head of one layer as a map and compares all of the layer's weights with PyTorch's,
+ * lets the small classifier that comes along answer, and all-MiniLM-L6-v2 where it is there, and serves the page. SERVE=0 stops before that; PORT
+ * (default 8080) says where it is served.
  */
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
+import { fileURLToPath } from 'node:url';
 import { load } from 'attn';
 import { portFromEnvironment, serve } from './serve.mjs';
 
-const runs = 50;
-/** From 1. Head 2 of this layer links words by meaning. */
+const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+const miniLm = at('models/all-MiniLM-L6-v2');
+const sentiment = at('testdata/models/sentiment');
+
+const runs = 30;
+/** From 1. Head 2 of MiniLM's first layer links words by meaning. */
 const head = 2;
+const review = 'It could have been a great film, but the story is dull.';
+const asked = 'A happy person';
+const sentences = ['That person is glad.', 'The stock market fell by three percent on Monday.'];
 
 function metadata(file) {
   const length = Number(file.readBigUInt64LE(0));
@@ -22,7 +32,8 @@ function median(values) {
 }
 
 /** Three characters a cell: a shade, and the weight in per cent from 10 up. Colour is an extra for terminals that have it. */
-function printMap(tokens, weights, coloured) {
+function printMap(tokens, weights) {
+  const coloured = process.stdout.isTTY === true && process.stdout.hasColors(256);
   const size = tokens.length;
   const margin = Math.max(...tokens.map((token) => token.length));
   const largest = Math.max(...weights);
@@ -47,35 +58,43 @@ function printMap(tokens, weights, coloured) {
   }
 }
 
-async function show() {
-  const file = await readFile(new URL('../testdata/minilm_layer0.safetensors', import.meta.url));
+/** The median time of a call, in words, and its last result. */
+function timed(run) {
+  let result;
+  const times = Array.from({ length: runs }, () => {
+    const start = performance.now();
+    result = run();
+    return performance.now() - start;
+  });
+  return { result, time: `${median(times).toFixed(2)} ms (median of ${runs} runs)` };
+}
+
+/** Head `h` of weights (1,H,L,S). */
+function headOf({ data, dims: [, , length] }, h) {
+  return data.subarray(h * length * length, (h + 1) * length * length);
+}
+
+/** One layer that testdata/ has, on the sentence that was stored with it. */
+async function showLayer(attn) {
+  const file = await readFile(at('testdata/minilm_layer0.safetensors'));
   const about = metadata(file);
   const tokens = JSON.parse(about.tokens);
   const size = tokens.length;
-
-  const attn = await load();
   const tensors = attn.parseSafetensors(file);
   const x = tensors.get('x');
   const layer = new attn.MultiHeadAttention({ embedDim: x.dims[2], numHeads: Number(about.num_heads) });
   layer.loadStateDict(
     Object.fromEntries(['in_proj_weight', 'in_proj_bias', 'out_proj.weight', 'out_proj.bias'].map((name) => [name, tensors.get(name)])),
   );
-
-  const forward = () => layer.forward(x, undefined, undefined, { needWeights: true }).weights.data;
-  const weights = forward();
-  const times = Array.from({ length: runs }, () => {
-    const start = performance.now();
-    forward();
-    return performance.now() - start;
-  });
+  const { result: weights, time } = timed(() => layer.forward(x, undefined, undefined, { needWeights: true }).weights);
   const expected = tensors.get('expected.weights').data;
-  const difference = expected.reduce((largest, value, i) => Math.max(largest, Math.abs(value - weights[i])), 0);
+  const difference = expected.reduce((largest, value, i) => Math.max(largest, Math.abs(value - weights.data[i])), 0);
 
   console.log(`\n“${about.sentence}”\n`);
   console.log(`What head ${head} of ${about.num_heads} in the first layer of ${about.model} looks at.`);
   console.log('Each row is a word that looks (a query), each column a word that is looked at (a key); numbers are per cent, from 10 up.\n');
-  const map = weights.subarray((head - 1) * size * size, head * size * size);
-  printMap(tokens, map, process.stdout.isTTY === true && process.stdout.hasColors(256));
+  const map = headOf(weights, head - 1);
+  printMap(tokens, map);
 
   const strongest = Array.from(map, (weight, i) => ({ weight, row: Math.floor(i / size), column: i % size }))
     .filter(({ row, column }) => row !== column && row > 0)
@@ -86,10 +105,60 @@ async function show() {
   console.log(
     `Largest difference to PyTorch ${about.torch} over all ${expected.length} weights of the ${about.num_heads} heads: ${difference.toExponential(1)}`,
   );
-  const { variant, threads, notes } = attn.info;
+  console.log(`The whole layer takes ${time}.`);
+  layer.dispose();
+}
+
+/** The head whose first row, which the answer is read from, has its weight on the fewest words. */
+function sharpest(weights) {
+  const peaks = Array.from({ length: weights.dims[1] }, (_, h) => Math.max(...headOf(weights, h).subarray(0, weights.dims[2])));
+  return peaks.indexOf(Math.max(...peaks));
+}
+
+async function showSentiment(attn) {
+  const model = await attn.loadModel(sentiment);
+  const inputs = model.tokenize(review);
+  const [[{ label, score }]] = await model.classify(review);
+  const { result, time } = timed(() => model.forward(inputs, { outputAttentions: true }));
+  const last = result.attentions.at(-1);
+  const h = sharpest(last);
+
+  console.log(`\n“${review}” → ${label}, ${(100 * score).toFixed(0)} % sure\n`);
   console.log(
-    `The whole layer takes ${median(times).toFixed(2)} ms (median of ${runs} runs; WebAssembly variant ${variant}, ${threads} ${threads === 1 ? 'thread' : 'threads'}).`,
+    `So says the small classifier in testdata/models/sentiment. Head ${h + 1} of ${last.dims[1]} in its last layer; the answer is read from [CLS].\n`,
   );
+  printMap(inputs.tokens[0], headOf(last, h));
+  console.log(`\nThe whole model takes ${time}. Other texts: node examples/node/classify.mjs "…"`);
+  model.dispose();
+}
+
+/** The whole of MiniLM, text in, where models/ has it: nobody has to fetch 91 MB for a demonstration. */
+async function showSentences(attn) {
+  if (!existsSync(miniLm)) {
+    console.log('\n`tools/setup models` fetches all of all-MiniLM-L6-v2 (91 MB) into models/; then sentences are compared here.');
+    return;
+  }
+  const start = performance.now();
+  const model = await attn.loadModel(miniLm);
+  const loaded = performance.now();
+  const { data, dims } = await model.embed([asked, ...sentences]);
+  const took = performance.now() - loaded;
+  model.dispose();
+  const [target, ...others] = Array.from({ length: dims[0] }, (_, i) => data.subarray(i * dims[1], (i + 1) * dims[1]));
+  console.log(`\nAll of all-MiniLM-L6-v2 (loaded in ${(loaded - start).toFixed(0)} ms, these in ${took.toFixed(0)} ms). How similar to “${asked}”:`);
+  others.forEach((other, i) => {
+    const similarity = other.reduce((sum, value, j) => sum + value * target[j], 0); // both of length 1
+    console.log(`  ${similarity.toFixed(3).padStart(6)}  ${sentences[i]}`);
+  });
+}
+
+async function show() {
+  const attn = await load();
+  await showLayer(attn);
+  await showSentiment(attn);
+  await showSentences(attn);
+  const { variant, threads, notes } = attn.info;
+  console.log(`\nWebAssembly variant ${variant}, ${threads} ${threads === 1 ? 'thread' : 'threads'}.`);
   for (const note of notes) console.log(`Note: ${note}`);
   attn.dispose();
 }

@@ -1,15 +1,32 @@
 /**
- * Serves the built page with the headers that it is made for: the CSP, and cross-origin isolation, which threads need.
+ * Serves the built page with the headers that it is made for: the CSP, and cross-origin isolation, which threads need. Beside it stand, as in the
+ * repository, the models that are there and the example in one file, with the package that it loads.
  * As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
  */
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
+import { extname, join, resolve, sep } from 'node:path';
+import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { preview } from 'vite';
 
-const built = fileURLToPath(new URL('../build/page', import.meta.url));
+const repository = fileURLToPath(new URL('..', import.meta.url));
+const built = join(repository, 'build/page');
+const beside = ['models', 'testdata/models', 'examples/browser', 'web/lib/dist'];
+
+/** Scripts inside a page are named by their digests. */
+const policy = (inline = []) =>
+  [
+    ['script-src', "'self'", "'wasm-unsafe-eval'", ...inline.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)].join(
+      ' ',
+    ),
+    "object-src 'none'",
+    "base-uri 'none'",
+    "require-trusted-types-for 'script'",
+  ].join('; ');
 
 export const headers = {
-  'Content-Security-Policy': "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; require-trusted-types-for 'script'",
+  'Content-Security-Policy': policy(),
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Cross-Origin-Resource-Policy': 'same-origin',
@@ -17,6 +34,35 @@ export const headers = {
   'Referrer-Policy': 'no-referrer',
   'Cache-Control': 'no-cache',
 };
+
+const types = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.wasm': 'application/wasm',
+};
+
+/** Files of the folders above; what is not in one of them is the page's. */
+function serveBeside(request, response, next) {
+  let path;
+  try {
+    path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
+  } catch {
+    return void response.writeHead(400).end();
+  }
+  const folder = beside.find((each) => path.startsWith(`/${each}/`));
+  if (folder === undefined || (request.method !== 'GET' && request.method !== 'HEAD')) return next();
+  const file = resolve(repository, `.${path}`);
+  const stat = file.startsWith(join(repository, folder) + sep) ? statSync(file, { throwIfNoEntry: false }) : undefined;
+  if (!stat?.isFile()) return void response.writeHead(404, { ...headers, 'Content-Type': 'text/plain' }).end('not found');
+  const type = types[extname(file)] ?? 'application/octet-stream';
+  const inline =
+    extname(file) === '.html' ? [...readFileSync(file, 'utf8').matchAll(/<script\b[^>]*>([^]*?)<\/script>/g)].map(([, text]) => text) : [];
+  response.writeHead(200, { ...headers, 'Content-Security-Policy': policy(inline), 'Content-Type': type, 'Content-Length': stat.size });
+  if (request.method === 'HEAD') response.end();
+  else pipeline(createReadStream(file), response, () => {}); // a reader that leaves is no error
+}
 
 /** Resolves to { url, close }. Rejects with a sentence when the port is taken or nothing is built. */
 export async function serve({ port = 8080, host = '127.0.0.1', root = built } = {}) {
@@ -30,6 +76,7 @@ export async function serve({ port = 8080, host = '127.0.0.1', root = built } = 
       appType: 'mpa',
       build: { outDir: root },
       preview: { port, host, strictPort: true, open: false, headers },
+      plugins: [{ name: 'beside-the-page', configurePreviewServer: ({ middlewares }) => void middlewares.use(serveBeside) }],
     });
   } catch (error) {
     if (/port .* in use/i.test(error.message) || error.code === 'EADDRINUSE') {

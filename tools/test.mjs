@@ -1,13 +1,16 @@
 // node tools/test.mjs [--only TEXT]: builds everything and runs every test; --only takes the steps whose names hold TEXT, with
 // what was built before. Each step says what it counted; one that cannot run counts as a failure, and the others go on.
+// After the set-ups two lanes run side by side, what a C++ compiler makes and what JavaScript is; the output of a step stays together.
 // The last line is "N passed, N failed" over all of them. With CI=true a missing browser is a failure too.
 //
 // It needs nothing but Node itself at first: the packages come with the step "set-up: node".
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { steps as packageSteps } from '../wasm-tests/support/steps.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const at = (...parts) => join(root, ...parts);
@@ -18,21 +21,40 @@ const jobs = String(availableParallelism());
 // Started by make, the builds inside would take its flags for theirs.
 for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
 
+/** The step whose code runs. */
+const current = new AsyncLocalStorage();
+/** Steps that are not wholly shown, in the order of their starts: the first writes at once, the others when it has ended. */
+const shown = [];
+
+function show() {
+  while (shown.length > 0) {
+    for (const [stream, text] of shown[0].said.splice(0)) stream.write(text);
+    if (!shown[0].ended) return;
+    shown.shift();
+  }
+}
+
+function say(text, stream = process.stderr, step = current.getStore()) {
+  step.said.push([stream, text]);
+  show();
+}
+
 /** Runs a program with its output passed on and kept: resolves to { code, out, err }. */
-function run(program, args, { env = {}, minutes = 15 } = {}) {
+function run(program, args, { env = {}, minutes = 30 } = {}) {
+  const step = current.getStore();
   return new Promise((done) => {
     const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     const said = { out: '', err: '' };
-    child.stdout.on('data', (bytes) => {
-      said.out += bytes;
-      process.stdout.write(bytes);
-    });
-    child.stderr.on('data', (bytes) => {
-      said.err += bytes;
-      process.stderr.write(bytes);
-    });
+    for (const [name, from, to] of [
+      ['out', child.stdout, process.stdout],
+      ['err', child.stderr, process.stderr],
+    ])
+      from.setEncoding('utf8').on('data', (text) => {
+        said[name] += text;
+        say(text, to, step);
+      });
     const timer = setTimeout(() => {
-      console.error(`${program} ${args.join(' ')}: not done within ${minutes} minutes`);
+      say(`${program} ${args.join(' ')}: not done within ${minutes} minutes\n`, process.stderr, step);
       try {
         process.kill(-child.pid, 'SIGKILL'); // with the browsers it has started
       } catch {
@@ -44,7 +66,7 @@ function run(program, args, { env = {}, minutes = 15 } = {}) {
       done({ code, ...said });
     };
     child.on('error', (error) => {
-      console.error(error.message);
+      say(`${error.message}\n`, process.stderr, step);
       end(127);
     });
     child.on('close', (code) => end(code ?? 1));
@@ -58,14 +80,17 @@ const commands =
     for (const [program, ...args] of list) {
       const { code } = await run(program, args);
       if (code !== 0) {
-        console.error(`exit ${code}: ${[program, ...args].join(' ')}`);
+        say(`exit ${code}: ${[program, ...args].join(' ')}\n`);
         return { passed: 0, failed: 1 };
       }
     }
     return { passed: 1, failed: 0 };
   };
 
-const preset = (name) => commands(['cmake', '--preset', name], ['cmake', '--build', '--preset', name, '--parallel', jobs]);
+/** Builds take what the tests beside them leave. */
+const build = (...args) => ['nice', '-n', '10', 'cmake', '--build', ...args, '--parallel', jobs];
+
+const preset = (name) => commands(['cmake', '--preset', name], build('--preset', name));
 
 /** A Catch2 program: its JUnit report is counted, and a crash that leaves none is a failure. */
 const catch2 =
@@ -96,11 +121,11 @@ const digest =
 
 /** The C++ examples, built as a project of their own and run by CTest. */
 const examples =
-  (source, build, ...options) =>
+  (source, folder, ...options) =>
   async () => {
-    const built = await commands(['cmake', '-S', source, '-B', build, ...options], ['cmake', '--build', build, '--parallel', jobs])();
+    const built = await commands(['cmake', '-S', source, '-B', folder, ...options], build(folder))();
     if (built.failed) return built;
-    const { code, out } = await run('ctest', ['--test-dir', build, '--output-on-failure', '--no-tests=error']);
+    const { code, out } = await run('ctest', ['--test-dir', folder, '--output-on-failure', '--no-tests=error']);
     const [, failed, all] = /(\d+) tests? failed out of (\d+)/.exec(out) ?? [0, 1, 1];
     return { passed: all - failed, failed: Number(failed) + (code !== 0 && failed === '0') };
   };
@@ -116,77 +141,119 @@ const packageStep = (name) => async () => {
   return { passed, failed: failed + ((code !== 0 || passed === 0) && failed === 0) };
 };
 
-/** tools/setup PART. A user without the browsers is told so and goes on; everything else is needed. */
+/** libFuzzer, half a minute a target: one test each. */
+const fuzz = async () => {
+  const { out } = await run('node', ['native-tests/fuzz/run.mjs', '--seconds', '30']);
+  const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(out) ?? [0, 0, 1];
+  return { passed: Number(passed), failed: Number(failed) };
+};
+
+/** tools/setup PART. A user without the browsers, the model or clang is told so and goes on; everything else is needed. */
 const setup = (part) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (part === 'browsers' && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
+  if (['browsers', 'models', 'fuzz'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
 
+const began = Date.now();
 const results = [];
-const failedSteps = new Set();
+/** All steps by name. */
+const steps = new Map();
 
-/** Runs one step unless one that it needs has failed; a failure of any kind counts. */
-async function step(name, task, needs = []) {
+function plan(lane, name, task, needs = []) {
   if (only !== undefined && !name.includes(only)) return;
-  const started = Date.now();
-  console.log(`\n== ${name}`);
-  const broken = needs.find((each) => failedSteps.has(each));
-  let result;
-  if (broken) {
-    console.error(`not run: ${broken} failed`);
-    result = { passed: 0, failed: 1 };
-  } else {
-    try {
-      result = await task();
-    } catch (error) {
-      console.error(error);
-      result = { passed: 0, failed: 1 };
-    }
+  const step = { name, task, needs, said: [], ended: false };
+  step.passed = new Promise((done) => (step.done = done));
+  steps.set(name, step);
+  lane.push(step);
+}
+
+/** Runs the steps of a lane in turn, each when those that it needs have ended and unless one of them has failed; a failure of any kind counts. */
+async function runLane(lane) {
+  for (const step of lane) {
+    const passed = await Promise.all(step.needs.map((need) => steps.get(need)?.passed));
+    const broken = step.needs.find((_, i) => passed[i] === false);
+    const started = Date.now();
+    let result = { passed: 0, failed: 1 };
+    shown.push(step);
+    await current.run(step, async () => {
+      say(`\n== ${step.name}\n`, process.stdout);
+      if (broken) return say(`not run: ${broken} failed\n`);
+      try {
+        result = await step.task();
+      } catch (error) {
+        say(`${error.stack ?? error}\n`);
+      }
+    });
+    step.ended = true;
+    show();
+    step.done(Number(result.failed) === 0);
+    results.push({ name: step.name, seconds: (Date.now() - started) / 1000, ...result });
   }
-  if (result.failed > 0) failedSteps.add(name);
-  results.push({ name, seconds: (Date.now() - started) / 1000, ...result });
 }
 
 mkdirSync(at('build'), { recursive: true });
-for (const part of ['node', 'native', 'wasm', 'browsers']) await step(`set-up: ${part}`, setup(part));
+const setups = [];
+for (const part of ['node', 'native', 'wasm', 'browsers', 'models', 'fuzz']) plan(setups, `set-up: ${part}`, setup(part));
+await runLane(setups);
 
-await step('include rule', commands(['node', 'tools/check-includes.mjs']));
+// Both lanes begin with what the other one waits for.
+const [compiled, packaged] = [[], []];
+const needsNative = ['set-up: native'];
+const needsWasm = ['set-up: wasm', 'set-up: node'];
+plan(compiled, 'wasm: build', preset('wasm'), needsWasm);
+plan(compiled, 'native: build', preset('native'), needsNative);
 
 // The library as its README says to build it, and the programs that use it.
-const needsNative = ['set-up: native'];
-await step(
+plan(
+  compiled,
   'native: plain build',
-  commands(
-    ['cmake', '-S', '.', '-B', 'build/release'],
-    ['cmake', '--build', 'build/release', '--parallel', jobs],
-    ['cmake', '--install', 'build/release', '--prefix', 'build/installed'],
-  ),
+  commands(['cmake', '-S', '.', '-B', 'build/release'], build('build/release'), [
+    'cmake',
+    '--install',
+    'build/release',
+    '--prefix',
+    'build/installed',
+  ]),
   needsNative,
 );
-await step('C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', `-DCMAKE_PREFIX_PATH=${at('build/installed')}`), [
-  'native: plain build',
-]);
-await step('a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched'), needsNative);
+for (const name of ['wasm-debug', 'wasm-asan']) plan(compiled, `${name}: build`, preset(name), needsWasm);
 
-for (const name of ['native', 'native-emulated', 'native-asan', 'native-tsan']) {
-  await step(`${name}: build`, preset(name), needsNative);
-  // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
-  await step(`${name}: tests`, catch2(name, name === 'native-tsan' ? { filter: ['[threads]'] } : {}), [`${name}: build`]);
-  if (name === 'native') await step('native: every allocation fails once', catch2(name, { tests: 'attn_allocation_tests' }), ['native: build']);
-  if (['native', 'native-emulated'].includes(name)) await step(`${name}: bits`, digest(name), [`${name}: build`]);
-}
-// The same again on narrower instruction sets, which this machine would not choose by itself.
-for (const arch of process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : []) {
-  await step(`native on ${arch}: tests`, catch2('native', { filter: ['~[kernels]'], env: { ATTN_MAX_ARCH: arch } }), ['native: build']);
-  await step(`native on ${arch}: bits`, digest('native', { ATTN_MAX_ARCH: arch }), ['native: build']);
+plan(compiled, 'native: tests', catch2('native'), ['native: build']);
+plan(compiled, 'native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build']);
+plan(compiled, 'native: bits', digest('native'), ['native: build']);
+// The same again on the four lanes of the simd WebAssembly, and on narrower instruction sets, which this machine would not choose by itself.
+for (const arch of ['emulated', ...(process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : [])]) {
+  const env = { ATTN_MAX_ARCH: arch };
+  plan(compiled, `native on ${arch}: tests`, catch2('native', { filter: ['~[kernels]'], env }), ['native: build']);
+  plan(compiled, `native on ${arch}: bits`, digest('native', env), ['native: build']);
 }
 
-const needsWasm = ['set-up: wasm', 'set-up: node'];
-await step('wasm: build', preset('wasm'), needsWasm);
-await step('package: build', commands(['node', 'web/lib/build.mjs'], ['node', 'tools/package.mjs']), ['wasm: build']);
-await step(
+const installed = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
+plan(compiled, 'C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', installed), ['native: plain build']);
+// The whole library once more: as quickly as a compiler can.
+const quick = ['-DCMAKE_CXX_FLAGS_RELEASE=-O0', '-DATTN_PRECOMPILE=ON'];
+plan(compiled, 'a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched', ...quick), needsNative);
+
+// ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
+// AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints what there is to see of large ones.
+for (const [name, filter] of [
+  ['native-asan', '~[minilm]~[sentiment]'],
+  ['native-tsan', '[threads]'],
+]) {
+  plan(compiled, `${name}: build`, preset(name), needsNative);
+  plan(compiled, `${name}: tests`, catch2(name, { filter: [filter] }), [`${name}: build`]);
+}
+if (!results.some(({ name, skipped }) => name === 'set-up: fuzz' && skipped)) {
+  plan(compiled, 'native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz']);
+  plan(compiled, 'native-fuzz: 30 s a target', fuzz, ['native-fuzz: build']);
+}
+
+plan(packaged, 'include rule', commands(['node', 'tools/check-includes.mjs']));
+plan(packaged, 'package: build', commands(['node', 'web/lib/build.mjs'], ['node', 'tools/package.mjs']), ['wasm: build']);
+plan(
+  packaged,
   'bindings and package agree',
   commands([
     'node_modules/.bin/tsc',
@@ -205,29 +272,23 @@ await step(
   ]),
   ['wasm: build'],
 );
-await step('package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
-await step(
+plan(packaged, 'package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
+plan(
+  packaged,
   'page: build',
   commands(['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'], ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page']),
   ['package: build'],
 );
-for (const name of ['wasm-debug', 'wasm-asan']) await step(`${name}: build`, preset(name), needsWasm);
-
-let packageSteps = {};
-await step(
-  'package and page: steps',
-  async () => {
-    ({ steps: packageSteps } = await import(at('wasm-tests/support/steps.mjs')));
-    return { passed: 0, failed: Object.keys(packageSteps).length === 0 };
-  },
-  ['set-up: node'],
-);
+// The page first: the suites compare bits with the native build, and its checked builds come later.
 for (const name of Object.keys(packageSteps)) {
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
-  if (name.startsWith('page')) needs.push('page: build');
-  await step(name, packageStep(name), needs);
+  else if (name.startsWith('page')) needs.push('page: build');
+  else if (name === 'readme') needs.push('native: plain build');
+  else if (!['packaging', 'examples'].includes(name)) needs.push('native: build');
+  plan(packaged, name, packageStep(name), needs);
 }
+await Promise.all([compiled, packaged].map(runLane));
 
 console.log('\n== summary');
 let [passed, failed] = [0, 0];
@@ -238,11 +299,6 @@ for (const result of results) {
   console.log(`${result.seconds.toFixed(0).padStart(5)} s  ${result.name.padEnd(32)} ${counted}`);
 }
 if (passed + failed === 0) failed = 1; // nothing ran
-console.log(
-  `${results
-    .reduce((sum, { seconds }) => sum + seconds, 0)
-    .toFixed(0)
-    .padStart(5)} s  in all`,
-);
+console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(5)} s  in all`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * Runs test steps of the npm package and of the page: node wasm-tests/run.mjs STEP...; without a step it lists them. Everything is built before
- * (web/lib/dist, build/wasm, build/page, build/native-emulated); the last line is "N passed, N failed". A browser that is missing is a skip that is
+ * (web/lib/dist, build/wasm, build/page, build/native); the last line is "N passed, N failed". A browser that is missing is a skip that is
  * told; with CI=true it is a failure.
  */
 import { steps } from './support/steps.mjs';

@@ -3,7 +3,8 @@
 //   attn_benchmarks [--benchmark_filter=... and the other flags of Google Benchmark]
 //   attn_benchmarks --serve      one measurement for each line on stdin, for run.mjs, which measures the peers in between
 //
-// Encoders need the weights that peers/make_models.py writes. ATTN_MAX_ARCH=sse4_2 or avx2_fma takes narrower kernels.
+// Encoders need the weights that peers/make_models.py writes, texts the model that it fetches. ATTN_MAX_ARCH=sse4_2 or avx2_fma takes narrower
+// kernels.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <regex>
 #include <stdexcept>
 #include <string>
@@ -85,6 +88,7 @@ void register_only_peak(benchmark::State& state) {
 /// one warm call allocates.
 struct Wanted {
   bool probe = false, memory = false;
+  std::optional<std::size_t> batch;  ///< of a case of texts this batch only
 } wanted;
 
 /// Times call(look), which hands its result to look().
@@ -173,6 +177,84 @@ void encoder(benchmark::State& state, const Json& one, const Json& shape) {
   measure_forward(state, size_of(shape, "layers") * B * S * E * (4 * E + 2 * F + 2 * S), [&] { return layers.forward(x, options); });
 }
 
+std::filesystem::path folder_of(const Json& one) { return std::filesystem::path(ATTN_BENCHMARK_CHECKPOINTS) / one.at("checkpoint"); }
+
+/// The text model of a case; the last one is kept.
+const attn::TextModel& text_model_of(const Json& one) {
+  static std::string kept;
+  static std::unique_ptr<attn::TextModel> model;
+  if (const auto name = one.at("checkpoint").get<std::string>(); kept != name) {
+    model.reset();
+    model = std::make_unique<attn::TextModel>(attn::TextModel::load(folder_of(one)));
+    kept = name;
+  }
+  return *model;
+}
+
+/// The first product reviews.
+std::vector<std::string> texts_of(const Json& one) {
+  std::ifstream file(ATTN_BENCHMARK_TEXTS);
+  const Json all = Json::parse(file).at("texts");
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < size_of(one, "texts"); ++i) texts.push_back(all.at(i).at("text"));
+  return texts;
+}
+
+/// Texts of similar length side by side, as embed() would have them.
+const std::vector<std::vector<std::string>>& batches_of(const Json& one) {
+  static std::string kept;
+  static std::vector<std::vector<std::string>> batches;
+  if (const auto name = one.at("name").get<std::string>(); kept != name) {
+    std::vector<std::pair<std::size_t, std::string>> texts;
+    for (const std::string& text : texts_of(one)) texts.emplace_back(text_model_of(one).tokenize({text}).input_ids.shape(1), text);
+    std::stable_sort(texts.begin(), texts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    batches.clear();
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (i % size_of(one, "batch") == 0) batches.emplace_back();
+      batches.back().push_back(texts[i].second);
+    }
+    kept = name;
+  }
+  return batches;
+}
+
+/// The same for a peer that takes ids.
+Json encoded_batches_of(const Json& one) {
+  Json all = Json::array();
+  for (const std::vector<std::string>& batch : batches_of(one)) {
+    const attn::Encoding encoding = text_model_of(one).tokenize(batch);
+    const auto& ids = encoding.input_ids;
+    const auto& mask = encoding.attention_mask;
+    all.push_back({{"dims", ids.shape()}, {"ids", std::vector(ids.begin(), ids.end())}, {"mask", std::vector<int>(mask.begin(), mask.end())}});
+  }
+  return all;
+}
+
+/// Texts to vectors, with what the tokenizer's part of it takes.
+void sentences(benchmark::State& state, const Json& one) {
+  using Clock = std::chrono::steady_clock;
+  const attn::TextModel& model = text_model_of(one);
+  const std::vector<std::string> texts = wanted.batch ? batches_of(one).at(*wanted.batch) : texts_of(one);
+  const attn::EmbedOptions options{.batch_size = one.at("batch").get<std::int64_t>()};
+  measure(state, 0, [&](auto look) {
+    const attn::Tensor<2> vectors = model.embed(texts, options);
+    look(vectors.data(), vectors.size());
+  });
+  const auto start = Clock::now();
+  benchmark::DoNotOptimize(model.tokenize(texts));
+  state.counters["tokenize_ms"] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// A model out of its folder, whose files the system has in memory.
+void load(benchmark::State& state, const Json& one) {
+  const std::filesystem::path folder = folder_of(one);
+  measure(state, 0, [&](auto look) {
+    const attn::TextModel model = attn::TextModel::load(folder);
+    const float width = static_cast<float>(model.max_length());
+    look(&width, 1);
+  });
+}
+
 /// Three inputs of width 4, a head of width 3: what a call costs besides arithmetic.
 void example(benchmark::State& state) {
   attn::MultiHeadAttention layer(
@@ -199,6 +281,10 @@ void run(benchmark::State& state, const Json& one, const Json& models, unsigned 
       encoder(state, one, models.at(one.at("model").get<std::string>()));
     } else if (kind == "example") {
       example(state);
+    } else if (kind == "sentences") {
+      sentences(state, one);
+    } else if (kind == "load") {
+      load(state, one);
     } else {
       throw std::runtime_error("a case of unknown kind: " + kind);
     }
@@ -249,14 +335,19 @@ class JsonReporter : public benchmark::BenchmarkReporter {
 };
 
 /// Says what it is, then answers each line {"case": {..}, "threads": 1, "memory": false} with a sample, the peak before and after it and,
-/// where asked, what a call allocates.
+/// where asked, what a call allocates; "batch": 0 takes this batch of its texts only. {"batches": {..}} has the batches of that case.
 void serve() {
   std::cout << Json{{"engine", ATTN_BENCHMARK_COMPILER}, {"variant", attn::kernels::best().architecture}} << std::endl;
   const std::regex special(R"([.*+?^${}()|[\]\\])");
   for (std::string line; std::getline(std::cin, line);) {
     const Json request = Json::parse(line);
+    if (request.contains("batches")) {
+      std::cout << Json{{"batches", encoded_batches_of(request.at("batches"))}} << std::endl;
+      continue;
+    }
     const std::string name = std::regex_replace(name_of(request.at("case"), request.at("threads")), special, R"(\$&)");
-    wanted = {.probe = true, .memory = request.at("memory")};
+    wanted = {.probe = true, .memory = request.at("memory"), .batch = std::nullopt};
+    if (request.contains("batch")) wanted.batch = request.at("batch");
     JsonReporter reporter;
     reporter.answer["peak_before"] = peak();
     if (benchmark::RunSpecifiedBenchmarks(&reporter, "^" + name + "/") != 1) reporter.answer["error"] = "no such case";

@@ -4,13 +4,14 @@
  * whatever the machine does meets them all. CASES, QUICK and FULL as in settings.mjs.
  */
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { chosen, flops } from '../cases.mjs';
 import { settings } from '../settings.mjs';
-import { summary } from '../wasm/measure.mjs';
+import { summary, summaryOfParts } from '../wasm/measure.mjs';
 
 const root = new URL('../../', import.meta.url);
 const path = (name) => fileURLToPath(new URL(name, root));
@@ -27,6 +28,10 @@ const pause = { onnxruntime: 80, others: 20 };
 const narrow = 30;
 /** By kind: calls of more GFLOP wait for FULL=1. */
 const most = options.isFull ? {} : { encoder: 100 };
+/** Rounds over all texts; in a hurry over one batch of five. */
+const textRounds = options.isQuick ? 2 : 4;
+/** The batches of texts, for the peers. */
+const batchesFile = path('build/bench/batches.json');
 /** The largest difference between the results of two contenders. */
 const tolerance = 1e-3;
 
@@ -72,9 +77,10 @@ async function startAttn() {
 function contendersOf(one) {
   const { attn, onnxruntime, pytorch } = processes;
   const all = [];
-  for (const threads of [1, 2]) {
+  for (const threads of one.kind === 'load' ? [1] : [1, 2]) {
     for (const [index, process] of attn.entries())
-      if (index === 0 || (threads === 1 && flops(one) <= narrow * 1e9)) all.push({ process, contender: 'attn', variant: process.variant, threads });
+      if (index === 0 || (threads === 1 && flops(one) <= narrow * 1e9 && !one.checkpoint))
+        all.push({ process, contender: 'attn', variant: process.variant, threads });
     for (const variant of ['plain', 'fused']) all.push({ process: onnxruntime, contender: 'onnxruntime-node', variant, threads });
     const hasPaths = one.kind === 'encoder' || one.kind === 'mha';
     for (const variant of hasPaths ? ['fast path', ''] : ['']) all.push({ process: pytorch, contender: 'pytorch', variant, threads });
@@ -90,6 +96,49 @@ function isSlowerForm(one, other) {
   return isSame && trial.margin * fastest(other) < fastest(one);
 }
 
+/** Milliseconds for the threads of the one that was just measured to come to rest. */
+const rest = ({ process, threads }) => threads > 1 && setTimeout(process === processes.onnxruntime ? pause.onnxruntime : pause.others);
+
+/**
+ * The records of a case of texts. Contenders take turns batch by batch; a peer's time is that of attn's tokenizer, whose ids it is given, and
+ * its own.
+ */
+async function measureTexts(one) {
+  const { batches } = await processes.attn[0].ask({ batches: one });
+  await writeFile(batchesFile, JSON.stringify(batches));
+  const every = options.isQuick ? 5 : 1;
+  const chosen = batches.map((_, batch) => batch).filter((batch) => batch % every === 0);
+  let running = contendersOf(one).map((each) => ({ ...each, parts: chosen.map(() => []) }));
+  const tokenizing = chosen.map(() => Infinity);
+  for (let round = 0; round < textRounds; round++) {
+    for (const [part, batch] of chosen.entries()) {
+      const asked = [];
+      for (const each of running) {
+        const { process, variant, threads, parts } = each;
+        const answer = await process.ask({ case: one, variant, threads, least: 0, memory: false, batch, file: batchesFile });
+        if (answer.error) throw new Error(`${one.name}, ${each.contender}: ${answer.error}`);
+        each.isAbsent = answer.absent;
+        if (answer.absent) continue;
+        parts[part].push(answer.ms);
+        if (answer.tokenize_ms) tokenizing[part] = Math.min(tokenizing[part], answer.tokenize_ms);
+        asked.push({ ...each, answers: [answer] });
+        await rest(each);
+      }
+      compare(one, asked);
+      running = running.filter(({ isAbsent }) => !isAbsent);
+    }
+    if (round > 0) continue;
+    const withTime = running.map((each) => ({ ...each, answers: [{ ms: summaryOfParts(each.parts).min_ms }] }));
+    running = running.filter((_, i) => !withTime.some((other) => isSlowerForm(withTime[i], other)));
+  }
+  const texts = chosen.reduce((sum, batch) => sum + batches[batch].dims[0], 0);
+  return running.map(({ process: { engine }, contender, variant, threads, parts }) => {
+    const whole = contender === 'attn' ? parts : parts.map((times, part) => times.map((ms) => ms + tokenizing[part]));
+    const date = new Date().toISOString();
+    return { host: 'native', engine, contender, variant, threads, case: one.name, calls: 1, ...summaryOfParts(whole), texts, date };
+  });
+}
+
 /** The records of one case. */
 async function measure(one) {
   const { shape, ...plain } = one;
@@ -102,7 +151,7 @@ async function measure(one) {
       if (answer.error) throw new Error(`${one.name}, ${each.contender}: ${answer.error}`);
       if (answer.absent) each.isAbsent = true;
       else each.answers.push(answer);
-      if (threads > 1) await setTimeout(process === processes.onnxruntime ? pause.onnxruntime : pause.others);
+      await rest(each);
     }
     running = running.filter(({ isAbsent }) => !isAbsent);
     if (round === 0) compare(one, running);
@@ -140,11 +189,12 @@ function compare(one, running) {
 }
 
 /** A record in words. */
-function line({ contender, variant, threads, min_ms, median_ms, peak_gflops_before, peak_gflops_after }, operations) {
+function line({ contender, variant, threads, min_ms, median_ms, texts, peak_gflops_before, peak_gflops_after }, operations) {
   const gflops = (operations * 1e-6) / min_ms;
   const share = (100 * gflops) / (threads * Math.max(peak_gflops_before, peak_gflops_after));
   const words = [`${contender} ${variant}`.padEnd(24), `${threads} thread${threads > 1 ? 's' : ' '}`, `${min_ms.toFixed(3).padStart(9)} ms`];
   words.push(`median ${median_ms.toFixed(3).padStart(9)}`);
+  if (texts) words.push(`${((texts * 1e3) / min_ms).toFixed(0).padStart(6)} texts/s`);
   if (operations) words.push(`${gflops.toFixed(1).padStart(6)} GFLOP/s`);
   if (operations && contender === 'attn') words.push(`${share.toFixed(0).padStart(3)} % of the peak`);
   return words.join('  ');
@@ -156,14 +206,18 @@ const processes = {
   pytorch: await start(process.env.PYTHON ?? path('.setup/bench-venv/bin/python'), [path('benchmarks/peers/pytorch.py')]),
 };
 const records = [];
+await mkdir(path('build/bench'), { recursive: true });
 for (const group of chosen(table, { ...options, most }).values())
   for (const one of group) {
-    const made = await measure(one);
+    if (one.checkpoint && !existsSync(path(`models/${one.checkpoint}/model.safetensors`))) {
+      console.log(`${one.name}: left out, models/${one.checkpoint} is not there`);
+      continue;
+    }
+    const made = await (one.kind === 'sentences' ? measureTexts : measure)(one);
     records.push(...made);
     console.log(one.name);
     for (const record of made) console.log(`  ${line(record, flops(one))}`);
   }
 for (const each of [...processes.attn, processes.onnxruntime, processes.pytorch]) each.end();
-await mkdir(path('build/bench'), { recursive: true });
 await writeFile(path('build/bench/native.json.part'), `${JSON.stringify(records, null, 1)}\n`);
 await rename(path('build/bench/native.json.part'), path('build/bench/native.json'));

@@ -6,12 +6,14 @@
 
 NAME is minilm or bert-base, x (B,S,E) -> y (B,S,E), post-norm, gelu by erf, weights drawn from fixed seeds; mha-E-H, one multi-head
 attention of the same shapes, with pytorch.py's weights; or sdpa-H-D, q, k, v (B,H,S,D) -> y (B,H,S,D). B and S are of any size.
-Every graph is compared with PyTorch before it gets its name.
+all-MiniLM-L6-v2 is the text model, with its published weights: ids, mask (B,S) -> y (B,E), pooled and of length 1; its files are fetched to
+models/ where they are not yet. Every graph is compared with PyTorch before it gets its name.
 """
 
 import hashlib
 import json
 import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -19,7 +21,7 @@ import onnx
 import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 sys.dont_write_bytecode = True  # nothing but models is left behind
 import pytorch  # noqa: E402
@@ -27,7 +29,9 @@ import pytorch  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench" / "models"
 CASES = ROOT / "benchmarks" / "cases.json"
-SOURCES = (pathlib.Path(__file__), pathlib.Path(pytorch.__file__), pathlib.Path(__file__).with_name("requirements.txt"), CASES)
+FETCH = ROOT / "tools" / "goldens" / "fetch_minilm.py"
+CHECKPOINT = ROOT / "models" / "all-MiniLM-L6-v2"
+SOURCES = (pathlib.Path(__file__), pathlib.Path(pytorch.__file__), pathlib.Path(__file__).with_name("requirements.txt"), CASES, FETCH)
 EPSILON = 1e-5
 TOLERANCE = 1e-4
 
@@ -53,7 +57,7 @@ class Graph:
 
     def constant(self, name, values):
         if name not in self.constants:
-            self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
+            self.constants[name] = numpy_helper.from_array(np.asarray(values, order="C"), name)
         return name
 
     def node(self, op, *inputs, domain="", **attributes):
@@ -64,11 +68,12 @@ class Graph:
     def fused(self, op, *inputs, **attributes):
         return self.node(op, *inputs, domain="com.microsoft", **attributes)
 
-    def model(self, inputs, dims):
-        """A model whose last node gives y, of the inputs' shape."""
+    def model(self, inputs, dims, kind=TensorProto.FLOAT, y_dims=None):
+        """A model whose last node gives y, of the inputs' shape where nothing else is said."""
         self.nodes[-1].output[0] = "y"
-        value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
-        graph = helper.make_graph(self.nodes, "model", [value(name) for name in inputs], [value("y")], list(self.constants.values()))
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, y_dims or dims)
+        given = [helper.make_tensor_value_info(name, kind, dims) for name in inputs]
+        graph = helper.make_graph(self.nodes, "model", given, [y], list(self.constants.values()))
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
@@ -76,9 +81,9 @@ class Graph:
 class Plain(Graph):
     """Standard operators only: onnxruntime finds Gelu, BiasGelu and SkipLayerNormalization in them by itself."""
 
-    def __init__(self, state, E, H):
+    def __init__(self, state, E, H, epsilon=EPSILON):
         super().__init__()
-        self.state, self.E, self.H = state, E, H
+        self.state, self.E, self.H, self.epsilon, self.mask = state, E, H, epsilon, None
 
     def scalar(self, value):
         return self.constant(f"scalar {value}", np.float32(value))
@@ -94,13 +99,28 @@ class Plain(Graph):
         parts = zip("qkv", *(np.split(self.state[f"{at}in_proj_{part}"], 3) for part in ("weight", "bias")))
         q, k, v = (self.node("Reshape", self.linear(x, at + name, weight, bias), heads) for name, weight, bias in parts)
         q, k, v = (self.node("Transpose", part, perm=perm) for part, perm in ((q, [0, 2, 1, 3]), (k, [0, 2, 3, 1]), (v, [0, 2, 1, 3])))
-        probabilities = self.node("Softmax", self.node("Div", self.node("MatMul", q, k), self.scalar(D**0.5)), axis=-1)
+        scores = self.node("Div", self.node("MatMul", q, k), self.scalar(D**0.5))
+        if self.mask:
+            scores = self.node("Add", scores, self.mask)
+        probabilities = self.node("Softmax", scores, axis=-1)
         context = self.node("Transpose", self.node("MatMul", probabilities, v), perm=[0, 2, 1, 3])
         return self.linear(self.node("Reshape", context, merged), at + "out_proj")
 
     def norm(self, x, name):
         weight, bias = (self.constant(f"{name}.{part}", self.state[f"{name}.{part}"]) for part in ("weight", "bias"))
-        return self.node("LayerNormalization", x, weight, bias, axis=-1, epsilon=EPSILON)
+        return self.node("LayerNormalization", x, weight, bias, axis=-1, epsilon=self.epsilon)
+
+    def embed(self, ids, mask):
+        """The embeddings of tokens of the first type; of the mask what is added to scores."""
+        length = self.node("Gather", self.node("Shape", ids), self.constant("one", np.array(1)), axis=0)
+        scalars = [self.constant(f"index {i}", np.array(i)) for i in (0, 1)]
+        positions = self.node("Range", scalars[0], length, scalars[1])
+        words = self.node("Gather", self.constant("words", self.state["words"]), ids)
+        words = self.node("Add", words, self.constant("types", self.state["types"][0]))
+        x = self.node("Add", words, self.node("Gather", self.constant("positions", self.state["positions"]), positions))
+        flags = self.node("Unsqueeze", self.node("Cast", mask, to=TensorProto.FLOAT), self.constant("axes of scores", np.array([1, 2])))
+        self.mask = self.node("Mul", self.node("Sub", self.scalar(1), flags), self.scalar(float(np.finfo(np.float32).min)))
+        return self.norm(x, "norm")
 
     def layer(self, x, at):
         x = self.norm(self.node("Add", self.attention(x, at + "self_attn."), x), at + "norm1")
@@ -113,15 +133,26 @@ class Plain(Graph):
 class Fused(Graph):
     """One Attention with its three projections, then MatMul, SkipLayerNormalization and BiasGelu, which take the biases along."""
 
-    def __init__(self, state, E, H):
+    def __init__(self, state, E, H, epsilon=EPSILON):
         super().__init__()
-        self.state, self.H = state, H
+        self.state, self.H, self.epsilon, self.mask = state, H, epsilon, []
+
+    def embed(self, ids, mask):
+        """One EmbedLayerNormalization; Attention takes the mask as it is."""
+        self.mask = [mask]
+        tables = [self.constant(name, self.state[name]) for name in ("words", "positions", "types")]
+        zeros = self.node("Sub", ids, ids)
+        x = self.fused("EmbedLayerNormalization", ids, zeros, *tables, self.parameter("norm.weight"), self.parameter("norm.bias"),
+                       epsilon=self.epsilon)
+        self.nodes[-1].output.append("lengths")  # it wants to give them, nobody takes them
+        return x
 
     def parameter(self, name):
         return self.constant(name, self.state[name].T)
 
     def context(self, x, at):
-        x = self.fused("Attention", x, self.parameter(at + "in_proj_weight"), self.parameter(at + "in_proj_bias"), num_heads=self.H)
+        weight, bias = self.parameter(at + "in_proj_weight"), self.parameter(at + "in_proj_bias")
+        x = self.fused("Attention", x, weight, bias, *self.mask, num_heads=self.H)
         return self.node("MatMul", x, self.parameter(at + "out_proj.weight"))
 
     def attention(self, x, at):
@@ -129,7 +160,7 @@ class Fused(Graph):
 
     def skip_norm(self, x, skip, norm, bias):
         parameters = (self.parameter(name) for name in (norm + ".weight", norm + ".bias", bias))
-        return self.fused("SkipLayerNormalization", x, skip, *parameters, epsilon=EPSILON)
+        return self.fused("SkipLayerNormalization", x, skip, *parameters, epsilon=self.epsilon)
 
     def layer(self, x, at):
         x = self.skip_norm(self.context(x, at + "self_attn."), x, at + "norm1", at + "self_attn.out_proj.bias")
@@ -146,6 +177,20 @@ def encoder_graph(form, state, layers, E, H):
     for i in range(layers):
         x = graph.layer(x, f"layers.{i}.")
     return graph.model(["x"], ["B", "S", E])
+
+
+def text_graph(form, state, layers, E, H, epsilon):
+    """With sentence-transformers' mean over what is no padding, scaled to length 1."""
+    graph = form(state, E, H, epsilon)
+    x = graph.embed("ids", "mask")
+    for i in range(layers):
+        x = graph.layer(x, f"layers.{i}.")
+    flags = graph.node("Cast", "mask", to=TensorProto.FLOAT)
+    row = graph.node("Unsqueeze", flags, graph.constant("axis of rows", np.array([1])))
+    total = graph.node("Squeeze", graph.node("MatMul", row, x), graph.constant("axis of rows", np.array([1])))
+    count = graph.node("ReduceSum", flags, graph.constant("axis of rows", np.array([1])), keepdims=1)
+    graph.node("LpNormalization", graph.node("Div", total, count), axis=-1, p=2)
+    return graph.model(["ids", "mask"], ["B", "S"], TensorProto.INT32, ["B", E])
 
 
 def mha_graph(form, state, E, H):
@@ -191,9 +236,72 @@ def random(*shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
+class Text(torch.nn.Module):
+    """The published text model as PyTorch's encoder between embeddings and pooling; state() has what the graphs are made of."""
+
+    HALVES = ("weight", "bias")
+    NAMES = {"attention.output.dense": "self_attn.out_proj", "attention.output.LayerNorm": "norm1", "intermediate.dense": "linear1",
+             "output.dense": "linear2", "output.LayerNorm": "norm2"}
+
+    def __init__(self, folder):
+        super().__init__()
+        config, published = json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors")
+        self.layers, self.E, self.H = (config[name] for name in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
+        self.epsilon, self.vocabulary = config["layer_norm_eps"], config["vocab_size"]
+        self.words, self.positions, self.types = (published[f"embeddings.{name}_embeddings.weight"]
+                                                  for name in ("word", "position", "token_type"))
+        layer = torch.nn.TransformerEncoderLayer(self.E, self.H, config["intermediate_size"], activation="gelu", layer_norm_eps=self.epsilon,
+                                                 batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, self.layers, enable_nested_tensor=False)
+        self.norm = torch.nn.LayerNorm(self.E, eps=self.epsilon)
+        state = {}
+        for half in self.HALVES:
+            self.norm.get_parameter(half).data = published[f"embeddings.LayerNorm.{half}"]
+            for i in range(self.layers):
+                parts = [published[f"encoder.layer.{i}.attention.self.{name}.{half}"] for name in ("query", "key", "value")]
+                state[f"layers.{i}.self_attn.in_proj_{half}"] = torch.cat(parts)
+                for theirs, torchs in self.NAMES.items():
+                    state[f"layers.{i}.{torchs}.{half}"] = published[f"encoder.layer.{i}.{theirs}.{half}"]
+        self.encoder.load_state_dict(state)
+        self.eval()
+
+    def state(self):
+        tables = {"words": self.words, "positions": self.positions, "types": self.types}
+        norm = {f"norm.{half}": self.norm.get_parameter(half).detach() for half in self.HALVES}
+        return {name: value.numpy() for name, value in (tables | norm | self.encoder.state_dict()).items()}
+
+    def forward(self, ids, mask):
+        x = self.norm(self.words[ids] + self.types[0] + self.positions[: ids.shape[1]])
+        x = self.encoder(x, src_key_padding_mask=mask == 0)
+        flags = mask[:, :, None].to(x.dtype)
+        return torch.nn.functional.normalize((x * flags).sum(1) / flags.sum(1), dim=-1)
+
+    def inputs(self, B, S):
+        """Ids of any words, later rows shorter."""
+        ids = torch.randint(self.vocabulary, (B, S), generator=torch.Generator().manual_seed(S), dtype=torch.int32)
+        return {"ids": ids, "mask": (torch.arange(S) < S - torch.arange(B)[:, None]).to(torch.int32)}
+
+
+def fetched():
+    """Whether the text model's files are there, fetched where they were not."""
+    if not (CHECKPOINT / "model.safetensors").exists():
+        print(f"fetching {CHECKPOINT.name}, 91 MB, to models/", flush=True)
+    done = subprocess.run([sys.executable, FETCH], stdout=subprocess.DEVNULL).returncode == 0
+    if not done:
+        print(f"{CHECKPOINT.name} could not be fetched; its cases are left out")
+    return done
+
+
+def write_text_model():
+    model = Text(CHECKPOINT)
+    state = model.state()
+    write(CHECKPOINT.name, lambda form: text_graph(form, state, model.layers, model.E, model.H, model.epsilon), model, model.inputs)
+
+
 def main():
     table = json.loads(CASES.read_text())
     FOLDER.mkdir(parents=True, exist_ok=True)
+    has_checkpoint = fetched()
     # What was written for the same sources stays.
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()
     stamp = FOLDER / "sources.sha256"
@@ -212,7 +320,9 @@ def main():
     for H, D in sorted({(case["H"], case["D"]) for case in table["cases"] if case["kind"] == "sdpa"}):
         write(f"sdpa-{H}-{D}", lambda form: sdpa_graph(form, H, D), torch.nn.functional.scaled_dot_product_attention,
               lambda B, S: {name: random(B, H, S, D) for name in "qkv"})
-    stamp.write_text(digest)
+    if has_checkpoint:
+        write_text_model()
+        stamp.write_text(digest)  # without it the next run tries again
 
 
 if __name__ == "__main__":

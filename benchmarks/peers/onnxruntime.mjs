@@ -1,7 +1,9 @@
 /**
  * onnxruntime-node as a contender: one measurement for each JSON line on stdin, {"case": {..}, "shape": {..}, "threads": 1, "least": 20,
- * "variant": "plain" or "fused"}. Its CPU provider with every graph optimisation. Only what make_models.py writes has models.
+ * "variant": "plain" or "fused"}. Its CPU provider with every graph optimisation. Only what make_models.py writes has models. Of texts it takes
+ * "batch": 0 of the batches { dims, ids, mask } in "file".
  */
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -38,8 +40,10 @@ async function run(session, feeds, calls) {
 }
 
 /** The model of a case, its inputs by name and their shape; the inputs are drawn from the seeds 1, 2, .. */
-function modelOf({ kind, model, B, H, S, D, E }, shape) {
+function modelOf({ kind, model, checkpoint, B, H, S, D, E }, shape) {
   switch (kind) {
+    case 'sentences':
+      return { model: checkpoint };
     case 'encoder':
       return { model, names: ['x'], dims: [B, S, shape.E] };
     case 'mha':
@@ -49,12 +53,28 @@ function modelOf({ kind, model, B, H, S, D, E }, shape) {
   }
 }
 
-async function measure({ case: one, shape, variant, threads, least }) {
-  if (!['encoder', 'mha', 'sdpa'].includes(one.kind) || one.weights) return { absent: true };
+let batches;
+/** The inputs of a batch of texts. */
+function feedsOf(file, index) {
+  batches ??= JSON.parse(readFileSync(file, 'utf8'));
+  const { dims, ids, mask } = batches[index];
+  return { ids: new ort.Tensor('int32', Int32Array.from(ids), dims), mask: new ort.Tensor('int32', Int32Array.from(mask), dims) };
+}
+
+/** A few numbers of a result, from its first to its last. */
+const probeOf = (output) => [0, 1, 2, 3].map((i) => output[Math.floor((i * (output.length - 1)) / 3)]);
+
+/** The inputs of a case without texts. */
+function drawn(names, dims) {
+  const size = dims.reduce((a, b) => a * b, 1);
+  return Object.fromEntries(names.map((name, i) => [name, new ort.Tensor('float32', numbers(size, i + 1), dims)]));
+}
+
+async function measure({ case: one, shape, variant, threads, least, file, batch }) {
+  if (!['encoder', 'mha', 'sdpa', 'sentences'].includes(one.kind) || one.weights) return { absent: true };
   const { model, names, dims } = modelOf(one, shape);
   const session = await sessionOf(model, variant, threads);
-  const size = dims.reduce((a, b) => a * b, 1);
-  const feeds = Object.fromEntries(names.map((name, i) => [name, new ort.Tensor('float32', numbers(size, i + 1), dims)]));
+  const feeds = one.checkpoint ? feedsOf(file, batch) : drawn(names, dims);
   // As Google Benchmark: more and more calls until they take long enough; those before are the warm-up.
   let calls = 1;
   let [spent, result] = await run(session, feeds, calls);
@@ -62,9 +82,7 @@ async function measure({ case: one, shape, variant, threads, least }) {
     calls = Math.min(10 * calls, Math.floor((calls * 1.4 * least) / Math.max(spent, 1e-6)) + 1);
     [spent, result] = await run(session, feeds, calls);
   }
-  const output = result.y.data;
-  const probe = [0, 1, 2, 3].map((i) => output[Math.floor((i * (output.length - 1)) / 3)]);
-  return { ms: spent / calls, calls, probe };
+  return { ms: spent / calls, calls, probe: probeOf(result.y.data) };
 }
 
 const answer = (line) => console.log(JSON.stringify(line));

@@ -81,6 +81,19 @@ export function goals(records, { cases }) {
             { bound: 1.2, unit: '×' },
           );
       }
+    // A browser without relaxed SIMD has simd as its best.
+    const isBest = native ? variant === widest : variant === 'relaxed' || !groups.has(`${host} relaxed`);
+    const texts = cases.filter((c) => c.kind === 'sentences');
+    if (!native || isBest)
+      for (const threads of [1, 2])
+        judge(`texts to vectors, ${threads} threads: ÷ onnxruntime`, texts, overPeer(threads), { bound: isBest && !native ? 1.6 : 1.2, unit: '×' });
+    const loads = cases.filter((c) => c.kind === 'load');
+    judge('loading a model: median time', loads, (one) => find(one)?.median_ms, { bound: 500, atMost: true, unit: 'ms' });
+    judge("loading a model: (heap's peak - 20 MB) ÷ float32 weights", loads, (one) => (find(one)?.bytes - 20e6) / (4 * one.parameters), {
+      bound: 1.25,
+      atMost: true,
+      unit: '×',
+    });
     const cost = (one) => find(one)?.min_ms / find({ name: pairName(one) })?.min_ms - 1;
     for (const kind of ['sdpa', 'mha', 'encoder'])
       judge(

@@ -31,8 +31,12 @@ function goalTable(rows) {
 
 function hostTable(records) {
   const hasBytes = records.some(({ bytes }) => bytes);
+  const hasTexts = records.some(({ texts }) => texts);
   return table(
-    ['case', 'contender', 'threads', 'min ms', 'median ms', 'GFLOP/s', 'of peak', '÷ fastest peer', ...(hasBytes ? ['bytes'] : []), 'samples'],
+    [
+      ...['case', 'contender', 'threads', 'min ms', 'median ms', 'GFLOP/s', 'of peak', ...(hasTexts ? ['texts/s'] : []), '÷ fastest peer'],
+      ...[...(hasBytes ? ['bytes'] : []), 'samples'],
+    ],
     records.map((r) => {
       const peer = r.contender === 'attn' ? fastestPeer(records, r) : undefined;
       return [
@@ -43,6 +47,7 @@ function hostTable(records) {
         number(r.median_ms),
         number(r.gflops),
         percent(r.threads === 1 ? shareOf(r) : undefined),
+        ...(hasTexts ? [number(r.texts && (1e3 * r.texts) / r.min_ms)] : []),
         peer ? `${(peer.min_ms / r.min_ms).toFixed(2)} ×` : '',
         ...(hasBytes ? [bytes(r.bytes)] : []),
         r.samples.length,

@@ -12,6 +12,8 @@ const folders = {
   '/attn/': join(repository, 'web/lib/dist'),
   '/gemm/': join(repository, 'build/wasm/benchmarks'),
   '/models/': join(repository, 'build/bench/models'),
+  '/checkpoints/': join(repository, 'models'),
+  '/testdata/': join(repository, 'testdata'),
 };
 const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
 

@@ -5,6 +5,9 @@ const quick = { samples: 4, least: 10, most: 2000, warmUp: 50 };
 const usual = { samples: 12, least: 20, most: 5000, warmUp: 150 };
 const patient = { ...usual, most: 18000 };
 
+/** Outputs further apart than this are of different functions. */
+export const furthest = 1e-3;
+
 async function sample(call, calls) {
   const start = performance.now();
   for (let i = 0; i < calls; i++) {
@@ -65,6 +68,16 @@ export function summary(samples) {
   const sorted = [...samples].sort((a, b) => a - b);
   const half = sorted.length >> 1;
   return { samples, min_ms: sorted[0], median_ms: sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2 };
+}
+
+/**
+ * The same of what was measured in parts, each in every round: a sample is a round's sum. The minimum is the sum of the parts', since a whole round
+ * of seconds hardly ever meets a machine that has nothing else to do.
+ */
+export function summaryOfParts(parts) {
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const samples = parts[0].map((_, round) => sum(parts.map((times) => times[round])));
+  return { ...summary(samples), min_ms: sum(parts.map((times) => Math.min(...times))) };
 }
 
 /** GFLOP/s of multiply-adds in registers alone, the best of a few samples. */

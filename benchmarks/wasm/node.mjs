@@ -1,5 +1,5 @@
 /** The cases in this Node: node [--experimental-wasm-relaxed-simd] benchmarks/wasm/node.mjs; one JSON line a piece of news on standard output. */
-import { readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -38,6 +38,12 @@ const host = {
     await tf.setBackend('wasm');
     return tf;
   },
+  async checkpoint(name) {
+    const folder = join(here, '../models', name);
+    await access(join(folder, 'model.safetensors'));
+    return folder;
+  },
+  texts: async () => JSON.parse(await readFile(join(here, '../testdata/sentiment/products.json'), 'utf8')).texts.map(({ text }) => text),
   file: (name) => readFile(join(here, '../build/bench/models', name)),
 };
 

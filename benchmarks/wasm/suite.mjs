@@ -5,18 +5,19 @@
  *   gemm(variant)     glue and bytes of the GEMM alone
  *   tfjs()            tfjs-core with the WebAssembly backend chosen
  *   file(name)        bytes of a model file
+ *   checkpoint(name)  what loadModel takes
+ *   texts()           the product reviews
  *   name, engine, isolated, threads (the counts that it can run)
  * and hears of records, { record }, and of notes, { note }; `tell` may be asked often.
  */
 import { chosen, flops, pairName } from '../cases.mjs';
 import { attnContender, bytesOf } from './attn.mjs';
 import { gemmContender } from './gemm.mjs';
-import { interleave, peak } from './measure.mjs';
+import { furthest, interleave, peak } from './measure.mjs';
 import { onnxruntimeContenders } from './onnxruntime.mjs';
+import { runTextCase } from './texts.mjs';
 import { tfjsContender } from './tfjs.mjs';
 
-/** Outputs further apart than this are of different functions. */
-const furthest = 1e-3;
 /** Multiply-adds of one turn of the peak: a fraction of a millisecond. */
 const peakCount = 4.8e6;
 
@@ -102,6 +103,13 @@ async function variantsOf(host, tell) {
 export async function runSuite(host, table, { texts, isQuick, isFull, most, tell }) {
   const variants = await variantsOf(host, tell);
   for (const group of chosen(table, { texts, most }).values()) {
+    if (group[0].checkpoint) {
+      for (const one of group) {
+        await tell({ current: one.name });
+        await runTextCase(host, one, variants, { isQuick, tell });
+      }
+      continue;
+    }
     await tell({ current: `${group[0].model ?? group[0].kind}: set-up` });
     const contenders = await contendersOf(host, variants, group, tell);
     const single = contenders.filter(({ attn, threads }) => attn && threads === 1);

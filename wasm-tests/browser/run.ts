@@ -26,13 +26,16 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
   const post = () => fetch('/results', { method: 'POST', body: JSON.stringify(counts) });
   try {
     const threads = Number(query.get('threads') ?? 1);
+    const variant = query.get('variant') === 'relaxed' ? 'relaxed' : 'simd';
+    const takesRelaxed = query.get('relaxed') === 'yes';
     globalThis.attnHost = {
       engine: query.get('engine') ?? 'browser',
-      variant: query.get('variant') === 'relaxed' ? 'relaxed' : 'simd',
+      variant,
       threads,
       canThread: threads > 1,
-      takesRelaxed: query.get('relaxed') === 'yes',
+      takesRelaxed,
       build: 'release',
+      complete: threads > 1 && (variant === 'relaxed') === takesRelaxed,
       server: location.origin + '/',
       note: (text) => void counts.notes.push(text),
     };

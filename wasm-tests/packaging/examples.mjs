@@ -3,20 +3,33 @@ import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { serve } from '../../tools/serve.mjs';
+import { engines, launch, missing, within } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
 import { buildExample, repository } from '../support/steps.mjs';
 
 const at = (...parts) => join(repository, ...parts);
 const execute = promisify(execFile);
 
-async function output(program, args, options = {}) {
+async function output(program, args, { input = '', ...options } = {}) {
   try {
-    const { stdout } = await execute(program, args, { cwd: repository, timeout: 120000, maxBuffer: 1 << 24, ...options });
-    return stdout;
+    const running = execute(program, args, { cwd: repository, timeout: 120000, maxBuffer: 1 << 24, ...options });
+    running.child.stdin.end(input);
+    return (await running).stdout;
   } catch (error) {
     throw new Error(`${program} ${args.join(' ')}: exit ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`);
   }
+}
+
+/** A program that has to refuse: resolves to its exit code and what it said. */
+async function refusal(program, args, options = {}) {
+  const error = await execute(program, args, { cwd: repository, timeout: 120000, ...options }).then(
+    ({ stdout }) => assert.fail(`${args.join(' ')} ended well: ${stdout}`),
+    (failure) => failure,
+  );
+  return { code: error.code, text: `${error.stdout}${error.stderr}` };
 }
 
 /** What each Node example must print: these numbers, or all of a file's text, which CTest holds against the twin in C++ too. */
@@ -28,14 +41,177 @@ const texts = Object.fromEntries(
   readdirSync(at('examples/expected')).map((name) => [name.replace('.txt', '.mjs'), readFileSync(at('examples/expected', name), 'utf8')]),
 );
 
+const miniLm = at('models/all-MiniLM-L6-v2');
+
+/** The lines of a text that are numbers before words, as [number, words]. */
+const numbered = (text, pattern) => [...text.matchAll(pattern)].map(([, number, words]) => [Number(number), words]);
+
+/** What the examples on whole models do; those on MiniLM need models/. */
+const ofModels = {
+  'classify.mjs': {
+    async 'says what the model that comes along thinks'(run) {
+      const lines = (await run()).trim().split('\n');
+      assert.match(lines[0], /^positive 0\.[89]\d\d {2}A warm, funny and clever film\.$/);
+      assert.match(lines[1], /^negative 0\.[789]\d\d {2}The plot is dull/);
+      assert.equal(lines.length, 2);
+    },
+    async 'reads lines'(run) {
+      const input = 'A delight from start to end.\n\nA complete waste of time.\n';
+      assert.match(
+        await run(['-'], { input }),
+        /^positive 0\.\d{3} {2}A delight.*\n\w+ 0\.\d{3} {2}\nnegative 0\.\d{3} {2}A complete waste of time\.\n$/,
+      );
+    },
+    async 'says that a model without a head does not classify, and that a folder is empty'(run, refused) {
+      assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /no classification head/);
+      assert.match((await refused(['--model', 'testdata', 'good'])).text, /config\.json is not there/);
+    },
+  },
+  'words.mjs': {
+    async 'finds neighbours, similarities and analogies'(run) {
+      const text = await run();
+      assert.match(text, /^nearest to king: kings 0\.690, queen 0\.627, monarch 0\.494, prince 0\.463, monarchy 0\.447$/m);
+      assert.match(text, /^dog and puppy: 0\.540$/m);
+      assert.match(text, /^king - man \+ woman: queen 0\.511, kings 0\.463/m);
+    },
+    async 'takes words and analogies of its user'(run) {
+      assert.match(await run(['--top', '1', 'Paris']), /^nearest to Paris: parisian 0\.569\n$/);
+      assert.match(await run(['paris', '-', 'france', '+', 'italy']), /^paris - france \+ italy: \w+ 0\.\d{3}(, \w+ 0\.\d{3}){4}\n$/);
+    },
+    async 'says what the tokenizer makes of a word that the table does not have, and what an analogy is'(run, refused) {
+      assert.match(
+        (await refused(['flibbertigibbet'])).text,
+        /“flibbertigibbet” is not one entry of the table: the tokenizer makes fl ##ib .* of it/,
+      );
+      assert.match((await refused(['king', '-', 'man'])).text, /expected A - B \+ C/);
+      assert.equal((await refused(['--top', 'x', 'king'])).code, 2);
+    },
+  },
+  'semantic_search.mjs': {
+    async 'indexes reviews and answers, with the time'(run, refused, note) {
+      const text = await run(['--first', '370', '--top', '3']);
+      assert.match(text, /^model loaded in \d+\.\d\d s \((simd|relaxed), \d threads?\)$/m);
+      note(/^370 reviews indexed in \d+\.\d s, \d+ a second$/m.exec(text)?.[0] ?? assert.fail(text));
+      assert.match(text, /^“customer service never answers” \(\d+\.\d ms\)$/m);
+      const found = numbered(text, /^ {2}(0\.\d{3}) {2}(.*)$/gm);
+      assert.deepEqual(
+        found.map(([similarity]) => similarity),
+        [0.661, 0.596, 0.596],
+      );
+      for (const [, review] of found) assert.match(review, /customer service/);
+    },
+    async 'takes a query, and fewer reviews than answers'(run) {
+      assert.equal(numbered(await run(['--first', '2', 'the', 'player shows no picture']), /^ {2}(-?\d\.\d{3}) {2}(.*)$/gm).length, 2);
+    },
+    async 'says what is mistyped'(run, refused) {
+      const { code, text } = await refused(['--fisrt', '5']);
+      assert.equal(code, 2);
+      assert.match(text, /'--fisrt'[^]*--first N/);
+      assert.match((await refused(['--first', '0'])).text, /--first is 0; it has to be a whole number/);
+    },
+  },
+};
+
+async function modelExample(checks, name, parts) {
+  const program = (flags, args) => [process.execPath, [...flags, at('examples/node', name), ...args]];
+  await checks.check(`${name} --help`, async () => assert.match(await output(...program([], ['--help'])), new RegExp(`^node examples/node/${name}`)));
+  if (!existsSync(miniLm) && name !== 'classify.mjs') {
+    // tools/test.mjs fetches it; with CI=true its absence is a failure there and here.
+    if (process.env.CI === 'true')
+      await checks.check(`${name} has its model`, () => assert.fail('models/all-MiniLM-L6-v2 is missing: tools/setup models'));
+    else
+      await checks.check(`${name} says how to fetch its model`, async () =>
+        assert.match((await refusal(...program([], []))).text, /config\.json is not there\n.*tools\/setup models/),
+      );
+    return;
+  }
+  for (const [i, [what, run]] of Object.entries(parts).entries())
+    for (const flags of i === 0 ? [[], ['--experimental-wasm-relaxed-simd']] : [[]])
+      await checks.check(`${name} ${what}${flags.length ? ', with relaxed SIMD' : ''}`, (note) =>
+        run(
+          (args = [], options) => output(...program(flags, args), options),
+          (args) => refusal(...program(flags, args)),
+          note,
+        ),
+      );
+}
+
+/** examples/browser/sentiment.html as tools/serve.mjs serves it. */
+async function sentimentPage(engine) {
+  const server = await serve({ port: 0, root: at('examples/browser') });
+  const driver = await launch(engine);
+  const status = async (pattern, what) => {
+    for (let i = 0; i < 300; ++i) {
+      const text = await driver.evaluate("document.querySelector('[role=status]').textContent");
+      if (pattern.test(text)) return text;
+      await sleep(50);
+    }
+    throw new Error(`${what}: ${await driver.evaluate("document.querySelector('[role=status]').textContent")}`);
+  };
+  try {
+    await within(driver.open(`${server.url}examples/browser/sentiment.html`), 30000, 'the page did not open');
+    await status(/^positive, \d\d\.\d % sure, in \d+\.\d ms$/, 'the first answer');
+    await driver.fill('#text', 'The plot is dull, and the acting is dreadful.');
+    await status(/^negative, \d\d\.\d % sure/, 'a text that was typed');
+    assert.ok((await driver.evaluate("document.querySelector('meter').value")) < 0.3, 'the bar shows the probability of positive');
+    await driver.evaluate("(() => { const e = document.querySelector('#text'); e.value = ' '; e.dispatchEvent(new Event('input')); })()");
+    await status(/^Write something\.$/, 'no text');
+    await driver.evaluate(`(() => { ${readFileSync(at('node_modules/axe-core/axe.min.js'), 'utf8')} })(), undefined`);
+    const findings =
+      "axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => `${v.id}: ${v.nodes[0].failureSummary}`))";
+    assert.deepEqual(await driver.evaluate(findings), [], 'axe-core');
+    // A folder is asked for the files that a model may have; Chromium reports each that it has not.
+    const messages = (driver.messages() ?? []).filter((text) => !/Failed to load resource: .* status of 404/.test(text));
+    assert.deepEqual(messages, [], 'messages in the console');
+    const elsewhere = (driver.requests() ?? []).filter((url) => !url.startsWith(server.url) && !/^(data|about|blob):/.test(url));
+    assert.deepEqual(elsewhere, [], 'requests to other hosts');
+  } finally {
+    await within(driver.close(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
+    await server.close();
+  }
+}
+
+/** What `make demo` prints before it serves. */
+async function demo() {
+  const text = await output(process.execPath, [at('tools/demo.mjs')], { env: { ...process.env, SERVE: '0' } });
+  assert.match(text, /^ {6}\[CLS\] .*\[CLS\]$/m, 'a map');
+  assert.match(text, /^Strongest: got → awarded 0\.58, /m);
+  assert.ok(Number(/^Largest difference to PyTorch .*: (\d\.\de-\d+)$/m.exec(text)[1]) < 2e-6, 'the difference to PyTorch');
+  assert.match(text, /^“It could have been a great film, but the story is dull\.” → negative, [5-9]\d % sure$/m);
+  assert.match(text, existsSync(miniLm) ? /^ {3}0\.523 {2}That person is glad\.$/m : /tools\/setup models/);
+}
+
+/** The server of `make demo`. */
+async function demoServer() {
+  const server = await serve({ port: 0, root: at('examples/browser') });
+  try {
+    const get = async (path) => {
+      const response = await fetch(server.url + path);
+      return { status: response.status, type: response.headers.get('content-type'), bytes: Buffer.from(await response.arrayBuffer()) };
+    };
+    const folders = ['testdata/models/sentiment', ...(existsSync(miniLm) ? ['models/all-MiniLM-L6-v2'] : [])];
+    for (const path of folders.map((folder) => `${folder}/config.json`)) {
+      const { status, type, bytes } = await get(path);
+      assert.deepEqual([status, type, bytes.equals(readFileSync(at(path)))], [200, 'application/json', true], path);
+    }
+    for (const path of ['models/none/config.json', 'models/', 'models/..%2fpackage.json', 'web/lib/dist/..%2fpackage.json', 'package.json'])
+      assert.equal((await get(path)).status, 404, path);
+    assert.equal((await get('models/%')).status, 400);
+  } finally {
+    await server.close();
+  }
+}
+
 export async function examples() {
   const checks = new Checks('examples');
   const known = [...Object.keys(prints), ...Object.keys(texts)].sort();
-  await checks.check('every Node example is known here', () => assert.deepEqual(readdirSync(at('examples/node')).sort(), known));
-  await checks.check('each has a twin in C++', () =>
+  await checks.check('every Node example is known here', () =>
+    assert.deepEqual(readdirSync(at('examples/node')).sort(), [...known, ...Object.keys(ofModels)].sort()),
+  );
+  await checks.check('each that needs no model has a twin in C++', () =>
     assert.deepEqual(
       readdirSync(at('examples/cpp'))
-        .filter((name) => name.endsWith('.cpp'))
+        .filter((name) => name.endsWith('.cpp') && name !== 'embed.cpp') // CTest runs it, and it has no twin
         .sort(),
       known.map((name) => name.replace('.mjs', '.cpp')),
     ),
@@ -47,8 +223,20 @@ export async function examples() {
         for (const pattern of prints[name] ?? []) assert.match(text, pattern);
         if (texts[name] !== undefined) assert.equal(text, texts[name]);
       });
+  for (const [name, parts] of Object.entries(ofModels)) await modelExample(checks, name, parts);
+  await checks.check('make demo', demo);
+  await checks.check('make demo serves models beside the page, and nothing else of the repository', demoServer);
   // The page tests open it in the browsers.
   await checks.check('examples/browser is built by Vite', buildExample);
+  for (const engine of engines) {
+    const parts = missing(engine);
+    if (parts.length === 0 || process.env.CI === 'true')
+      await checks.check(`examples/browser/sentiment.html in ${engine}`, () => {
+        assert.deepEqual(parts, [], 'programs that are missing');
+        return sentimentPage(engine);
+      });
+    else console.log(`  examples/browser/sentiment.html in ${engine}: left out, ${parts.join(', ')} not found`);
+  }
   return checks.counts;
 }
 

@@ -4,6 +4,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { brotliCompressSync } from 'node:zlib';
 import ts from 'typescript';
 import { Checks } from '../support/checks.mjs';
 import { repository } from '../support/steps.mjs';
@@ -34,21 +35,42 @@ await attn.dispose();
 `;
 const expected = '3,3 1.936621';
 
-/** Names of the contract that are another issue's: nothing of the package has them. */
-const later = ['loadModel', 'ModelSource', 'ModelOptions', 'TokenizeOptions', 'Encoding', 'TextModelOutput', 'TextModel'];
+/** A model from a folder, which comes as the last argument: its labels by falling probability. */
+const reading = `
+const model = await attn.loadModel(process.argv.at(-1));
+const [[best, ...others]] = await model.classify('It was good');
+console.log((await model.embed(['a', 'b'])).dims.join(), others.length, best.score > others[0].score);
+await attn.dispose();
+`;
+const read = '2,32 2 true';
+const checkpoint = at('testdata/models/tiny-bert');
 
-/** A file that compiles if every type of the contract is the package's, to the last optional member; and the names that it compares. */
+/** Members that the package has beyond the contract, and those of the contract that they change. */
+const additions = {
+  Attn: ['peak', 'loadModel'],
+  TextModel: ['parameterShapes', 'stateDict', 'getParameter', 'loadStateDict', 'forward'],
+  TextModelOutput: ['trace'],
+};
+
+/**
+ * A file that compiles if every type of the contract is the package's, to the last optional member; and the names that it compares. Where there
+ * are additions all else is the same, and the package's type may be used as the contract's.
+ */
 function comparison(contract) {
   const source = ts.createSourceFile('contract.d.ts', contract, ts.ScriptTarget.ES2022);
-  const types = source.statements.filter((node) => ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)).map((node) => node.name.text);
-  const names = types.filter((name) => name !== 'Attn' && !later.includes(name));
+  const names = source.statements.filter((node) => ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)).map((node) => node.name.text);
+  const same = (name) => {
+    const rest = (of) => `Omit<${of}.${name}, ${additions[name].map((member) => `'${member}'`).join(' | ')}>`;
+    return additions[name]
+      ? `check<Same<${rest('Package')}, ${rest('Contract')}>>();\ncheck<Package.${name} extends Contract.${name} ? true : false>();`
+      : `check<Same<Package.${name}, Contract.${name}>>();`;
+  };
   const text = `import type * as Package from 'attn';
 import type * as Contract from './contract.js';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const check = <T extends true>(): T => true as T;
-${names.map((name) => `check<Same<Package.${name}, Contract.${name}>>();`).join('\n')}
-check<Same<Omit<Package.Attn, 'peak'>, Omit<Contract.Attn, 'loadModel'>>>();
+${names.map(same).join('\n')}
 check<Same<typeof Package.AttnError.prototype, typeof Contract.AttnError.prototype>>();
 check<Same<Parameters<typeof Package.load>, Parameters<typeof Contract.load>>>();
 check<Same<ReturnType<typeof Package.load>, Promise<Package.Attn>>>();
@@ -241,6 +263,12 @@ export async function packaging() {
       expected,
     );
   });
+  await check('reads a model from a folder in Node, in the caller and in a worker', async () => {
+    for (const entry of ['attn', 'attn/worker']) {
+      const name = script(`model-${entry.replace('/', '-')}.mjs`, `import { load } from '${entry}';\nconst attn = await load();${reading}`);
+      assert.equal((await node(['--disallow-code-generation-from-strings', name, checkpoint], { timeout: 30000 })).trim(), read, entry);
+    }
+  });
   await check('a process that does not dispose ends by itself too', async () => {
     await node(
       [
@@ -321,6 +349,20 @@ attn.dispose();`,
         );
     const entry = output.find((chunk) => chunk.isEntry).fileName.replace(/\.js$/, '.mjs');
     assert.equal((await node([join(work, 'bundled', entry), join(installed, 'dist/attn-simd.wasm')], { cwd: work })).trim(), expected);
+  });
+  await check('a bundle leaves what models take apart, until one is loaded', async (note) => {
+    const text = `import { readFile } from 'node:fs/promises';\nimport { load } from 'attn';\nconst attn = await load({ wasm: await readFile(process.argv[2]) });${reading}`;
+    const output = (await bundle('reading', text, ['node', 'import', 'default'], 'node')).filter((chunk) => chunk.type === 'chunk');
+    const [start] = output.filter((chunk) => chunk.isEntry);
+    assert.ok(!start.code.includes('config.json'), 'the start knows nothing of models');
+    const folder = join(work, 'reading');
+    mkdirSync(folder, { recursive: true });
+    for (const { fileName, code } of output)
+      writeFileSync(join(folder, fileName.replace(/\.js$/, '.mjs')), code.replaceAll(/(from|import\()\s*("\.\/[^"]+)\.js"/g, '$1 $2.mjs"'));
+    const name = join(folder, start.fileName.replace(/\.js$/, '.mjs'));
+    assert.equal((await node([name, join(installed, 'dist/attn-simd.wasm'), checkpoint], { cwd: work })).trim(), read);
+    const size = (chunks) => chunks.reduce((sum, { code }) => sum + brotliCompressSync(code).length, 0);
+    note(`${size([start])} bytes of brotli at the start, ${size(output) - size([start])} for later`);
   });
   await check('what is not used falls away', async (note) => {
     const unused = await bundle(

@@ -69,6 +69,71 @@ export async function direct(): Promise<number> {
   return (weights?.dims.length ?? 0) + (trace?.weighted_values?.data.length ?? 0) + state.size + attn.info.heap.used;
 }
 
+export async function aModel(files: FileList, signal: AbortSignal): Promise<number> {
+  const attn = await load();
+  const source: Package.ModelSource = Object.fromEntries(Array.from(files, (file) => [file.webkitRelativePath, file]));
+  using model: Package.TextModel = await attn.loadModel(source, {
+    cache: 'none',
+    sha256: { 'model.safetensors': '0' },
+    signal,
+    onProgress: ({ phase, file, loaded, total }) => console.log(phase, file?.length, loaded / (total ?? 1)),
+  });
+  const inputs: Package.Encoding = model.tokenize([['a', 'b']], { maxLength: 8, truncation: false });
+  const output: Package.TextModelOutput = model.forward(inputs, { outputAttentions: true });
+  const { ff_hidden } = model.traceLayer(inputs, 0, ['ff_hidden']);
+  const vectors = await model.embed('a', {
+    pooling: 'cls',
+    normalize: false,
+    batchSize: 4,
+    signal,
+    onProgress: ({ done, total }) => console.log(done / total),
+  });
+  const [[best]] = await model.classify([['a', 'b']], { batchSize: 2 });
+  const changed: Package.TextForwardOptions = {
+    mask: { kind: 'attend', data: new Uint8Array(4), dims: [1, 1, 1, 4] },
+    isCausal: true,
+    headMask: { data: new Float32Array(24), dims: [2, 12] },
+    patch: { layer: 0, hiddenState: output.lastHiddenState, merged: output.lastHiddenState },
+    trace: { layers: [1], names: ['merged'] },
+  };
+  const trace: Package.EncoderTrace | undefined = model.forward(inputs, changed).trace?.get(1);
+  const weights: Map<string, Package.Tensor> = model.stateDict();
+  const shape: Package.Dims | undefined = model.parameterShapes().get('a');
+  model.loadStateDict({ a: model.getParameter('a') }, { strict: false });
+  model.loadStateDict(weights);
+  // @ts-expect-error a patch is of a layer
+  model.forward(inputs, { patch: { merged: output.lastHiddenState } });
+  console.log(trace?.merged?.dims, shape?.[0]);
+  // @ts-expect-error there may be no head
+  output.logits.dims;
+  // @ts-expect-error embeddings are of texts
+  await model.embed([['a', 'b']]);
+  // @ts-expect-error no such pooling
+  await model.embed('a', { pooling: 'sum' });
+  // @ts-expect-error config.json is frozen
+  model.config.hidden_size = 3;
+  const [near] = model.wordEmbeddings.nearest(model.tokenToId('king') ?? 0, 1);
+  console.log(ff_hidden?.dims, best?.label.length, model.idToToken(near?.id ?? 0), model.labels?.length, inputs.offsets[0]?.[0]?.[1]);
+  return vectors.data.length + (output.attentions?.length ?? 0);
+}
+
+export async function aModelInAWorker(): Promise<number> {
+  const attn = await loadWorker();
+  await using model: Worker.TextModel = await attn.loadModel(new URL('https://example.org/model'), { sha256: {} });
+  const words: Worker.Embedding = await model.wordEmbeddings;
+  const labels: readonly string[] | undefined = await model.labels;
+  // @ts-expect-error a worker has a fetch of its own
+  await attn.loadModel('model', { fetch });
+  // @ts-expect-error everything is a promise
+  model.tokenize('a').dims;
+  const { dims } = await model.embed(['a']);
+  const inputs = await model.tokenize('a');
+  const options: Worker.TextForwardOptions = { headMask: await model.getParameter('a') };
+  await model.loadStateDict(await model.stateDict(), { strict: true });
+  console.log((await model.forward(inputs, options)).trace?.size, (await model.parameterShapes()).size);
+  return (await words.nearest(1, 2)).length + (labels?.length ?? 0) + dims.length;
+}
+
 export async function inWorker(): Promise<number> {
   const attn = await loadWorker({ threads: 2 });
   const x: Package.Tensor = { data: new Float32Array(8), dims: [1, 2, 4] };

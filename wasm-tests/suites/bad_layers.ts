@@ -2,7 +2,7 @@
 import type { Attn, Module, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Catalogue, detached, encoderOptions, k, maskOf, q, type Setting, v, withData, withDims, wrong, x } from '../support/catalogue.ts';
-import { assertThrows } from '../support/errors.ts';
+import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { disposeSymbol, loadHere } from '../support/host.ts';
 import { random, tensor } from '../support/tensors.ts';
@@ -424,6 +424,7 @@ describe('a disposed instance', () => {
     for (const name of names) {
       const member = wrong<Record<string, (...args: unknown[]) => unknown>>(attn)[name];
       if (classNames.includes(name as ClassName)) assertThrows(() => construct(attn, name as ClassName, good[name as ClassName]), 'DISPOSED');
+      else if (name === 'loadModel') await assertRejects(attn.loadModel('folder'), 'DISPOSED', [name]);
       else assertThrows(() => member(q, k, v), 'DISPOSED', [name]);
     }
     assertThrows(() => attn.info, 'DISPOSED');

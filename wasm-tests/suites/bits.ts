@@ -1,12 +1,13 @@
 /**
  * Bit identity: with the native 4-lane build, for every number of threads, alone or inside a batch, and when repeated. Each random forward,
  * configuration and data, follows from integers alone (support/digest_forwards.ts); its results are hashed. native-tests/digest makes the same
- * calls through the C++ library and prints the same hashes, one a line.
+ * calls through the C++ library and prints the same hashes, one a line. So it does with forwards of the checkpoints of testdata/models.
  */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
 import { Hash, record } from '../support/digest_draw.ts';
 import { drawCall, forwards } from '../support/digest_forwards.ts';
+import { modelLines } from '../support/digest_models.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere } from '../support/host.ts';
 
@@ -18,6 +19,7 @@ describe('bits', () => {
   /** Another number of threads is a repetition too. With simd, one thread has the same native hashes to equal in its own set-up. */
   const others = new Map<string, Attn>();
   let native: string[] | undefined;
+  let nativeModels: string[] | undefined;
   let compared = 0;
   const different = new Map<string, Set<number>>();
 
@@ -31,6 +33,7 @@ describe('bits', () => {
         .decode(await bytes('digest/digest.txt'))
         .trim()
         .split('\n');
+    nativeModels = native?.splice(forwards);
     if (native) assert.equal(native.length, forwards, 'hashes of the native build');
     for (const what of ['rows alone', ...others.keys(), ...(native ? ['the native 4-lane build'] : [])]) different.set(what, new Set());
   });
@@ -62,4 +65,12 @@ describe('bits', () => {
         assert.isEmpty(here, `${here.length} forwards differ from ${what}, the first: ${here.slice(0, 20)}`);
       }
     });
+
+  it('checkpoints', async () => {
+    const lines = await modelLines(attn);
+    assert.isAbove(lines.length, 30);
+    if (nativeModels) assert.deepEqual(lines, nativeModels, 'the native 4-lane build');
+    for (const [what, other] of others) assert.deepEqual(await modelLines(other), lines, what);
+    host.note(`bits: ${lines.length} forwards of checkpoints compared`);
+  });
 });

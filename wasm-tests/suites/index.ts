@@ -1,4 +1,5 @@
 /** All suites, for a host that imports them in one go. */
+import { host } from '../support/host.ts';
 import './goldens.ts';
 import './reference_cases.ts';
 import './semantics.ts';
@@ -20,3 +21,9 @@ import './worker.ts';
 import './safetensors.ts';
 import './bits.ts';
 import './sequences.ts';
+import './text_model.ts';
+import './model_edits.ts';
+import './sentiment.ts';
+import './load_model.ts';
+
+if (host.complete) await import('./tokenizer.ts');

@@ -77,7 +77,8 @@ describe('threads', () => {
     const single = await loadHere({ threads: 1 });
     const expected = everything(single);
     single.dispose();
-    for (const threads of [1, 2, 3, 4]) {
+    // With one thread in this set-up, two are there for what does not depend on it.
+    for (const threads of host.threads > 1 ? [1, 2, 3, 4] : [2]) {
       const attn = await loadHere({ threads, maximumMemory: 2 ** 28 });
       assert.equal(attn.info.threads, host.canThread ? threads : 1);
       everything(attn).forEach((t, i) => assertSameBits(t, expected[i], `${threads} threads, result ${i}`));

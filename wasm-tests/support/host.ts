@@ -16,6 +16,8 @@ export interface Host {
   readonly takesRelaxed: boolean;
   /** wasm-debug and wasm-asan are one binary in a copy of the package: the other variants are not there. */
   readonly build: 'release' | 'debug' | 'asan';
+  /** One set-up of each engine. The others leave out what is JavaScript alone and would only be repeated. */
+  readonly complete: boolean;
   /** The test server, which serves testdata/, wasm/, digest.txt and the bad files of support/server.mjs. */
   readonly server: string;
   /** A line for the log, beside the counts. */
@@ -28,6 +30,9 @@ declare global {
 }
 
 export const host: Host = globalThis.attnHost;
+
+/** Whether the large model and all texts are asked here: in every set-up of Node that is not a checked build, and in one of each browser. */
+export const takesLong = host.build === 'release' && (host.engine === 'node' || host.complete);
 
 /**
  * What this set-up loads. A shared memory takes its largest size from the address space at once and gives it back when it is collected: the suites

@@ -1,5 +1,5 @@
 /**
- * The test server: a built folder at /, testdata/, the package's wasm files, the native digest, and files that are bad on purpose.
+ * The test server: a built folder at /, testdata/, models/, the package's wasm files, the native digest, and files that are bad on purpose.
  * Two of them run in a browser test, one with the headers of cross-origin isolation and one without. Every page gets the CSP that the project promises
  * to work under.
  */
@@ -8,6 +8,7 @@ import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, normalize, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { modelFolders } from './model_folders.mjs';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -27,8 +28,10 @@ export const csp = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; bas
 
 /** Pages of the page tests get this first script: it keeps what the console, the CSP and the network say, the same way in every browser. */
 const probe = `(() => {
-  const seen = { messages: [], requests: [] };
+  const seen = { messages: [], requests: [], workers: [] };
   globalThis.attnProbe = seen;
+  globalThis.Worker = class extends Worker { constructor(...given) { super(...given); seen.workers.push(this); } };
+  new MutationObserver(() => { seen.ready ??= performance.now(); }).observe(document.documentElement, { attributeFilter: ['data-ready'] });
   for (const level of ['log', 'info', 'warn', 'error', 'debug', 'assert', 'trace'])
     console[level] = (...parts) => seen.messages.push(level + ': ' + parts.map(String).join(' '));
   addEventListener('error', (e) => seen.messages.push('uncaught: ' + (e.message || (e.target && (e.target.src || e.target.href)))), true);
@@ -83,7 +86,13 @@ export function startServer({
     '/favicon.ico': (_q, r) => r.writeHead(204).end(),
     '/probe.js': (_q, r) => r.writeHead(200, { 'content-type': types['.js'] }).end(probe),
   };
-  const folders = { '/testdata/': join(repository, 'testdata'), '/wasm/': wasm, '/digest/': join(repository, 'build/native-emulated') };
+  const folders = {
+    '/testdata/': join(repository, 'testdata'),
+    '/models/': join(repository, 'models'),
+    '/wasm/': wasm,
+    '/digest/': join(repository, 'build/native'),
+  };
+  const models = modelFolders(join(repository, 'testdata/models'));
 
   const server = createServer((request, response) => {
     // The suites in Node and in a page of the other server read these too.
@@ -95,6 +104,7 @@ export function startServer({
       response.setHeader('cross-origin-opener-policy', 'same-origin');
       response.setHeader('cross-origin-embedder-policy', 'require-corp');
     }
+    if (models(request, response)) return;
     const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     if (Object.hasOwn(fixtures, path) && !(path === '/favicon.ico' && root && existsSync(join(root, path)))) {
       return void Promise.resolve()
@@ -126,6 +136,8 @@ export function startServer({
       response.writeHead(404, { 'content-type': 'text/plain' }).end('not found');
     }
   });
+  // Else fetch would take a connection that has been closed behind a test that keeps the thread busy.
+  server.keepAliveTimeout = 0;
   return new Promise((done, fail) => {
     server.on('error', fail);
     server.listen(port, '127.0.0.1', () =>

@@ -1,4 +1,4 @@
-/** The test steps by name. Each resolves to { passed, failed } or { skipped: why }. */
+/** The test steps by name, in the order of tools/test.mjs. Each resolves to { passed, failed } or { skipped: why }. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,15 +25,14 @@ export function run(program, args, { env = {}, seconds = 600, cwd = repository }
   });
 }
 
-/** Hashes of the native 4-lane build, made anew when its program is newer. They are the same for every number of threads, or there is no file. */
+/** Hashes of the native build on four lanes, made anew when its program is newer. They are the same for every number of threads, or there is no file. */
 export function nativeDigest() {
-  const program = at('build/native-emulated/native-tests/digest/attn_digest');
-  const file = at('build/native-emulated/digest.txt');
+  const program = at('build/native/native-tests/digest/attn_digest');
+  const file = at('build/native/digest.txt');
   if (!existsSync(program))
-    throw new Error(
-      'build/native-emulated has no attn_digest: cmake --preset native-emulated && cmake --build --preset native-emulated --target attn_digest',
-    );
-  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) execFileSync(program, [file], { stdio: 'inherit' });
+    throw new Error('build/native has no attn_digest: cmake --preset native && cmake --build --preset native --target attn_digest');
+  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs)
+    execFileSync(program, [file], { stdio: 'inherit', env: { ...process.env, ATTN_MAX_ARCH: 'emulated' } });
 }
 
 /** The package made with the one binary of a checked build. */
@@ -63,7 +62,8 @@ async function node({ variant, threads, build = 'release' }) {
   const temporary = mkdtempSync(join(tmpdir(), 'attn-node-'));
   const [output, notes] = [join(temporary, 'results.json'), join(temporary, 'notes.txt')];
   try {
-    const host = { engine: 'node', variant, threads, canThread: true, takesRelaxed: variant === 'relaxed', build, server: server.url };
+    const complete = build === 'release' && variant === 'relaxed' && threads > 1;
+    const host = { engine: 'node', variant, threads, canThread: true, takesRelaxed: variant === 'relaxed', build, complete, server: server.url };
     await run(process.execPath, [at('node_modules/vitest/vitest.mjs'), 'run', '--config', at('wasm-tests/node/vitest.config.mjs')], {
       env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_OUTPUT: output, ATTN_TEST_NOTES: notes, ...(folder && { ATTN_TEST_PACKAGE: folder }) },
     });
@@ -116,6 +116,13 @@ const browserSuites = async (engine) => (await import('./browser_steps.mjs')).br
 const pageTests = async (engine) => (await import('../page/tests.mjs')).pageTests(engine);
 
 export const steps = {
+  'page-chromium': () => pageTests('chromium'),
+  'page-firefox': () => pageTests('firefox'),
+  'page-webkit': () => pageTests('webkit'),
+  'page-unit': pageUnits,
+  packaging: async () => (await import('../packaging/tests.mjs')).packaging(),
+  examples: async () => (await import('../packaging/examples.mjs')).examples(),
+  readme: async () => (await import('../packaging/examples.mjs')).readme(),
   'node-simd': () => node({ variant: 'simd', threads: 1 }),
   'node-relaxed': () => node({ variant: 'relaxed', threads: 1 }),
   'node-simd-threads': () => node({ variant: 'simd', threads: 2 }),
@@ -125,11 +132,4 @@ export const steps = {
   chromium: () => browserSuites('chromium'),
   firefox: () => browserSuites('firefox'),
   webkit: () => browserSuites('webkit'),
-  'page-chromium': () => pageTests('chromium'),
-  'page-firefox': () => pageTests('firefox'),
-  'page-webkit': () => pageTests('webkit'),
-  'page-unit': pageUnits,
-  packaging: async () => (await import('../packaging/tests.mjs')).packaging(),
-  examples: async () => (await import('../packaging/examples.mjs')).examples(),
-  readme: async () => (await import('../packaging/examples.mjs')).readme(),
 };

@@ -68,13 +68,15 @@ for (const name of ['attn.d.ts', 'worker.d.ts']) copyFileSync(join(here, 'src', 
 
 /**
  * The threads glue starts its workers itself, by an expression that bundlers stop at, and in Node it makes Worker a global.
- * Here it is made to ask for workers, so that src/ starts them, sees their errors and ends them.
+ * Here it is made to ask for workers, so that src/ starts them, sees their errors and ends them. How glue would fetch a .wasm goes: it is given.
  */
-function askForWorkers(name, text) {
+function ownGlue(name, text) {
   const replaceOne = (pattern, replacement) => {
     if (text.match(pattern)?.length !== 1) throw new Error(`${name}: expected exactly one ${pattern}; the glue of this Emscripten is another`);
     text = text.replace(pattern, () => replacement);
   };
+  replaceOne(/wasmBinaryFile\s*\?\?=.*?\.catch\(readyPromiseReject\);/gs, '');
+  if (!name.includes('threads')) return text;
   replaceOne(
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
@@ -92,7 +94,7 @@ for (const name of [...binaries, ...others]) {
   }
   const text = readFileSync(from, 'utf8');
   // Emscripten's names say nothing to anybody, and weigh 1 kB.
-  const { code, errors } = minifySync(name, name.includes('threads') ? askForWorkers(name, text) : text, {
+  const { code, errors } = minifySync(name, ownGlue(name, text), {
     module: true,
     ...minify,
     mangle: { toplevel: true },

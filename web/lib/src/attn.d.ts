@@ -580,7 +580,36 @@ export interface Attn {
    */
   writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Uint8Array;
 
-  /** Frees everything, the modules made from this instance too, and ends its threads. Idempotent; any later use throws `DISPOSED`. */
+  /**
+   * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT,
+   * with or without a head for sequence classification, and what sentence-transformers adds. The weights (F32, F16, BF16) go into the module
+   * piece by piece as they come: nothing holds the file.
+   *
+   * @param source a folder, or its files; see {@link ModelSource}
+   * @throws AttnError `NETWORK` when a file cannot be had; `FORMAT` when it is not what it should be (HTML, a Git LFS pointer, cut off, another
+   * SHA-256); `UNSUPPORTED` for another kind of model, tokenizer or file, with the conversion where there is one; `CONFIG` for sizes out of range;
+   * `MISMATCH` when weights are missing, surplus or of another shape, all in one error; `MEMORY`; `ARGUMENT`; `ABORTED`. Nothing stays
+   * allocated then
+   *
+   * @example
+   * ```ts
+   * import { load, AttnError } from 'attn';
+   *
+   * const attn = await load();
+   * try {
+   *   // A folder's URL; in Node a path too, or the files by name.
+   *   const model = await attn.loadModel('models/all-MiniLM-L6-v2', { onProgress: (p) => console.log(p.file, p.loaded, p.total) });
+   *   const { data, dims } = await model.embed(['A happy person', 'A glad man']);
+   *   console.log(dims, data[0]); // [2, 384]
+   *   model.dispose();
+   * } catch (error) {
+   *   if (error instanceof AttnError) console.log(error.code); // NETWORK where there is no such folder
+   * }
+   * ```
+   */
+  loadModel(source: ModelSource, options?: ModelOptions): Promise<TextModel>;
+
+  /** Frees everything, the modules and models made from this instance too, and ends its threads. Idempotent; any later use throws `DISPOSED`. */
   dispose(): void;
   /** The same as {@link Attn.dispose}. On an engine without `Symbol.dispose` the key is `Symbol.for('Symbol.dispose')`, which compilers of `using` fall back to. */
   [Symbol.dispose](): void;
@@ -844,6 +873,252 @@ export interface Embedding extends Module {
    * ```
    */
   analogy(a: number, b: number, c: number, k: number): { id: number; similarity: number }[];
+}
+
+/**
+ * Where a model is: the URL of a folder (in Node a path too) that holds config.json, tokenizer.json and model.safetensors, and where they are
+ * published tokenizer_config.json, modules.json, 1_Pooling/config.json and sentence_bert_config.json; or those files themselves by name, a string
+ * being the text of a JSON file. A relative URL is relative to the page; its query goes with each file. Names may have a folder in front that all
+ * of them are in, as dropped files do; files that are not needed are left alone.
+ *
+ * @example
+ * ```ts
+ * // Of <input type="file" webkitdirectory>:
+ * const sourceOf = (input: HTMLInputElement) => Object.fromEntries(Array.from(input.files ?? [], (file) => [file.webkitRelativePath, file]));
+ * ```
+ */
+export type ModelSource = string | URL | Readonly<Record<string, Uint8Array | ArrayBuffer | Blob | string>>;
+
+/** How to load a model. Every value may be left out or `undefined`; an unknown name is an `ARGUMENT` error. */
+export interface ModelOptions {
+  /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
+  fetch?: typeof fetch;
+  /**
+   * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good. Kept files are used
+   * without asking the server again. What a download that broke off has brought is kept beside, and the next one goes on from there (by Range)
+   * if the server says that the file is still the same. Of several loads of one folder at once, in whatever tab, one keeps files. `'none'` reads and
+   * keeps nothing.
+   */
+  cache?: 'default' | 'none';
+  /** File name -> hex digest. A mismatch, or such a file that is missing, is `FORMAT`, and nothing is kept; a name that is never read is `ARGUMENT`. */
+  sha256?: Readonly<Record<string, string>>;
+  /** Aborting, at any moment, rejects with `ABORTED` and frees what was loaded. */
+  signal?: AbortSignal;
+  /**
+   * Phases are `'download'`, `'cache'` and `'read'` (of files that are not fetched). `loaded` and `total` are bytes of `file`; `total` is missing
+   * where the server does not tell. The first report of a file has 0 bytes loaded, the last one all. If it throws, loading ends with `ARGUMENT`.
+   */
+  onProgress?: (p: { phase: string; file?: string; loaded: number; total?: number }) => void;
+}
+
+/** How texts become tokens. An unknown name is an `ARGUMENT` error. */
+export interface TokenizeOptions {
+  /**
+   * Tokens of a text, special ones included. Default: sentence_bert_config's `max_seq_length`, else tokenizer_config's `model_max_length` where it
+   * is a real limit, else the model's positions; more than those is `OUT_OF_RANGE`.
+   */
+  maxLength?: number;
+  /** Default true: what is too long is cut. false: it is `OUT_OF_RANGE`, with its `index`. */
+  truncation?: boolean;
+}
+
+/** Tokens of B texts, padded to the longest, L. One made by hand will do for `forward`. */
+export interface Encoding {
+  /** (B,L). */
+  readonly inputIds: Int32Array;
+  /** (B,L): 1 for a token, 0 for padding. */
+  readonly attentionMask: Uint8Array;
+  /** (B,L): 1 for the second text of a pair, else 0. */
+  readonly tokenTypeIds: Int32Array;
+  /** [B, L]. */
+  readonly dims: Dims;
+  /** Which texts were cut. */
+  readonly truncated: readonly boolean[];
+  /** Per text, in line with its ids, padding included. */
+  readonly tokens: readonly (readonly string[])[];
+  /**
+   * Per text, in line with its ids: where in the text (of a pair: in its own one) the token is, as start and end in UTF-16 units, so that
+   * `text.slice(start, end)` is it; null for special tokens and padding.
+   */
+  readonly offsets: readonly (readonly ([number, number] | null)[])[];
+}
+
+export interface TextModelOutput {
+  /** (B,L,E). */
+  lastHiddenState: Tensor;
+  /** (B,C), where the checkpoint has a head. */
+  logits?: Tensor;
+  /** By layer (B,H,L,L); only with `outputAttentions`. */
+  attentions?: Tensor[];
+  /** One more than there are layers, each (B,L,E), as transformers gives them; only with `outputHiddenStates`. */
+  hiddenStates?: Tensor[];
+  /** By layer; only with `trace`. */
+  trace?: ReadonlyMap<number, EncoderTrace>;
+}
+
+/** What {@link TextModel.forward} shall return besides the last hidden state, and what it shall do otherwise. */
+export interface TextForwardOptions {
+  /** The weights of every layer. Default false. */
+  outputAttentions?: boolean;
+  /** The input of every layer, and the output. Default false. */
+  outputHiddenStates?: boolean;
+  /** Everything inside the layers named (all of them when `layers` is left out). */
+  trace?: { readonly layers?: readonly number[]; readonly names?: readonly EncoderTraceName[] };
+  /**
+   * Of every layer, as in {@link AttentionOptions}, beside what the padding and the model itself mask. A query that they leave nothing attends
+   * to every key alike, as in transformers.
+   */
+  mask?: Mask;
+  /** No token attends to later ones, in every layer. Default false. */
+  isCausal?: boolean;
+  /**
+   * (layers,H): what the result of each head is multiplied by before W_O; 0 switches a head off, 1 changes nothing (Michel et al. 2019).
+   * Attentions and the trace `context` are those of before, `merged` is what goes into W_O.
+   */
+  headMask?: Tensor;
+  /**
+   * What one layer, counted from 0, works with instead of what it would have computed, to see what follows from it (activation patching, Vig et
+   * al. 2020): its input `hiddenState` (B,L,E), or `merged` (B,L,E), the results of its heads side by side before W_O. Any numbers will do.
+   * `headMask` comes after it.
+   */
+  patch?: { readonly layer: number; readonly hiddenState?: Tensor; readonly merged?: Tensor };
+}
+
+/**
+ * A model with its tokenizer, made by {@link Attn.loadModel}. It belongs to its instance and goes with it.
+ *
+ * @example
+ * ```ts
+ * import { load, type TextModel } from 'attn';
+ *
+ * // The attention of each head of the last layer from the first token to all, by name.
+ * function lookAt(model: TextModel, text: string) {
+ *   const inputs = model.tokenize(text);
+ *   const last = model.forward(inputs, { outputAttentions: true }).attentions!.at(-1)!;
+ *   const [, heads, length] = last.dims;
+ *   return Array.from({ length: heads }, (_, h) => inputs.tokens[0].map((token, i) => [token, last.data[h * length * length + i]] as const));
+ * }
+ * ```
+ */
+export interface TextModel {
+  /** config.json, frozen. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** What the head tells apart, in the order of its logits; `undefined` without a head. */
+  readonly labels?: readonly string[];
+
+  /**
+   * Tokens as Hugging Face's own tokenizers give them, special tokens included.
+   *
+   * @param texts one text, several, or several pairs; half a surrogate pair counts as U+FFFD
+   * @throws AttnError `OUT_OF_RANGE` for a text that is too long where `truncation` is false, and for `maxLength`; `ARGUMENT`
+   */
+  tokenize(texts: string | readonly string[] | readonly (readonly [string, string])[], options?: TokenizeOptions): Encoding;
+
+  /**
+   * The whole model. Padding has no influence on what is not padding, not on one bit.
+   *
+   * @example
+   * ```ts
+   * import type { Encoding, TextModel } from 'attn';
+   *
+   * // How much each head of a layer matters to the first label: the logit without it, less the logit with it.
+   * function ablate(model: TextModel, inputs: Encoding, layer: number, layers: number, heads: number) {
+   *   const logit = (off?: number) => {
+   *     const data = new Float32Array(layers * heads).fill(1);
+   *     if (off !== undefined) data[layer * heads + off] = 0;
+   *     return model.forward(inputs, { headMask: { data, dims: [layers, heads] } }).logits!.data[0];
+   *   };
+   *   return Array.from({ length: heads }, (_, head) => logit(head) - logit());
+   * }
+   * ```
+   * @throws AttnError `OUT_OF_RANGE` for an id that the table does not have, for more tokens than positions and for a layer that is not there;
+   *   `SHAPE`, `DTYPE`, `MASK`, `MEMORY`
+   */
+  forward(inputs: Encoding, options?: TextForwardOptions): TextModelOutput;
+
+  /**
+   * Everything inside one layer.
+   *
+   * @param layer counted from 0
+   * @param names default every one but `weighted_values`
+   * @throws AttnError `OUT_OF_RANGE` for a layer that is not there; those of `forward`
+   */
+  traceLayer(inputs: Encoding, layer: number, names?: readonly EncoderTraceName[]): EncoderTrace;
+
+  /**
+   * Shapes of the weights that the model works with, by the names that its file has for them, such as
+   * `bert.encoder.layer.0.attention.self.query.weight`. What the file has beside them (`position_ids`, a pooler without a head) is not there.
+   */
+  parameterShapes(): Map<string, Dims>;
+  /** Copies of all of these weights, float32 whatever they are in the file. */
+  stateDict(): Map<string, Tensor>;
+  /**
+   * A copy of one weight.
+   *
+   * @throws AttnError `OUT_OF_RANGE` for a name that is not there
+   */
+  getParameter(name: string): Tensor;
+  /**
+   * Copies weights in; `wordEmbeddings` has the new ones at once. With `strict` (default) every one must be there and nothing else; without it
+   * the others keep their numbers.
+   *
+   * @example
+   * ```ts
+   * import type { TextModel } from 'attn';
+   *
+   * // One number of one weight, edited in place.
+   * function edit(model: TextModel, name: string, index: number, value: number) {
+   *   const weight = model.getParameter(name);
+   *   weight.data[index] = value;
+   *   model.loadStateDict({ [name]: weight }, { strict: false });
+   * }
+   * ```
+   * @throws AttnError `MISMATCH`, one that lists all names that do not fit; nothing is changed then
+   */
+  loadStateDict(state: StateDict, options?: { strict?: boolean }): void;
+
+  /** The word table as an Embedding (nearest, analogy, similarity) on the model's own memory, by the ids of its vocabulary. It goes with the model. */
+  readonly wordEmbeddings: Embedding;
+  /** The id of a token as the vocabulary has it (`##ing`, `Ġthe`); `undefined` when it does not. */
+  tokenToId(token: string): number | undefined;
+  /** The token of an id; `undefined` when there is none. */
+  idToToken(id: number): string | undefined;
+
+  /**
+   * One vector a text. Texts are sorted by length into batches; the batch size changes no bit of a result. Between batches events are
+   * handled, so a page stays alive and `signal` is heard.
+   *
+   * @param options besides {@link TokenizeOptions}: `pooling` and `normalize` (to length 1), defaults as the checkpoint's own files say (mean, not
+   * normalised, without them); `'mean'` and `'max'` leave padding out. `batchSize`, default 32. `onProgress` counts texts
+   * @returns (N,E), in the order of the texts
+   * @throws AttnError those of `tokenize` and `forward`; `ABORTED`
+   */
+  embed(
+    texts: string | readonly string[],
+    options?: TokenizeOptions & {
+      pooling?: 'mean' | 'cls' | 'max';
+      normalize?: boolean;
+      batchSize?: number;
+      signal?: AbortSignal;
+      onProgress?: (p: { done: number; total: number }) => void;
+    },
+  ): Promise<Tensor>;
+
+  /**
+   * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
+   * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
+   *
+   * @throws AttnError `UNSUPPORTED` for a checkpoint without a head; those of `embed`
+   */
+  classify(
+    texts: string | readonly string[] | readonly (readonly [string, string])[],
+    options?: TokenizeOptions & { batchSize?: number; signal?: AbortSignal },
+  ): Promise<{ label: string; score: number }[][]>;
+
+  /** Frees the weights, and ends `wordEmbeddings`. Idempotent; any later use throws `DISPOSED`. A model that is forgotten is freed when it is collected. */
+  dispose(): void;
+  /** The same as {@link TextModel.dispose}. */
+  [Symbol.dispose](): void;
 }
 
 /**

@@ -1,11 +1,25 @@
 /** What the two ends of attn/worker say to each other, through Comlink. */
-import type { ErrorCode, LoadOptions, RuntimeInfo } from './attn.js';
+import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo } from './attn.js';
 import * as Comlink from './comlink.js';
 import { AttnError, type Detail } from './error.js';
 import type { Leaf, Signature } from './signature.js';
 
 export type Progress = NonNullable<LoadOptions['onProgress']>;
 export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
+
+export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
+export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'sha256'>;
+export type BatchProgress = (p: { done: number; total: number }) => void;
+
+export type AskedMethod = 'tokenize' | 'parameterShapes' | 'stateDict' | 'getParameter' | 'tokenToId' | 'idToToken' | 'embed' | 'classify';
+
+/** What the caller's side knows of a model: its number, that of its words, and what does not change. */
+export interface RemoteParts {
+  readonly id: number;
+  readonly words: number;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly labels: readonly string[] | undefined;
+}
 
 /** The worker's side. A worker holds one instance; modules are known by number. Arguments were read by the caller's side. */
 export interface Host {
@@ -18,6 +32,11 @@ export interface Host {
   create(name: string, leaves: readonly Leaf[]): number;
   callModule(id: number, name: string, leaves: readonly Leaf[]): unknown;
   release(id: number): void;
+  /** What takes long has a number of the caller's, by which it can be aborted. */
+  abort(task: number): void;
+  loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
+  /** A method of a model that takes texts, tokens or names. */
+  askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: BatchProgress | undefined): unknown;
   dispose(): void;
 }
 

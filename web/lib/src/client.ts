@@ -8,13 +8,13 @@ import { abortable, aborted } from './abort.js';
 import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached, isWhole, readBytes } from './arrays.js';
 import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
 import * as Comlink from './comlink.js';
-import { asyncDisposeSymbol, disposeSymbol } from './dispose.js';
+import { asyncDisposeSymbol, disposeSymbol, registryOf } from './dispose.js';
 import { download, nameOf, reason } from './download.js';
 import { AttnError } from './error.js';
 import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 import { writeSafetensors } from './safetensors.js';
-import { defineMethods, type Leaf, named, readArguments, type Signature } from './signature.js';
+import { defineMethods, internalClass, type Leaf, named, readArguments, type Signature } from './signature.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -41,8 +41,10 @@ export const transfer: typeof Contract.transfer = (value) => {
   return value;
 };
 
+export const isMarked = (value: object): boolean => marked.has(value);
+
 /** Arguments on their way, and the buffers that move with them. */
-class Parcel {
+export class Parcel {
   readonly #buffers = new Set<ArrayBuffer>();
 
   array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
@@ -76,7 +78,7 @@ class Parcel {
 }
 
 /** A worker with an instance in it, and everything that waits for it. */
-class Session {
+export class Session {
   readonly #connection: Connection;
   readonly #host: Comlink.Remote<Host>;
   readonly #waiting = new Set<(error: AttnError) => void>();
@@ -130,21 +132,31 @@ class Session {
   }
 }
 
-function createClass(session: Session, signatures: readonly Signature[], constructor: Signature): object {
-  const name = constructor.owner!;
-  const forgotten =
-    typeof FinalizationRegistry === 'undefined'
-      ? undefined
-      : new FinalizationRegistry<number>((id) => void session.ask((host) => host.release(id)).catch(() => {}));
+/** What lives in the worker already and goes with its owner, which must not be collected as long as somebody has the layer. */
+export interface Adopted {
+  readonly owner: object;
+  /** Until it is disposed of. */
+  layer: object | undefined;
+}
 
+interface LayerClass {
+  /** What `new` is called on. */
+  readonly create: object;
+  adopt(id: number, owner: object): Adopted;
+}
+
+function createClass({ session, signatures, forgotten }: RemoteLender, constructor: Signature): LayerClass {
+  const name = constructor.owner!;
   let call: (self: RemoteLayer, op: string, signature: Signature, args: readonly unknown[]) => Promise<unknown>;
   class RemoteLayer {
     readonly #id: number;
+    readonly #adopted: Adopted | undefined;
     #disposed = false;
 
-    constructor(id: number) {
+    constructor(id: number, adopted?: Adopted) {
       this.#id = id;
-      forgotten?.register(this, id, this);
+      this.#adopted = adopted;
+      if (!adopted) forgotten?.register(this, id, this);
     }
 
     static {
@@ -160,6 +172,7 @@ function createClass(session: Session, signatures: readonly Signature[], constru
     async dispose(): Promise<void> {
       if (this.#disposed) return;
       this.#disposed = true;
+      if (this.#adopted) return void (this.#adopted.layer = undefined);
       forgotten?.unregister(this);
       // An instance that is gone has taken its modules along.
       if (!session.disposed) await session.ask((host) => host.release(this.#id)).catch(() => {});
@@ -180,12 +193,44 @@ function createClass(session: Session, signatures: readonly Signature[], constru
     return new RemoteLayer(await session.call(name, (host) => host.create(name, leaves)));
   }
   // `new` of a function that returns an object gives that object: here the promise.
-  return named(name, function (...args: unknown[]) {
+  const made = named(name, function (...args: unknown[]) {
     return create(args);
   });
+  return {
+    create: made,
+    adopt(id, owner) {
+      const adopted: Adopted = { owner, layer: undefined };
+      adopted.layer = new RemoteLayer(id, adopted);
+      return adopted;
+    },
+  };
 }
 
-function createRemote(session: Session, signatures: readonly Signature[]): Contract.Attn {
+/** The caller's onProgress, for the worker to call. What it throws is an error of the caller's. */
+export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined): ((p: P) => void) | undefined {
+  return (
+    onProgress &&
+    ((p) => {
+      try {
+        onProgress(p);
+      } catch (cause) {
+        throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
+      }
+    })
+  );
+}
+
+/** What an instance lends to its models. */
+export interface RemoteLender {
+  readonly session: Session;
+  readonly signatures: readonly Signature[];
+  readonly platform: ClientPlatform;
+  /** Releases what is collected, by its number. */
+  readonly forgotten: FinalizationRegistry<number> | undefined;
+  adopt(name: string, id: number, owner: object): Adopted;
+}
+
+function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform): Contract.Attn {
   let disposing: Promise<void> | undefined;
 
   /** Calls made before still get their answers. */
@@ -212,14 +257,27 @@ function createRemote(session: Session, signatures: readonly Signature[]): Contr
     [asyncDisposeSymbol]: dispose,
     terminate: () => session.end(new AttnError('ABORTED', 'attn/worker: the worker was terminated')),
   };
+  const classes = new Map<string, LayerClass>();
+  const lender: RemoteLender = {
+    session,
+    signatures,
+    platform,
+    forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
+    adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
+  };
+  all['loadModel'] = async (source: unknown, options?: unknown) => (await import('./remote_model.js')).loadModel(lender, source, options);
   for (const signature of signatures) {
     const { name, owner } = signature;
+    if (owner === internalClass) continue;
     if (owner === undefined)
       all[name] = named(name, async (...args: unknown[]) => {
         const leaves = new Parcel().leaves(readArguments(name, signature, args));
         return session.call(name, (host) => host.call(name, leaves));
       });
-    else if (name === 'constructor') all[owner] = createClass(session, signatures, signature);
+    else if (name === 'constructor') {
+      classes.set(owner, createClass(lender, signature));
+      all[owner] = classes.get(owner)!.create;
+    }
   }
   return Object.freeze(all) as unknown as Contract.Attn;
 }
@@ -266,15 +324,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     const { variant, threads, maximumMemory, signal, onProgress } = checked;
     if (signal?.aborted) throw aborted(signal);
     keepErrors();
-    const report: Progress | undefined =
-      onProgress &&
-      ((p) => {
-        try {
-          onProgress(p);
-        } catch (cause) {
-          throw new AttnError('ARGUMENT', `load: onProgress threw (${reason(cause)})`, { op: 'load', argument: 'onProgress' }, { cause });
-        }
-      });
+    const report = watched('load', onProgress);
     const parcel = new Parcel();
     const wasm = await plainWasm(platform, checked, report, parcel);
     const plain: PlainLoadOptions = { variant, threads, ...(wasm !== undefined && { wasm }), ...(maximumMemory !== undefined && { maximumMemory }) };
@@ -292,7 +342,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       if (signal?.aborted) throw aborted(signal);
       await watch(session, platform.locks());
       const signatures = await session.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
-      return createRemote(session, signatures);
+      return createRemote(session, signatures, platform);
     } catch (error) {
       session.end(error as AttnError);
       throw error;

@@ -3,7 +3,8 @@ import type { ErrorCode, RuntimeInfo } from './attn.js';
 import type { Checked, State } from './arrays.js';
 import { AttnError, type Detail } from './error.js';
 import { Heap } from './heap.js';
-import { callNative, type NamedTensors, type Native, nativeClass, type NativeLayer, type Pointer } from './native.js';
+import type { Disk } from './model_files.js';
+import { callNative, type NamedTensors, type Native, nativeClass, type NativeLayer, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
 import type { Leaf, Signature } from './signature.js';
 
@@ -39,9 +40,11 @@ const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT', 'UNSUPPORTED'
 /** A C++ error in JavaScript's spelling. `op` is for those that know of no op: running out of memory. */
 export function fromNative({ code, message, detail = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
+  // Of a model's files: which one, and names in them as they are there.
+  if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
+  const ours = camelCase(detail['op'], traceNames);
   const spelled = (text: string) => (speaksOfFiles.includes(code) ? text : camelCase(text, traceNames));
   const entries = Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? spelled(value) : value]);
-  const ours = camelCase(detail['op'], traceNames);
   return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...Object.fromEntries(entries), op: ours });
 }
 
@@ -52,6 +55,8 @@ export interface Runtime {
   readonly notes: readonly string[];
   /** Ends the threads. */
   readonly stop: () => void;
+  /** Where models may be read from without fetching them. */
+  readonly disk: Disk | undefined;
 }
 
 export class Engine {
@@ -133,8 +138,13 @@ export class Engine {
     );
   }
 
-  create(name: string, leaves: readonly Leaf[]): NativeLayer {
-    return this.#enter(name, () => this.#withLeaves(name, leaves, (frame) => new (nativeClass(this.#native, name))(frame)));
+  create(name: string, leaves: readonly Leaf[], op = name): NativeLayer {
+    return this.#enter(op, () => this.#withLeaves(op, leaves, (frame) => new (nativeClass(this.#native, name))(frame)));
+  }
+
+  /** What a method of the layer gives that takes no arguments: another layer, which is part of the first. */
+  part(op: string, layer: NativeLayer, name: string): NativeLayer {
+    return this.#enter(op, () => nativePart(layer, name));
   }
 
   free(layer: NativeLayer): void {

@@ -23,6 +23,15 @@ export function fail(code: ErrorCode, op: string, argument: string, got: string,
   throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });
 }
 
+/** What `make` allocates; MEMORY where the engine refuses. */
+export function allocate<T>(op: string, bytes: number, make: () => T): T {
+  try {
+    return make();
+  } catch (cause) {
+    throw new AttnError('MEMORY', `${op}: the engine has no ${bytes} bytes for the result`, { op, got: bytes }, { cause });
+  }
+}
+
 /** A value in words, for "got". Never throws, whatever the value does when it is looked at. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'is missing';

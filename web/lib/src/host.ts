@@ -1,16 +1,16 @@
 /** The worker's end of attn/worker. */
-import type { Attn, load as Load } from './attn.js';
+import type { Attn, load as Load, TextModel } from './attn.js';
 import { type Host, keepErrors } from './channel.js';
 import * as Comlink from './comlink.js';
 import type { Engine } from './engine.js';
 import { AttnError } from './error.js';
 import { engineOf } from './instance.js';
 import type { NativeLayer } from './native.js';
-import { opOf } from './signature.js';
+import { internalClass, opOf } from './signature.js';
 
 /** Buffers of an answer: they are nobody else's, so they move instead of being copied. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
-  if (answer instanceof Float32Array) into.push(answer.buffer as ArrayBuffer);
+  if (ArrayBuffer.isView(answer)) into.push(answer.buffer as ArrayBuffer);
   else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
   else if (typeof answer === 'object' && answer !== null) for (const value of Object.values(answer)) buffersOf(value, into);
   return into;
@@ -23,7 +23,9 @@ function move(answer: unknown): unknown {
 export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
-  const modules = new Map<number, { owner: string; layer: NativeLayer }>();
+  /** Layers and models; a model's words are one of them, and go with it. */
+  const modules = new Map<number, { owner: string; layer: NativeLayer; model?: TextModel; words?: number }>();
+  const tasks = new Map<number, AbortController>();
   let lastId = 0;
 
   function engine(): Engine {
@@ -31,6 +33,40 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
     return loaded;
   }
   const signature = (name: string, owner?: string) => engine().signatures.find((each) => each.name === name && each.owner === owner)!;
+
+  const moduleOf = (id: number, name: string) => {
+    const module = modules.get(id);
+    if (!module) throw new AttnError('DISPOSED', `${name}: this module was disposed of`, { op: name });
+    return module;
+  };
+
+  /**
+   * Work whose progress the caller sees. Each report is answered, so it ends after the last of them has been seen, or with what the callback
+   * threw, and then at once.
+   */
+  async function during<P, T>(
+    onProgress: ((p: P) => void) | undefined,
+    work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
+    task?: number,
+  ): Promise<T> {
+    const controller = new AbortController();
+    if (task !== undefined) tasks.set(task, controller);
+    const reports: Promise<unknown>[] = [];
+    const report = (p: P) => {
+      const answer = Promise.resolve(onProgress!(p));
+      answer.catch(() => controller.abort()); // thrown below
+      reports.push(answer);
+    };
+    try {
+      return await work(controller.signal, onProgress ? { onProgress: report } : {});
+    } finally {
+      if (task !== undefined) tasks.delete(task);
+      const seen = await Promise.allSettled(reports);
+      (onProgress as Comlink.ProxyMethods | undefined)?.[Comlink.releaseProxy]();
+      const failed = seen.find((each) => each.status === 'rejected');
+      if (failed) throw failed.reason;
+    }
+  }
 
   const host: Host = {
     hello(lock) {
@@ -42,25 +78,7 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
       });
     },
     async load(options, onProgress) {
-      // Each report is answered, so load() resolves after the last of them has been seen, or rejects with what the callback threw.
-      const reports: Promise<unknown>[] = [];
-      try {
-        attn = await load({
-          ...options,
-          ...(onProgress && {
-            onProgress(p) {
-              const report = Promise.resolve(onProgress(p));
-              report.catch(() => {}); // looked at below
-              reports.push(report);
-            },
-          }),
-        });
-      } finally {
-        const seen = await Promise.allSettled(reports);
-        const failed = seen.find((report) => report.status === 'rejected');
-        if (failed) throw failed.reason;
-        (onProgress as Comlink.ProxyMethods | undefined)?.[Comlink.releaseProxy]();
-      }
+      attn = await during(onProgress, (_, reporting) => load({ ...options, ...reporting }));
       loaded = engineOf(attn);
       return loaded.signatures;
     },
@@ -71,15 +89,49 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
       return lastId;
     },
     callModule(id, name, leaves) {
-      const module = modules.get(id);
-      if (!module) throw new AttnError('DISPOSED', `${name}: this module was disposed of`, { op: name });
-      const { owner, layer } = module;
+      const { owner, layer } = moduleOf(id, name);
       return move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer));
     },
     release(id) {
       const module = modules.get(id);
       modules.delete(id);
-      if (module) engine().free(module.layer);
+      if (!module) return;
+      const { model, words } = module;
+      if (words !== undefined) modules.delete(words);
+      if (model) model.dispose();
+      else engine().free(module.layer);
+    },
+    abort(task) {
+      tasks.get(task)?.abort();
+    },
+    async loadModel(task, source, options, onProgress) {
+      engine();
+      let made: TextModel | undefined;
+      try {
+        const model = await during(
+          onProgress,
+          async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
+          task,
+        );
+        const { handlesOf } = await import('./load_model.js');
+        const handles = handlesOf(model);
+        const [id, words] = [++lastId, ++lastId];
+        modules.set(id, { owner: internalClass, layer: handles.model, model, words });
+        modules.set(words, { owner: 'Embedding', layer: handles.words });
+        return { id, words, config: model.config, labels: model.labels };
+      } catch (error) {
+        made?.dispose();
+        throw error;
+      }
+    },
+    async askModel(id, name, args, task, onProgress) {
+      const { model } = moduleOf(id, name);
+      const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
+      if (name !== 'embed' && name !== 'classify') return move(method.apply(model, [...args]));
+      const [texts, options] = args;
+      return move(
+        await during(onProgress, async (signal, reporting) => method.call(model, texts, { ...(options as object), signal, ...reporting }), task),
+      );
     },
     dispose() {
       attn?.dispose();

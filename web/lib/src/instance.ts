@@ -1,24 +1,44 @@
 /** The public functions and classes of one running module, made from what it says of itself. */
 import type { Attn } from './attn.js';
-import { disposeSymbol } from './dispose.js';
+import { disposeSymbol, registryOf } from './dispose.js';
 import { Engine, type Runtime } from './engine.js';
 import { AttnError } from './error.js';
 import type { NativeLayer } from './native.js';
-import { defineMethods, named, readArguments, type Signature } from './signature.js';
+import { defineMethods, internalClass, named, readArguments, type Signature } from './signature.js';
 import { writeSafetensors } from './safetensors.js';
+import type { Lender } from './text_model.js';
 
-function createClass(engine: Engine, constructor: Signature): object {
+/** A handle that belongs to another object, which frees it. */
+class Adopted {
+  /** Until it is disposed of. */
+  layer: { dispose(): void } | undefined;
+
+  constructor(
+    readonly handle: NativeLayer,
+    readonly owner: object,
+  ) {}
+}
+
+type LayerClass = new (...args: unknown[]) => object;
+
+function createClass(engine: Engine, constructor: Signature, forgotten: Lender['forgotten']): LayerClass {
   const name = constructor.owner!;
-  // Only a safety net: a module that is forgotten is freed when it is collected.
-  const forgotten = typeof FinalizationRegistry === 'undefined' ? undefined : new FinalizationRegistry<NativeLayer>((handle) => engine.free(handle));
-
   let of: (op: string, self: Layer) => NativeLayer;
   class Layer {
     // Each instance of attn has classes of its own, so this field tells another instance's modules apart.
     #handle: NativeLayer | undefined;
+    /** As long as somebody has a layer of another's handle, its owner must not be collected. */
+    #adopted: Adopted | undefined;
 
     constructor(...args: unknown[]) {
       engine.assertUsable(name);
+      const [adopted] = args;
+      if (adopted instanceof Adopted) {
+        this.#handle = adopted.handle;
+        this.#adopted = adopted;
+        adopted.layer = this;
+        return;
+      }
       this.#handle = engine.create(name, readArguments(name, constructor, args));
       forgotten?.register(this, this.#handle, this);
     }
@@ -38,6 +58,7 @@ function createClass(engine: Engine, constructor: Signature): object {
       const handle = this.#handle;
       if (!handle) return;
       this.#handle = undefined;
+      if (this.#adopted) return void (this.#adopted.layer = undefined);
       forgotten?.unregister(this);
       engine.free(handle);
     }
@@ -63,6 +84,7 @@ export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
 export function createInstance(runtime: Runtime): Attn {
   const engine = new Engine(runtime);
+  const forgotten = registryOf<NativeLayer>((handle) => engine.free(handle));
   const all: Record<PropertyKey, unknown> = {
     get info() {
       return engine.info;
@@ -74,14 +96,27 @@ export function createInstance(runtime: Runtime): Attn {
     dispose: () => engine.dispose(),
     [disposeSymbol]: () => engine.dispose(),
   };
+  const lender: Lender = {
+    engine,
+    disk: runtime.disk,
+    forgotten,
+    adopt(name, handle, owner) {
+      const adopted = new Adopted(handle, owner);
+      new (all[name] as LayerClass)(adopted);
+      return adopted;
+    },
+  };
+  // What models take is not in the way of those who load none.
+  all['loadModel'] = async (source: unknown, options?: unknown) => (await import('./load_model.js')).loadModel(lender, source, options);
   for (const signature of engine.signatures) {
     const { name, owner } = signature;
+    if (owner === internalClass) continue;
     if (owner === undefined)
       all[name] = named(name, (...args: unknown[]) => {
         engine.assertUsable(name);
         return engine.call(name, signature, readArguments(name, signature, args));
       });
-    else if (name === 'constructor') all[owner] = createClass(engine, signature);
+    else if (name === 'constructor') all[owner] = createClass(engine, signature, forgotten);
   }
   const attn = Object.freeze(all) as unknown as Attn;
   engines.set(attn, engine);

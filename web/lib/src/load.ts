@@ -8,6 +8,7 @@ import { AttnError, fail } from './error.js';
 import { acceptsRelaxed, assertEngine, compiles } from './features.js';
 import { fromNative, isNativeError } from './engine.js';
 import { createInstance } from './instance.js';
+import type { Disk } from './model_files.js';
 import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 
@@ -24,6 +25,8 @@ export interface Platform {
   readonly waitingRefusal: () => string | undefined;
   /** Opens a file that is not fetched: undefined for what fetch is for. */
   readonly readFile?: (location: string | URL) => Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }> | undefined;
+  /** Folders of models that are not fetched. */
+  readonly disk?: Disk;
 }
 
 /** Thread workers that have not started after this time (ms) will not: blocked by a policy, or left out by a bundler. */
@@ -277,7 +280,7 @@ async function run(platform: Platform, options: CheckedLoadOptions, notes: strin
   try {
     const started = await start(platform, opened, threads, maximumMemory);
     try {
-      attn = createInstance({ ...started, variant: variantOf(build), threads, notes });
+      attn = createInstance({ ...started, variant: variantOf(build), threads, notes, disk: platform.disk });
     } catch (error) {
       started.stop();
       throw error;

@@ -61,6 +61,9 @@ export const callNative = (owner: Native | NativeLayer, name: string, frame: Poi
 export const nativeClass = (native: Native, name: string): new (frame: Pointer) => NativeLayer =>
   (native as unknown as Readonly<Record<string, new (frame: Pointer) => NativeLayer>>)[name]!;
 
+export const nativePart = (owner: NativeLayer, name: string): NativeLayer =>
+  (owner as unknown as Readonly<Record<string, () => NativeLayer>>)[name]!();
+
 /** A worker that runs as a thread: the global kind, or Node's. */
 export interface ThreadWorker {
   terminate(): unknown;

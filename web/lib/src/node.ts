@@ -1,11 +1,13 @@
 /** The package in Node: files come from the disk, and every thread may wait. */
-import { readFile } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
 import single from './attn.mjs';
 import { loader } from './load.js';
+import type { Disk } from './model_files.js';
 
 export { AttnError } from './error.js';
 
@@ -15,6 +17,34 @@ function pathOf(location: string | URL): string | undefined {
   const url = new URL(location);
   return url.protocol === 'file:' ? fileURLToPath(url) : undefined;
 }
+
+const disk: Disk = {
+  pathOf,
+  join,
+  async size(path) {
+    try {
+      const { size } = await stat(path);
+      return size;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+      throw error;
+    }
+  },
+  async *read(path, pieceBytes) {
+    const file = await open(path);
+    try {
+      const buffer = new Uint8Array(pieceBytes);
+      for (;;) {
+        const { bytesRead } = await file.read(buffer);
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } finally {
+      await file.close();
+    }
+  },
+};
 
 export const load: typeof Contract.load = loader({
   urls: {
@@ -39,4 +69,5 @@ export const load: typeof Contract.load = loader({
     const path = pathOf(location);
     return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
   },
+  disk,
 });

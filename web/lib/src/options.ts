@@ -16,6 +16,17 @@ export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'b
   fail('ARGUMENT', 'load', 'wasm', describe(wasm), expected);
 }
 
+export function readSignal(op: string, value: unknown): AbortSignal | undefined {
+  const looksRight = typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
+  if (value !== undefined && !looksRight) fail('ARGUMENT', op, 'signal', describe(value), 'an AbortSignal');
+  return value as AbortSignal | undefined;
+}
+
+export function readCallback(op: string, name: string, value: unknown): unknown {
+  if (value !== undefined && typeof value !== 'function') fail('ARGUMENT', op, name, describe(value), 'a function');
+  return value;
+}
+
 export interface CheckedLoadOptions {
   readonly wasm: LoadOptions['wasm'];
   readonly variant: 'auto' | 'simd' | 'relaxed';
@@ -33,16 +44,13 @@ export function readLoadOptions(value: unknown, leastMemory: number): CheckedLoa
   const op = 'load';
   const [wasm, variant, threads, maximumMemory, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   if (wasm !== undefined) wasmKind(wasm);
-  const looksRight = typeof signal === 'object' && signal !== null && 'aborted' in signal && 'addEventListener' in signal;
-  if (signal !== undefined && !looksRight) fail('ARGUMENT', op, 'signal', describe(signal), 'an AbortSignal');
-  if (onProgress !== undefined && typeof onProgress !== 'function') fail('ARGUMENT', op, 'onProgress', describe(onProgress), 'a function');
   if (typeof threads === 'string' && threads !== 'auto') fail('ARGUMENT', op, 'threads', describe(threads), "a whole number from 1 to 64, or 'auto'");
   return {
     wasm: wasm as LoadOptions['wasm'],
     variant: variant === undefined ? 'auto' : variants[choice(op, 'variant', variant, variants)]!,
     threads: threads === undefined ? 1 : threads === 'auto' ? 'auto' : whole(op, 'threads', threads, 1, 64),
     maximumMemory: maximumMemory === undefined ? undefined : whole(op, 'maximumMemory', maximumMemory, leastMemory, 2 ** 32),
-    signal: signal as AbortSignal | undefined,
-    onProgress: onProgress as LoadOptions['onProgress'],
+    signal: readSignal(op, signal),
+    onProgress: readCallback(op, 'onProgress', onProgress) as LoadOptions['onProgress'],
   };
 }

@@ -20,6 +20,11 @@ function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: rea
   return all;
 }
 
+/** What is inside of one layer, or one attention, by name. */
+function traceOf({ entries }: Result, traceNames: readonly string[]): TraceRecord {
+  return Object.fromEntries(entries.map(({ name, tensor }) => [traceNames[name as number]!, tensor]));
+}
+
 /** k ids and similarities, in pairs of words. */
 function neighbours({ data }: Tensor): { id: number; similarity: number }[] {
   const ids = new Int32Array(data.buffer);
@@ -46,5 +51,15 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       return assemble(result, false, traceNames);
     case 'encoder':
       return assemble(result, true, traceNames);
+    case 'text_model': {
+      const { output: lastHiddenState, ...others } = assemble(result, true, traceNames) as Record<string, unknown>;
+      return { lastHiddenState, ...others };
+    }
+    case 'trace':
+      return traceOf(result, traceNames);
+    case 'about': {
+      const [facts, ...labels] = entries.map(({ name }) => name as string);
+      return { ...(JSON.parse(facts!) as object), ...(labels.length > 0 && { labels }) };
+    }
   }
 }

@@ -47,9 +47,13 @@ export interface Signature {
   readonly name: string;
   /** The class whose method this is; its constructor is called 'constructor'. */
   readonly owner?: string;
-  readonly result: 'tensor' | 'tensors' | 'shapes' | 'number' | 'property' | 'attention' | 'encoder' | 'neighbours' | 'none';
+  readonly result:
+    'tensor' | 'tensors' | 'shapes' | 'number' | 'property' | 'attention' | 'encoder' | 'neighbours' | 'about' | 'text_model' | 'trace' | 'none';
   readonly arguments: readonly Argument[];
 }
+
+/** The class behind loadModel(): no member of an instance. */
+export const internalClass = 'TextModel';
 
 /** What a C++ function is given: a number, NaN for what was left out, or an array or state for the heap. */
 export type Leaf = number | Checked | State;
@@ -143,7 +147,7 @@ function leaveOut(argument: Argument, leaves: Leaf[]): void {
 }
 
 /** `depth`: how many option objects it is inside of; `next`: the argument after it. */
-function readLeaves(op: string, argument: Argument, path: string, value: unknown, depth: number, next: unknown, leaves: Leaf[]): void {
+export function readLeaves(op: string, argument: Argument, path: string, value: unknown, depth: number, next: unknown, leaves: Leaf[]): void {
   const { name, kind, choices = [], members = [] } = argument;
   const full = path + name;
   if (value === undefined && !argument.required) return leaveOut(argument, leaves);

@@ -31,13 +31,19 @@ export type {
   EncoderResult,
   EncoderTrace,
   EncoderTraceName,
+  Encoding,
   ErrorCode,
   LoadOptions,
   Mask,
+  ModelOptions,
+  ModelSource,
   MultiHeadAttentionOptions,
   RuntimeInfo,
   StateDict,
   Tensor,
+  TextForwardOptions,
+  TextModelOutput,
+  TokenizeOptions,
   TraceName,
 } from './attn.js';
 export { AttnError } from './attn.js';
@@ -57,9 +63,19 @@ export type Encoder = Promisified<Direct.Encoder> & AsyncDisposable;
 export type Classifier = Promisified<Direct.Classifier> & AsyncDisposable;
 export type Embedding = Promisified<Direct.Embedding> & AsyncDisposable;
 
-/** One running instance in its worker. Calls run in the order in which they are made; `writeSafetensors` runs here. */
-export type Attn = Promisified<Direct.Attn> &
+export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
   AsyncDisposable & {
+    readonly wordEmbeddings: Promise<Embedding>;
+  };
+
+/** One running instance in its worker. Calls run in the order in which they are made; `writeSafetensors` runs here. */
+export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel'> &
+  AsyncDisposable & {
+    /**
+     * As `loadModel` of `attn`: the worker reads the files, makes tokens and computes. A relative URL is relative to the page; Blobs and Files are
+     * read where they are, bytes are copied unless they are marked by {@link transfer}. `fetch` is an `ARGUMENT` error: a function cannot be sent.
+     */
+    loadModel(source: Direct.ModelSource, options?: Omit<Direct.ModelOptions, 'fetch'>): Promise<TextModel>;
     /** Ends the worker at once, in the middle of a call too; what is pending rejects with `ABORTED`. `dispose()` lets earlier calls finish. */
     terminate(): void;
   };

@@ -1,0 +1,106 @@
+// Search by meaning over product reviews: all-MiniLM-L6-v2 turns each of them and the query into a vector; the nearest ones answer.
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { createInterface } from 'node:readline/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { load } from 'attn';
+
+const usage = `node examples/node/semantic_search.mjs [--model FOLDER] [--first N] [--top N] [QUERY]
+
+  QUERY           what to look for, default: customer service never answers
+  --model FOLDER  a model of sentences, default models/all-MiniLM-L6-v2 (tools/setup models fetches it)
+  --first N       only the first N reviews
+  --top N         how many answers, default 5
+In a terminal more queries are asked for; an empty one ends it.`;
+
+const repository = new URL('../../', import.meta.url);
+const miniLm = fileURLToPath(new URL('models/all-MiniLM-L6-v2', repository));
+
+let options;
+try {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      model: { type: 'string', default: miniLm },
+      first: { type: 'string', default: String(Number.MAX_SAFE_INTEGER) },
+      top: { type: 'string', default: '5' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  const [first, top] = ['first', 'top'].map((name) => {
+    const value = Number(values[name]);
+    if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} is ${values[name]}; it has to be a whole number from 1 on`);
+    return value;
+  });
+  options = { ...values, first, top, query: positionals.join(' ') || 'customer service never answers' };
+} catch (error) {
+  console.error(`${error.message}\n\n${usage}`);
+  process.exit(2);
+}
+if (options.help) {
+  console.log(usage);
+  process.exit();
+}
+
+const seconds = (since) => (performance.now() - since) / 1000;
+
+/** A bar that is drawn over itself in a terminal, and a line every quarter elsewhere; on stderr, so that answers can be piped on. */
+function progressBar(width = 30) {
+  const start = performance.now();
+  let quarter = 0;
+  return ({ done, total }) => {
+    const left = done > 0 ? `, ${Math.ceil((seconds(start) * (total - done)) / done)} s left` : '';
+    if (process.stderr.isTTY) {
+      const full = Math.round((width * done) / total);
+      process.stderr.write(`\r[${'#'.repeat(full)}${'.'.repeat(width - full)}] ${done} of ${total}${left}\u001b[K`);
+      if (done === total) process.stderr.write('\r\u001b[K');
+    } else if (Math.floor((4 * done) / total) > quarter) {
+      quarter = Math.floor((4 * done) / total);
+      console.error(`${done} of ${total}`);
+    }
+  };
+}
+
+const attn = await load({ threads: Math.min(8, availableParallelism()) });
+const { variant, threads } = attn.info;
+let start = performance.now();
+const model = await attn.loadModel(options.model).catch((error) => {
+  console.error(error.message);
+  if (options.model === miniLm && error.code === 'NETWORK') console.error('This fetches all-MiniLM-L6-v2 (91 MB): tools/setup models');
+  process.exit(1);
+});
+console.log(`model loaded in ${seconds(start).toFixed(2)} s (${variant}, ${threads} ${threads === 1 ? 'thread' : 'threads'})`);
+
+const { texts } = JSON.parse(await readFile(new URL('testdata/sentiment/products.json', repository)));
+const reviews = texts.slice(0, options.first).map(({ text }) => text);
+start = performance.now();
+const vectors = await model.embed(reviews, { onProgress: progressBar() }); // (N,E)
+const took = seconds(start);
+console.log(`${reviews.length} reviews indexed in ${took.toFixed(1)} s, ${(reviews.length / took).toFixed(0)} a second`);
+
+// The vectors are a table like that of words, so finding neighbours is there already.
+const index = new attn.Embedding({ numEmbeddings: vectors.dims[0], embeddingDim: vectors.dims[1] });
+index.loadStateDict({ weight: vectors });
+
+async function answer(query) {
+  start = performance.now();
+  const { data } = await model.embed(query);
+  const found = index.nearest(data, Math.min(options.top, reviews.length));
+  console.log(`\n“${query}” (${(1000 * seconds(start)).toFixed(1)} ms)`);
+  for (const { id, similarity } of found) console.log(`  ${similarity.toFixed(3)}  ${reviews[id]}`);
+}
+
+await answer(options.query);
+if (process.stdin.isTTY && process.stdout.isTTY) {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  terminal.setPrompt('\nquery: ');
+  terminal.prompt();
+  for await (const line of terminal) {
+    if (!line.trim()) break;
+    await answer(line.trim());
+    terminal.prompt();
+  }
+  terminal.close();
+}
+attn.dispose();

@@ -1,0 +1,846 @@
+/** loadModel: where files may come from, what is refused and how, abort and progress, what is kept and gone on with. */
+import { AttnError, type Attn, type ModelOptions, type ModelSource, type TextModel } from 'attn';
+import { load as loadWorker, transfer, AttnError as WorkerError } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects } from '../support/errors.ts';
+import { fakeCaches, withCaches, withGlobal } from '../support/fake_caches.ts';
+import { bytes, host, loadHere, settledHeap, setup, url } from '../support/host.ts';
+import { assertSameBits } from '../support/tensors.ts';
+
+type Progress = Parameters<NonNullable<ModelOptions['onProgress']>>[0];
+
+const name = 'tiny-bert-cls';
+const fileNames = [
+  ...['config.json', 'tokenizer.json', 'model.safetensors', 'tokenizer_config.json', 'modules.json'],
+  ...['1_Pooling/config.json', 'sentence_bert_config.json'],
+];
+const weights = 'model.safetensors';
+const texts = ['The film was good.', 'It was bad'];
+
+let lastRun = 0;
+/** A folder that nobody has asked for yet. */
+const folder = (how: string, of = name) => `${url(`model/${how}/${of}`)}?run=${Date.now()}-${host.variant}-${++lastRun}`;
+interface Asked {
+  readonly file: string;
+  readonly range?: string;
+  readonly ifRange?: string;
+}
+async function asked(location: string): Promise<Asked[]> {
+  return (await fetch(url(`asked?run=${new URL(location).searchParams.get('run')}`))).json();
+}
+const fileOf = (location: string, file: string) => {
+  const address = new URL(location);
+  address.pathname += `/${file}`;
+  return address.href;
+};
+
+const later = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+async function digest(of: Uint8Array<ArrayBuffer>): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', of));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+describe('loading models', () => {
+  let attn: Attn;
+  let files: Record<string, Uint8Array<ArrayBuffer>>;
+  let expected: Awaited<ReturnType<TextModel['embed']>>;
+  const text = (file: string) => new TextDecoder().decode(files[file]);
+  before(async () => {
+    attn = await loadHere();
+    files = Object.fromEntries(await Promise.all(fileNames.map(async (file) => [file, await bytes(`testdata/models/${name}/${file}`)])));
+    const model = await attn.loadModel(files);
+    expected = await model.embed(texts);
+    model.dispose();
+  });
+  after(() => attn.dispose());
+
+  /** Loads, checks what the model computes, and that it leaves nothing behind. */
+  async function works(source: ModelSource, options: ModelOptions = { cache: 'none' }): Promise<void> {
+    const start = settledHeap(attn);
+    const model = await attn.loadModel(source, options);
+    assertSameBits(await model.embed(texts), expected);
+    model.dispose();
+    assert.equal(settledHeap(attn), start);
+  }
+  async function refused(
+    source: unknown,
+    code: Parameters<typeof assertRejects>[1],
+    words: (string | RegExp)[] = [],
+    options: unknown = { cache: 'none' },
+  ) {
+    const start = settledHeap(attn);
+    const error = await assertRejects(attn.loadModel(source as ModelSource, options as ModelOptions), code, words);
+    assert.equal(settledHeap(attn), start, 'nothing stays in the heap');
+    return error;
+  }
+
+  describe('where files come from', () => {
+    const renamed = (change: (file: string) => string) => Object.fromEntries(fileNames.map((file) => [change(file), files[file]]));
+    const sources: Record<string, () => ModelSource> = {
+      'a string': () => url(`testdata/models/${name}`),
+      'a string with a slash at the end': () => url(`testdata/models/${name}/`),
+      'a URL': () => new URL(url(`testdata/models/${name}`)),
+      'a URL with a fragment': () => new URL(url(`testdata/models/${name}#readme`)),
+      'a URL with a query': () => folder('good'),
+      'files by name: Uint8Array': () => files,
+      'files by name: ArrayBuffer': () => Object.fromEntries(fileNames.map((file) => [file, files[file].slice().buffer])),
+      'files by name: Blob': () => Object.fromEntries(fileNames.map((file) => [file, new Blob([files[file]])])),
+      'files by name: views into larger buffers': () =>
+        Object.fromEntries(
+          fileNames.map((file) => {
+            const larger = new Uint8Array(files[file].length + 9);
+            larger.set(files[file], 5);
+            return [file, larger.subarray(5, 5 + files[file].length)];
+          }),
+        ),
+      'files by name: JSON as strings': () => Object.fromEntries(fileNames.map((file) => [file, file === weights ? files[file] : text(file)])),
+      'files with a folder in front, as dropped ones have it': () => renamed((file) => `downloads/all of it/${file}`),
+      'files in any order, one of a folder first': () =>
+        Object.fromEntries(
+          [...fileNames]
+            .reverse()
+            .map((file) => [`a/b/${file}`, files[file]] as const)
+            .sort(([a], [b]) => (a < b ? -1 : 1)),
+        ),
+      'files with ./ in front': () => renamed((file) => `./${file}`),
+      'files among others that are not needed': () => ({
+        ...files,
+        'README.md': '# A model',
+        'onnx/model.onnx': new Uint8Array(3),
+        'vocab.txt': 'a',
+      }),
+    };
+    for (const [what, source] of Object.entries(sources)) it(what, () => works(source()));
+
+    it('a Response body in pieces of any size', async () => {
+      for (const size of [1, 7, 1000, 1e6]) {
+        const inPieces: typeof fetch = async (address, init) => {
+          const response = await fetch(address, init);
+          if (!String(address).includes(weights)) return response;
+          const all = new Uint8Array(await response.arrayBuffer());
+          let at = 0;
+          const body = new ReadableStream<Uint8Array>({
+            pull(controller) {
+              if (at >= all.length) return controller.close();
+              // One byte at a time would take long for all of them.
+              const end = at < 3000 ? at + size : at + Math.max(size, 5000);
+              controller.enqueue(all.slice(at, end));
+              at = end;
+            },
+          });
+          return new Response(body);
+        };
+        await works(url(`testdata/models/${name}`), { fetch: inPieces, cache: 'none' });
+      }
+    });
+
+    it('a fetch of the caller is asked for every file, with what the folder asks for', async () => {
+      const seen: string[] = [];
+      const mine: typeof fetch = (address, init) => {
+        seen.push(String(address));
+        return fetch(address, init);
+      };
+      const location = folder('good');
+      await works(location, { fetch: mine });
+      assert.sameMembers(
+        seen,
+        fileNames.map((file) => fileOf(location, file)),
+      );
+    });
+
+    it('the caller keeps the bytes that were given, and may not take them away meanwhile', async () => {
+      const copies = Object.fromEntries(fileNames.map((file) => [file, files[file].slice()]));
+      await works(copies);
+      for (const file of fileNames) assert.deepEqual(copies[file], files[file], file);
+      const loading = attn.loadModel(copies);
+      structuredClone(copies[weights].buffer, { transfer: [copies[weights].buffer] });
+      await assertRejects(loading, 'DETACHED', [weights]);
+    });
+
+    it('needed and other files: without the others the model is another', async () => {
+      const three = Object.fromEntries(['config.json', 'tokenizer.json', weights].map((file) => [file, files[file]]));
+      const model = await attn.loadModel(three);
+      const { data } = await model.embed(texts);
+      assert.notDeepEqual(data, expected.data, 'the mean, not normalised');
+      const cls = await model.embed(texts, { pooling: 'cls', normalize: true });
+      assertSameBits(cls, expected);
+      assert.equal(model.tokenize('good '.repeat(100)).dims[1], 64);
+      model.dispose();
+    });
+
+    it('a server that gives a page for every name that it does not know', async () => {
+      const model = await attn.loadModel(url('model/one-page/tiny-bert'), { cache: 'none' });
+      assert.equal(model.labels?.length, 3);
+      model.dispose();
+    });
+
+    it('compressed on the way, or without a length', async () => {
+      await works(url(`model/encoded/${name}`));
+      await works(url(`model/silent/${name}`));
+    });
+  });
+
+  describe('what is refused', () => {
+    const odd: readonly (readonly [string, 'FORMAT' | 'NETWORK' | 'UNSUPPORTED', readonly (string | RegExp)[]])[] = [
+      ['html', 'FORMAT', ['HTML', weights]],
+      ['pointer', 'FORMAT', ['LFS']],
+      ['gzip', 'FORMAT', ['gzip']],
+      ['zip', 'UNSUPPORTED', ['zip', 'save_pretrained']],
+      ['empty', 'FORMAT', []],
+      ['half', 'FORMAT', [/\d+/]],
+      ['long', 'FORMAT', [/\d+/]],
+      ['cut', 'NETWORK', [weights]],
+      ['broken', 'NETWORK', ['503']],
+      ['forbidden', 'NETWORK', ['403']],
+      ['gone', 'NETWORK', ['404']],
+      ['pickle', 'UNSUPPORTED', ['pytorch_model.bin', 'save_pretrained']],
+      ['sharded', 'UNSUPPORTED', ['model.safetensors.index.json', 'max_shard_size']],
+      ['vocabulary', 'UNSUPPORTED', ['vocab.txt', 'tokenizer.json', 'save_pretrained']],
+      ['html-config', 'FORMAT', ['HTML', 'config.json']],
+    ];
+    for (const [how, code, words] of odd)
+      it(`a server: ${how}`, async () => {
+        const error = await refused(url(`model/${how}/${name}`), code, [...words]);
+        if (code === 'NETWORK' && how !== 'cut') assert.isNumber(error.detail.status);
+        if (how === 'cut')
+          assert.match(error.message, new RegExp(`\\b${files[weights].length >> 1}\\b|\\b${files[weights].length}\\b`), 'how much came');
+      });
+
+    it('a folder, and a server, that is not there', async () => {
+      await refused(url('model/good/no-model'), 'NETWORK', ['404', 'config.json']);
+      await refused('http://127.0.0.1:9/model', 'NETWORK', ['config.json']);
+    });
+
+    const given: Record<
+      string,
+      readonly [() => unknown, 'FORMAT' | 'UNSUPPORTED' | 'ARGUMENT' | 'DTYPE' | 'CONFIG' | 'MISMATCH', readonly string[]]
+    > = {
+      'no config.json': [() => ({ ...files, 'config.json': undefined }), 'DTYPE', ['config.json']],
+      'config.json left out': [
+        () => Object.fromEntries(Object.entries(files).filter(([file]) => file !== 'config.json')),
+        'ARGUMENT',
+        ['config.json'],
+      ],
+      'only a pickle': [
+        () => ({ 'config.json': files['config.json'], 'tokenizer.json': files['tokenizer.json'], 'pytorch_model.bin': new Uint8Array(9) }),
+        'UNSUPPORTED',
+        ['pytorch_model.bin', 'save_pretrained'],
+      ],
+      'only a .pt': [
+        () => ({ 'config.json': files['config.json'], 'tokenizer.json': files['tokenizer.json'], 'best.pt': new Uint8Array(9) }),
+        'UNSUPPORTED',
+        ['best.pt'],
+      ],
+      'shards alone': [
+        () => ({
+          'config.json': files['config.json'],
+          'tokenizer.json': files['tokenizer.json'],
+          'model-00001-of-00002.safetensors': files[weights],
+        }),
+        'UNSUPPORTED',
+        ['max_shard_size'],
+      ],
+      'weights cut off': [() => ({ ...files, [weights]: files[weights].subarray(0, -1) }), 'FORMAT', []],
+      'weights and a byte': [() => ({ ...files, [weights]: new Blob([files[weights], new Uint8Array(1)]) }), 'FORMAT', []],
+      'weights as a text': [() => ({ ...files, [weights]: 'hello, I am no model' }), 'FORMAT', []],
+      'an LFS pointer': [() => ({ ...files, [weights]: new Blob(['version https://git-lfs.github.com/spec/v1\n']) }), 'FORMAT', ['LFS']],
+      'HTML as config.json': [() => ({ ...files, 'config.json': '<!doctype html>' }), 'FORMAT', ['HTML', 'config.json']],
+      'HTML as another file': [() => ({ ...files, 'modules.json': '<!doctype html>' }), 'FORMAT', ['HTML', 'modules.json']],
+      'half of config.json': [() => ({ ...files, 'config.json': text('config.json').slice(0, 100) }), 'FORMAT', ['config.json']],
+      'config.json as a list': [() => ({ ...files, 'config.json': '[]' }), 'FORMAT', ['config.json']],
+      'bytes that are no UTF-8': [() => ({ ...files, 'config.json': Uint8Array.of(0x7b, 0xff, 0x7d) }), 'FORMAT', ['config.json']],
+      'a config.json of 2 MB': [() => ({ ...files, 'config.json': text('config.json') + ' '.repeat(2 ** 21) }), 'FORMAT', ['1048576']],
+      'half of tokenizer.json': [() => ({ ...files, 'tokenizer.json': text('tokenizer.json').slice(0, 1000) }), 'FORMAT', ['tokenizer.json']],
+      'another kind of model': [
+        () => ({ ...files, 'config.json': text('config.json').replace('"model_type": "bert"', '"model_type": "gpt2"') }),
+        'UNSUPPORTED',
+        ['gpt2'],
+      ],
+      'another kind of tokenizer': [
+        () => ({ ...files, 'tokenizer.json': text('tokenizer.json').replaceAll('"type": "WordPiece"', '"type": "WordLevel"') }),
+        'UNSUPPORTED',
+        ['WordLevel'],
+      ],
+      'sizes out of range': [
+        () => ({ ...files, 'config.json': text('config.json').replace('"num_hidden_layers": 2', '"num_hidden_layers": -2') }),
+        'CONFIG',
+        ['num_hidden_layers'],
+      ],
+      'a layer more than there are weights': [
+        () => ({ ...files, 'config.json': text('config.json').replace('"num_hidden_layers": 2', '"num_hidden_layers": 3') }),
+        'MISMATCH',
+        ['encoder.layer.2.'],
+      ],
+      'small letters asked of a tokenizer that keeps capitals': [
+        () => ({
+          ...files,
+          'tokenizer.json': text('tokenizer.json').replace('"lowercase": true', '"lowercase": false'),
+          'sentence_bert_config.json': '{"max_seq_length": 16, "do_lower_case": true}',
+        }),
+        'UNSUPPORTED',
+        ['do_lower_case'],
+      ],
+      'small letters asked of one that knows no letter, small or not': [
+        () => ({
+          ...files,
+          'tokenizer.json': text('tokenizer.json')
+            .replace('"lowercase": true', '"lowercase": false')
+            .replace(/"[aA]":/g, (letter) => `"${letter.codePointAt(1)}":`),
+          'sentence_bert_config.json': '{"max_seq_length": 16, "do_lower_case": true}',
+        }),
+        'UNSUPPORTED',
+        ['do_lower_case'],
+      ],
+      'a string that is no folder': [() => '', 'ARGUMENT', ['source']],
+      'a URL that is none': [() => 'http://[', 'ARGUMENT', ['source']],
+      'a number': [() => 7, 'ARGUMENT', ['source']],
+      'a list of files': [() => [new Blob()], 'ARGUMENT', ['source']],
+      'no file at all': [() => ({}), 'ARGUMENT', ['config.json']],
+      'a Map': [() => new Map(Object.entries(files)), 'ARGUMENT', ['source']],
+      'floats as weights': [() => ({ ...files, [weights]: new Float32Array(4) }), 'DTYPE', [weights]],
+    };
+    for (const [what, [source, code, words]] of Object.entries(given))
+      it(`files: ${what} is ${code}`, () => refused(source(), code, [...words]).then(() => {}));
+
+    const options: Record<string, readonly [unknown, 'ARGUMENT' | 'CONFIG', string]> = {
+      'an unknown option': [{ cahce: 'none' }, 'ARGUMENT', 'cache'],
+      'another cache': [{ cache: 'yes' }, 'CONFIG', 'cache'],
+      'a fetch that is none': [{ fetch: 5 }, 'ARGUMENT', 'fetch'],
+      'a signal that is none': [{ signal: {} }, 'ARGUMENT', 'signal'],
+      'an onProgress that is none': [{ onProgress: 5 }, 'ARGUMENT', 'onProgress'],
+      'a sha256 that is none': [{ sha256: 'abc' }, 'ARGUMENT', 'sha256'],
+      'a digest that is none': [{ sha256: { [weights]: 'abc' } }, 'ARGUMENT', weights],
+      'a digest of a file that is not read': [{ sha256: { 'model.safetensor': '0'.repeat(64) } }, 'ARGUMENT', weights],
+      'options that are none': [5, 'ARGUMENT', 'options'],
+    };
+    for (const [what, [value, code, word]] of Object.entries(options))
+      it(`options: ${what} is ${code}`, () => refused(files, code, [word], value).then(() => {}));
+
+    it("what the caller's fetch throws or gives", async () => {
+      const location = url(`testdata/models/${name}`);
+      const mine = new RangeError('mine');
+      const error = await refused(location, 'NETWORK', ['mine'], { fetch: () => Promise.reject(mine) });
+      assert.equal(error.cause, mine);
+      await refused(location, 'ARGUMENT', ['Response'], { fetch: () => Promise.resolve('text') });
+      const used = async (address: string) => {
+        const response = await fetch(address);
+        await response.text();
+        return response;
+      };
+      await refused(location, 'ARGUMENT', ['Response'], { fetch: used, cache: 'none' });
+    });
+  });
+
+  it('any byte of a file changed: a typed error or a model, and the heap is as it was', async () => {
+    // Each takes some milliseconds.
+    const flips = host.engine === 'node' && host.complete ? 300 : 30;
+    await works(files);
+    const start = settledHeap(attn);
+    const codes = new Map<string, number>();
+    for (const file of fileNames) {
+      // Of the weights, the header, which is where changes are seen.
+      const length = file === weights ? 4000 : files[file].length;
+      for (let i = 0; i < flips; i++) {
+        const changed = files[file].slice();
+        changed[Math.floor((i * length) / flips)] ^= [0x01, 0x20, 0xff][i % 3];
+        let code = 'none';
+        try {
+          const model = await attn.loadModel({ ...files, [file]: changed });
+          await model.embed(texts);
+          model.dispose();
+        } catch (error) {
+          if (!(error instanceof AttnError)) throw error;
+          code = error.code;
+        }
+        codes.set(code, (codes.get(code) ?? 0) + 1);
+      }
+    }
+    assert.includeMembers(['FORMAT', 'CONFIG', 'UNSUPPORTED', 'MISMATCH', 'none'], [...codes.keys()]);
+    assert.isAbove(codes.get('FORMAT') ?? 0, flips);
+    assert.equal(settledHeap(attn), start);
+    assert.isBelow(attn.info.heap.peak, 2 ** 23);
+  });
+
+  describe('digests', () => {
+    it('pinned files are checked, in capitals too', async () => {
+      const sha256: Record<string, string> = {};
+      for (const file of fileNames) sha256[file] = await digest(files[file]);
+      await works(files, { sha256 });
+      await works(url(`testdata/models/${name}`), { sha256, cache: 'none' });
+      await works(files, { sha256: { [weights]: sha256[weights].toUpperCase() } });
+      for (const file of fileNames) {
+        const wrong = sha256[file].replace(/^./, (digit) => (digit === '0' ? '1' : '0'));
+        const error = await refused(files, 'FORMAT', [file, sha256[file], wrong], { sha256: { ...sha256, [file]: wrong } });
+        assert.equal(error.detail.got, sha256[file]);
+      }
+    });
+
+    it('a pinned file must be there', async () => {
+      const { 'modules.json': _, ...others } = files;
+      await refused(others, 'FORMAT', ['modules.json'], { sha256: { 'modules.json': await digest(files['modules.json']) } });
+    });
+
+    it('of files of every length around a block', async () => {
+      for (const spaces of [0, 1, 40, 50, 54, 55, 56, 57, 63, 64, 65, 119, 120, 128]) {
+        const config = new TextEncoder().encode(text('config.json') + ' '.repeat(spaces));
+        await works({ ...files, 'config.json': config }, { sha256: { 'config.json': await digest(config) } });
+      }
+    });
+  });
+
+  describe('progress and abort', () => {
+    it('progress counts the bytes of each file up to its end', async () => {
+      for (const [source, phase] of [
+        [folder('good'), 'download'],
+        [files, 'read'],
+      ] as const) {
+        const seen = new Map<string, Progress[]>();
+        await works(source, {
+          cache: 'none',
+          onProgress: (p) => seen.set(p.file!, [...(seen.get(p.file!) ?? []), { ...p }]),
+        });
+        assert.sameMembers([...seen.keys()], fileNames);
+        for (const [file, reports] of seen) {
+          const total = files[file].length;
+          assert.deepEqual(reports[0], { phase, file, loaded: 0, total });
+          assert.deepEqual(reports.at(-1), { phase, file, loaded: total, total });
+          reports.forEach((p, i) => i > 0 && assert.isAtLeast(p.loaded, reports[i - 1].loaded));
+        }
+      }
+    });
+
+    it("an error in the caller's own onProgress ends loading and stays its cause", async () => {
+      for (const file of ['config.json', weights])
+        for (const source of [files, url(`testdata/models/${name}`)]) {
+          const mine = new RangeError('mine');
+          const error = await refused(source, 'ARGUMENT', ['onProgress', 'mine'], {
+            cache: 'none',
+            onProgress: (p: Progress) => {
+              if (p.file === file) throw mine;
+            },
+          });
+          assert.equal(error.cause, mine);
+        }
+    });
+
+    it('no progress comes after the end', async () => {
+      const late: Progress[] = [];
+      let ended = false;
+      // One file fails at once, another comes on and on, whatever the signal says.
+      const endless = () => new ReadableStream({ pull: async (controller) => (await later(20), controller.enqueue(Uint8Array.of(0x20))) });
+      const mine: typeof fetch = async (address) =>
+        String(address).includes('tokenizer.json') ? new Response(endless()) : (await later(100), new Response(null, { status: 503 }));
+      await refused(url(`testdata/models/${name}`), 'NETWORK', ['503'], {
+        fetch: mine,
+        cache: 'none',
+        onProgress: (p: Progress) => ended && late.push(p),
+      });
+      ended = true;
+      await later(300);
+      assert.isEmpty(late);
+    });
+
+    it('a signal aborted before, and during every file', async () => {
+      await refused(files, 'ABORTED', [], { signal: AbortSignal.abort() });
+      for (const source of [files, url(`testdata/models/${name}`)])
+        for (const file of fileNames) {
+          const controller = new AbortController();
+          const error = await refused(source, 'ABORTED', [], {
+            cache: 'none',
+            signal: controller.signal,
+            onProgress: (p: Progress) => p.file === file && controller.abort(new Error('mine')),
+          });
+          assert.equal((error.cause as Error).message, 'mine');
+        }
+      await works(files);
+    });
+
+    it('a signal aborted while nothing comes, or slowly', async () => {
+      for (const how of ['hang', 'slow']) {
+        const controller = new AbortController();
+        setTimeout(() => controller.abort(), 100);
+        const started = Date.now();
+        await refused(url(`model/${how}/${name}`), 'ABORTED', [], { cache: 'none', signal: controller.signal });
+        assert.isBelow(Date.now() - started, 3000);
+      }
+    });
+
+    it("a fetch of the caller's that does not listen to the signal", async () => {
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 50);
+      await refused(url(`testdata/models/${name}`), 'ABORTED', [], { signal: controller.signal, fetch: () => new Promise(() => {}) });
+    });
+
+    it('a signal aborted afterwards changes nothing', async () => {
+      const controller = new AbortController();
+      const model = await attn.loadModel(files, { signal: controller.signal });
+      controller.abort();
+      assertSameBits(await model.embed(texts), expected);
+      model.dispose();
+    });
+
+    it('an instance that is disposed of meanwhile', async () => {
+      const own = await loadHere();
+      const onProgress = ({ file }: Progress) => file === weights && own.dispose();
+      await assertRejects(own.loadModel(url(`model/slow/${name}`), { cache: 'none', onProgress: (p) => void onProgress(p) }), 'DISPOSED');
+    });
+
+    it('several at once', async () => {
+      const start = settledHeap(attn);
+      const models = await Promise.all([
+        attn.loadModel(files),
+        attn.loadModel(url(`testdata/models/${name}`), { cache: 'none' }),
+        attn.loadModel(files),
+      ]);
+      for (const model of models) assertSameBits(await model.embed(texts), expected);
+      for (const model of models) model.dispose();
+      assert.equal(settledHeap(attn), start);
+    });
+  });
+
+  // Real caches where the host has them, and ones of our own.
+  const kinds: Record<string, () => CacheStorage> = {};
+  if (host.complete) kinds['made up'] = () => fakeCaches();
+  if (typeof caches !== 'undefined') kinds['of the host'] = () => caches;
+  for (const [kind, makeCaches] of Object.entries(kinds))
+    describe(`what is kept, with caches ${kind}`, () => {
+      const storage = makeCaches();
+      const within = (title: string, body: () => Promise<void>) => it(title, () => withCaches(storage, body));
+      const kept = (location: string, file: string) => storage.match(fileOf(location, file));
+      const partsOf = async (location: string) => {
+        const run = new URL(location).searchParams.get('run');
+        const requests = await (await storage.open('attn-models-parts')).keys();
+        return requests.filter((request) => new URL(request.url).searchParams.get('run') === run);
+      };
+      /** Whether what came before a break is there. WebKit may drop it: it then has nothing to go on from. */
+      const keepsWhatCame = async (location: string) => host.engine !== 'webkit' || (await partsOf(location)).length > 0;
+      async function assertNothingKept(location: string) {
+        for (const file of fileNames) assert.isUndefined(await kept(location, file), `${file} is not kept`);
+        assert.isEmpty(await partsOf(location), 'nor parts');
+      }
+      async function assertAllKept(location: string) {
+        for (const file of fileNames) {
+          const response = await kept(location, file);
+          if (!response) return assert.fail(`${file} is not kept`);
+          assert.deepEqual(new Uint8Array(await response.arrayBuffer()), files[file], file);
+        }
+        assert.isEmpty(await partsOf(location), 'no parts are left');
+      }
+      const phases = async (location: string, options: ModelOptions = {}) => {
+        const seen = new Set<string>();
+        await works(location, { ...options, onProgress: ({ phase }) => seen.add(phase) });
+        return [...seen];
+      };
+
+      within('all files, under their URL, once the model was good; then the server is not asked again', async () => {
+        const location = folder('good');
+        assert.deepEqual(await phases(location), ['download']);
+        await assertAllKept(location);
+        const before = await asked(location);
+        assert.lengthOf(before, fileNames.length);
+        assert.deepEqual(await phases(location), ['cache']);
+        assert.lengthOf(await asked(location), before.length);
+      });
+
+      within("files that there are not are not asked for again, and cache: 'none' does without", async () => {
+        const location = folder('good', 'tiny-bert');
+        for (const times of [1, 1]) {
+          (await attn.loadModel(location)).dispose();
+          assert.lengthOf(await asked(location), 7 * times);
+        }
+        const other = folder('good');
+        assert.deepEqual(await phases(other, { cache: 'none' }), ['download']);
+        await assertNothingKept(other);
+        assert.deepEqual(await phases(other, { cache: 'none' }), ['download']);
+      });
+
+      within('nothing after a failure', async () => {
+        for (const [how, code] of [
+          ['html', 'FORMAT'],
+          ['pointer', 'FORMAT'],
+          ['half', 'FORMAT'],
+          ['long', 'FORMAT'],
+          ['broken', 'NETWORK'],
+          ['gone', 'NETWORK'],
+        ] as const) {
+          const location = folder(how);
+          await refused(location, code, [], {});
+          await assertNothingKept(location);
+        }
+        const location = folder('good');
+        await refused(location, 'FORMAT', ['SHA-256'], { sha256: { [weights]: '0'.repeat(64) } });
+        await assertNothingKept(location);
+        await refused(location, 'FORMAT', ['SHA-256'], { sha256: { 'tokenizer.json': '0'.repeat(64) } });
+        await assertNothingKept(location);
+      });
+
+      within('after a break the next one goes on from there', async () => {
+        for (const [how, validator] of [
+          ['breaks', '"one"'],
+          ['dated', 'Sat, 21 Nov 2026 12:00:00 GMT'],
+        ]) {
+          const location = folder(how);
+          await refused(location, 'NETWORK', [weights], {});
+          for (const file of fileNames) assert.isUndefined(await kept(location, file), `${file} is not kept`);
+          const goesOn = await keepsWhatCame(location);
+          if (goesOn) assert.lengthOf(await partsOf(location), 1);
+          assert.deepEqual(await phases(location, { sha256: { [weights]: await digest(files[weights]) } }), ['download']);
+          const last = (await asked(location)).filter(({ file }) => file === weights).at(-1)!;
+          await assertAllKept(location);
+          if (!goesOn) continue;
+          const from = Number(/^bytes=(\d+)-$/.exec(last.range ?? '')?.[1]);
+          assert.isAbove(from, 0);
+          assert.isAtMost(from, files[weights].length / 2);
+          if (kind === 'of the host') assert.equal(last.ifRange, validator);
+        }
+      });
+
+      within('from the start where the file has changed, or the server cannot do it, or does not do as it says', async () => {
+        for (const how of ['changes', 'no-range', 'lies', 'swaps', 'refuses', 'weak']) {
+          const location = folder(how);
+          await refused(location, 'NETWORK', [weights], {});
+          if (await keepsWhatCame(location)) assert.lengthOf(await partsOf(location), how === 'weak' ? 0 : 1, how);
+          await works(location, {});
+          await assertAllKept(location);
+        }
+      });
+
+      within('after an abort, too', async () => {
+        const location = folder('slow');
+        const controller = new AbortController();
+        await refused(location, 'ABORTED', [], {
+          signal: controller.signal,
+          onProgress: (p: Progress) => p.file === weights && p.loaded > 10000 && controller.abort(),
+        });
+        assert.lengthOf(await partsOf(location), 1);
+        await works(location, {});
+        await assertAllKept(location);
+      });
+
+      within('after a break what came stays until the server answers', async () => {
+        const location = folder('breaks');
+        await refused(location, 'NETWORK', [weights], {});
+        if (!(await keepsWhatCame(location))) return;
+        const busy: typeof fetch = (address, init) =>
+          String(address).includes(weights) ? Promise.resolve(new Response(null, { status: 503 })) : fetch(address, init);
+        await refused(location, 'NETWORK', ['503'], { fetch: busy });
+        assert.lengthOf(await partsOf(location), 1);
+        await works(location, {});
+        assert.match((await asked(location)).filter(({ file }) => file === weights).at(-1)!.range!, /^bytes=\d+-$/);
+        await assertAllKept(location);
+      });
+
+      within('what came whole, of a load that was ended, counts if the server has still the same', async () => {
+        for (const [how, seen, asks] of [
+          ['stays', ['download', 'cache'], 2],
+          ['updates', ['download'], 3],
+        ] as const) {
+          const location = folder(how);
+          const controller = new AbortController();
+          const onProgress = (p: Progress) => p.file === weights && p.loaded === files[weights].length && controller.abort();
+          await refused(location, 'ABORTED', [], { signal: controller.signal, onProgress });
+          assert.lengthOf(await partsOf(location), 1);
+          assert.deepEqual(await phases(location), [...seen], how);
+          const ranges = (await asked(location)).filter(({ file }) => file === weights).map(({ range }) => range);
+          assert.lengthOf(ranges, asks);
+          assert.equal(ranges[1], `bytes=${files[weights].length - 1}-`);
+          await assertAllKept(location);
+        }
+      });
+
+      /** While somebody else loads from there. */
+      const besides = (location: string, body: () => Promise<void>) =>
+        navigator.locks.request(`attn-model ${fileOf(location, '')}`, { ifAvailable: true }, async (lock) => {
+          assert.isNotNull(lock);
+          await body();
+        });
+
+      within('beside another load of the same folder nothing is kept, mended or thrown away, and what is kept is read', async () => {
+        const location = folder('good');
+        await besides(location, async () => {
+          assert.deepEqual(await phases(location), ['download']);
+          await assertNothingKept(location);
+        });
+        assert.deepEqual(await phases(location), ['download']);
+        await assertAllKept(location);
+        const damaged = files[weights].slice(0, 5000);
+        await besides(location, async () => {
+          assert.deepEqual(await phases(location), ['cache']);
+          await (await storage.open('attn-models')).put(fileOf(location, weights), new Response(damaged));
+          assert.deepEqual(await phases(location), ['cache', 'download']);
+        });
+        assert.equal((await (await kept(location, weights))!.arrayBuffer()).byteLength, damaged.length);
+        await works(location, {});
+        await assertAllKept(location);
+        const other = folder('breaks');
+        await besides(other, async () => {
+          await refused(other, 'NETWORK', [weights], {});
+          await assertNothingKept(other);
+        });
+      });
+
+      within('of several loads at once one keeps, and lets go of it', async () => {
+        const location = folder('good');
+        const models = await Promise.all([attn.loadModel(location), attn.loadModel(location), attn.loadModel(location)]);
+        for (const model of models) model.dispose();
+        assert.lengthOf(
+          (await asked(location)).filter(({ file }) => file === weights),
+          3,
+        );
+        await assertAllKept(location);
+        await besides(location, async () => {});
+        assert.deepEqual(await phases(location), ['cache']);
+      });
+
+      within('an engine without locks keeps files all the same', async () => {
+        const location = folder('good');
+        await withGlobal('navigator', {}, () => works(location, {}));
+        await assertAllKept(location);
+      });
+
+      within('a large file breaks twice, and comes in parts', async () => {
+        const location = folder('breaks-twice', `large-${name}`);
+        await refused(location, 'NETWORK', [], {});
+        const goesOn = await keepsWhatCame(location);
+        if (goesOn) assert.lengthOf(await partsOf(location), 1);
+        await refused(location, 'NETWORK', [], {});
+        const goesOnAgain = host.engine !== 'webkit';
+        if (goesOnAgain) assert.isAtLeast((await partsOf(location)).length, 2);
+        await works(location, {});
+        assert.isEmpty(await partsOf(location));
+        const ranges = (await asked(location)).filter(({ file }) => file === weights).map(({ range }) => range);
+        const size = (await (await kept(location, weights))!.arrayBuffer()).byteLength;
+        assert.lengthOf(ranges, 3);
+        const [, second, third] = ranges.map((range) => Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1]));
+        if (goesOn) {
+          assert.isAbove(second, 0);
+          assert.isAtMost(second, size / 3);
+        }
+        if (goesOnAgain) {
+          assert.isAbove(third, second);
+          assert.isAtMost(third, (2 * size) / 3);
+        }
+        assert.deepEqual(await phases(location), ['cache']);
+      });
+
+      within('what is kept and was damaged is fetched again', async () => {
+        for (const [file, damaged] of [
+          [weights, files[weights].slice(0, 5000)],
+          ['config.json', new TextEncoder().encode('{')],
+          ['tokenizer.json', new TextEncoder().encode('<!doctype html>')],
+        ] as const) {
+          const location = folder('good');
+          await works(location, {});
+          await (await storage.open('attn-models')).put(fileOf(location, file), new Response(damaged));
+          await works(location, {});
+          await assertAllKept(location);
+        }
+        const location = folder('good');
+        await works(location, {});
+        await (await storage.open('attn-models')).delete(fileOf(location, 'config.json'));
+        await works(location, {});
+        await assertAllKept(location);
+      });
+
+      within('a digest is asked of what is kept as well', async () => {
+        const location = folder('good');
+        await works(location, {});
+        const other = files[weights].slice();
+        other[other.length - 1] ^= 1;
+        await (await storage.open('attn-models')).put(fileOf(location, weights), new Response(other));
+        await works(location, { sha256: { [weights]: await digest(files[weights]) } });
+        await assertAllKept(location);
+        await refused(location, 'FORMAT', ['SHA-256'], { sha256: { [weights]: '0'.repeat(64) } });
+        await assertNothingKept(location);
+      });
+    });
+
+  it('a load that is ended while it keeps files leaves what came, for the next one', async () => {
+    const storage = fakeCaches();
+    await withCaches(storage, async () => {
+      const location = folder('stays', `large-${name}`);
+      const cache = await storage.open('attn-models');
+      const controller = new AbortController();
+      const { put } = cache;
+      cache.put = (...args) => (controller.abort(), put.apply(cache, args));
+      await refused(location, 'ABORTED', [], { signal: controller.signal });
+      cache.put = put;
+      await later(100);
+      assert.isUndefined(await storage.match(fileOf(location, weights)));
+      const phases = new Set<string>();
+      await works(location, { onProgress: ({ phase }) => phases.add(phase) });
+      assert.deepEqual([...phases], ['download', 'cache']);
+      assert.isDefined(await storage.match(fileOf(location, weights)));
+      assert.isEmpty(await (await storage.open('attn-models-parts')).keys());
+    });
+  });
+
+  describe('where nothing can be kept', () => {
+    it('storage that is full is no error', async () => {
+      for (const room of [0, 1000, 20000]) {
+        const full = fakeCaches(() => room);
+        await withCaches(full, async () => {
+          const location = folder('good');
+          await works(location, {});
+          assert.isUndefined(await full.match(fileOf(location, weights)));
+          await works(location, {});
+          const large = folder('good', `large-${name}`);
+          await works(large, {});
+          assert.isUndefined(await full.match(fileOf(large, weights)));
+        });
+      }
+    });
+
+    it('no Cache API, or one that is blocked', async () => {
+      await withCaches(undefined, () => works(folder('good'), {}));
+      const blocked = { open: () => Promise.reject(new DOMException('blocked', 'SecurityError')) } as unknown as CacheStorage;
+      await withCaches(blocked, () => works(folder('good'), {}));
+    });
+  });
+
+  if (host.build === 'release')
+    it('through attn/worker: sources, progress, digests, errors, abort', async () => {
+      const remote = await loadWorker(setup);
+      const start = (await remote.info).heap.used;
+      const moved = files[weights].slice();
+      for (const source of [
+        url(`testdata/models/${name}`),
+        new URL(url(`testdata/models/${name}`)),
+        files,
+        Object.fromEntries(fileNames.map((file) => [file, new Blob([files[file]])])),
+        { ...files, [weights]: transfer(moved), 'config.json': text('config.json') },
+      ]) {
+        const seen: Progress[] = [];
+        const sha256 = { [weights]: await digest(files[weights]) };
+        const model = await remote.loadModel(source, { sha256, cache: 'none', onProgress: (p) => seen.push(p) });
+        assert.equal(seen.at(-1)!.loaded, files[weights].length);
+        assertSameBits(await model.embed(texts), expected);
+        await model.dispose();
+      }
+      assert.equal(moved.length, 0, 'moved');
+      assert.isAbove(files[weights].length, 0, 'copied');
+      const refusedThere = async (
+        source: unknown,
+        code: Parameters<typeof assertRejects>[1],
+        words: string[],
+        options: unknown = { cache: 'none' },
+      ) => assertRejects(remote.loadModel(source as ModelSource, options as ModelOptions), code, words, WorkerError);
+      await refusedThere(url(`model/html/${name}`), 'FORMAT', ['HTML']);
+      await refusedThere(url(`model/gone/${name}`), 'NETWORK', ['404']);
+      await refusedThere(url(`model/pickle/${name}`), 'UNSUPPORTED', ['pytorch_model.bin']);
+      await refusedThere(files, 'FORMAT', ['SHA-256'], { sha256: { [weights]: '0'.repeat(64) } });
+      await refusedThere(files, 'ARGUMENT', ['fetch'], { fetch });
+      await refusedThere(5, 'ARGUMENT', ['source']);
+      const mine = () => {
+        throw new Error('mine');
+      };
+      await refusedThere(files, 'ARGUMENT', ['onProgress', 'mine'], { onProgress: mine });
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 100);
+      await refusedThere(url(`model/slow/${name}`), 'ABORTED', [], { cache: 'none', signal: controller.signal });
+      await refusedThere(files, 'ABORTED', [], { signal: AbortSignal.abort() });
+      if (host.threads === 1) assert.equal((await remote.info).heap.used, start, 'the heap is as it was');
+      await remote.dispose();
+    });
+});

@@ -1,0 +1,44 @@
+/** The model that is always there: its answers on texts that it has not seen, and how many of them are right. */
+import { assert } from 'chai';
+import { host, loadHere, takesLong, url } from '../support/host.ts';
+
+interface Judged {
+  /** Of all texts, as PyTorch answers. */
+  readonly accuracy: number;
+  readonly texts: readonly { readonly text: string; readonly label: 0 | 1; readonly positive: number }[];
+}
+
+/** Accuracy at the least, and every so-manieth text where all of them would take long. */
+const files = [
+  { name: 'films', least: 0.76, some: takesLong ? 1 : 20 },
+  { name: 'products', least: 0.58, some: host.engine === 'node' ? 1 : 20 },
+];
+const checked = host.build === 'release' ? 1 : 40;
+
+describe('the sentiment model', () => {
+  for (const { name, least, some } of files)
+    it(`${name}: PyTorch's answer to every text, and its accuracy`, async () => {
+      const { accuracy, texts } = (await (await fetch(url(`testdata/sentiment/${name}.json`))).json()) as Judged;
+      assert.isAbove(texts.length, 2000);
+      const attn = await loadHere();
+      const model = await attn.loadModel(url('testdata/models/sentiment'), { cache: 'none' });
+      assert.deepEqual(model.labels, ['negative', 'positive']);
+      const step = Math.max(some, checked);
+      const asked = texts.filter((_, i) => i % step === 0);
+      const answers = await model.classify(asked.map(({ text }) => text));
+      let right = 0;
+      for (const [i, answer] of answers.entries()) {
+        const { text, label, positive } = asked[i];
+        const score = answer.find((each) => each.label === 'positive')!.score;
+        assert.approximately(score, positive, 2e-5, text);
+        // None is so near to one half that rounding decides.
+        assert.equal(answer[0].label, positive > 0.5 ? 'positive' : 'negative', text);
+        if ((answer[0].label === 'positive') === (label === 1)) right++;
+      }
+      if (step === 1) {
+        assert.equal(right / texts.length, accuracy);
+        assert.isAtLeast(accuracy, least);
+      }
+      attn.dispose();
+    });
+});

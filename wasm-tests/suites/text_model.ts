@@ -1,0 +1,491 @@
+/** Models: what transformers computes from the same files, and how they are used. Where the files come from is load_model.ts. */
+import type { Attn, Encoding, TextModel } from 'attn';
+import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { bytes, disposeSymbol, host, loadHere, settledHeap, setup, takesLong, url } from '../support/host.ts';
+import { assertEmbedding, checkpoints, loadCheckpoint, readModelGolden, runModelCase } from '../support/model_cases.ts';
+import { assertClose, assertDims, assertSameBits, slice } from '../support/tensors.ts';
+
+const texts = [
+  'A happy person smiles.',
+  '',
+  'Was it bad?',
+  'The film was not bad, it was good!',
+  'good',
+  'It was a good film and I liked all of it.',
+];
+
+const itLong = takesLong ? it : () => undefined;
+
+describe('models, against transformers', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+
+  for (const name of checkpoints)
+    it(name, async () => {
+      const golden = await readModelGolden(attn, name);
+      const model = await loadCheckpoint(attn, name);
+      const long = model.tokenize('a b c d '.repeat(100));
+      assert.equal(long.dims[1], Number(golden.metadata.max_length), 'the default of maxLength');
+      assert.isTrue(long.truncated[0]);
+      assert.isAtLeast(golden.cases.length, 2);
+      for (const c of golden.cases) {
+        const compared = await runModelCase(model, golden, c);
+        const pooled = (what: string) => /^(pooled\.|embedding)/.test(what) && Array.isArray(c.texts[0]);
+        assert.sameMembers(
+          [...compared],
+          Object.keys(c.expected).filter((what) => !pooled(what)),
+          c.name,
+        );
+      }
+      model.dispose();
+    });
+
+  itLong('all-MiniLM-L6-v2: sentences, insides, neighbours among its words, and the memory it takes', async () => {
+    const address = url('models/all-MiniLM-L6-v2/config.json');
+    if (!(await fetch(address)).ok) return host.note('all-MiniLM-L6-v2 is not in models/: tools/setup fetches it');
+    const own = await loadHere();
+    const model = await own.loadModel(new URL('.', address), { cache: 'none' });
+    // 22.7 million weights.
+    const weights = 4 * (30522 * 384 + 512 * 384 + 2 * 384 + 2 * 384 + 6 * (4 * (384 * 384 + 384) + 2 * 384 * 1536 + 1536 + 384 + 4 * 384));
+    const { peak } = own.info.heap;
+    host.note(`all-MiniLM-L6-v2: the heap's peak is ${(peak / weights).toFixed(3)} x its weights as float32`);
+    assert.isAtMost(peak, 1.25 * weights + 20e6);
+
+    const golden = await readModelGolden(own, 'all-MiniLM-L6-v2');
+    for (const c of golden.cases)
+      if (c.name !== 'sentences') await runModelCase(model, golden, c);
+      else {
+        const { ids, offsets, truncated, errors } = c as unknown as {
+          ids: number[][];
+          offsets: ([number, number] | null)[][];
+          truncated: boolean[];
+          errors: number[];
+        };
+        const list = c.texts as readonly string[];
+        assert.isAtLeast(list.length, 24);
+        list.forEach((text, i) => {
+          const encoding = model.tokenize(text);
+          assert.deepEqual(Array.from(encoding.inputIds), ids[i], `ids of ${text}`);
+          assert.deepEqual(encoding.offsets[0], offsets[i], `offsets of ${text}`);
+          assert.equal(encoding.truncated[0], truncated[i]);
+        });
+        const vectors = await model.embed(list);
+        const expected = golden.tensors.get('sentences/expected.embedding')!;
+        list.forEach((text, i) => assertEmbedding(slice(vectors, 0, i, i + 1), slice(expected, 0, i, i + 1), errors[i], text));
+      }
+
+    const words = (await (await fetch(url('testdata/models/all-MiniLM-L6-v2.words.json'))).json()) as {
+      similarity: { a: string; b: string; similarity: number }[];
+      nearest: { target: string; k: number; expected: { id: number; word: string; similarity: number }[] }[];
+      analogy: { a: string; b: string; c: string; k: number; expected: { id: number; word: string; similarity: number }[] }[];
+    };
+    const id = (word: string) => model.tokenToId(word)!;
+    const same = (found: { id: number; similarity: number }[], expected: { id: number; word: string; similarity: number }[]) => {
+      assert.deepEqual(
+        found.map((each) => model.idToToken(each.id)),
+        expected.map(({ word }) => word),
+      );
+      found.forEach(({ similarity }, i) => assert.closeTo(similarity, expected[i].similarity, 1e-5));
+    };
+    for (const { a, b, similarity } of words.similarity) assert.closeTo(model.wordEmbeddings.similarity(id(a), id(b)), similarity, 1e-5);
+    for (const { target, k, expected } of words.nearest) same(model.wordEmbeddings.nearest(id(target), k), expected);
+    for (const { a, b, c, k, expected } of words.analogy) same(model.wordEmbeddings.analogy(id(a), id(b), id(c), k), expected);
+    own.dispose();
+  });
+});
+
+describe('models, in use', () => {
+  let attn: Attn;
+  let model: TextModel;
+  before(async () => {
+    attn = await loadHere();
+    model = await loadCheckpoint(attn, 'tiny-bert');
+  });
+  after(() => attn.dispose());
+
+  it('the batch size changes no bit of an embedding, nor does the company', async () => {
+    const expected = await model.embed(texts);
+    assertDims(expected, [texts.length, 32]);
+    for (const batchSize of [1, 2, 3, 5, 1000]) assertSameBits(await model.embed(texts, { batchSize }), expected, `batches of ${batchSize}`);
+    for (const [i, text] of texts.entries()) assertSameBits(await model.embed(text), slice(expected, 0, i, i + 1), text);
+    const classes = await model.classify(texts);
+    for (const batchSize of [1, 2, 4]) assert.deepEqual(await model.classify(texts, { batchSize }), classes, `batches of ${batchSize}`);
+    for (const pooling of ['cls', 'max'] as const)
+      assertSameBits(await model.embed(texts, { pooling, batchSize: 2 }), await model.embed(texts, { pooling }), pooling);
+  });
+
+  it('padding changes no bit of a forward', () => {
+    const alone = model.forward(model.tokenize(texts[2]), { outputAttentions: true });
+    const beside = model.forward(model.tokenize([texts[3], texts[2]]), { outputAttentions: true });
+    const length = alone.lastHiddenState.dims[1];
+    assertSameBits(slice(slice(beside.lastHiddenState, 0, 1, 2), 1, 0, length), alone.lastHiddenState);
+    assertSameBits(slice(beside.logits!, 0, 1, 2), alone.logits!);
+    const part = slice(slice(slice(beside.attentions![1], 0, 1, 2), 2, 0, length), 3, 0, length);
+    assertSameBits(part, alone.attentions![1]);
+  });
+
+  it('normalised embeddings have length 1; the pooling is what the words say', async () => {
+    const inputs = model.tokenize(texts[3]);
+    const { lastHiddenState } = model.forward(inputs);
+    const [, length, width] = lastHiddenState.dims;
+    const at = (row: number, i: number) => lastHiddenState.data[row * width + i];
+    const column = (i: number) => Array.from({ length }, (_, row) => at(row, i));
+    const mean = Float32Array.from({ length: width }, (_, i) => column(i).reduce((a, b) => a + b) / length);
+    assertClose(await model.embed(texts[3], { pooling: 'mean', normalize: false }), { data: mean, dims: [1, width] }, 1e-6);
+    const most = Float32Array.from({ length: width }, (_, i) => Math.max(...column(i)));
+    assertClose(await model.embed(texts[3], { pooling: 'max', normalize: false }), { data: most, dims: [1, width] }, 0);
+    const first = lastHiddenState.data.slice(0, width);
+    assertClose(await model.embed(texts[3], { pooling: 'cls', normalize: false }), { data: first, dims: [1, width] }, 0);
+    const { data } = await model.embed(texts[3], { normalize: true });
+    assert.closeTo(Math.hypot(...data), 1, 1e-6);
+  });
+
+  it('traceLayer gives what forward gives of the layer, and the rest of it', () => {
+    const inputs = model.tokenize(texts.slice(2, 4));
+    const { attentions, hiddenStates } = model.forward(inputs, { outputAttentions: true, outputHiddenStates: true });
+    for (const layer of [0, 1]) {
+      const trace = model.traceLayer(inputs, layer);
+      assertSameBits(trace.weights, attentions![layer], 'weights');
+      assertSameBits(trace.norm2, hiddenStates![layer + 1], 'norm2');
+      assert.notProperty(trace, 'weighted_values');
+      assert.isAtLeast(Object.keys(trace).length, 18);
+    }
+    const [B, L] = inputs.dims;
+    const named = model.traceLayer(inputs, 1, ['weighted_values', 'ff_hidden']);
+    assert.sameMembers(Object.keys(named), ['weighted_values', 'ff_hidden']);
+    assertDims(named.weighted_values, [B, 4, L, L, 8]);
+    for (const layer of [2, -1]) {
+      const error = assertThrows(() => model.traceLayer(inputs, layer), 'OUT_OF_RANGE', [String(layer), '0 to 1']);
+      assert.equal(error.detail.argument, 'layer');
+    }
+    assertThrows(() => model.traceLayer(inputs, 0.5), 'ARGUMENT', ['layer']);
+    assertThrows(() => model.traceLayer(inputs, 0, ['wights' as never]), 'ARGUMENT', ['weights']);
+  });
+
+  it('an encoding made by hand will do', () => {
+    const made = model.tokenize(['good', 'bad it was']);
+    const { inputIds, attentionMask, tokenTypeIds, dims } = made;
+    const expected = model.forward(made);
+    assert.deepEqual(model.forward({ inputIds, attentionMask, tokenTypeIds, dims } as Encoding), expected);
+    const [, length] = dims;
+    const single = { inputIds: inputIds.slice(0, length), attentionMask: attentionMask.slice(0, length), dims: [1, length] };
+    assertSameBits(model.forward(single as unknown as Encoding).logits, slice(expected.logits!, 0, 0, 1), 'without types');
+  });
+
+  const encoding = (changes: object) =>
+    ({ inputIds: Int32Array.of(1, 2), attentionMask: Uint8Array.of(1, 1), dims: [1, 2], ...changes }) as unknown as Encoding;
+  const wrong: Record<string, readonly [unknown, 'ARGUMENT' | 'SHAPE' | 'DTYPE' | 'OUT_OF_RANGE', string]> = {
+    'no object': [7, 'ARGUMENT', 'inputs'],
+    'a text': ['good', 'ARGUMENT', 'inputs'],
+    'no dims': [encoding({ dims: undefined }), 'ARGUMENT', 'dims'],
+    'no ids': [encoding({ inputIds: undefined }), 'ARGUMENT', 'inputIds'],
+    'ids of another kind': [encoding({ inputIds: Float32Array.of(1, 2) }), 'DTYPE', 'inputIds'],
+    'fewer ids than dims say': [encoding({ dims: [1, 3] }), 'SHAPE', 'inputIds'],
+    'a shorter mask': [encoding({ attentionMask: Uint8Array.of(1) }), 'SHAPE', 'attentionMask'],
+    'dims of one dimension': [encoding({ dims: [2] }), 'SHAPE', 'inputIds'],
+    'an id that there is not': [encoding({ inputIds: Int32Array.of(1, 100000) }), 'OUT_OF_RANGE', '100000'],
+    'a negative id': [encoding({ inputIds: Int32Array.of(-1, 1) }), 'OUT_OF_RANGE', '-1'],
+    'a type that there is not': [encoding({ tokenTypeIds: Int32Array.of(0, 2) }), 'OUT_OF_RANGE', 'tokenTypeIds'],
+    'more than there are positions': [
+      { inputIds: new Int32Array(65), attentionMask: new Uint8Array(65).fill(1), dims: [1, 65] },
+      'OUT_OF_RANGE',
+      '64',
+    ],
+  };
+  for (const [name, [inputs, code, word]] of Object.entries(wrong))
+    it(`forward: ${name} is ${code}`, () => {
+      assertThrows(() => model.forward(inputs as Encoding), code, [word]);
+      assertDims(model.forward(model.tokenize('good')).logits, [1, 3]);
+    });
+
+  const noTexts: readonly (readonly [what: string, texts: unknown, argument: string])[] = [
+    ['nothing', undefined, 'texts'],
+    ['null', null, 'texts'],
+    ['a number', 1, 'texts'],
+    ['an array of numbers', [1], 'texts[0]'],
+    ['an object', { 0: 'a', length: 1 }, 'texts'],
+    ['half a pair', [['a']], 'texts[0]'],
+    ['a pair of three', [['a', 'b', 'c']], 'texts[0]'],
+    ['a pair with a number', [['a', 2]], 'texts[0][1]'],
+    ['a String object', [new String('a')], 'texts[0]'],
+    ['a hole', [, 'a'], 'texts[0]'],
+    ['a pair after a text', ['a', ['b', 'c']], 'texts[1]'],
+    ['a text after a pair', [['b', 'c'], 'a'], 'texts[1]'],
+  ];
+  for (const [what, texts, argument] of noTexts)
+    it(`${what} is no text: ARGUMENT`, () => assert.equal(assertThrows(() => model.tokenize(texts as never), 'ARGUMENT').detail.argument, argument));
+
+  it('texts are read once', () => {
+    let reads = 0;
+    const watched = new Proxy(['a', 'b c'], { get: (target, name, self) => (name === '1' && reads++, Reflect.get(target, name, self)) });
+    assert.deepEqual(model.tokenize(watched).dims, [2, 4]);
+    assert.equal(reads, 1);
+  });
+
+  it('what is no option, out of range or too long is refused, with its index', async () => {
+    assertThrows(() => model.tokenize('a', { maxLenght: 3 } as never), 'ARGUMENT', ['maxLength']);
+    assertThrows(() => model.tokenize('a', { maxLength: 65 }), 'OUT_OF_RANGE', ['64']);
+    assertThrows(() => model.tokenize('a', { maxLength: 0 }), 'CONFIG', ['maxLength']);
+    assertThrows(() => model.tokenize('a', { truncation: 1 } as never), 'ARGUMENT', ['truncation']);
+    const long = 'good '.repeat(80);
+    assert.deepEqual([...model.tokenize(long).truncated], [true]);
+    assert.equal(assertThrows(() => model.tokenize(['a', long], { truncation: false }), 'OUT_OF_RANGE').detail.index, 1);
+    const error = await assertRejects(model.embed(['a', 'b', long, long], { truncation: false, batchSize: 2 }), 'OUT_OF_RANGE', ['embed']);
+    assert.equal(error.detail.index, 2);
+    await assertRejects(model.embed([['a', 'b']] as never), 'ARGUMENT', ['texts[0]']);
+    await assertRejects(model.embed('a', { pooling: 'none' as never }), 'CONFIG', ['pooling']);
+    await assertRejects(model.embed('a', { pool: 'mean' } as never), 'ARGUMENT', ['pooling']);
+    await assertRejects(model.embed('a', { batchSize: 0 }), 'CONFIG', ['batchSize']);
+    await assertRejects(model.embed('a', { onProgress: 1 as never }), 'ARGUMENT', ['onProgress']);
+    await assertRejects(model.classify('a', { onProgress: () => {} } as never), 'ARGUMENT', ['onProgress']);
+    assertThrows(() => model.tokenToId(5 as never), 'ARGUMENT');
+    assertThrows(() => model.idToToken('5' as never), 'ARGUMENT');
+  });
+
+  it('a checkpoint without a head has no labels, no logits and does not classify', async () => {
+    const other = await loadCheckpoint(attn, 'tiny-bert-cls');
+    assert.isUndefined(other.labels);
+    assert.notProperty(other.forward(other.tokenize('good')), 'logits');
+    await assertRejects(other.classify('good'), 'UNSUPPORTED', ['head']);
+    other.dispose();
+  });
+
+  it('the scores of a regression are its logits', async () => {
+    const names = ['config.json', 'tokenizer.json', 'model.safetensors'];
+    const files = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await bytes(`testdata/models/tiny-bert/${name}`)] as const)));
+    const config = { ...(JSON.parse(new TextDecoder().decode(files['config.json'])) as object), problem_type: 'regression' };
+    const other = await attn.loadModel({ ...files, 'config.json': JSON.stringify(config) });
+    const logits = other.forward(other.tokenize(texts)).logits!;
+    (await other.classify(texts)).forEach((scores, i) => {
+      const expected = other.labels!.map((label, c) => ({ label, score: logits.data[3 * i + c] }));
+      expected.sort((a, b) => b.score - a.score);
+      assert.deepEqual(scores, expected);
+    });
+    other.dispose();
+  });
+
+  it('config and labels are what the files say, and frozen', () => {
+    assert.equal(model.config.model_type, 'bert');
+    assert.equal(model.config.hidden_size, 32);
+    assert.isFrozen(model.config);
+    assert.isFrozen(model.config.id2label);
+    assert.deepEqual([...model.labels!], Object.values(model.config.id2label as object));
+    assert.isFrozen(model.labels);
+  });
+
+  it('no text at all, and an empty one', async () => {
+    assertDims(await model.embed([]), [0, 32]);
+    assert.deepEqual(await model.classify([]), []);
+    assert.deepEqual([...model.tokenize([]).dims], [0, 0]);
+    assertDims(await model.embed(''), [1, 32]);
+    assert.equal(model.tokenize('').tokens[0].length, 2);
+  });
+
+  it('the words: table, vocabulary and their place in the model', () => {
+    const { wordEmbeddings } = model;
+    assert.strictEqual(model.wordEmbeddings, wordEmbeddings, 'one object');
+    const id = model.tokenToId('good')!;
+    assert.equal(model.idToToken(id), 'good');
+    assert.isUndefined(model.tokenToId('constructor'));
+    assert.isUndefined(model.tokenToId('__proto__'));
+    assert.isUndefined(model.idToToken(-1));
+    assert.isUndefined(model.idToToken(1e9));
+    const state = wordEmbeddings.stateDict().get('weight')!;
+    assertDims(state, [model.config.vocab_size as number, 32]);
+    assertSameBits(wordEmbeddings.forward([id]), slice(state, 0, id, id + 1));
+    assert.closeTo(wordEmbeddings.similarity(id, id), 1, 1e-6);
+    assert.equal(wordEmbeddings.nearest(id, 3).length, 3);
+    assert.equal(wordEmbeddings.analogy(5, 6, 7, 2).length, 2);
+  });
+
+  it('progress counts texts, and abort is heard between batches', async () => {
+    const many = Array.from({ length: 50 }, (_, i) => texts[i % texts.length]);
+    const seen: { done: number; total: number }[] = [];
+    await model.embed(many, { batchSize: 16, onProgress: (p) => seen.push({ ...p }) });
+    assert.deepEqual(
+      seen,
+      [0, 16, 32, 48, 50].map((done) => ({ done, total: 50 })),
+    );
+    await assertRejects(model.embed(many, { signal: AbortSignal.abort() }), 'ABORTED');
+    const controller = new AbortController();
+    let done = 0;
+    const aborting = model.embed(many, {
+      batchSize: 4,
+      signal: controller.signal,
+      onProgress: (p) => {
+        done = p.done;
+        if (p.done === 8) controller.abort(new Error('mine'));
+      },
+    });
+    const error = await assertRejects(aborting, 'ABORTED');
+    assert.equal((error.cause as Error).message, 'mine');
+    assert.equal(done, 8);
+    const later = new AbortController();
+    const classifying = model.classify(many, { batchSize: 1, signal: later.signal });
+    setTimeout(() => later.abort());
+    await assertRejects(classifying, 'ABORTED');
+    const throwing = model.embed(many, {
+      onProgress: () => {
+        throw new RangeError('mine');
+      },
+    });
+    assert.equal(((await assertRejects(throwing, 'ARGUMENT', ['onProgress', 'mine'])).cause as Error).name, 'RangeError');
+    assertDims(await model.embed(many), [50, 32]);
+  });
+
+  it('two embeddings at once give what each gives alone', async () => {
+    const [a, b] = [texts.slice(0, 3), texts.slice(3)];
+    const [x, y] = [await model.embed(a), await model.embed(b)];
+    const [p, q] = await Promise.all([model.embed(a, { batchSize: 1 }), model.embed(b, { batchSize: 1 })]);
+    assertSameBits(p, x);
+    assertSameBits(q, y);
+  });
+
+  it('disposal: idempotent, everything afterwards is DISPOSED, the heap is as it was', async () => {
+    const start = settledHeap(attn);
+    const other = await loadCheckpoint(attn, 'tiny-roberta');
+    const inputs = other.tokenize(texts);
+    other.forward(inputs, { outputAttentions: true });
+    await other.embed(texts);
+    const { wordEmbeddings } = other;
+    const embedding = other.embed(texts, { batchSize: 1 });
+    other.dispose();
+    other.dispose();
+    other[disposeSymbol]();
+    await assertRejects(embedding, 'DISPOSED');
+    for (const use of [
+      () => other.config,
+      () => other.labels,
+      () => other.wordEmbeddings,
+      () => other.tokenize('a'),
+      () => other.forward(inputs),
+      () => other.traceLayer(inputs, 0),
+      () => other.tokenToId('a'),
+      () => other.idToToken(1),
+      () => wordEmbeddings.nearest(1, 2),
+      () => wordEmbeddings.stateDict(),
+    ])
+      assertThrows(use, 'DISPOSED');
+    await assertRejects(other.embed('a'), 'DISPOSED');
+    await assertRejects(other.classify('a'), 'DISPOSED');
+    assert.equal(settledHeap(attn), start);
+    assertThrows(() => model.tokenize.call({} as never, 'a'), 'WRONG_INSTANCE');
+  });
+
+  it('its words alone cannot be taken away from a model', async () => {
+    const other = await loadCheckpoint(attn, 'tiny-mpnet');
+    const expected = await other.embed(texts);
+    const words = other.wordEmbeddings;
+    words.dispose();
+    assertThrows(() => words.nearest(1, 2), 'DISPOSED');
+    assertSameBits(await other.embed(texts), expected);
+    const again = other.wordEmbeddings;
+    assert.notStrictEqual(again, words);
+    assert.strictEqual(other.wordEmbeddings, again);
+    assert.equal(again.nearest(1, 2).length, 2);
+    other.dispose();
+    assertThrows(() => again.nearest(1, 2), 'DISPOSED');
+  });
+
+  it('a model goes with its instance', async () => {
+    const own = await loadHere();
+    const other = await loadCheckpoint(own, 'tiny-bert');
+    const words = other.wordEmbeddings;
+    own.dispose();
+    assertThrows(() => other.tokenize('a'), 'DISPOSED');
+    assertThrows(() => words.nearest(1, 2), 'DISPOSED');
+    other.dispose();
+    await assertRejects(own.loadModel(url('testdata/models/tiny-bert')), 'DISPOSED');
+  });
+
+  it('forwards, traces and embeddings of many shapes leave the heap as it was', async () => {
+    const long = Array.from({ length: 40 }, (_, i) => 'good film '.repeat(1 + (i % 20)));
+    const round = async () => {
+      const inputs = model.tokenize(long.slice(0, 7));
+      model.forward(inputs, { outputAttentions: true, outputHiddenStates: true });
+      model.traceLayer(inputs, 1);
+      await model.embed(long, { batchSize: 7 });
+      await model.classify(long);
+      for (const bad of [encoding({ dims: [2] }), encoding({ inputIds: Int32Array.of(1, 100000) })]) assert.throws(() => model.forward(bad));
+    };
+    await round();
+    const used = settledHeap(attn);
+    for (let i = 0; i < (host.build === 'release' ? 10 : 2); i++) await round();
+    assert.equal(settledHeap(attn), used);
+  });
+});
+
+// The checked builds are one binary, without what attn/worker needs of the others; their suites leave the worker out.
+if (host.build === 'release')
+  describe('models in attn/worker', () => {
+    it('every member: the same as in the caller itself', async () => {
+      const [direct, remote] = [await loadHere(), await loadWorker(setup)];
+      const [near, far] = [await loadCheckpoint(direct, 'tiny-bert'), await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' })];
+      const members = (object: object) => Object.getOwnPropertyNames(Object.getPrototypeOf(object));
+      assert.sameMembers(members(far), members(near));
+      assert.deepEqual(await far.config, near.config);
+      assert.isFrozen(await far.config);
+      assert.deepEqual(await far.labels, near.labels);
+      const inputs = near.tokenize(texts);
+      assert.deepEqual(await far.tokenize(texts), inputs);
+      const options = { outputAttentions: true, outputHiddenStates: true };
+      assert.deepEqual(await far.forward(inputs, options), near.forward(inputs, options));
+      assert.deepEqual(await far.traceLayer(inputs, 1, ['q', 'norm1']), near.traceLayer(inputs, 1, ['q', 'norm1']));
+      const seen: number[] = [];
+      assertSameBits(
+        await far.embed(texts, { batchSize: 2, pooling: 'cls', onProgress: (p) => seen.push(p.done) }),
+        await near.embed(texts, { pooling: 'cls' }),
+      );
+      assert.deepEqual(seen, [0, 2, 4, 6]);
+      assert.deepEqual(await far.classify(texts.slice(0, 2)), await near.classify(texts.slice(0, 2)));
+      assert.deepEqual(await far.classify([['good', 'bad']]), await near.classify([['good', 'bad']]));
+      assert.equal(await far.tokenToId('good'), near.tokenToId('good'));
+      assert.equal(await far.idToToken(7), near.idToToken(7));
+      const first = await far.wordEmbeddings;
+      assert.strictEqual(await far.wordEmbeddings, first);
+      await first.dispose();
+      await assertRejects(first.nearest(7, 3), 'DISPOSED', [], WorkerError);
+      const words = await far.wordEmbeddings;
+      assert.deepEqual(await words.nearest(7, 3), near.wordEmbeddings.nearest(7, 3));
+
+      await assertRejects(far.tokenize('a', { maxLength: 65 }), 'OUT_OF_RANGE', ['64'], WorkerError);
+      await assertRejects(far.forward({ ...inputs, dims: [1, 1] }), 'SHAPE', ['inputIds'], WorkerError);
+      await assertRejects(far.traceLayer(inputs, 2), 'OUT_OF_RANGE', [], WorkerError);
+      await assertRejects(far.embed('a', { pooling: 'sum' as never }), 'CONFIG', ['pooling'], WorkerError);
+      await assertRejects(far.embed(5 as never), 'ARGUMENT', ['texts'], WorkerError);
+      const throwing = far.embed(texts, {
+        onProgress: () => {
+          throw new Error('mine');
+        },
+      });
+      await assertRejects(throwing, 'ARGUMENT', ['onProgress', 'mine'], WorkerError);
+      const controller = new AbortController();
+      const onProgress = ({ done }: { done: number }) => done >= 2 && controller.abort();
+      const aborting = far.embed(Array(500).fill('good'), { batchSize: 1, signal: controller.signal, onProgress: (p) => void onProgress(p) });
+      await assertRejects(aborting, 'ABORTED', [], WorkerError);
+
+      await far.dispose();
+      await far.dispose();
+      await assertRejects(far.tokenize('a'), 'DISPOSED', [], WorkerError);
+      await assertRejects(far.forward(inputs), 'DISPOSED', [], WorkerError);
+      await assertRejects(words.nearest(7, 3), 'DISPOSED', [], WorkerError);
+      await assertRejects(async () => await far.config, 'DISPOSED', [], WorkerError);
+      direct.dispose();
+      await remote.dispose();
+    });
+
+    it('a worker that is ended rejects what a model has pending', async () => {
+      const remote = await loadWorker(setup);
+      const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+      const pending = Promise.allSettled([model.embed(Array(2000).fill('good')), remote.loadModel(url('model/slow/tiny-bert'))]);
+      remote.terminate();
+      for (const result of await pending) {
+        if (result.status === 'fulfilled') assert.fail('it came through');
+        assert.equal(result.reason.code, 'ABORTED');
+      }
+      await assertRejects(model.embed('a'), ['ABORTED', 'DISPOSED'], [], WorkerError);
+    });
+  });

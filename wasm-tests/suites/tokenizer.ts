@@ -1,0 +1,620 @@
+/**
+ * The tokenizer against Hugging Face's own, in ids, types, tokens and offsets; what it refuses; what holds of any text. No part of it is
+ * WebAssembly, so it runs in one set-up of each engine.
+ */
+import { assert } from 'chai';
+import { readNormalizer } from '../../web/lib/src/tokenizer/normalizers.ts';
+import { readPreTokenizer } from '../../web/lib/src/tokenizer/pre_tokenizers.ts';
+import { Section } from '../../web/lib/src/tokenizer/schema.ts';
+import { readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
+import { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';
+import { Generator } from '../support/generator.ts';
+import { bytes, host } from '../support/host.ts';
+
+type Offsets = readonly ([number, number] | null)[];
+interface Case {
+  readonly text: string | { readonly repeat: string; readonly times: number };
+  readonly pair?: string;
+  readonly maxLength?: number;
+  readonly truncated?: boolean;
+  readonly ids: readonly number[];
+  /** All 0 where left out. */
+  readonly typeIds?: readonly number[];
+  readonly tokens: readonly string[];
+  readonly offsets: Offsets;
+}
+interface Variant {
+  readonly name: string;
+  readonly parts: Readonly<Record<string, unknown>>;
+  readonly cases: readonly Case[];
+}
+interface Sweep {
+  readonly name: string;
+  readonly normalizer?: object;
+  readonly preTokenizer?: object;
+  readonly planes: readonly number[];
+}
+
+const checkpoints = ['tiny-bert', 'tiny-distilbert', 'tiny-roberta', 'tiny-xlm-roberta', 'tiny-mpnet', 'tiny-modernbert'];
+const miniLm = 'models/all-MiniLM-L6-v2/tokenizer.json';
+
+const files = new Map<string, Uint8Array<ArrayBuffer>>();
+
+/** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
+async function readFiles(): Promise<void> {
+  if (files.size > 0) return;
+  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'code_points'].map((name) => `testdata/tokenizers/${name}.json`);
+  const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
+  for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
+  // Not in the repository: a tool fetches it.
+  await bytes(miniLm).then(
+    (file) => files.set(miniLm, file),
+    (error) => host.note(`all-MiniLM-L6-v2 is not there, its texts are left out: ${error}`),
+  );
+}
+
+const read = (path: string) => JSON.parse(new TextDecoder().decode(files.get(path)));
+const encode = (value: unknown) => new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
+const all = { maxLength: 2 ** 31 - 1, truncation: true };
+
+function run(tokenizer: Tokenizer, c: Case, what: string): void {
+  const text = typeof c.text === 'string' ? c.text : c.text.repeat.repeat(c.text.times);
+  const told = `${what}: ${JSON.stringify(c.text)}${c.pair === undefined ? '' : ` and ${JSON.stringify(c.pair)}`}, ${c.maxLength ?? 'whole'}`;
+  const options = { maxLength: c.maxLength ?? all.maxLength, truncation: true };
+  const encoding = tokenizer.encode([c.pair === undefined ? text : [text, c.pair]], options);
+  assert.deepEqual([...encoding.inputIds], [...c.ids], `${told}: ids`);
+  assert.deepEqual([...encoding.tokenTypeIds], [...(c.typeIds ?? c.ids.map(() => 0))], `${told}: types`);
+  assert.deepEqual(encoding.tokens, [c.tokens], `${told}: tokens`);
+  assert.deepEqual(encoding.offsets, [c.offsets], `${told}: offsets`);
+  assert.deepEqual(encoding.truncated, [c.truncated ?? false], `${told}: truncated`);
+  assert.deepEqual(encoding.dims, [1, c.ids.length], `${told}: dims`);
+  assert.isTrue(encoding.attentionMask.length === c.ids.length && encoding.attentionMask.every((m) => m === 1), `${told}: mask`);
+}
+
+const fileOf = (checkpoint: string) => files.get(`testdata/models/${checkpoint}/tokenizer.json`)!;
+const tokenizerOf = (checkpoint: string) => new Tokenizer({ tokenizer: fileOf(checkpoint) });
+const vocabularySize = (checkpoint: string): number => read(`testdata/models/${checkpoint}/config.json`).vocab_size;
+
+describe('tokenizer', () => {
+  before(readFiles);
+
+  for (const name of [...checkpoints, 'all-MiniLM-L6-v2'])
+    it(`${name}: every text as Hugging Face's tokenizers have it`, () => {
+      const { file, cases }: { file: string; cases: Case[] } = read(`testdata/tokenizers/${name}.json`);
+      if (file === miniLm && !files.has(file)) return;
+      const tokenizer = new Tokenizer({ tokenizer: files.get(file)! });
+      assert.isAbove(cases.length, 90);
+      for (const c of cases) run(tokenizer, c, name);
+    });
+
+  it('each kind of part by itself', () => {
+    const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
+    assert.isAbove(variants.length, 60);
+    for (const { name, parts, cases } of variants) {
+      const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...parts }) });
+      for (const c of cases) run(tokenizer, c, name);
+    }
+  });
+
+  it('every code point of Unicode, whatever version of it the engine has', () => {
+    const { chunk, starts, sweeps }: { chunk: number; starts: number[]; sweeps: Sweep[] } = read('testdata/tokenizers/code_points.json');
+    const texts = starts.map((start) => {
+      let text = '';
+      for (let code = start; code < start + chunk; code++) if (code < 0xd800 || code >= 0xe000) text += `a${String.fromCodePoint(code)}a\n`;
+      return readText(text);
+    });
+    for (const { name, normalizer, preTokenizer, planes } of sweeps) {
+      const normalize = normalizer && readNormalizer(new Section(normalizer, name));
+      const cut = preTokenizer && readPreTokenizer(new Section(preTokenizer, name));
+      const digests = planes.map(() => 0x811c9dc5);
+      starts.forEach((start, i) => {
+        let digest = digests[start >> 16];
+        if (normalize) for (const code of normalize(texts[i]).codes) digest = Math.imul(digest ^ code, 0x01000193);
+        if (cut)
+          for (const { from, to } of cut([{ text: texts[i], from: 0, to: texts[i].codes.length }]))
+            digest = Math.imul(digest ^ (to - from), 0x01000193);
+        digests[start >> 16] = digest;
+      });
+      assert.deepEqual(
+        digests.map((digest) => digest >>> 0),
+        planes,
+        `${name}, by plane`,
+      );
+    }
+  });
+});
+
+describe('tokenizer, texts and pairs', () => {
+  let bert: Tokenizer;
+  before(readFiles);
+  before(() => void (bert = tokenizerOf('tiny-bert')));
+
+  it('several texts are padded to the longest, and each is as by itself', () => {
+    const texts = ['The film was not bad at all.', '', 'It was [MASK]!', '😀 café'];
+    const together = bert.encode(texts, all);
+    const [rows, length] = together.dims;
+    assert.equal(rows, texts.length);
+    texts.forEach((text, row) => {
+      const alone = bert.encode([text], all);
+      const used = alone.dims[1];
+      const at = row * length;
+      assert.deepEqual([...together.inputIds.subarray(at, at + used)], [...alone.inputIds]);
+      assert.deepEqual(together.tokens[row].slice(0, used), alone.tokens[0]);
+      assert.deepEqual(together.offsets[row].slice(0, used), alone.offsets[0]);
+      assert.isTrue(together.inputIds.subarray(at + used, at + length).every((id) => id === bert.tokenToId('[PAD]')));
+      assert.deepEqual(
+        [...together.attentionMask.subarray(at, at + length)],
+        Array.from({ length }, (_, i) => (i < used ? 1 : 0)),
+      );
+      assert.isTrue(
+        together.offsets[row].slice(used).every((place) => place === null) && together.tokens[row].slice(used).every((t) => t === '[PAD]'),
+      );
+    });
+    assert.deepEqual(together.truncated, [false, false, false, false]);
+  });
+
+  it('what pads comes from tokenizer_config.json, else from the file, else it is [PAD]', () => {
+    const tokenizer = fileOf('tiny-bert');
+    const padded = (config?: object, padding?: object) => {
+      const file = { ...JSON.parse(new TextDecoder().decode(tokenizer)), padding };
+      const made = new Tokenizer({ tokenizer: encode(file), ...(config && { tokenizerConfig: encode(config) }) });
+      const { tokens, tokenTypeIds } = made.encode(['a', ''], all);
+      return [tokens[1][2], tokenTypeIds[5]];
+    };
+    assert.deepEqual(padded(), ['[PAD]', 0]);
+    assert.deepEqual(padded({}, { pad_token: '[MASK]', pad_type_id: 1 }), ['[MASK]', 1]);
+    assert.deepEqual(padded({ pad_token: '[UNK]' }, { pad_token: '[MASK]' }), ['[UNK]', 0]);
+    assert.deepEqual(padded({ pad_token: { content: '[UNK]' } }), ['[UNK]', 0]);
+    assert.deepEqual(padded({ pad_token: 'not in the vocabulary' }), ['[PAD]', 0]);
+  });
+
+  it('no texts, and texts without a token', () => {
+    const none = bert.encode([], all);
+    assert.deepEqual([none.dims, none.inputIds.length, none.tokens], [[0, 0], 0, []]);
+    const empty = new Tokenizer({ tokenizer: encode({ model: { type: 'Unigram', unk_id: 0, vocab: [['<unk>', 0]] } }) }).encode(['', ''], all);
+    assert.deepEqual(
+      [empty.dims, empty.tokens, empty.offsets],
+      [
+        [2, 0],
+        [[], []],
+        [[], []],
+      ],
+    );
+  });
+
+  it('a text that is too long is cut, or OUT_OF_RANGE with its index', () => {
+    assert.deepEqual(bert.encode(['a', 'a b c'], { maxLength: 4, truncation: true }).truncated, [false, true]);
+    assert.deepEqual(bert.encode(['a', 'a b'], { maxLength: 4, truncation: false }).dims, [2, 4]);
+    const error = throws(() => bert.encode(['a', 'a b c'], { maxLength: 4, truncation: false }), 'OUT_OF_RANGE');
+    assert.deepInclude(error.detail, { index: 1, tokens: 5, maxLength: 4 });
+    const room = throws(() => bert.encode([['a', 'b']], { maxLength: 2, truncation: true }), 'OUT_OF_RANGE');
+    assert.include(room.message, '3 special tokens');
+    assert.deepEqual(bert.encode([['a', 'b']], { maxLength: 3, truncation: true }).tokens, [['[CLS]', '[SEP]', '[SEP]']]);
+  });
+
+  it('what follows the last token that is kept is not looked at', () => {
+    const model = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##', max_input_chars_per_word: 9, vocab: { a: 0 } };
+    const tokenizer = new Tokenizer({ tokenizer: encode({ model, pre_tokenizer: { type: 'WhitespaceSplit' } }) });
+    const cut = tokenizer.encode(['a a a x'], { maxLength: 2, truncation: true });
+    assert.deepEqual([[...cut.inputIds], cut.truncated], [[0, 0], [true]]);
+    const whole = tokenizer.encode(['a a'], { maxLength: 2, truncation: true });
+    assert.deepEqual([[...whole.inputIds], whole.truncated], [[0, 0], [false]]);
+    throws(() => tokenizer.encode(['a a a x'], { maxLength: 4, truncation: true }), 'FORMAT');
+    // Of a pair both lengths decide: 8 and 9 are cut to 3 and 4, 9 and 8 to 4 and 3.
+    for (const [first, second, kept] of [
+      [8, 9, 3],
+      [9, 8, 4],
+    ]) {
+      const { offsets } = tokenizer.encode([['a '.repeat(first), 'a '.repeat(second)]], { maxLength: 7, truncation: true });
+      assert.equal(
+        offsets[0].findIndex((place, i) => i > 0 && place![0] === 0),
+        kept,
+      );
+    }
+  });
+
+  it('texts whose padding the engine has no room for: MEMORY', () => {
+    const { Int32Array: own } = globalThis;
+    try {
+      const small = { construct: (target: typeof Int32Array, [size]: [number]) => (size > 1000 ? new Array(-1) : new target(size)) };
+      globalThis.Int32Array = new Proxy(own, small as never);
+      bert.encode(['a '.repeat(500)], all);
+      const error = throws(() => bert.encode(['a '.repeat(500), ''], all), 'MEMORY');
+      assert.instanceOf(error.cause, RangeError);
+    } finally {
+      globalThis.Int32Array = own;
+    }
+  });
+
+  it('more tokens than the module has addresses for: MEMORY', () => {
+    throws(() => bert.encode(['a '.repeat(2 ** 16), ...Array(2 ** 14).fill('')], all), 'MEMORY');
+  });
+
+  it('half of a surrogate pair is U+FFFD', () => {
+    const mirror = new Tokenizer({ tokenizer: encode({ model: { type: 'Unigram', unk_id: 0, vocab: [['<unk>', 0]] } }) });
+    const { tokens, offsets } = mirror.encode(['a\ud83d b\ude00\ud83d\ude00\ud83d'], all);
+    assert.deepEqual(tokens, [['a\ufffd b\ufffd😀\ufffd']]);
+    assert.deepEqual(offsets, [[[0, 8]]]);
+  });
+
+  it('names of an object are words like any other', () => {
+    const names = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf'];
+    for (const name of names) assert.isUndefined(bert.tokenToId(name), name);
+    const vocab = '{"[UNK]":0,"constructor":1,"__proto__":2,"__":3}';
+    const file = `{"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"","max_input_chars_per_word":100,"vocab":${vocab}}}`;
+    const tokenizer = new Tokenizer({ tokenizer: encode(file) });
+    assert.deepEqual([tokenizer.tokenToId('constructor'), tokenizer.tokenToId('__proto__'), tokenizer.tokenToId('toString')], [1, 2, undefined]);
+    assert.deepEqual([tokenizer.idToToken(2), tokenizer.idToToken(9)], ['__proto__', undefined]);
+    assert.deepEqual([...tokenizer.encode(['__proto__constructor__'], all).inputIds], [2, 1, 3]);
+    assert.deepEqual([...tokenizer.encode(['toString'], all).inputIds], [0]);
+  });
+
+  it('what others put on Object.prototype is not in a file', () => {
+    const before = bert.encode(['Words'], all);
+    const prototype = Object.prototype as unknown as Record<string, unknown>;
+    try {
+      Object.assign(prototype, { normalizer: { type: 'Prepend', prepend: 'x' }, padding: { pad_token: '[MASK]' }, Regex: ' {2,}' });
+      const file =
+        '{"model":{"type":"WordPiece","unk_token":"a","continuing_subword_prefix":"##","max_input_chars_per_word":9,"vocab":{"a":0,"x":1}}}';
+      const tokenizer = new Tokenizer({ tokenizer: encode(file) });
+      assert.deepEqual(tokenizer.encode(['a', ''], all).tokens, [['a'], ['[PAD]']]);
+      assert.deepEqual(tokenizerOf('tiny-bert').encode(['Words'], all), before);
+    } finally {
+      for (const name of ['normalizer', 'padding', 'Regex']) delete prototype[name];
+    }
+  });
+
+  it('every id has its token, and every token its id', () => {
+    for (const name of checkpoints) {
+      const tokenizer = tokenizerOf(name);
+      const size = vocabularySize(name);
+      for (let id = 0; id < size; id++) assert.equal(tokenizer.tokenToId(tokenizer.idToToken(id)!), id, `${name} ${id}`);
+      for (const id of [-1, 0.5, size, NaN]) assert.isUndefined(tokenizer.idToToken(id), `${name} ${id}`);
+    }
+  });
+
+  it('whether capitals become small letters is asked of the normalizer, not of the vocabulary', () => {
+    const model = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##', max_input_chars_per_word: 9, vocab: { '?': 0 } };
+    const made = (normalizer?: object) => new Tokenizer({ tokenizer: encode({ model, normalizer }) }).lowerCases;
+    assert.isTrue(made({ type: 'Lowercase' }));
+    assert.isTrue(made({ type: 'Sequence', normalizers: [{ type: 'NFKC' }, { type: 'Lowercase' }, { type: 'Prepend', prepend: '_' }] }));
+    assert.isFalse(made());
+    assert.isFalse(made({ type: 'NFKC' }));
+    const one = { type: 'Replace', pattern: { String: 'A' }, content: 'a' };
+    assert.isFalse(made(one), 'of one capital');
+    for (const name of checkpoints) {
+      const tokenizer = tokenizerOf(name);
+      const same = tokenizer.encode(['The'], all).inputIds.join() === tokenizer.encode(['the'], all).inputIds.join();
+      assert.equal(tokenizer.lowerCases, same, name);
+    }
+  });
+});
+
+describe('tokenizer, any text', () => {
+  before(readFiles);
+
+  const scripts = [
+    ...[
+      ' !',
+      'az',
+      'AZ',
+      '09',
+      '!/',
+      'À\u024f',
+      '\u0300\u036f',
+      'Αώ',
+      'Ая',
+      '\u0590\u06ff',
+      '\u0900\u0d7f',
+      '\u1100\u11ff',
+      '가힣',
+      'ぁヿ',
+      '一鿿',
+      '\u2000\u206f',
+    ],
+    ...['😀🙏', '\u{1f1e6}\u{1f1ff}', '\u{e0100}\u{e01ef}', '\0\u001f', '\ud800\udfff', '\ue000\ufffd'],
+  ];
+
+  function draw(generator: Generator): string {
+    let text = '';
+    for (let n = generator.below(40); n > 0; n--) {
+      const script = Array.from(generator.pick(scripts), (c) => c.codePointAt(0)!);
+      const [first, last] = [script[0], script[script.length - 1]];
+      text += generator.oneIn(30) ? '[MASK]' : String.fromCodePoint(first + generator.below(last - first + 1));
+    }
+    return text;
+  }
+
+  for (const name of checkpoints)
+    it(`${name}: offsets rise, stay in the text and cut no character; tokens of words lie in them`, () => {
+      const tokenizer = tokenizerOf(name);
+      const generator = new Generator(11);
+      for (let round = 0; round < 300; round++) {
+        const text = draw(generator);
+        const { offsets, tokens, inputIds } = tokenizer.encode([text], all);
+        let [start, end] = [0, 0];
+        offsets[0].forEach((place, i) => {
+          const told = `${JSON.stringify(text)}: ${tokens[0][i]} at ${place}`;
+          assert.isBelow(inputIds[i], vocabularySize(name), told);
+          if (!place) return;
+          assert.isTrue(place[0] >= start && place[1] >= end && place[0] <= place[1] && place[1] <= text.length, told);
+          for (const at of place) assert.isFalse(at > 0 && text.codePointAt(at - 1)! > 0xffff, told);
+          [start, end] = place;
+        });
+      }
+    });
+
+  it('words of plain text are their slices', () => {
+    const tokenizer = tokenizerOf('tiny-bert');
+    const text = 'The film was bad, the worst of the year.';
+    const { offsets, tokens } = tokenizer.encode([text], all);
+    offsets[0].forEach((place, i) => place && assert.equal(text.slice(...place).toLowerCase(), tokens[0][i].replace(/^##/, '')));
+    assert.equal(offsets[0].filter((place) => place).length, tokens[0].length - 2);
+  });
+
+  for (const name of checkpoints)
+    it(`${name}: every prefix of a hard text has tokens`, () => {
+      const tokenizer = tokenizerOf(name);
+      const text = ' I\u0307 n\u0303 👩‍👩‍👧 각 <mask> [MASK] क्ष\ud83d '.repeat(3);
+      for (let end = 0; end <= text.length; end++) tokenizer.encode([text.slice(0, end)], all);
+    });
+
+  for (const name of ['tiny-bert', 'tiny-modernbert', 'tiny-xlm-roberta'])
+    it(`${name}: a long row of anything takes no time that grows with its square`, () => {
+      const tokenizer = tokenizerOf(name);
+      for (const unit of ['a', 'é', '\u0323\u0301', ' ', '!', '\u1100', '[MASK]']) {
+        // An engine by itself sorts so many marks for minutes.
+        const text = unit.repeat(2 ** (unit === '\u0323\u0301' ? 19 : 17) / unit.length);
+        assert.equal(tokenizer.encode([text], { maxLength: 64, truncation: true }).truncated.length, 1);
+      }
+    });
+});
+
+function throws(call: () => unknown, code: string): Error & { readonly code: string; readonly detail: Readonly<Record<string, unknown>> } {
+  try {
+    call();
+  } catch (error) {
+    assert.equal((error as { code?: string }).code, code, String(error));
+    return error as ReturnType<typeof throws>;
+  }
+  return assert.fail(`nothing was thrown, expected ${code}`);
+}
+
+describe('tokenizer, files that it refuses', () => {
+  const wordPiece = { type: 'WordPiece', unk_token: '[UNK]', continuing_subword_prefix: '##', max_input_chars_per_word: 100, vocab: { '[UNK]': 0 } };
+  const file = (parts: object) => ({ version: '1.0', added_tokens: [], model: wordPiece, ...parts });
+  const make = (value: unknown) => new Tokenizer({ tokenizer: encode(value) });
+  const deep = (name: string, list: string) => {
+    let part: object = { type: name };
+    for (let i = 0; i < 20; i++) part = { type: 'Sequence', [list]: [part] };
+    return part;
+  };
+  const bert = { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, lowercase: true };
+  const bpe = { type: 'BPE', vocab: { a: 0, b: 1, ab: 2 }, merges: ['a b'] };
+  const added = { id: 0, content: 'x', single_word: false, lstrip: false, rstrip: false, normalized: false };
+  const template = { type: 'TemplateProcessing', single: [], pair: [], special_tokens: {} };
+  const textA = { Sequence: { id: 'A', type_id: 0 } };
+  const replace = (wanted: string, content: string) => ({ type: 'Replace', pattern: { String: wanted }, content });
+  const times = (count: number, part: object) => ({ type: 'Sequence', normalizers: Array(count).fill(part) });
+  /** sentencepiece's double array of one rule, for 'a'. */
+  const ruleForA = (content: string) => {
+    const units = new Uint32Array(257);
+    units[0] = 1 << 10;
+    units[1 ^ 97] = 97 | 256 | ((1 ^ 97 ^ 98) << 10);
+    units[98] = 2 ** 31;
+    return {
+      type: 'Precompiled',
+      precompiled_charsmap: btoa(String.fromCharCode(...new Uint8Array(Uint32Array.of(4 * 257).buffer), ...new Uint8Array(units.buffer)) + content),
+    };
+  };
+
+  it('the smallest files are fine', () => {
+    make(file({}));
+    make(file({ normalizer: null, pre_tokenizer: null, post_processor: null, model: bpe, added_tokens: [added] }));
+    make({ model: { ...wordPiece, type: undefined } });
+  });
+
+  const refusals: readonly (readonly [what: string, code: string, value: unknown, names?: string])[] = [
+    ['nothing', 'FORMAT', ''],
+    ['no JSON', 'FORMAT', '{"model":'],
+    ['an array', 'FORMAT', []],
+    ['null', 'FORMAT', 'null'],
+    ['no model', 'FORMAT', {}, 'tokenizer.json.model'],
+    ['another version', 'UNSUPPORTED', file({ version: '2.0' }), '2.0'],
+    ['an unknown model', 'UNSUPPORTED', file({ model: { type: 'WordLevel', vocab: {} } }), 'WordLevel'],
+    ['a model that does not say what it is', 'UNSUPPORTED', file({ model: { vocab: {} } })],
+    ['a type that objects have', 'UNSUPPORTED', file({ model: { ...wordPiece, type: 'constructor' } }), 'constructor'],
+    ['a vocabulary that is a list', 'FORMAT', file({ model: { ...wordPiece, vocab: [] } }), 'model.vocab'],
+    ['an id below 0', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: -1 } } }), 'vocab.a'],
+    ['an id with a fraction', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: 0.5 } } })],
+    ['an id that is text', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: '1' } } })],
+    ['an id beyond 31 bits', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: 2 ** 31 } } })],
+    ['a word length below 0', 'FORMAT', file({ model: { ...wordPiece, max_input_chars_per_word: -1 } })],
+    ['no unk_token', 'FORMAT', file({ model: { ...wordPiece, unk_token: undefined } }), 'unk_token'],
+    ['a normalizer that is text', 'FORMAT', file({ normalizer: 'NFC' })],
+    ['an unknown normalizer', 'UNSUPPORTED', file({ normalizer: { type: 'ByteMagic' } }), 'ByteMagic'],
+    [
+      'an unknown normalizer in a sequence',
+      'UNSUPPORTED',
+      file({ normalizer: { type: 'Sequence', normalizers: [bert, { type: 'Magic' }] } }),
+      'Magic',
+    ],
+    ['normalizers nested too deep', 'FORMAT', file({ normalizer: deep('NFC', 'normalizers') })],
+    ['an option of a normalizer missing', 'FORMAT', file({ normalizer: { ...bert, lowercase: undefined } }), 'lowercase'],
+    ['an option that is no boolean', 'FORMAT', file({ normalizer: { ...bert, clean_text: 1 } })],
+    ['an expression to replace', 'UNSUPPORTED', file({ normalizer: { type: 'Replace', pattern: { Regex: '(a+)+$' }, content: '' } }), '(a+)+$'],
+    ['a replacement of many characters', 'UNSUPPORTED', file({ normalizer: replace('a', 'b'.repeat(257)) }), 'normalizer.content'],
+    ['many characters to put first', 'UNSUPPORTED', file({ normalizer: { type: 'Prepend', prepend: 'b'.repeat(257) } }), 'normalizer.prepend'],
+    ['a character map that puts in many', 'UNSUPPORTED', file({ normalizer: ruleForA('b'.repeat(257)) }), 'precompiled_charsmap'],
+    [
+      'an added token that normalisers make endless',
+      'UNSUPPORTED',
+      file({ normalizer: times(40, replace('a', 'aa')), added_tokens: [{ ...added, content: 'a', normalized: true }] }),
+      'becomes longer',
+    ],
+    ['a character map that is no base64', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '!' } })],
+    ['an empty character map', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '' } })],
+    ['a character map that is too short', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'AAEAAAA=' } })],
+    ['a character map whose text is not UTF-8', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'BAAAAAAAAAD/' } })],
+    ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'UnicodeScripts' } }), 'UnicodeScripts'],
+    ['pre-tokenizers nested too deep', 'FORMAT', file({ pre_tokenizer: deep('Whitespace', 'pretokenizers') })],
+    [
+      'an expression to split at',
+      'UNSUPPORTED',
+      file({ pre_tokenizer: { type: 'Split', pattern: { Regex: '.*' }, behavior: 'Isolated', invert: false } }),
+    ],
+    ['an unknown behavior', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Punctuation', behavior: 'Doubled' } }), 'Doubled'],
+    ['a Metaspace of two characters', 'FORMAT', file({ pre_tokenizer: { type: 'Metaspace', replacement: '__' } })],
+    ['an unknown scheme', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Metaspace', replacement: '_', prepend_scheme: 'last' } }), 'last'],
+    ['an unknown post-processor', 'UNSUPPORTED', file({ post_processor: { type: 'Chat' } }), 'Chat'],
+    [
+      'two that add tokens',
+      'UNSUPPORTED',
+      file({ post_processor: { type: 'Sequence', processors: Array(2).fill({ type: 'BertProcessing', sep: ['s', 1], cls: ['c', 2] }) } }),
+    ],
+    [
+      'a template with a token that it does not tell of',
+      'FORMAT',
+      file({ post_processor: { ...template, single: [{ SpecialToken: { id: 'x', type_id: 0 } }] } }),
+    ],
+    [
+      'a template for one text that takes a second',
+      'FORMAT',
+      file({ post_processor: { ...template, single: [{ Sequence: { id: 'B', type_id: 0 } }] } }),
+    ],
+    [
+      'a token of a template with more ids than names',
+      'FORMAT',
+      file({
+        post_processor: { ...template, single: [{ SpecialToken: { id: 'x', type_id: 0 } }], special_tokens: { x: { ids: [1, 2], tokens: ['x'] } } },
+      }),
+    ],
+    [
+      'a template that names a token of many ids many times',
+      'FORMAT',
+      file({
+        post_processor: {
+          ...template,
+          single: [textA, ...Array(11).fill({ SpecialToken: { id: 'x', type_id: 0 } })],
+          special_tokens: { x: { ids: Array(100).fill(1), tokens: Array(100).fill('x') } },
+        },
+      }),
+      'post_processor.single',
+    ],
+    [
+      'a token of a template with many ids',
+      'FORMAT',
+      file({
+        post_processor: {
+          ...template,
+          single: [{ SpecialToken: { id: 'x', type_id: 0 } }],
+          special_tokens: { x: { ids: Array(1025).fill(1), tokens: Array(1025).fill('x') } },
+        },
+      }),
+      'special_tokens.x.ids',
+    ],
+    ['a template that takes a text twice', 'UNSUPPORTED', file({ post_processor: { ...template, single: [textA, textA] } }), 'A once'],
+    ['a template that takes no text', 'UNSUPPORTED', file({ post_processor: { ...template, single: [] } }), 'A once'],
+    ['a template for a pair that takes one', 'UNSUPPORTED', file({ post_processor: { ...template, single: [textA], pair: [textA] } }), 'pair'],
+    ['a sep without an id', 'FORMAT', file({ post_processor: { type: 'BertProcessing', sep: ['s'], cls: ['c', 1] } })],
+    ['BPE with dropout', 'UNSUPPORTED', file({ model: { ...bpe, dropout: 0.1 } }), 'dropout'],
+    ['BPE without merges', 'FORMAT', file({ model: { ...bpe, merges: undefined } }), 'merges'],
+    ['a merge of three', 'FORMAT', file({ model: { ...bpe, merges: ['a b c'] } }), 'merges[0]'],
+    ['a merge of what is not in the vocabulary', 'FORMAT', file({ model: { ...bpe, merges: [['a', 'c']] } })],
+    ['a merge into what is not in the vocabulary', 'FORMAT', file({ model: { ...bpe, merges: [['b', 'a']] } })],
+    ['a merge that is a number', 'FORMAT', file({ model: { ...bpe, merges: [1] } })],
+    ['Unigram with a vocabulary like WordPiece', 'FORMAT', file({ model: { type: 'Unigram', vocab: { a: 0 } } })],
+    ['a piece without a score', 'FORMAT', file({ model: { type: 'Unigram', vocab: [['a']] } }), 'vocab[0]'],
+    ['an unk_id beyond the vocabulary', 'FORMAT', file({ model: { type: 'Unigram', unk_id: 1, vocab: [['a', 0]] } }), 'unk_id'],
+    ['a piece of a thousand characters and more', 'UNSUPPORTED', file({ model: { type: 'Unigram', vocab: [['a'.repeat(2000), 0]] } })],
+    ['added tokens that are no list', 'FORMAT', file({ added_tokens: {} })],
+    ['an added token without content', 'FORMAT', file({ added_tokens: [{ ...added, content: undefined }] }), 'added_tokens[0].content'],
+    ['an added token without a flag', 'FORMAT', file({ added_tokens: [{ ...added, lstrip: undefined }] }), 'lstrip'],
+    ['an added token of a thousand characters and more', 'UNSUPPORTED', file({ added_tokens: [{ ...added, content: 'a'.repeat(2000) }] })],
+    ['padding by a number', 'FORMAT', file({ padding: { pad_token: 1 } })],
+  ];
+  for (const [what, code, value, names] of refusals)
+    it(`${what}: ${code}`, () => {
+      const error = throws(() => make(value), code);
+      if (names) assert.include(error.message, names);
+    });
+
+  it('a text that a few rules make endless is refused while it grows', () => {
+    const metaspace = (replacement: string) => ({ type: 'Metaspace', replacement, prepend_scheme: 'always', split: true });
+    const cuts = {
+      type: 'Sequence',
+      pretokenizers: Array(40)
+        .fill([metaspace('_'), metaspace('-')])
+        .flat(),
+    };
+    const bytesAgain = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: false };
+    for (const parts of [
+      { normalizer: times(40, replace('a', 'aa')) },
+      { normalizer: times(20, times(20, { type: 'Prepend', prepend: 'a'.repeat(256) })) },
+      { normalizer: times(40, ruleForA('aa')) },
+      { normalizer: { type: 'Sequence', normalizers: [...Array(12).fill(replace('a', 'aa')), replace('a', '\ufdfa'), { type: 'NFKC' }] } },
+      { normalizer: { type: 'Sequence', normalizers: [...Array(12).fill(replace('a', 'aa')), replace('a', '\u0130'), { type: 'Lowercase' }] } },
+      { pre_tokenizer: { type: 'Sequence', pretokenizers: Array(40).fill(bytesAgain) } },
+      { pre_tokenizer: cuts },
+    ]) {
+      const error = throws(() => make(file(parts)).encode(['a \u00e9'], all), 'UNSUPPORTED');
+      assert.include(error.message, 'becomes longer', JSON.stringify(parts).slice(0, 200));
+    }
+    // Each by itself stays within its bounds, together they do not.
+    const between = make(file({ normalizer: times(12, replace('a', 'aa')), added_tokens: [added] }));
+    assert.equal(between.encode(['a'], all).dims[1], 1);
+    throws(() => between.encode(['ax'.repeat(100)], all), 'UNSUPPORTED');
+  });
+
+  it('a long text may not grow as often', () => {
+    const tokenizer = make(file({ normalizer: replace('a', 'a'.repeat(64)) }));
+    assert.equal(tokenizer.encode(['a'.repeat(1000)], all).dims[1], 1);
+    throws(() => tokenizer.encode(['a'.repeat(2 ** 18)], all), 'MEMORY');
+  });
+
+  it('a template of as many tokens as there may be', () => {
+    const special_tokens = { x: { ids: Array(512).fill(0), tokens: Array(512).fill('x') } };
+    const x = { SpecialToken: { id: 'x', type_id: 0 } };
+    const textB = { Sequence: { id: 'B', type_id: 1 } };
+    const made = make(file({ post_processor: { ...template, single: [x, textA, x], pair: [textB, x, textA, x], special_tokens } }));
+    assert.deepEqual(made.encode(['a'], all).dims, [1, 1025]);
+    assert.deepEqual(made.encode([['a', 'b']], all).dims, [1, 1026]);
+  });
+
+  it('bytes that are not UTF-8: FORMAT', () => {
+    throws(() => new Tokenizer({ tokenizer: Uint8Array.of(0x7b, 0xff, 0x7d) }), 'FORMAT');
+    throws(() => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode('[') }), 'FORMAT');
+  });
+
+  it('tokenizer_config.json: sides other than right are UNSUPPORTED, a pad_token of another kind FORMAT', () => {
+    const configured = (config: object) => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode(config) });
+    configured({ truncation_side: 'right', padding_side: 'right', pad_token: null });
+    throws(() => configured({ truncation_side: 'left' }), 'UNSUPPORTED');
+    throws(() => configured({ padding_side: 'left' }), 'UNSUPPORTED');
+    throws(() => configured({ pad_token: 3 }), 'FORMAT');
+  });
+
+  it('an unknown token that the vocabulary lacks is told when it is needed', () => {
+    for (const model of [
+      { ...wordPiece, vocab: { a: 0 } },
+      { ...bpe, unk_token: '<unk>' },
+      { type: 'Unigram', vocab: [['a', 0]] },
+    ]) {
+      const tokenizer = make(file({ model }));
+      assert.deepEqual([...tokenizer.encode(['a'], all).inputIds], [0]);
+      throws(() => tokenizer.encode(['x'], all), 'FORMAT');
+    }
+  });
+
+  it('a broken character map gives a text, never a crash', () => {
+    const generator = new Generator(5);
+    for (let round = 0; round < 200; round++) {
+      const map = Uint8Array.from({ length: 4 + 256 }, () => generator.below(256));
+      map.set([192, 0, 0, 0]);
+      map.fill(97, 196);
+      const charsmap = btoa(String.fromCharCode(...map));
+      const normalize = readNormalizer(new Section({ type: 'Precompiled', precompiled_charsmap: charsmap }, 'map'));
+      assert.isString(stringOf(normalize(readText('héllo \u0301 a b c 😀 \0')).codes));
+    }
+  });
+});

@@ -1,0 +1,45 @@
+/**
+ * Forwards of the checkpoints of testdata/models, hashed: the twin of native-tests/digest/models.cpp. Change both together. Ids come from the golden
+ * files, so that tokenizers have no part in it.
+ */
+import type { Attn, Encoding, Tensor, TextModel } from 'attn';
+import { Hash } from './digest_draw.ts';
+import { checkpoints, loadCheckpoint, readModelGolden } from './model_cases.ts';
+
+function hashOf(model: TextModel, inputs: Encoding): string {
+  const output = model.forward(inputs, { outputAttentions: true, outputHiddenStates: true });
+  const hash = new Hash();
+  hash.add(output.lastHiddenState);
+  for (const state of output.hiddenStates!) hash.add(state);
+  for (const weights of output.attentions!) hash.add(weights);
+  if (output.logits) hash.add(output.logits);
+  output.attentions!.forEach((_, layer) => {
+    for (const tensor of Object.values<Tensor>(model.traceLayer(inputs, layer))) hash.add(tensor);
+  });
+  return hash.text();
+}
+
+/** One forward each and everything that it gives, as "hash checkpoint/case". */
+export async function modelLines(attn: Attn): Promise<string[]> {
+  const lines: string[] = [];
+  for (const name of checkpoints) {
+    const model = await loadCheckpoint(attn, name);
+    const { tensors } = await readModelGolden(attn, name);
+    for (const key of [...tensors.keys()].filter((each) => each.endsWith('/input_ids')).sort()) {
+      const which = key.slice(0, -'/input_ids'.length);
+      const { data, dims } = tensors.get(key)!;
+      const inputs: Encoding = {
+        inputIds: Int32Array.from(data),
+        attentionMask: Uint8Array.from(tensors.get(`${which}/attention_mask`)!.data),
+        tokenTypeIds: Int32Array.from(tensors.get(`${which}/token_type_ids`)?.data ?? new Int32Array(data.length)),
+        dims,
+        truncated: [],
+        tokens: [],
+        offsets: [],
+      };
+      lines.push(`${hashOf(model, inputs)} ${name}/${which}`);
+    }
+    model.dispose();
+  }
+  return lines;
+}

@@ -1,0 +1,144 @@
+/** Reads the checkpoints of testdata/models and holds a model against their golden files. testdata/README.md says what is in them. */
+import type { Attn, Encoding, Tensor, TextModel } from 'attn';
+import { assert } from 'chai';
+import { readGoldenFile } from './golden.ts';
+import { url } from './host.ts';
+import { assertClose, rows } from './tensors.ts';
+
+/** The checkpoints of testdata/models. */
+export const checkpoints = [
+  'tiny-bert',
+  'tiny-bert-cls',
+  'tiny-bert-legacy',
+  'tiny-bert-multilabel',
+  'tiny-distilbert',
+  'tiny-modernbert',
+  'tiny-modernbert-2024',
+  'tiny-mpnet',
+  'tiny-mpnet-mean',
+  'tiny-roberta',
+  'tiny-xlm-roberta',
+] as const;
+
+type Texts = readonly string[] | readonly (readonly [string, string])[];
+
+export interface ModelCase {
+  readonly name: string;
+  readonly texts: Texts;
+  readonly tokens?: readonly (readonly string[])[];
+  readonly options: { readonly maxLength?: number };
+  /** What the forward does otherwise. */
+  readonly forward?: { readonly isCausal: boolean; readonly headMask: readonly (readonly number[])[] };
+  /** Name -> max |transformers float32 - float64|. */
+  readonly expected: Readonly<Record<string, number>>;
+}
+
+export interface ModelGolden {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly cases: readonly ModelCase[];
+  readonly tensors: Map<string, Tensor>;
+}
+
+export async function readModelGolden(attn: Attn, name: string): Promise<ModelGolden> {
+  const { bytes, metadata, cases } = await readGoldenFile(`models/${name}`);
+  return { metadata, cases: cases as unknown as readonly ModelCase[], tensors: attn.parseSafetensors(bytes) };
+}
+
+export function loadCheckpoint(attn: Attn, name: string): Promise<TextModel> {
+  return attn.loadModel(url(`testdata/models/${name}`), { cache: 'none' });
+}
+
+export const tolerance = (error: number) => 4 * error + 2e-6;
+
+/** The expected numbers where a position is padding mean nothing: there ours stand in for them. `axis` is that of the positions. */
+function withoutPadding(actual: Tensor, expected: Tensor, { attentionMask, dims: [, length] }: Encoding, axis: number): Tensor {
+  const data = expected.data.slice();
+  const inner = expected.dims.slice(axis + 1).reduce((a, b) => a * b, 1);
+  const heads = axis === 2 ? expected.dims[1] : 1;
+  for (let row = 0; row < data.length / inner; row++) {
+    const position = row % length;
+    const text = Math.floor(row / (length * heads));
+    if (attentionMask[text * length + position] === 0) data.set(actual.data.subarray(row * inner, (row + 1) * inner), row * inner);
+  }
+  return { data, dims: expected.dims };
+}
+
+function cosines(actual: Tensor, expected: Tensor): number {
+  const [rows, width] = expected.dims;
+  let least = 1;
+  for (let r = 0; r < rows; r++) {
+    let [dot, a, b] = [0, 0, 0];
+    for (let i = r * width; i < (r + 1) * width; i++) {
+      dot += actual.data[i] * expected.data[i];
+      a += actual.data[i] ** 2;
+      b += expected.data[i] ** 2;
+    }
+    least = Math.min(least, dot / Math.sqrt(a * b));
+  }
+  return least;
+}
+
+/** An embedding against the golden one: its numbers and its direction. */
+export function assertEmbedding(actual: Tensor, expected: Tensor, error: number, what: string): void {
+  assertClose(actual, expected, tolerance(error), what);
+  assert.isAtLeast(cosines(actual, expected), 0.99999, `${what}: cosine`);
+}
+
+/** Whether these texts are pairs. */
+const isPairs = (texts: Texts): texts is readonly (readonly [string, string])[] => Array.isArray(texts[0]);
+
+/** Runs one case; returns the names that were compared. */
+export async function runModelCase(model: TextModel, golden: ModelGolden, c: ModelCase): Promise<Set<string>> {
+  const stored = (name: string) => golden.tensors.get(`${c.name}/${name}`) ?? assert.fail(`${c.name}: the file has no ${name}`);
+  const expected = (name: string) => stored(`expected.${name}`);
+  const compared = new Set<string>();
+  const inputs = model.tokenize(c.texts, c.options);
+  const ints = (t: Tensor) => Array.from(t.data);
+  assert.deepEqual([...inputs.dims], [...stored('input_ids').dims], 'dims');
+  assert.deepEqual(Array.from(inputs.inputIds), ints(stored('input_ids')), 'ids');
+  assert.deepEqual(Array.from(inputs.attentionMask), ints(stored('attention_mask')), 'mask');
+  assert.deepEqual(Array.from(inputs.tokenTypeIds), ints(stored('token_type_ids')), 'types');
+  if (c.tokens) assert.deepEqual(inputs.tokens, c.tokens, 'tokens');
+
+  const changed = c.forward && { ...c.forward, headMask: rows(c.forward.headMask) };
+  const output = model.forward(inputs, { outputAttentions: true, outputHiddenStates: true, ...changed });
+  const compare = (name: string, actual: Tensor | undefined, axis?: number) => {
+    if (!actual) assert.fail(`${c.name}: no ${name}`);
+    const wanted = axis === undefined ? expected(name) : withoutPadding(actual, expected(name), inputs, axis);
+    assertClose(actual, wanted, tolerance(c.expected[name]), `${c.name}: ${name}`);
+    compared.add(name);
+  };
+  const last = output.hiddenStates!.length - 1;
+  assert.deepEqual(output.hiddenStates![last], output.lastHiddenState, 'the last hidden state');
+  for (const name of Object.keys(c.expected)) {
+    const [kind, which] = name.split('.');
+    if (kind === 'lastHiddenState') compare(name, output.lastHiddenState, 1);
+    else if (kind === 'hiddenStates') compare(name, output.hiddenStates![Number(which)], 1);
+    else if (kind === 'attentions') compare(name, output.attentions![Number(which)], 2);
+    else if (kind === 'logits') compare(name, output.logits);
+    else if (kind === 'probabilities') {
+      const classes = await model.classify(c.texts, c.options);
+      const wanted = expected(name);
+      const labels = model.labels!;
+      assert.equal(labels.length, wanted.dims[1], 'labels');
+      classes.forEach((list, i) => {
+        assert.sameMembers(
+          list.map(({ label }) => label),
+          [...labels],
+        );
+        list.forEach(({ label, score }, rank) => {
+          assert.closeTo(score, wanted.data[i * labels.length + labels.indexOf(label)], 2e-5, `${c.name}: probability of ${label}`);
+          if (rank > 0) assert.isAtMost(score, list[rank - 1].score, 'falling');
+        });
+      });
+      compared.add(name);
+    } else if (!isPairs(c.texts)) {
+      // Pooling is for texts: a pair has its numbers in the native tests.
+      const options = kind === 'embedding' ? {} : { pooling: which as 'mean' | 'cls' | 'max', normalize: false };
+      const vectors = await model.embed(c.texts as readonly string[], { ...c.options, ...options });
+      assertEmbedding(vectors, expected(name), c.expected[name], `${c.name}: ${name}`);
+      compared.add(name);
+    }
+  }
+  return compared;
+}

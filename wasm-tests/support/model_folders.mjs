@@ -1,0 +1,147 @@
+/**
+ * The checkpoints of testdata/models as servers may have them: /model/HOW/NAME/FILE, where HOW says what is odd. NAME may be `large-` and a name: its
+ * weights then have 9 MB of metadata in front. With ?run=ID a server remembers what it was asked for, and /asked?run=ID tells it.
+ */
+import { readFileSync } from 'node:fs';
+import { join, normalize } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+
+const weights = 'model.safetensors';
+
+/** The same tensors behind a header that is longer than what is kept in one piece. */
+function enlarged(file) {
+  const length = Number(file.readBigUInt64LE(0));
+  const header = JSON.parse(file.subarray(8, 8 + length));
+  let text = JSON.stringify({ ...header, __metadata__: { filler: 'x'.repeat(9e6) } });
+  text += ' '.repeat((8 - (Buffer.byteLength(text) % 8)) % 8);
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([size, Buffer.from(text), file.subarray(8 + length)]);
+}
+
+const html = (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>App</title></html>\n');
+const missing = (response) => response.writeHead(404, { 'content-type': 'text/plain' }).end('not found');
+const whole = (response, bytes, headers = {}) =>
+  response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, ...headers }).end(bytes);
+/** The connection ends after so many bytes of what was promised; they get the time to arrive, since some engines drop what they have not handed on. */
+function cut(response, bytes, at, headers = {}, status = 200) {
+  response.writeHead(status, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, ...headers });
+  response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 50 + at / 10000));
+}
+
+/** How a server answers for the weights; `state` is of one run. */
+const odd = {
+  html: (_q, r) => html(r),
+  pointer: (_q, r) => whole(r, Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 123456\n`)),
+  gzip: (_q, r, bytes) => whole(r, gzipSync(bytes)),
+  zip: (_q, r) => whole(r, Buffer.from('PK\u0003\u0004 and so on')),
+  empty: (_q, r) => whole(r, Buffer.alloc(0)),
+  half: (_q, r, bytes) => whole(r, bytes.subarray(0, bytes.length >> 1)),
+  long: (_q, r, bytes) => whole(r, Buffer.concat([bytes, Buffer.alloc(100)])),
+  cut: (_q, r, bytes) => cut(r, bytes, bytes.length >> 1),
+  broken: (_q, r) => r.writeHead(503, 'busy').end(),
+  forbidden: (_q, r) => r.writeHead(403).end(),
+  gone: (_q, r) => missing(r),
+  pickle: (_q, r) => missing(r),
+  sharded: (_q, r) => missing(r),
+  encoded: (_q, r, bytes) => whole(r, gzipSync(bytes), { 'content-encoding': 'gzip' }),
+  silent: (_q, r, bytes) => r.writeHead(200).end(bytes),
+  hang: (_q, r, bytes) => {
+    r.writeHead(200, { 'content-length': bytes.length });
+    r.write(bytes.subarray(0, bytes.length >> 1));
+  },
+  async slow(_q, r, bytes) {
+    r.writeHead(200, { 'content-length': bytes.length, etag: '"slow"', 'accept-ranges': 'bytes' });
+    for (let at = 0; at < bytes.length && !r.destroyed; at += 8192) {
+      r.write(bytes.subarray(at, at + 8192));
+      await sleep(20);
+    }
+    r.end();
+  },
+};
+
+/** Servers whose connection breaks: at which parts of the file, and how they go on when asked for a range. */
+const breaking = {
+  breaks: { at: [1 / 2], headers: { etag: '"one"' } },
+  'breaks-twice': { at: [1 / 3, 2 / 3], headers: { etag: '"one"' } },
+  dated: { at: [1 / 2], headers: { 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' } },
+  weak: { at: [1 / 2], headers: { etag: 'W/"one"' } },
+  'no-range': { at: [1 / 2], headers: { etag: '"one"' }, again: 'whole' },
+  changes: { at: [1 / 2], headers: { etag: '"one"' }, again: 'changed' },
+  lies: { at: [1 / 2], headers: { etag: '"one"' }, again: 'from the start' },
+  swaps: { at: [1 / 2], headers: { etag: '"one"' }, again: 'of another file' },
+  refuses: { at: [1 / 2], headers: { etag: '"one"' }, again: 'refused' },
+  // These do not break: all of it comes, and it is asked for again.
+  stays: { at: [], headers: { etag: '"one"' } },
+  updates: { at: [1], headers: { etag: '"one"' }, again: 'changed' },
+};
+
+function breakingAnswer({ at, headers, again }, request, response, bytes, state) {
+  const breakAt = at[state.answers++];
+  const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+  const validator = headers.etag ?? headers['last-modified'];
+  if (again === 'changed' && state.answers > at.length) return whole(response, bytes, { etag: '"two"' });
+  const matches = request.headers['if-range'] === undefined || request.headers['if-range'] === validator;
+  if (!range || !matches || again === 'whole') {
+    if (!(breakAt < 1)) return whole(response, bytes, headers);
+    return cut(response, bytes, Math.floor(bytes.length * breakAt), headers);
+  }
+  if (again === 'of another file' && range) {
+    const rest = Buffer.from(bytes.subarray(Number(range[1])));
+    rest[rest.length - 1] ^= 1;
+    const described = { etag: '"two"', 'content-range': `bytes ${range[1]}-${bytes.length - 1}/${bytes.length}`, 'content-length': rest.length };
+    return response.writeHead(206, described).end(rest);
+  }
+  if (again === 'refused') return response.writeHead(416).end();
+  const from = again === 'from the start' ? 0 : Number(range[1]);
+  const rest = bytes.subarray(from);
+  const partial = { ...headers, 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` };
+  if (breakAt === undefined) return response.writeHead(206, { 'content-length': rest.length, ...partial }).end(rest);
+  return cut(response, rest, Math.floor(bytes.length * breakAt) - from, partial, 206);
+}
+
+/** Answers for paths under /model/ and for /asked. */
+export function modelFolders(folder) {
+  const runs = new Map();
+  const large = new Map();
+  const stateOf = (run) => {
+    if (!runs.has(run)) runs.set(run, { answers: 0, asked: [] });
+    return runs.get(run);
+  };
+  const read = (name, file) => {
+    if (!name.startsWith('large-') || file !== weights) return readFileSync(join(folder, normalize(name.replace(/^large-/, '')), normalize(file)));
+    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights))));
+    return large.get(name);
+  };
+  return (request, response) => {
+    const url = new URL(request.url, 'http://localhost');
+    const run = url.searchParams.get('run') ?? '';
+    if (url.pathname === '/asked') {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(stateOf(run).asked));
+      return true;
+    }
+    const match = /^\/model\/([\w-]+)\/([\w-]+)\/([\w./-]+)$/.exec(decodeURIComponent(url.pathname));
+    if (!match) return false;
+    const [, how, name, file] = match;
+    const state = run === '' ? { answers: 0, asked: [] } : stateOf(run);
+    state.asked.push({ file, range: request.headers.range, ifRange: request.headers['if-range'] });
+    response.setHeader('access-control-expose-headers', 'etag, content-range, content-encoding');
+    if (how === 'pickle' && file === 'pytorch_model.bin') return (whole(response, Buffer.from('PK')), true);
+    if (how === 'sharded' && file === 'model.safetensors.index.json') return (whole(response, Buffer.from('{}')), true);
+    if (how === 'vocabulary' && file === 'vocab.txt') return (whole(response, Buffer.from('[PAD]\n')), true);
+    if (how === 'vocabulary' && file === 'tokenizer.json') return (missing(response), true);
+    if (how === 'html-config' && file === 'config.json') return (html(response), true);
+    let bytes;
+    try {
+      bytes = read(name, file);
+    } catch {
+      return (how === 'one-page' ? html(response) : missing(response), true);
+    }
+    const answer = file === weights && (odd[how] ?? (breaking[how] && ((q, r, b, s) => breakingAnswer(breaking[how], q, r, b, s))));
+    if (answer) void Promise.resolve(answer(request, response, bytes, state)).catch(() => response.destroy());
+    else if (how === 'encoded') odd.encoded(request, response, bytes);
+    else whole(response, bytes, { etag: `"${bytes.length}"` });
+    return true;
+  };
+}

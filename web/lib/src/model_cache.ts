@@ -1,0 +1,227 @@
+/**
+ * Files in the Cache API. A complete file is kept under its URL. Of a large one that is on its way, what has come is kept beside, in parts, each
+ * under its place in the file: a download that breaks off, or a page that is closed, goes on from there. Nothing here fails: where there is no
+ * cache, or no more room, there is nothing kept.
+ */
+
+/** The most that a closed page loses of a download. */
+const partBytes = 4 * 2 ** 20;
+
+async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch {
+    return undefined;
+  }
+}
+
+/** A response's body, for as long as it lasts. */
+export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const reader = response.body?.getReader();
+  if (!reader) return;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** What came of a file, in the order of the file. */
+export class Parts {
+  readonly #cache: Cache;
+  readonly #url: string;
+  readonly #offsets: number[] = [];
+  #size = 0;
+  #validator = '';
+  #total: number | undefined;
+  #buffer: Uint8Array<ArrayBuffer> | undefined;
+  #filled = 0;
+  /** Whether parts are still written. */
+  #writes = true;
+  #flushed = Promise.resolve();
+
+  private constructor(cache: Cache, url: string) {
+    this.#cache = cache;
+    this.#url = url;
+  }
+
+  /** What earlier loads have left: parts without a gap from the start, of one state of the file. */
+  static async find(cache: Cache, url: string): Promise<Parts> {
+    const parts = new Parts(cache, url);
+    await quiet(async () => {
+      for (;;) {
+        const part = await cache.match(parts.#key(parts.#size));
+        const length = Number(part?.headers.get('content-length'));
+        const validator = part?.headers.get('x-attn-validator');
+        if (!part || !(length > 0) || !validator || (parts.#size > 0 && validator !== parts.#validator)) return;
+        parts.#validator = validator;
+        parts.#total = Number(part.headers.get('x-attn-total')) || undefined;
+        parts.#offsets.push(parts.#size);
+        parts.#size += length;
+      }
+    });
+    return parts;
+  }
+
+  /** Bytes from the start that are there. */
+  get size(): number {
+    return this.#size;
+  }
+  /** What tells this state of the file from another: an ETag or a date. */
+  get validator(): string {
+    return this.#validator;
+  }
+  /** Bytes of the whole file, where the server said so. */
+  get total(): number | undefined {
+    return this.#total;
+  }
+
+  #key(offset: number): string {
+    const url = new URL(this.#url);
+    url.searchParams.set('attn-part', String(offset));
+    return url.href;
+  }
+
+  /** Of the file that is written from here on. */
+  describe(validator: string, total: number | undefined): void {
+    this.#validator = validator;
+    this.#total = total;
+  }
+
+  async write(piece: Uint8Array): Promise<void> {
+    for (let at = 0; this.#writes && at < piece.length;) {
+      this.#buffer ??= new Uint8Array(partBytes);
+      const taken = Math.min(partBytes - this.#filled, piece.length - at);
+      this.#buffer.set(piece.subarray(at, at + taken), this.#filled);
+      this.#filled += taken;
+      at += taken;
+      if (this.#filled === partBytes) await this.flush();
+    }
+  }
+
+  /** Keeps what was written; one after the other. */
+  flush(): Promise<void> {
+    return (this.#flushed = this.#flushed.then(() => this.#flush()));
+  }
+
+  async #flush(): Promise<void> {
+    const length = this.#filled;
+    if (length === 0) return;
+    const headers = {
+      'content-length': String(length),
+      'x-attn-validator': this.#validator,
+      ...(this.#total !== undefined && { 'x-attn-total': String(this.#total) }),
+    };
+    const offset = this.#size;
+    this.#filled = 0;
+    // The Response copies the bytes, so the buffer is free again.
+    const kept = await quiet(async () => {
+      await this.#cache.put(this.#key(offset), new Response(this.#buffer!.subarray(0, length), { headers }));
+      return true;
+    });
+    if (!kept) return void (await this.clear());
+    this.#offsets.push(offset);
+    this.#size += length;
+  }
+
+  async *pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    for (const offset of [...this.#offsets]) {
+      const part = await this.#cache.match(this.#key(offset));
+      if (!part) throw new Error('a part of it has gone from the cache');
+      yield* bodyOf(part);
+    }
+  }
+
+  /** All that was written, as one file; undefined where it could not be kept. Reading it fails once the signal is aborted. */
+  async whole(signal: AbortSignal): Promise<{ body: BodyInit; size: number } | undefined> {
+    if (this.#offsets.length === 0 && this.#filled > 0) return { body: this.#buffer!.subarray(0, this.#filled), size: this.#filled };
+    await this.flush();
+    if (!this.#writes || this.#size === 0) return undefined;
+    const pieces = this.pieces();
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          const { done, value } = await pieces.next();
+          if (signal.aborted) throw signal.reason;
+          if (done) controller.close();
+          else controller.enqueue(value);
+        },
+        async cancel() {
+          await pieces.return(undefined);
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    return { body, size: this.#size };
+  }
+
+  /** Forgets what there is, to begin anew. */
+  async restart(): Promise<void> {
+    await quiet(async () => {
+      const start = new URL(this.#key(0));
+      for (const request of await this.#cache.keys()) {
+        const url = new URL(request.url);
+        if (!url.searchParams.has('attn-part')) continue;
+        url.searchParams.set('attn-part', '0');
+        if (url.href === start.href) await this.#cache.delete(request);
+      }
+    });
+    this.#offsets.length = 0;
+    this.#size = this.#filled = 0;
+  }
+
+  /** Keeps what was written, for the next load to go on. */
+  async close(): Promise<void> {
+    this.#writes = false;
+    await this.flush();
+  }
+
+  /** Forgets what there is, for good. */
+  async clear(): Promise<void> {
+    this.#writes = false;
+    this.#buffer = undefined;
+    await this.restart();
+  }
+}
+
+export class Keeper {
+  readonly #files: Cache;
+  readonly #parts: Cache;
+
+  private constructor(files: Cache, parts: Cache) {
+    this.#files = files;
+    this.#parts = parts;
+  }
+
+  /** undefined where there is no Cache API: outside of browsers, on pages that are not secure contexts, where storage is blocked. */
+  static async open(): Promise<Keeper | undefined> {
+    if (typeof caches === 'undefined') return undefined;
+    return quiet(async () => new Keeper(await caches.open('attn-models'), await caches.open('attn-models-parts')));
+  }
+
+  async match(url: string): Promise<Response | undefined> {
+    return quiet(() => this.#files.match(url));
+  }
+
+  /** Whether it is kept. */
+  async put(url: string, body: BodyInit, size: number): Promise<boolean> {
+    const headers = { 'content-length': String(size), 'content-type': url.includes('.json') ? 'application/json' : 'application/octet-stream' };
+    const kept = await quiet(async () => {
+      await this.#files.put(url, new Response(body, { headers }));
+      return true;
+    });
+    return kept ?? false;
+  }
+
+  async delete(url: string): Promise<void> {
+    await quiet(() => this.#files.delete(url));
+  }
+
+  parts(url: string): Promise<Parts> {
+    return Parts.find(this.#parts, url);
+  }
+}

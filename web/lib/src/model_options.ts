@@ -1,0 +1,192 @@
+/** Arguments of loadModel() and of a TextModel, read at the door: by the model itself, and by attn/worker before it sends them. */
+import type { ModelOptions } from './attn.js';
+import { isPlainObject, readBytes } from './arrays.js';
+import { AttnError, describe, fail, hint } from './error.js';
+import { readCallback, readSignal } from './options.js';
+import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
+
+/** What a model's folder may hold that is read; the first three it must. */
+export const fileNames = [
+  'config.json',
+  'tokenizer.json',
+  'model.safetensors',
+  'tokenizer_config.json',
+  'modules.json',
+  '1_Pooling/config.json',
+  'sentence_bert_config.json',
+] as const;
+export type FileName = (typeof fileNames)[number];
+
+/** What the caller gave for a file: bytes, a Blob, or text. */
+export type Given = Uint8Array<ArrayBuffer> | Blob | string;
+export type Source = { readonly location: string } | { readonly files: readonly (readonly [name: string, content: Given, source: unknown])[] };
+
+const op = 'loadModel';
+const tagOf = (value: unknown) => Object.prototype.toString.call(value).slice(8, -1);
+
+export function readSource(value: unknown): Source {
+  const tag = tagOf(value);
+  if ((typeof value === 'string' && value !== '') || tag === 'URL') return { location: String(value) };
+  if (!isPlainObject(value)) fail('ARGUMENT', op, 'source', describe(value), "a folder's URL or path, or an object of files by name");
+  const files = Object.keys(value as object).map((name) => {
+    const content = (value as Readonly<Record<string, unknown>>)[name];
+    if (typeof content === 'string') return [name, content, content] as const;
+    const kind = tagOf(content);
+    const isBlob = (kind === 'Blob' || kind === 'File') && typeof Blob === 'function';
+    return [name, isBlob ? (content as Blob) : readBytes(op, `source[${JSON.stringify(name)}]`, content), content] as const;
+  });
+  if (files.length === 0) fail('ARGUMENT', op, 'source', 'is an object without files', fileNames.slice(0, 3).join(', '));
+  return { files };
+}
+
+export interface CheckedModelOptions {
+  readonly fetch: ModelOptions['fetch'];
+  readonly cache: 'default' | 'none';
+  /** By file, in lower case. */
+  readonly sha256: ReadonlyMap<string, string>;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ModelOptions['onProgress'];
+}
+
+const cacheModes = ['default', 'none'] as const;
+
+export function readModelOptions(value: unknown): CheckedModelOptions {
+  const names = ['fetch', 'cache', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const digests = new Map<string, string>();
+  if (sha256 !== undefined) {
+    if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
+    for (const name of Object.keys(sha256 as object)) {
+      const digest = (sha256 as Readonly<Record<string, unknown>>)[name];
+      // A digest of a file that is never read would pin nothing.
+      if (!(fileNames as readonly string[]).includes(name))
+        throw new AttnError('ARGUMENT', `${op}: sha256 names the file ${JSON.stringify(name)}, which is not read; ${hint(name, fileNames)}`, {
+          op,
+          argument: 'sha256',
+          expected: fileNames.join(', '),
+          got: name,
+        });
+      const argument = `sha256[${JSON.stringify(name)}]`;
+      if (typeof digest !== 'string' || !/^[0-9a-f]{64}$/i.test(digest)) fail('ARGUMENT', op, argument, describe(digest), '64 hex digits');
+      digests.set(name, digest.toLowerCase());
+    }
+  }
+  return {
+    fetch: readCallback(op, 'fetch', fetch) as ModelOptions['fetch'],
+    cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
+    sha256: digests,
+    signal: readSignal(op, signal),
+    onProgress: readCallback(op, 'onProgress', onProgress) as ModelOptions['onProgress'],
+  };
+}
+
+/** JSON's value, frozen all the way down. */
+export function frozen<T extends object>(value: T): Readonly<T> {
+  const open: object[] = [value];
+  for (let object = open.pop(); object; object = open.pop()) {
+    Object.freeze(object);
+    for (const member of Object.values(object)) if (typeof member === 'object' && member !== null) open.push(member as object);
+  }
+  return value;
+}
+
+export type Text = string | readonly [string, string];
+
+/** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
+export function readTexts(operation: string, value: unknown, pairs: boolean): Text[] {
+  const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
+  if (typeof value === 'string') return [value];
+  if (!Array.isArray(value)) fail('ARGUMENT', operation, 'texts', describe(value), expected);
+  const texts = Array.from(value as unknown[], (text, i): Text => {
+    if (typeof text === 'string') return text;
+    if (!pairs || !Array.isArray(text))
+      fail('ARGUMENT', operation, `texts[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
+    const parts = Array.from(text as unknown[]);
+    if (parts.length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${parts.length} elements`, 'a pair of strings');
+    const odd = parts.findIndex((part) => typeof part !== 'string');
+    if (odd >= 0) fail('ARGUMENT', operation, `texts[${i}][${odd}]`, describe(parts[odd]), 'a string');
+    return parts as unknown as readonly [string, string];
+  });
+  const mixed = texts.findIndex((text) => typeof text !== typeof texts[0]);
+  if (mixed >= 0)
+    fail('ARGUMENT', operation, `texts[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
+  return texts;
+}
+
+/** TokenizeOptions, and what an operation has beside them. */
+export interface TextOptions {
+  readonly maxLength?: number;
+  readonly truncation?: boolean;
+  readonly pooling?: string;
+  readonly normalize?: boolean;
+  readonly batchSize?: number;
+}
+
+export interface CheckedTextOptions {
+  /** What is left to send: each option that was given. */
+  readonly plain: TextOptions;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
+}
+
+const mostBatch = 2 ** 20;
+const poolings = ['mean', 'cls', 'max'] as const;
+
+export function readTextOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
+  const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
+  const { maxLength, truncation, pooling, normalize, batchSize, signal, onProgress }: Readonly<Record<string, unknown>> = Object.fromEntries(
+    names.map((name, i) => [name, values[i]]),
+  );
+  const flag = (name: string, each: unknown) => {
+    if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
+    return each;
+  };
+  const all = {
+    maxLength: maxLength === undefined ? undefined : whole(operation, 'maxLength', maxLength, 1, 2 ** 31 - 1),
+    truncation: flag('truncation', truncation),
+    pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
+    normalize: flag('normalize', normalize),
+    batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
+  };
+  return {
+    plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
+    signal: readSignal(operation, signal),
+    onProgress: readCallback(operation, 'onProgress', onProgress) as CheckedTextOptions['onProgress'],
+  };
+}
+
+export const tokenizeOptions = ['maxLength', 'truncation'];
+export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal'];
+export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'signal', 'onProgress'];
+
+export function readToken(operation: string, value: unknown): string {
+  if (typeof value !== 'string') fail('ARGUMENT', operation, 'token', describe(value), 'a string');
+  return value;
+}
+
+export function readParameterName(value: unknown): string {
+  if (typeof value !== 'string') fail('ARGUMENT', 'getParameter', 'name', describe(value), 'a string');
+  return value;
+}
+
+export function readId(operation: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', operation, 'id', describe(value), 'a whole number');
+  return value;
+}
+
+/** Leaves of a method that takes an Encoding first, whose parts the module knows by name. */
+export function readEncoded(operation: string, { arguments: list }: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] {
+  if (!isPlainObject(inputs)) fail('ARGUMENT', operation, 'inputs', describe(inputs), 'an Encoding, as tokenize() gives it');
+  const { inputIds, attentionMask, tokenTypeIds, dims } = inputs as Readonly<Record<string, unknown>>;
+  if (dims === undefined) fail('ARGUMENT', operation, 'inputs.dims', 'is missing', 'an Array of two whole numbers');
+  const values: Readonly<Record<string, unknown>> = {
+    inputIds,
+    dims,
+    attentionMask: attentionMask === undefined ? undefined : { kind: 'attend', data: attentionMask, dims },
+    tokenTypeIds,
+    ...others,
+  };
+  const leaves: Leaf[] = [];
+  for (const argument of list) readLeaves(operation, argument, '', values[argument.name], 0, dims, leaves);
+  return leaves;
+}

@@ -1,0 +1,118 @@
+import { precompiled } from './precompiled.js';
+import { regex, runOf } from './patterns.js';
+import { choose, unsupported, type Section } from './schema.js';
+import { checkGrowth, codesOf, emptyText, push, slice, type Matcher, type Text } from './text.js';
+import { ACCENT, CHINESE, CONTROL, MARK, SPACE, is, isAscii, lowerCase, normalize, type Form } from './unicode.js';
+
+export type Normalizer = (text: Text) => Text;
+
+function filter(text: Text, keep: (code: number) => boolean): Text {
+  if (text.codes.every(keep)) return text;
+  const out = emptyText(text.limit);
+  text.codes.forEach((code, i) => {
+    if (keep(code)) push(out, code, text.starts[i], text.ends[i]);
+  });
+  return out;
+}
+
+function map(text: Text, to: (code: number) => number): Text {
+  return { ...text, codes: text.codes.map(to) };
+}
+
+function bert(section: Section): Normalizer {
+  const clean = section.boolean('clean_text');
+  const chinese = section.boolean('handle_chinese_chars');
+  const lower = section.boolean('lowercase');
+  const strip = section.boolean('strip_accents', lower);
+  return (text) => {
+    if (clean)
+      text = map(
+        filter(text, (code) => !is(code, CONTROL)),
+        (code) => (is(code, SPACE) ? 32 : code),
+      );
+    if (isAscii(text)) return lower ? lowerCase(text) : text;
+    if (chinese && text.codes.some((code) => is(code, CHINESE))) {
+      const out = emptyText(text.limit);
+      text.codes.forEach((code, i) => {
+        for (const c of is(code, CHINESE) ? [32, code, 32] : [code]) push(out, c, text.starts[i], text.ends[i]);
+      });
+      text = out;
+    }
+    if (strip) text = filter(normalize(text, 'NFD'), (code) => !is(code, MARK));
+    return lower ? lowerCase(text) : text;
+  };
+}
+
+function strip(section: Section): Normalizer {
+  const [left, right] = [section.boolean('strip_left'), section.boolean('strip_right')];
+  return (text) => {
+    let [from, to] = [0, text.codes.length];
+    if (left) from = runOf(SPACE)(text.codes, from, to);
+    if (right) while (to > from && is(text.codes[to - 1], SPACE)) --to;
+    return slice(text, from, to);
+  };
+}
+
+/** What a rule puts into a text. */
+function contentOf(section: Section, name: string): number[] {
+  const codes = codesOf(section.string(name));
+  return codes.length > 256 ? unsupported(section.at(name), section.get(name), 'at most 256 characters') : codes;
+}
+
+/** The new characters take the place of the last one that they replace. */
+function replaced(match: Matcher, content: readonly number[]): Normalizer {
+  return (text) => {
+    const { codes, starts, ends } = text;
+    const out = emptyText(text.limit);
+    for (let at = 0; at < codes.length;) {
+      const end = match(codes, at, codes.length);
+      const place = end > at ? end - 1 : at;
+      for (const code of end > at ? content : [codes[at]]) push(out, code, starts[place], ends[place]);
+      at = place + 1;
+    }
+    return out;
+  };
+}
+
+function prepend(section: Section): Normalizer {
+  const content = contentOf(section, 'prepend');
+  return (text) => {
+    if (text.codes.length === 0) return text;
+    const { codes, starts, ends, limit } = text;
+    checkGrowth(content.length + codes.length, limit);
+    const first = <T>(value: T) => content.map(() => value);
+    return { codes: [...content, ...codes], starts: first(starts[0]).concat(starts), ends: first(ends[0]).concat(ends), limit };
+  };
+}
+
+const nmtSpaces = new Set([0x9, 0xa, 0xc, 0xd, 0x1680, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029, 0x2581, 0xfeff, 0xfffd]);
+
+function nmt(text: Text): Text {
+  const kept = filter(text, (c) => nmtSpaces.has(c) || c === 0 || (c >= 0x20 && c !== 0x7f && c !== 0x8f && c !== 0x9f));
+  return map(kept, (code) => (nmtSpaces.has(code) ? 32 : code));
+}
+
+const form = (name: Form) => () => (text: Text) => normalize(text, name);
+
+const normalizers: Readonly<Record<string, (section: Section, depth: number) => Normalizer>> = {
+  BertNormalizer: bert,
+  Lowercase: () => lowerCase,
+  NFC: form('NFC'),
+  NFD: form('NFD'),
+  NFKC: form('NFKC'),
+  NFKD: form('NFKD'),
+  StripAccents: () => (text) => filter(text, (code) => !is(code, ACCENT)),
+  Strip: strip,
+  Replace: (section) => replaced(regex(section), contentOf(section, 'content')),
+  Prepend: prepend,
+  Precompiled: precompiled,
+  Nmt: () => nmt,
+  Sequence: (section, depth) => {
+    const all = section.sections('normalizers').map((part) => readNormalizer(part, depth + 1));
+    return (text) => all.reduce((before, normalizer) => normalizer(before), text);
+  },
+};
+
+export function readNormalizer(section: Section, depth = 0): Normalizer {
+  return choose(normalizers, section, depth)(section, depth);
+}

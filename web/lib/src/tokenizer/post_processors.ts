@@ -1,0 +1,156 @@
+import { fail } from '../error.js';
+import { type Section, choose, idOf, listOf, op, unsupported, wrong } from './schema.js';
+import { SPACE, is } from './unicode.js';
+
+/** Tokens of a text, or some that a processor adds: those have no place in the text. */
+export interface Part {
+  readonly text: string;
+  readonly ids: number[];
+  readonly tokens: string[];
+  readonly starts: number[];
+  readonly ends: number[];
+  readonly type: number;
+  readonly special: boolean;
+}
+
+export interface PostProcessor {
+  /** How many tokens it adds to one text, and to a pair. */
+  readonly added: readonly [number, number];
+  /** Takes one part for each text. */
+  process(parts: Part[]): Part[];
+}
+
+/** Ġ is the space of byte-level tokens. */
+const isSpace = (token: string, at: number) => token[at] === 'Ġ' || is(token.charCodeAt(at), SPACE);
+
+/** So many characters on, or back; undefined where the text does not go so far. */
+function move(text: string, at: number, characters: number): number | undefined {
+  for (; characters > 0; --characters) {
+    if (at >= text.length) return undefined;
+    at += text.codePointAt(at)! > 0xffff ? 2 : 1;
+  }
+  for (; characters < 0; ++characters) {
+    if (at <= 0) return undefined;
+    at -= at > 1 && text.codePointAt(at - 2)! > 0xffff ? 2 : 1;
+  }
+  return at;
+}
+
+/** White space at the ends of a token is not of its offsets, but for the one space that was put before the first word. */
+function trimOffsets({ text, tokens, starts, ends }: Part, prefixed: boolean): void {
+  tokens.forEach((token, i) => {
+    let [leading, trailing] = [0, 0];
+    while (isSpace(token, leading)) ++leading;
+    while (isSpace(token, token.length - 1 - trailing)) ++trailing;
+    if (leading === 1 && prefixed && (i === 0 || starts[i] === 0)) leading = 0;
+    starts[i] = Math.min(move(text, starts[i], leading) ?? Infinity, ends[i]);
+    ends[i] = Math.max(move(text, ends[i], -trailing) ?? ends[i], starts[i]);
+  });
+}
+
+function byteLevel(section: Section): PostProcessor {
+  const trims = section.boolean('trim_offsets');
+  const prefixed = section.boolean('add_prefix_space');
+  return {
+    added: [0, 0],
+    process(parts) {
+      if (trims) for (const part of parts) trimOffsets(part, prefixed);
+      return parts;
+    },
+  };
+}
+
+type Template = readonly { readonly text?: number; readonly ids: number[]; readonly tokens: string[]; readonly type: number }[];
+
+function fromTemplates(templates: readonly [Template, Template]): PostProcessor {
+  const added = (template: Template) => template.reduce((sum, { ids }) => sum + ids.length, 0);
+  return {
+    added: [added(templates[0]), added(templates[1])],
+    process: (parts) =>
+      templates[parts.length - 1].map(({ text, ids, tokens, type }) =>
+        text === undefined ? { text: '', ids, tokens, starts: [], ends: [], type, special: true } : { ...parts[text], type },
+      ),
+  };
+}
+
+/** A file can name one token of many ids many times. */
+const mostAdded = 1024;
+
+function templateProcessing(section: Section): PostProcessor {
+  const special = section.section('special_tokens');
+  const known = new Map<string, { ids: number[]; tokens: string[] }>();
+  const readToken = (name: string) => {
+    const added = special.section(name);
+    const list = added.list('ids');
+    if (list.length > mostAdded) wrong(added.at('ids'), list, `at most ${mostAdded} ids`);
+    const ids = list.map((id, i) => idOf(id, `${added.at('ids')}[${i}]`));
+    const tokens = added.list('tokens').filter((text) => typeof text === 'string');
+    if (tokens.length !== ids.length) wrong(added.at('tokens'), added.get('tokens'), 'as many strings as there are ids');
+    known.set(name, { ids, tokens });
+    return { ids, tokens };
+  };
+  const read = (name: string): Template => {
+    let sum = 0;
+    const texts = [0, 0];
+    const template = section.sections(name).map((piece) => {
+      if (piece.has('Sequence')) {
+        const sequence = piece.section('Sequence');
+        const text = ['A', 'B'].indexOf(sequence.string('id'));
+        if (text < 0 || (text > 0 && name === 'single')) wrong(sequence.at('id'), sequence.get('id'), name === 'single' ? 'A' : 'A or B');
+        ++texts[text];
+        return { text, ids: [], tokens: [], type: sequence.id('type_id') };
+      }
+      const token = piece.section('SpecialToken');
+      const id = token.string('id');
+      const added = known.get(id) ?? readToken(id);
+      sum += added.ids.length;
+      if (sum > mostAdded) wrong(section.at(name), section.get(name), `at most ${mostAdded} special tokens`);
+      return { ...added, type: token.id('type_id') };
+    });
+    if (texts[0] !== 1 || texts[1] !== (name === 'pair' ? 1 : 0))
+      unsupported(section.at(name), section.get(name), name === 'pair' ? 'A and B once each' : 'A once');
+    return template;
+  };
+  return fromTemplates([read('single'), read('pair')]);
+}
+
+function clsAndSep(section: Section, separators: number, secondType: number): PostProcessor {
+  const read = (name: string) => {
+    const [token, id] = listOf(section.get(name), section.at(name));
+    if (typeof token !== 'string') wrong(section.at(name), section.get(name), 'a token and its id');
+    return { ids: [idOf(id, section.at(name))], tokens: [token] };
+  };
+  const [cls, sep] = [read('cls'), read('sep')];
+  const text = (index: number, type: number) => ({ text: index, ids: [], tokens: [], type });
+  const single: Template = [{ ...cls, type: 0 }, text(0, 0), { ...sep, type: 0 }];
+  const between = separators > 1 ? [{ ...sep, type: secondType }] : [];
+  return fromTemplates([single, [...single, ...between, text(1, secondType), { ...sep, type: secondType }]]);
+}
+
+function roberta(section: Section): PostProcessor {
+  const trims = byteLevel(section);
+  const wraps = clsAndSep(section, 2, 0);
+  return { added: wraps.added, process: (parts) => wraps.process(trims.process(parts)) };
+}
+
+const processors: Readonly<Record<string, (section: Section, depth: number) => PostProcessor>> = {
+  TemplateProcessing: templateProcessing,
+  BertProcessing: (section) => clsAndSep(section, 1, 1),
+  RobertaProcessing: roberta,
+  ByteLevel: byteLevel,
+  Sequence: (section, depth) => {
+    const parts = section.sections('processors');
+    const all = parts.map((part) => readPostProcessor(part, depth + 1));
+    if (parts.filter((part) => part.get('type') !== 'ByteLevel').length > 1)
+      fail('UNSUPPORTED', op, section.path, 'has two parts that put tokens around a text', 'one');
+    const sum = (pair: 0 | 1) => all.reduce((total, { added }) => total + added[pair], 0);
+    return {
+      added: [sum(0), sum(1)],
+      process: (parts) => all.reduce((before, processor) => processor.process(before), parts),
+    };
+  },
+};
+
+export function readPostProcessor(section: Section, depth = 0): PostProcessor {
+  return choose(processors, section, depth)(section, depth);
+}

@@ -1,0 +1,102 @@
+import { gpt2, literal, one, regex, runOf } from './patterns.js';
+import { choose, type Section, unsupported, wrong } from './schema.js';
+import { codesOf, push, rewrite, split, utf8, type Behavior, type Matcher, type Piece, type Text } from './text.js';
+import { NUMERIC, PUNCTUATION, SPACE, WORD, is } from './unicode.js';
+
+export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
+
+const behaviors: readonly string[] = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'] satisfies Behavior[];
+
+function behaviorOf(section: Section, fallback?: Behavior): Behavior {
+  const behavior = section.string('behavior', fallback);
+  return behaviors.includes(behavior) ? (behavior as Behavior) : unsupported(section.at('behavior'), behavior, behaviors.join(', '));
+}
+
+/** The characters that stand for the 256 bytes: printable ones for themselves, the others from U+0100 on. */
+const byteCodes: number[] = [];
+for (let byte = 0, next = 0x100; byte < 256; ++byte) byteCodes.push((byte > 32 && byte < 127) || (byte > 160 && byte !== 173) ? byte : next++);
+
+function copy(out: Text, { text, from, to }: Piece): void {
+  for (let i = from; i < to; ++i) push(out, text.codes[i], text.starts[i], text.ends[i]);
+}
+
+/** The piece with a character before it, in the place of the first. */
+function copyAfter(first: number, out: Text, piece: Piece): void {
+  push(out, first, piece.text.starts[piece.from], piece.text.ends[piece.from]);
+  copy(out, piece);
+}
+
+function byteLevel(section: Section): PreTokenizer {
+  const prefix = section.boolean('add_prefix_space');
+  const words = section.boolean('use_regex', true);
+  section.boolean('trim_offsets');
+  return (pieces) => {
+    let parts: readonly Piece[] = pieces;
+    if (prefix) parts = rewrite(parts, (piece, out) => (piece.text.codes[piece.from] === 32 ? copy(out, piece) : copyAfter(32, out, piece)));
+    if (words) parts = split(parts, gpt2, 'Isolated');
+    return rewrite(parts, ({ text, from, to }, out) => {
+      for (let i = from; i < to; ++i) for (const byte of utf8(text.codes[i])) push(out, byteCodes[byte], text.starts[i], text.ends[i]);
+    });
+  };
+}
+
+function metaspace(section: Section): PreTokenizer {
+  const [replacement, ...more] = codesOf(section.string('replacement'));
+  if (replacement === undefined || more.length > 0) wrong(section.at('replacement'), section.get('replacement'), 'one character');
+  const scheme = section.string('prepend_scheme', section.boolean('add_prefix_space', true) ? 'always' : 'never');
+  if (!['always', 'first', 'never'].includes(scheme)) unsupported(section.at('prepend_scheme'), scheme, 'always, first, never');
+  const cuts = section.boolean('split', true);
+  const isReplacement = literal(section.string('replacement'));
+  return (pieces) => {
+    const marked = rewrite(pieces, (piece, out) => {
+      const { text, from } = piece;
+      const at = out.codes.length;
+      const first = text.codes[from];
+      const begins = scheme === 'always' || (scheme === 'first' && text.starts[from] === 0);
+      if (begins && first !== 32 && first !== replacement) copyAfter(replacement, out, piece);
+      else copy(out, piece);
+      for (let i = at; i < out.codes.length; ++i) if (out.codes[i] === 32) out.codes[i] = replacement;
+    });
+    return cuts ? split(marked, isReplacement, 'MergedWithNext') : marked;
+  };
+}
+
+const whiteSpace = runOf(SPACE);
+const word = runOf(WORD);
+/** \w+|[^\w\s]+ */
+const wordOrOther: Matcher = (codes, at, to) => {
+  if (is(codes[at], WORD)) return word(codes, at, to);
+  while (at < to && !is(codes[at], WORD | SPACE)) ++at;
+  return at;
+};
+const withoutSpaces: PreTokenizer = (pieces) => split(pieces, whiteSpace, 'Removed');
+
+const preTokenizers: Readonly<Record<string, (section: Section, depth: number) => PreTokenizer>> = {
+  BertPreTokenizer: () => (pieces) => split(withoutSpaces(pieces), one(PUNCTUATION), 'Isolated'),
+  Whitespace: () => (pieces) => split(pieces, wordOrOther, 'Removed', true),
+  WhitespaceSplit: () => withoutSpaces,
+  ByteLevel: byteLevel,
+  Metaspace: metaspace,
+  Punctuation: (section) => {
+    const behavior = behaviorOf(section, 'Isolated');
+    return (pieces) => split(pieces, one(PUNCTUATION), behavior);
+  },
+  Digits: (section) => {
+    const behavior = section.boolean('individual_digits') ? 'Isolated' : 'Contiguous';
+    return (pieces) => split(pieces, one(NUMERIC), behavior);
+  },
+  Split: (section) => {
+    const match = regex(section);
+    const behavior = behaviorOf(section);
+    const invert = section.boolean('invert');
+    return (pieces) => split(pieces, match, behavior, invert);
+  },
+  Sequence: (section, depth) => {
+    const all = section.sections('pretokenizers').map((part) => readPreTokenizer(part, depth + 1));
+    return (pieces) => all.reduce((before, preTokenizer) => preTokenizer(before), [...pieces]);
+  },
+};
+
+export function readPreTokenizer(section: Section, depth = 0): PreTokenizer {
+  return choose(preTokenizers, section, depth)(section, depth);
+}

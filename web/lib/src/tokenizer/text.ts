@@ -1,0 +1,149 @@
+import { fail } from '../error.js';
+
+/**
+ * A text as the stages of tokenizing hand it on: code points, each with the place in the original that it came from, in UTF-16 units.
+ * Stages that change characters keep those places, so a token's offsets are the places of its first and last character.
+ */
+export interface Text {
+  readonly codes: number[];
+  readonly starts: number[];
+  readonly ends: number[];
+  /** How many code points it may become: a file's rules can double a text again and again. */
+  readonly limit: number;
+}
+
+const mostGrowth = 2 ** 23;
+
+/** Published rules make at most 18 characters of one, and put a few around a text. */
+function limitOf(length: number): number {
+  return Math.min(64 * length + 4096, length + mostGrowth);
+}
+
+export function checkGrowth(length: number, limit: number): void {
+  if (length > limit) fail(limit > mostGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', 'the text', 'becomes longer', `at most ${limit} characters`);
+}
+
+export function emptyText(limit: number): Text {
+  return { codes: [], starts: [], ends: [], limit };
+}
+
+export function push(text: Text, code: number, start: number, end: number): void {
+  checkGrowth(text.codes.length + 1, text.limit);
+  text.codes.push(code);
+  text.starts.push(start);
+  text.ends.push(end);
+}
+
+/** The code points of a string; a surrogate without its other half is U+FFFD, as in UTF-8. */
+export function codesOf(text: string): number[] {
+  const codes: number[] = [];
+  for (let i = 0; i < text.length; ++i) {
+    const code = text.codePointAt(i)!;
+    if (code > 0xffff) ++i;
+    codes.push(code >= 0xd800 && code < 0xe000 ? 0xfffd : code);
+  }
+  return codes;
+}
+
+export function readText(text: string): Text {
+  const codes = codesOf(text);
+  let at = 0;
+  const ends = codes.map((code) => (at += code > 0xffff ? 2 : 1));
+  return { codes, starts: ends.map((end, i) => (codes[i] > 0xffff ? end - 2 : end - 1)), ends, limit: limitOf(codes.length) };
+}
+
+/** The bytes of one code point. */
+export function utf8(code: number): number[] {
+  if (code < 0x80) return [code];
+  const tail = (shift: number) => 0x80 | ((code >> shift) & 0x3f);
+  if (code < 0x800) return [0xc0 | (code >> 6), tail(0)];
+  if (code < 0x10000) return [0xe0 | (code >> 12), tail(6), tail(0)];
+  return [0xf0 | (code >> 18), tail(12), tail(6), tail(0)];
+}
+
+/** In pieces, since an engine takes only so many arguments. */
+export function stringOf(codes: readonly number[], from = 0, to = codes.length): string {
+  if (to - from < 4096) return String.fromCodePoint(...codes.slice(from, to));
+  let text = '';
+  for (let i = from; i < to; i += 4096) text += String.fromCodePoint(...codes.slice(i, Math.min(i + 4096, to)));
+  return text;
+}
+
+export function slice(text: Text, from: number, to: number): Text {
+  const { codes, starts, ends, limit } = text;
+  if (from === 0 && to === codes.length) return text;
+  return { codes: codes.slice(from, to), starts: starts.slice(from, to), ends: ends.slice(from, to), limit };
+}
+
+/**
+ * New characters in place of the old ones. A change says how: 0 takes the place of the next old character, 1 is added and shares the place of the one
+ * before it, -n takes the next place and drops the n characters after it.
+ */
+export function transform(text: Text, codes: number[], changes: readonly number[]): Text {
+  const last = text.codes.length - 1;
+  const [starts, ends]: [number[], number[]] = [[], []];
+  let next = 0;
+  for (const change of changes) {
+    const place = Math.min(Math.max(change > 0 ? next - 1 : next, 0), last);
+    starts.push(text.starts[place]);
+    ends.push(text.ends[place]);
+    if (change <= 0) next += 1 - change;
+  }
+  return { codes, starts, ends, limit: text.limit };
+}
+
+/** Part of a text between two cuts; `added` is the id where an added token was found, and no later stage touches such a piece. */
+export interface Piece {
+  readonly text: Text;
+  readonly from: number;
+  to: number;
+  readonly added?: number;
+}
+
+/** The end of what matches at a place, or the place itself. */
+export type Matcher = (codes: readonly number[], at: number, to: number) => number;
+export type Behavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
+
+/** Cuts pieces where something matches; what becomes of the match is the behavior, `invert` calls the rest a match. */
+export function split(pieces: readonly Piece[], match: Matcher, behavior: Behavior, invert = false): Piece[] {
+  const out: Piece[] = [];
+  for (const piece of pieces) {
+    if (piece.added !== undefined) {
+      out.push(piece);
+      continue;
+    }
+    const { text, from, to } = piece;
+    let previous = false;
+    const cut = (start: number, end: number, matches: boolean) => {
+      const joins =
+        (behavior === 'Contiguous' && matches === previous && start > from) ||
+        (behavior === 'MergedWithPrevious' && matches && !previous && start > from) ||
+        (behavior === 'MergedWithNext' && !matches && previous);
+      if (joins) out.at(-1)!.to = end;
+      else if (behavior !== 'Removed' || !matches) out.push({ text, from: start, to: end });
+      previous = matches;
+    };
+    let start = from;
+    for (let at = from; at < to;) {
+      const end = match(text.codes, at, to);
+      if (end > at) {
+        if (start < at) cut(start, at, invert);
+        cut(at, end, !invert);
+        start = at = end;
+      } else ++at;
+    }
+    if (start < to) cut(start, to, invert);
+  }
+  return out;
+}
+
+/** Rewrites what is in the pieces, into one new text. */
+export function rewrite(pieces: readonly Piece[], write: (piece: Piece, out: Text) => void): Piece[] {
+  const text = emptyText(pieces[0]?.text.limit ?? 0);
+  return pieces.map((piece) => {
+    if (piece.added !== undefined) return piece;
+    const from = text.codes.length;
+    write(piece, text);
+    return { text, from, to: text.codes.length };
+  });
+}

@@ -1,0 +1,191 @@
+/**
+ * Hugging Face's tokenizer.json, tokenized as their own library does it (WordPiece, BPE, Unigram), with offsets.
+ * Text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around → padded.
+ */
+import type { Encoding } from '../attn.js';
+import { allocate, AttnError } from '../error.js';
+import type { Text } from '../model_options.js';
+import { AddedTokens } from './added_tokens.js';
+import { readModel, type Model } from './models.js';
+import { type Normalizer, readNormalizer } from './normalizers.js';
+import { readPostProcessor, type Part, type PostProcessor } from './post_processors.js';
+import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
+import { readObject, Section, unsupported } from './schema.js';
+import { readText, stringOf, type Text as Places } from './text.js';
+
+/** Bytes of tokenizer.json and tokenizer_config.json. */
+export interface TokenizerFiles {
+  readonly tokenizer: Uint8Array;
+  readonly tokenizerConfig?: Uint8Array | undefined;
+}
+
+export interface EncodeOptions {
+  readonly maxLength: number;
+  readonly truncation: boolean;
+}
+
+/** A token's text: a string, or an object that describes an added token. */
+function tokenText(value: unknown, path: string): string {
+  return typeof value === 'string' ? value : new Section(value, path).string('content');
+}
+
+interface Padding {
+  readonly id: number;
+  readonly type: number;
+  readonly token: string;
+}
+
+/** One row: a text or a pair. */
+interface Row {
+  readonly parts: readonly Part[];
+  readonly length: number;
+  readonly truncated: boolean;
+}
+
+/** Room for so many tokens, padding included. */
+export function encodingOf(op: string, size: number): readonly [inputIds: Int32Array, attentionMask: Uint8Array, tokenTypeIds: Int32Array] {
+  return allocate(op, 9 * size, () => {
+    // The ids alone would fill the module's memory.
+    if (size > 2 ** 30) throw new RangeError(`${size} tokens with their padding, expected at most ${2 ** 30}`);
+    return [new Int32Array(size), new Uint8Array(size), new Int32Array(size)];
+  });
+}
+
+export class Tokenizer {
+  readonly #normalizer: Normalizer;
+  readonly #model: Model;
+  readonly #added: AddedTokens;
+  readonly #preTokenizer: PreTokenizer;
+  readonly #postProcessor: PostProcessor;
+  readonly #padding: Padding;
+
+  constructor(files: TokenizerFiles) {
+    const parse = (bytes: Uint8Array, name: string) => new Section(readObject(bytes, name), name);
+    const file = parse(files.tokenizer, 'tokenizer.json');
+    const version = file.string('version', '1.0');
+    if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
+    const config = files.tokenizerConfig && parse(files.tokenizerConfig, 'tokenizer_config.json');
+    // The small sections first: what is not supported shows before a vocabulary is read.
+    this.#normalizer = file.has('normalizer') ? readNormalizer(file.section('normalizer')) : (text) => text;
+    this.#preTokenizer = file.has('pre_tokenizer') ? readPreTokenizer(file.section('pre_tokenizer')) : (pieces) => [...pieces];
+    this.#postProcessor = file.has('post_processor')
+      ? readPostProcessor(file.section('post_processor'))
+      : { added: [0, 0], process: (parts) => parts };
+    this.#model = readModel(file.section('model'));
+    this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
+    this.#padding = this.#readPadding(file, config);
+    for (const side of ['truncation_side', 'padding_side'])
+      if (config?.has(side) && config.string(side) !== 'right') unsupported(config.at(side), config.get(side), 'right');
+  }
+
+  #readPadding(file: Section, config: Section | undefined): Padding {
+    const padding = file.has('padding') ? file.section('padding') : undefined;
+    const token = config?.has('pad_token') ? tokenText(config.get('pad_token'), config.at('pad_token')) : padding?.string('pad_token', '[PAD]');
+    const found = [token, '[PAD]', '<pad>'].find((candidate) => candidate !== undefined && this.tokenToId(candidate) !== undefined);
+    return { id: (found !== undefined && this.tokenToId(found)) || 0, type: padding?.id('pad_type_id', 0) ?? 0, token: found ?? token ?? '[PAD]' };
+  }
+
+  /** Whether it makes small letters of capitals. */
+  get lowerCases(): boolean {
+    return this.#normalizer(readText('ABCDEFGHIJKLMNOPQRSTUVWXYZ')).codes.every((code) => code < 65 || code > 90);
+  }
+
+  tokenToId(token: string): number | undefined {
+    return this.#added.ids.get(token) ?? this.#model.vocabulary.get(token);
+  }
+
+  idToToken(id: number): string | undefined {
+    return this.#added.tokenOf(id) ?? this.#model.tokenOf(id);
+  }
+
+  /** Ends after the word with which there are more than `most` tokens. */
+  #tokenize(text: string, most: number): Part {
+    const part: Part = { text, ids: [], tokens: [], starts: [], ends: [], type: 0, special: false };
+    let places!: Places;
+    const emit = (id: number, token: string, from: number, to: number) => {
+      part.ids.push(id);
+      part.tokens.push(token);
+      part.starts.push(places.starts[from]);
+      part.ends.push(places.ends[to - 1]);
+    };
+    for (const { text: piece, from, to, added } of this.#preTokenizer(this.#added.extract(text))) {
+      places = piece;
+      if (added === undefined) this.#model.tokenize(piece.codes, from, to, emit);
+      else emit(added, stringOf(piece.codes, from, to), from, to);
+      if (part.ids.length > most) break;
+    }
+    return part;
+  }
+
+  #row(texts: readonly string[], index: number, { maxLength, truncation }: EncodeOptions): Row {
+    const room = maxLength - this.#postProcessor.added[texts.length - 1];
+    // One text is cut to its first tokens, whatever follows. Where a pair is cut depends on both lengths.
+    const most = truncation && room >= 0 && texts.length === 1 ? room : Infinity;
+    const parts = texts.map((text, i) => ({ ...this.#tokenize(text, most), type: i }));
+    const lengths = parts.map(({ ids }) => ids.length);
+    const length = lengths.reduce((a, b) => a + b, 0);
+    const truncated = length > room;
+    if (truncated) {
+      const added = maxLength - room;
+      if (!truncation || room < 0)
+        throw new AttnError(
+          'OUT_OF_RANGE',
+          truncation
+            ? `tokenize: maxLength ${maxLength} has no room for the ${added} special tokens`
+            : `tokenize: text ${index} has ${length + added} tokens, expected at most ${maxLength}`,
+          { op: 'tokenize', index, tokens: length + added, maxLength },
+        );
+      cut(lengths, room).forEach((kept, i) => {
+        for (const list of [parts[i].ids, parts[i].tokens, parts[i].starts, parts[i].ends]) list.length = kept;
+      });
+    }
+    const processed = this.#postProcessor.process(parts);
+    return { parts: processed, length: processed.reduce((sum, { ids }) => sum + ids.length, 0), truncated };
+  }
+
+  /** Texts, or pairs of them, padded to the longest. A file's own sections "truncation" and "padding" do not count, but for what pads. */
+  encode(texts: readonly Text[], options: EncodeOptions): Encoding {
+    const rows = texts.map((text, i) => this.#row(typeof text === 'string' ? [text] : text, i, options));
+    const length = rows.reduce((most, row) => Math.max(most, row.length), 0);
+    const size = rows.length * length;
+    const [inputIds, attentionMask, tokenTypeIds] = encodingOf('tokenize', size);
+    inputIds.fill(this.#padding.id);
+    tokenTypeIds.fill(this.#padding.type);
+    const tokens: string[][] = [];
+    const offsets: ([number, number] | null)[][] = [];
+    rows.forEach(({ parts, length: used }, row) => {
+      const [rowTokens, rowOffsets]: [string[], ([number, number] | null)[]] = [[], []];
+      let at = row * length;
+      attentionMask.fill(1, at, at + used);
+      for (const { ids, tokens: texts, starts, ends, type, special } of parts) {
+        inputIds.set(ids, at);
+        tokenTypeIds.fill(type, at, (at += ids.length));
+        texts.forEach((token, i) => {
+          rowTokens.push(token);
+          rowOffsets.push(special ? null : [starts[i], ends[i]]);
+        });
+      }
+      for (let i = used; i < length; ++i) {
+        rowTokens.push(this.#padding.token);
+        rowOffsets.push(null);
+      }
+      tokens.push(rowTokens);
+      offsets.push(rowOffsets);
+    });
+    return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length], truncated: rows.map((row) => row.truncated), tokens, offsets };
+  }
+}
+
+/** How many tokens stay of each text: the longer one of a pair gives way first. */
+function cut(lengths: readonly number[], room: number): number[] {
+  const [first, second] = lengths;
+  if (second === undefined) return [room];
+  const shorter = Math.min(first!, second);
+  let longer = shorter > room ? shorter : Math.max(shorter, room - shorter);
+  let short = shorter;
+  if (short + longer > room) {
+    short = Math.floor(room / 2);
+    longer = room - short;
+  }
+  return first! > second ? [longer, short] : [short, longer];
+}

@@ -1,0 +1,148 @@
+/** Questions about code points, answered as Hugging Face's tokenizers answer them, in every engine. */
+import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
+import { checkGrowth, stringOf, transform, type Text } from './text.js';
+
+export * from './unicode_table.js';
+
+const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+let kindOf: Uint8Array | undefined;
+
+function readTable(): Uint8Array {
+  const table = new Uint8Array(0x110000);
+  let [code, at] = [0, 0];
+  for (const kind of runKinds) {
+    let [length, scale, digit] = [1, 1, 32];
+    for (; digit >= 32; scale *= 32) {
+      digit = digits.indexOf(runLengths[at++]);
+      length += (digit % 32) * scale;
+    }
+    table.fill(digits.indexOf(kind), code, (code += length));
+  }
+  return table;
+}
+
+/** Whether a code point is in one of the classes, e.g. LETTER | NUMBER. */
+export function is(code: number, classes: number): boolean {
+  return (kinds[(kindOf ??= readTable())[code]]! & classes) !== 0;
+}
+
+/** The lower case of one code point by itself: a Σ at the end of a word is like any other. */
+function lowerOf(code: number): number[] {
+  const lower = String.fromCodePoint(code).toLowerCase();
+  const first = lower.codePointAt(0)!;
+  if (first === code)
+    for (let i = 0; i < lowerSince14.length; i += 3) if (code >= lowerSince14[i] && code <= lowerSince14[i + 1]) return [code + lowerSince14[i + 2]];
+  return lower.length > (first > 0xffff ? 2 : 1) ? Array.from(lower, (c) => c.codePointAt(0)!) : [first];
+}
+
+export function isAscii({ codes }: Text): boolean {
+  return codes.every((code) => code < 0x80);
+}
+
+const lowerAscii = (code: number) => (code >= 65 && code <= 90 ? code + 32 : code);
+
+export function lowerCase(text: Text): Text {
+  if (isAscii(text)) return { ...text, codes: text.codes.map(lowerAscii) };
+  const codes: number[] = [];
+  const changes: number[] = [];
+  for (const code of text.codes)
+    (code < 0x80 ? [lowerAscii(code)] : lowerOf(code)).forEach((lower, i) => {
+      checkGrowth(codes.length + 1, text.limit);
+      codes.push(lower);
+      changes.push(i > 0 ? 1 : 0);
+    });
+  return transform(text, codes, changes);
+}
+
+export type Form = 'NFC' | 'NFD' | 'NFKC' | 'NFKD';
+
+/** Whether normalisation puts the second of two marks first. */
+const swaps = (a: string, b: string) => `a${a}${b}`.normalize('NFD') !== `a${a}${b}`;
+
+/** Long rows of marks in canonical order. Engines sort them mark by mark, which takes minutes for some hundred thousand in a row. */
+function sortMarks(run: string): string {
+  return run.replace(/\p{M}{64,}/gu, (row) => {
+    const marks = Array.from(row).flatMap((mark) => Array.from(mark.normalize('NFD')));
+    // Those that move are the ones that change places with the last of all, or are it.
+    const kinds = [...new Set(marks)].filter((mark) => mark === '\u0345' || swaps('\u0345', mark));
+    kinds.sort((a, b) => (swaps(a, b) ? 1 : swaps(b, a) ? -1 : 0));
+    const ranks = new Map<string, number>();
+    kinds.forEach((kind, i) => ranks.set(kind, i > 0 && !swaps(kind, kinds[i - 1]) ? ranks.get(kinds[i - 1])! : i));
+    let [sorted, moving]: [string, string[]] = ['', []];
+    for (const mark of [...marks, 'a']) {
+      if (ranks.has(mark)) {
+        moving.push(mark);
+        continue;
+      }
+      sorted += moving.sort((a, b) => ranks.get(a)! - ranks.get(b)!).join('') + mark;
+      moving = [];
+    }
+    return sorted.slice(0, -1);
+  });
+}
+
+/**
+ * Unicode normalisation with places. The engine knows the result but not what came from where, so that is found again: a character's decomposition
+ * takes its place and adds the rest, marks that sorting moved are the next of their kind, and what a composed character consists of is dropped.
+ */
+function normalizeRun(run: string, form: Form, codes: number[], changes: number[]): void {
+  const result = sortMarks(run).normalize(form);
+  if (result === run) {
+    for (const char of run) {
+      codes.push(char.codePointAt(0)!);
+      changes.push(0);
+    }
+    return;
+  }
+  const decomposition = form.replace('C', 'D');
+  const queues = new Map<string, { changes: number[]; next: number }>();
+  for (const char of run) {
+    let change = 0;
+    for (const part of char.normalize(decomposition)) {
+      const queue = queues.get(part);
+      if (queue) queue.changes.push(change);
+      else queues.set(part, { changes: [change], next: 0 });
+      change = 1;
+    }
+  }
+  for (const char of result) {
+    let sum = 1;
+    for (const part of form === decomposition ? char : char.normalize('NFD')) {
+      const queue = queues.get(part)!;
+      sum += queue.changes[queue.next++] - 1;
+    }
+    codes.push(char.codePointAt(0)!);
+    changes.push(sum);
+  }
+}
+
+/** Before the engine makes a string of it. One character has at most 4 parts, or 18 where K takes compatible ones for the same. */
+function checkParts({ codes, limit }: Text, form: Form): void {
+  if ((form.length > 3 ? 18 : 4) * codes.length <= limit) return;
+  let count = 0;
+  const decomposition = form.replace('C', 'D');
+  for (const code of codes) count += code < 0xa0 ? 1 : Array.from(String.fromCodePoint(code).normalize(decomposition)).length;
+  checkGrowth(count, limit);
+}
+
+export function normalize(text: Text, form: Form): Text {
+  const all = text.codes;
+  if (all.every((code) => code < 0xa0)) return text;
+  checkParts(text, form);
+  const codes: number[] = [];
+  const changes: number[] = [];
+  let from = 0;
+  const finish = (to: number) => {
+    if (from < to) normalizeRun(stringOf(all, from, to), form, codes, changes);
+  };
+  // What the library's older Unicode does not know stays as it is, and nothing moves past it.
+  all.forEach((code, at) => {
+    if (!is(code, NEWER)) return;
+    finish(at);
+    codes.push(code);
+    changes.push(0);
+    from = at + 1;
+  });
+  finish(all.length);
+  return transform(text, codes, changes);
+}
