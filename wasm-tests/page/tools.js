@@ -12,11 +12,12 @@ globalThis.attnTools = (() => {
         .join(' ');
     if (element.hasAttribute('aria-label')) return element.getAttribute('aria-label').trim();
     if (element.tagName === 'TABLE' && element.caption) return text(element.caption);
+    if (element.tagName === 'FIELDSET') return text(element.querySelector('legend'));
     const labels = element.labels ?? [];
     if (labels.length)
       return Array.from(labels, (label) => {
         const copy = label.cloneNode(true);
-        for (const inner of copy.querySelectorAll('select, input, textarea, output')) inner.remove();
+        for (const inner of copy.querySelectorAll('select, input, textarea, output, progress')) inner.remove();
         return text(copy);
       }).join(' ');
     return text(element) || element.title || '';
@@ -32,6 +33,12 @@ globalThis.attnTools = (() => {
     radio: 'input[type=radio], [role=radio]',
     tab: '[role=tab]',
     grid: '[role=grid]',
+    group: '[role=group], fieldset',
+    radiogroup: '[role=radiogroup]',
+    list: 'ul, ol',
+    img: 'img, [role=img]',
+    progressbar: 'progress, [role=progressbar]',
+    dialog: 'dialog, [role=dialog]',
     status: '[role=status], output',
     alert: '[role=alert]',
   };
@@ -54,9 +61,11 @@ globalThis.attnTools = (() => {
     const t = find('table', name, within);
     const body = [...t.tBodies].flatMap((b) => [...b.rows]);
     return {
-      columns: Array.from(t.tHead.rows[0].querySelectorAll('th[scope=col]'), text),
+      columns: Array.from(t.tHead.rows[0].querySelectorAll('th[scope=col]:not(.corner, .total)'), text),
       rows: body.map((row) => text(row.querySelector('th[scope=row]'))),
-      cells: body.map((row) => Array.from(row.querySelectorAll('td'), text)),
+      // What is edited says so; what was there before stands behind.
+      cells: body.map((row) => Array.from(row.querySelectorAll('td:not(.total)'), (cell) => text(cell).replace(/ ?(edited|was .*)$/, ''))),
+      totals: body.flatMap((row) => Array.from(row.querySelectorAll('td.total'), text)),
     };
   };
   function choose(element, value) {

@@ -1,65 +1,83 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { explain, startEngine, type Engine } from './engine.ts';
-import { fetchStoredLayer, openStoredLayer, type StoredLayer } from './layer.ts';
-import { Explorer } from './sections/explorer.tsx';
+import { useRef } from 'preact/hooks';
+import { Bar } from './sections/bar.tsx';
+import { Example } from './sections/example.tsx';
+import { Focus } from './sections/focus.tsx';
 import { Lab } from './sections/lab.tsx';
+import { Overview } from './sections/overview.tsx';
+import { ProofSection } from './sections/proof.tsx';
 import { Steps } from './sections/steps.tsx';
+import { Use } from './sections/use.tsx';
+import { Words } from './sections/words.tsx';
+import { status } from './state/status.ts';
 import { Help } from './ui/help.tsx';
 import { ThemeButton } from './ui/theme.tsx';
 
-export interface Status {
-  readonly text: string;
-  readonly failed?: boolean;
+const sections = [
+  ['sentence', 'A sentence'],
+  ['focus', 'One head'],
+  ['heads', 'All heads'],
+  ['steps', 'Step by step'],
+  ['example', 'By hand'],
+  ['lab', 'Your numbers'],
+  ['use', 'Use it'],
+  ['words', 'Words'],
+  ['proof', 'Proof'],
+] as const;
+
+/** Scrolls there, and the keyboard goes along. The address stays what it is: it holds the view. */
+function goTo(event: MouseEvent, id: string): void {
+  const target = document.getElementById(id);
+  if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  target.tabIndex = -1;
+  target.focus({ preventScroll: true });
+  target.scrollIntoView();
 }
 
 export function App() {
-  const [engine, setEngine] = useState<Engine>();
-  const [layer, setLayer] = useState<StoredLayer>();
-  const [status, setStatus] = useState<Status>({ text: 'Starting WebAssembly and reading the stored layer …' });
   const help = useRef<HTMLDialogElement>(null);
-
-  useEffect(() => {
-    (async () => {
-      const files = fetchStoredLayer();
-      // Its failure is reported where it is awaited, not as an unhandled rejection before.
-      files.catch(() => undefined);
-      const started = await startEngine();
-      setEngine(started);
-      setLayer(await openStoredLayer(started, await files));
-    })().catch((error) => setStatus({ text: `The page could not start. ${explain(error)}`, failed: true }));
-  }, []);
-
+  const showHelp = () => help.current?.showModal();
   return (
     <>
-      <a class="skip" href="#main">
+      <a class="skip" href="#main" onClick={(event) => goTo(event, 'main')}>
         Skip to the content
       </a>
-      <header class="bar">
-        <p class="wordmark">attn</p>
-        <nav aria-label="Sections">
-          <a href="#sentence">A sentence</a>
-          <a href="#steps">Step by step</a>
-          <a href="#lab">Your numbers</a>
-        </nav>
-        <div class="bar-tools">
-          <button type="button" class="quiet" onClick={() => help.current?.showModal()}>
-            Keys
-          </button>
-          <ThemeButton />
+      <header class="masthead">
+        <div class="masthead-inner">
+          <p class="wordmark">attn</p>
+          <nav aria-label="Sections">
+            {sections.map(([id, name]) => (
+              <a key={id} href={`#${id}`} onClick={(event) => goTo(event, id)}>
+                {name}
+              </a>
+            ))}
+          </nav>
+          <div class="masthead-tools">
+            <button type="button" class="quiet keys-button" onClick={showHelp}>
+              Keys
+            </button>
+            <ThemeButton />
+          </div>
         </div>
       </header>
-      <p role="status" class={status.failed ? 'status failed' : 'status'}>
-        {status.text}
+      <p role="status" class={status.value.failed ? 'status failed' : 'status'}>
+        {status.value.text}
       </p>
       <main id="main" tabIndex={-1}>
-        <Explorer layer={layer} engine={engine} onStatus={setStatus} onHelp={() => help.current?.showModal()} />
-        <Steps engine={engine} onStatus={setStatus} />
-        <Lab engine={engine} onStatus={setStatus} />
+        <Bar />
+        <Focus onHelp={showHelp} />
+        <Overview />
+        <Steps />
+        <Example />
+        <Lab />
+        <Use />
+        <Words />
+        <ProofSection />
       </main>
       <footer>
         <p>
-          Everything runs in this page. What you type stays here. The stored weights are the first layer of sentence-transformers/all-MiniLM-L6-v2
-          (Apache-2.0), in float16.
+          Everything runs in this page: what you type stays here, unless you share a link, which holds it. The sentiment classifier comes with attn;
+          its word table began as that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
         </p>
       </footer>
       <Help dialog={help} />

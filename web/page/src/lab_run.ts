@@ -1,10 +1,10 @@
 /** The typed-array lab without its looks: checks shapes, runs the module, names what came out. */
-import type { AttentionOptions, AttentionResult, Mask, Tensor, TraceName } from 'attn';
-import { mergeHeads, product, splitHeads, transposed } from './arrays.ts';
-import type { Engine } from './engine.ts';
+import type { AttentionOptions, AttentionResult, Mask, MultiHeadAttentionOptions, Tensor, TraceName } from 'attn';
+import type { Attn } from 'attn/worker';
+import { product, transposed } from './arrays.ts';
 import { counted, shapeText } from './numbers.ts';
+import type { MatrixName } from './state/lab.ts';
 
-export type MatrixName = 'Q' | 'K' | 'V' | 'X' | 'Wq' | 'Wk' | 'Wv' | 'Wo' | 'Mask';
 export type FieldName = MatrixName | 'Heads' | 'Scale';
 
 /** A complaint that belongs beside one field. */
@@ -21,6 +21,7 @@ export interface CommonInputs {
   /** undefined: the default. */
   readonly scale: number | undefined;
   readonly mask: Mask | undefined;
+  readonly keyPadding: Mask | undefined;
   readonly causal: boolean;
 }
 export interface AttentionInputs extends CommonInputs {
@@ -103,20 +104,20 @@ function options(inputs: CommonInputs, weightedValues: number): { options: Atten
       trace: fits ? order : order.filter((name) => name !== 'weighted_values'),
       ...(inputs.scale === undefined ? {} : { scale: inputs.scale }),
       ...(inputs.mask ? { mask: inputs.mask } : {}),
+      ...(inputs.keyPadding ? { keyPaddingMask: inputs.keyPadding } : {}),
     },
     note: fits ? '' : `weighted_values would have ${weightedValues} numbers and is left out.`,
   };
 }
 
-/** Shapes that a mask may have for these sizes; the same rule as the module's, said in the field's words. */
-function checkMask(mask: Mask | undefined, batch: number, heads: number, queries: number, keys: number): void {
-  if (!mask) return;
+/** A mask's dims as [B, H, L, S]: what is missing is 1. Of three the head dimension is missing. */
+export const alignedDims = ({ dims }: Mask): readonly number[] =>
+  dims.length === 3 ? [dims[0]!, 1, dims[1]!, dims[2]!] : [...Array<number>(4 - dims.length).fill(1), ...dims];
+
+/** Shapes that masks may have for these sizes; the same rule as the module's, said in the field's words. */
+function checkMasks({ mask, keyPadding }: CommonInputs, hasBatch: boolean, batch: number, heads: number, queries: number, keys: number): void {
   const full = [batch, heads, queries, keys];
-  const dims = [...mask.dims];
-  // (B, L, S): the head dimension is the one that is missing.
-  const aligned = dims.length === 3 ? [dims[0]!, 1, dims[1]!, dims[2]!] : [...Array<number>(4 - dims.length).fill(1), ...dims];
-  const fits = aligned.every((size, i) => size === full[i] || (i < 3 && size === 1));
-  if (!fits) {
+  if (mask && !alignedDims(mask).every((size, i) => size === full[i] || (i < 3 && size === 1))) {
     const forms = [
       `(${keys},)`,
       `(${queries}, ${keys})`,
@@ -125,9 +126,16 @@ function checkMask(mask: Mask | undefined, batch: number, heads: number, queries
     ];
     throw new FieldError('Mask', `The mask has shape ${shapeText(mask.dims)}. One number for every query and key is needed: ${forms.join(' or ')}.`);
   }
+  if (!keyPadding) return;
+  const { dims } = keyPadding;
+  if (dims.at(-1) !== keys || (dims.length === 1 ? hasBatch : dims.length !== 2 || dims[0] !== batch))
+    throw new FieldError(
+      'Key padding',
+      `The key padding has shape ${shapeText(dims)}. One number for every key is needed: ${hasBatch ? `(${batch}, ${keys}), a row for each of the batch` : `(${keys},)`}.`,
+    );
 }
 
-export async function runAttention(engine: Engine, inputs: AttentionInputs): Promise<LabResult> {
+export async function runAttention(attn: Attn, inputs: AttentionInputs): Promise<LabResult> {
   const { Q, K, V } = inputs;
   const rank = Q.dims.length;
   for (const [name, tensor] of [
@@ -154,19 +162,15 @@ export async function runAttention(engine: Engine, inputs: AttentionInputs): Pro
     throw new FieldError('V', `V has ${counted(last(V, 2), 'row')}, K has ${last(K, 2)}. Every key has one value, so give as many rows.`);
   }
   const [batch, heads] = rank === 4 ? [Q.dims[0]!, Q.dims[1]!] : [rank === 3 ? Q.dims[0]! : 1, 1];
-  checkMask(inputs.mask, batch, heads, last(Q, 2), last(K, 2));
+  checkMasks(inputs, rank > 2, batch, heads, last(Q, 2), last(K, 2));
   const call = options(inputs, product(Q.dims.slice(0, -1)) * last(K, 2) * last(V, 1));
-  const result = await engine.scaledDotProductAttention(Q, K, V, call.options);
+  const result = await attn.scaledDotProductAttention(Q, K, V, call.options);
   const leading: readonly Leading[] = rank === 4 ? ['batch', 'head'] : rank === 3 ? ['batch'] : [];
   return collect(result, leading, leading, call.note);
 }
 
-/** (1, ...) -> (...) when X came without a batch. */
-function unbatched(tensor: Tensor, drop: boolean): Tensor {
-  return drop ? { data: tensor.data, dims: tensor.dims.slice(1) } : tensor;
-}
-
-function checkMultiHead({ X, Wq, Wk, Wv, Wo, heads, mask }: MultiHeadInputs): void {
+function checkMultiHead(inputs: MultiHeadInputs): void {
+  const { X, Wq, Wk, Wv, Wo, heads } = inputs;
   if (X.dims.length > 3) throw new FieldError('X', `X has shape ${shapeText(X.dims)}. Give rows of tokens, or a batch of them.`);
   const width = last(X, 1);
   for (const [name, tensor] of [
@@ -206,52 +210,51 @@ function checkMultiHead({ X, Wq, Wk, Wv, Wo, heads, mask }: MultiHeadInputs): vo
       'Wo',
       `Wo has ${counted(Wo.dims[0]!, 'row')}, the heads side by side have ${counted(Wv.dims[1]!, 'number')} (the columns of Wv). Give one row for each, or leave Wo empty.`,
     );
-  checkMask(mask, X.dims.length === 3 ? X.dims[0]! : 1, heads, last(X, 2), last(X, 2));
+  checkMasks(inputs, X.dims.length === 3, X.dims.length === 3 ? X.dims[0]! : 1, heads, last(X, 2), last(X, 2));
 }
 
-export async function runMultiHead(engine: Engine, inputs: MultiHeadInputs): Promise<LabResult> {
+/** What MultiHeadAttention has to be for these matrices. W_O is its own where that gives rows as wide as those of X; else it comes after it. */
+export function multiHeadOptions({ X, Wq, Wv, Wo, heads }: MultiHeadInputs): MultiHeadAttentionOptions {
+  const width = last(X, 1);
+  const [headDim, valueHeadDim] = [Wq.dims[1]! / heads, Wv.dims[1]! / heads];
+  return {
+    embedDim: width,
+    numHeads: heads,
+    ...(headDim * heads === width ? {} : { headDim }),
+    ...(valueHeadDim === headDim ? {} : { valueHeadDim }),
+    bias: false,
+    outProj: Wo !== undefined && Wo.dims[1] === width,
+  };
+}
+
+/** The fields by torch's names: on paper a matrix is in × out, torch keeps out × in. */
+export function stateOf(inputs: MultiHeadInputs): Readonly<Record<string, Tensor>> {
+  const { Wq, Wk, Wv, Wo } = inputs;
+  return {
+    'q_proj.weight': transposed(Wq),
+    'k_proj.weight': transposed(Wk),
+    'v_proj.weight': transposed(Wv),
+    ...(Wo && multiHeadOptions(inputs).outProj ? { 'out_proj.weight': transposed(Wo) } : {}),
+  };
+}
+
+export async function runMultiHead(attn: Attn, inputs: MultiHeadInputs): Promise<LabResult> {
   checkMultiHead(inputs);
-  const { X, Wq, Wk, Wv, Wo, heads } = inputs;
+  const { X, Wv, Wo } = inputs;
   const single = X.dims.length === 2;
-  const width = last(X, 1);
-  const batch = single ? 1 : X.dims[0]!;
   const length = last(X, 2);
-  const call = options(inputs, batch * length * length * Wv.dims[1]!);
-  const headed: readonly Leading[] = single ? ['head'] : ['batch', 'head'];
-  const flat: readonly Leading[] = single ? [] : ['batch'];
-
-  if (isSquare(inputs)) {
-    const layer = await new engine.MultiHeadAttention({ embedDim: width, numHeads: heads, bias: false, outProj: !!Wo });
-    try {
-      // On paper a matrix is in × out, torch keeps out × in.
-      await layer.loadStateDict({
-        'q_proj.weight': transposed(Wq),
-        'k_proj.weight': transposed(Wk),
-        'v_proj.weight': transposed(Wv),
-        ...(Wo ? { 'out_proj.weight': transposed(Wo) } : {}),
-      });
-      return collect(await layer.forward(X, undefined, undefined, call.options), headed, flat, call.note);
-    } finally {
-      await layer.dispose();
+  const call = options(inputs, (single ? 1 : X.dims[0]!) * length * length * Wv.dims[1]!);
+  const layerOptions = multiHeadOptions(inputs);
+  const layer = await new attn.MultiHeadAttention(layerOptions);
+  try {
+    await layer.loadStateDict(stateOf(inputs));
+    const result = await layer.forward(X, undefined, undefined, call.options);
+    if (Wo && !layerOptions.outProj) {
+      result.output = await attn.linear(result.output, transposed(Wo));
+      result.trace = { ...result.trace, output: result.output };
     }
+    return collect(result, single ? ['head'] : ['batch', 'head'], single ? [] : ['batch'], call.note);
+  } finally {
+    await layer.dispose();
   }
-
-  // The layer takes square projections; for others the same steps are done one by one.
-  const x: Tensor = single ? { data: X.data, dims: [1, ...X.dims] } : X;
-  const q_proj = await engine.linear(x, transposed(Wq));
-  const k_proj = await engine.linear(x, transposed(Wk));
-  const v_proj = await engine.linear(x, transposed(Wv));
-  const [q, k, v] = [splitHeads(q_proj, heads), splitHeads(k_proj, heads), splitHeads(v_proj, heads)];
-  const inner = await engine.scaledDotProductAttention(q, k, v, call.options);
-  const merged = mergeHeads(inner.output);
-  const output = Wo ? await engine.linear(merged, transposed(Wo)) : merged;
-  const trace: Partial<Record<TraceName, Tensor>> = { ...inner.trace, q_proj, k_proj, v_proj, q, k, v, context: inner.output, merged, output };
-  const dropped = Object.fromEntries(Object.entries(trace).map(([name, tensor]) => [name, unbatched(tensor, single)]));
-  return collect({ output: unbatched(output, single), weights: unbatched(inner.weights!, single), trace: dropped }, headed, flat, call.note);
-}
-
-/** Whether MultiHeadAttention itself can hold these matrices. */
-export function isSquare({ X, Wq, Wk, Wv, Wo }: MultiHeadInputs): boolean {
-  const width = last(X, 1);
-  return [Wq, Wk, Wv, Wo].every((w) => !w || (w.dims[0] === width && w.dims[1] === width));
 }

@@ -12,17 +12,23 @@ const readers: Readonly<Record<string, readonly [bytes: number, read: Reader]>> 
   i4: [4, (v, at, little) => v.getInt32(at, little)],
   i8: [8, (v, at, little) => Number(v.getBigInt64(at, little))],
   u1: [1, (v, at) => v.getUint8(at)],
+  u2: [2, (v, at, little) => v.getUint16(at, little)],
+  u4: [4, (v, at, little) => v.getUint32(at, little)],
+  u8: [8, (v, at, little) => Number(v.getBigUint64(at, little))],
   b1: [1, (v, at) => (v.getUint8(at) ? 1 : 0)],
 };
 
 /** Far more than a page can show, far less than a tab can hold. */
 const maximumElements = 2 ** 26;
 
+const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]; // "\x93NUMPY"
+/** Whether a file begins as .npy files do. */
+export const isNpy = (bytes: Uint8Array): boolean => magic.every((byte, i) => bytes[i] === byte);
+
 /** Throws an NpyError that says what is wrong with the file and what to save instead. */
 export function parseNpy(bytes: Uint8Array): Tensor {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]; // "\x93NUMPY"
-  if (bytes.length < 12 || magic.some((byte, i) => bytes[i] !== byte)) throw new NpyError('This is not a .npy file. Save one array with numpy.save.');
+  if (bytes.length < 12 || !isNpy(bytes)) throw new NpyError('This is not a .npy file. Save one array with numpy.save.');
   const version = bytes[6]!;
   if (version < 1 || version > 3) throw new NpyError(`This .npy file has format version ${version}; versions 1, 2 and 3 are read.`);
   const start = version === 1 ? 10 : 12;

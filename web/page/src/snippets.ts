@@ -1,125 +1,246 @@
-/** Code that gives the lab's numbers: JavaScript with this package, Python with PyTorch. */
+/** Programs that give the lab's numbers: JavaScript with this package, C++ with the library, Python with PyTorch. Each runs as pasted. */
 import type { Mask, Tensor } from 'attn';
-import { isSquare, type AttentionInputs, type CommonInputs, type MultiHeadInputs } from './lab_run.ts';
+import { transposed } from './arrays.ts';
+import { alignedDims, multiHeadOptions, stateOf, type AttentionInputs, type MultiHeadInputs } from './lab_run.ts';
 import { matrixText } from './matrix_text.ts';
 import { shortestFloat32 } from './numbers.ts';
 
-/** Arrays longer than this are named, not printed. */
-const maximumPrinted = 512;
+export type LabInputs = ({ readonly mode: 'attention' } & AttentionInputs) | ({ readonly mode: 'multi-head' } & MultiHeadInputs);
 
-const javascriptNumber = (value: number) => shortestFloat32(value);
-const pythonNumber = (value: number) =>
-  Number.isFinite(value) ? shortestFloat32(value) : `float('${value > 0 ? 'inf' : value < 0 ? '-inf' : 'nan'}')`;
-
-function flat(tensor: { readonly data: ArrayLike<number> }): string {
-  return Array.from(tensor.data, javascriptNumber).join(', ');
+export interface Snippet {
+  readonly title: 'JavaScript' | 'C++' | 'PyTorch';
+  readonly code: string;
 }
 
-function javascriptTensor(tensor: Tensor): string {
-  const dims = `[${tensor.dims.join(', ')}]`;
-  return tensor.data.length > maximumPrinted
-    ? `{ data: new Float32Array(${tensor.data.length}) /* your numbers */, dims: ${dims} }`
-    : `{ data: Float32Array.of(${flat(tensor)}), dims: ${dims} }`;
+/** With more numbers than this in all they come from a file. */
+export const maximumPrinted = 4096;
+/** What that file is called. */
+export const inputsFile = 'attn-lab.safetensors';
+
+interface Named {
+  /** In the program. */
+  readonly variable: string;
+  /** In the file. */
+  readonly name: string;
+  readonly tensor: Tensor;
 }
 
-function javascriptMask(mask: Mask): string {
-  const type = mask.kind === 'additive' ? 'Float32Array' : 'Uint8Array';
-  const data = mask.data.length > maximumPrinted ? `new ${type}(${mask.data.length}) /* your numbers */` : `${type}.of(${flat(mask)})`;
-  return `{ kind: '${mask.kind}', data: ${data}, dims: [${mask.dims.join(', ')}] }`;
+const asFloats = ({ data, dims }: Mask): Tensor => ({ data: Float32Array.from(data), dims });
+
+/** All arrays that a program needs. Weights are (out, in), as torch keeps them. */
+function arraysOf(inputs: LabInputs): readonly Named[] {
+  const { mask, keyPadding } = inputs;
+  const own: readonly Named[] =
+    inputs.mode === 'attention'
+      ? [
+          { variable: 'q', name: 'Q', tensor: inputs.Q },
+          { variable: 'k', name: 'K', tensor: inputs.K },
+          { variable: 'v', name: 'V', tensor: inputs.V },
+        ]
+      : [
+          { variable: 'x', name: 'X', tensor: inputs.X },
+          ...Object.entries(stateOf(inputs)).map(([name, tensor]) => ({ variable: `w${name[0]}`, name, tensor })),
+          ...(hasOwnOutput(inputs) ? [{ variable: 'wo', name: 'output.weight', tensor: transposed(inputs.Wo!) }] : []),
+        ];
+  return [
+    ...own,
+    ...(mask ? [{ variable: 'mask', name: 'Mask', tensor: asFloats(mask) }] : []),
+    ...(keyPadding ? [{ variable: 'padding', name: 'KeyPadding', tensor: asFloats(keyPadding) }] : []),
+  ];
 }
 
-function javascriptOptions({ scale, mask, causal }: CommonInputs): string {
-  const parts = ['needWeights: true', 'trace: true'];
-  if (scale !== undefined) parts.push(`scale: ${scale}`);
-  if (causal) parts.push('isCausal: true');
-  if (mask) parts.push(`mask: ${javascriptMask(mask)}`);
-  return `{ ${parts.join(', ')} }`;
+/** Whether W_O comes after the layer, since its rows are not as wide as those of X. */
+const hasOwnOutput = (inputs: MultiHeadInputs): boolean => inputs.Wo !== undefined && !multiHeadOptions(inputs).outProj;
+
+/** What has to lie in `inputsFile` beside the programs; undefined where they hold their numbers themselves. */
+export function fileOf(inputs: LabInputs): Readonly<Record<string, Tensor>> | undefined {
+  const arrays = arraysOf(inputs);
+  if (arrays.reduce((sum, { tensor }) => sum + tensor.data.length, 0) <= maximumPrinted) return undefined;
+  return Object.fromEntries(arrays.map(({ name, tensor }) => [name, tensor]));
 }
 
-export function javascriptAttention(inputs: AttentionInputs): string {
-  return `import { load } from 'attn';
+const scaleText = (scale: number) => shortestFloat32(Math.fround(scale));
+const weightNote = 'weights are (out, in), as torch keeps them';
 
-const attn = await load();
-const q = ${javascriptTensor(inputs.Q)};
-const k = ${javascriptTensor(inputs.K)};
-const v = ${javascriptTensor(inputs.V)};
-const { output, weights, trace } = attn.scaledDotProductAttention(q, k, v, ${javascriptOptions(inputs)});
-console.log(output, weights, trace);
-attn.dispose();
-`;
-}
-
-const javascriptTransposed = `// in × out, as on paper -> out × in, as torch keeps weights
-const transposed = ({ data, dims: [rows, columns] }) => ({
-  data: Float32Array.from(data, (_, i) => data[(i % rows) * columns + Math.floor(i / rows)]),
-  dims: [columns, rows],
-});`;
-
-/** undefined for shapes that MultiHeadAttention does not hold. */
-export function javascriptMultiHead(inputs: MultiHeadInputs): string | undefined {
-  if (!isSquare(inputs)) return undefined;
-  const { X, Wq, Wk, Wv, Wo, heads } = inputs;
-  return `import { load } from 'attn';
-
-const attn = await load();
-const x = ${javascriptTensor(X)};
-${javascriptTransposed}
-const layer = new attn.MultiHeadAttention({ embedDim: ${X.dims.at(-1)}, numHeads: ${heads}, bias: false, outProj: ${!!Wo} });
-layer.loadStateDict({
-  'q_proj.weight': transposed(${javascriptTensor(Wq)}),
-  'k_proj.weight': transposed(${javascriptTensor(Wk)}),
-  'v_proj.weight': transposed(${javascriptTensor(Wv)}),${Wo ? `\n  'out_proj.weight': transposed(${javascriptTensor(Wo)}),` : ''}
-});
-const { output, weights, trace } = layer.forward(x, undefined, undefined, ${javascriptOptions(inputs)});
-console.log(output, weights, trace);
-attn.dispose();
-`;
-}
-
-function pythonTensor(tensor: { readonly data: Float32Array | Uint8Array; readonly dims: readonly number[] }): string {
-  if (tensor.data.length > maximumPrinted) return `torch.zeros(${tensor.dims.join(', ')})  # your numbers`;
-  const floats: Tensor = { data: Float32Array.from(tensor.data), dims: tensor.dims };
-  return `torch.tensor(${matrixText(floats, pythonNumber).replaceAll(/\n\s*/g, ' ')}, dtype=torch.float32)`;
-}
-
-/** Lines that turn scores into output, the masks included. */
-function pythonCore({ scale, mask, causal }: CommonInputs): string {
-  const lines = [`scores = q @ k.transpose(-2, -1) * ${scale === undefined ? 'q.shape[-1] ** -0.5' : scale}`];
-  if (mask) {
-    lines.push(`mask = ${pythonTensor(mask)}`);
-    // (B, L, S) lacks the head dimension.
-    if (mask.dims.length === 3) lines.push('mask = mask.unsqueeze(1) if scores.dim() == 4 else mask');
-    if (mask.kind === 'additive') lines.push('scores = scores + mask');
-    else lines.push(`scores = scores.masked_fill(mask ${mask.kind === 'attend' ? '==' : '!='} 0, float('-inf'))`);
+function javascript(inputs: LabInputs, fromFile: boolean): string {
+  const numbers = (data: ArrayLike<number>) => Array.from(data, shortestFloat32).join(', ');
+  const tensor = ({ variable, name, tensor: { data, dims } }: Named) =>
+    fromFile
+      ? `const ${variable} = file.get('${name}');`
+      : `const ${variable} = { data: Float32Array.of(${numbers(data)}), dims: [${dims.join(', ')}] };`;
+  const { scale, mask, keyPadding, causal } = inputs;
+  const options = [
+    'needWeights: true',
+    'trace: true',
+    ...(scale === undefined ? [] : [`scale: ${scaleText(scale)}`]),
+    ...(causal ? ['isCausal: true'] : []),
+    ...(mask ? [`mask: { kind: '${mask.kind}', ...mask }`] : []),
+    ...(keyPadding ? [`keyPaddingMask: { kind: '${keyPadding.kind}', ...padding }`] : []),
+  ].join(', ');
+  const lines = [
+    "import { load } from 'attn';",
+    ...(fromFile ? ["import { readFile } from 'node:fs/promises';"] : []),
+    '',
+    'const attn = await load();',
+    ...(fromFile ? [`const file = attn.parseSafetensors(await readFile('${inputsFile}'));`] : []),
+    ...(inputs.mode === 'multi-head' ? [`// ${weightNote}`] : []),
+    ...arraysOf(inputs).map(tensor),
+  ];
+  if (inputs.mode === 'attention') {
+    lines.push(`const { output, weights, trace } = attn.scaledDotProductAttention(q, k, v, { ${options} });`);
+  } else {
+    const made = Object.entries(multiHeadOptions(inputs)).map(([name, value]) => `${name}: ${value}`);
+    const state = arraysOf(inputs).filter(({ name }) => name.endsWith('_proj.weight'));
+    lines.push(
+      `const layer = new attn.MultiHeadAttention({ ${made.join(', ')} });`,
+      `layer.loadStateDict({ ${state.map(({ name, variable }) => `'${name}': ${variable}`).join(', ')} });`,
+    );
+    if (hasOwnOutput(inputs))
+      lines.push(
+        `const { output: merged, weights, trace } = layer.forward(x, undefined, undefined, { ${options} });`,
+        'const output = attn.linear(merged, wo);',
+      );
+    else lines.push(`const { output, weights, trace } = layer.forward(x, undefined, undefined, { ${options} });`);
   }
-  if (causal) lines.push("scores = scores.masked_fill(~torch.ones(scores.shape[-2:]).tril().bool(), float('-inf'))");
-  // torch's softmax gives NaN where everything is hidden; attn, as torch's own attention, gives zeros.
-  lines.push(mask ? 'weights = scores.softmax(-1).nan_to_num(0)' : 'weights = scores.softmax(-1)', 'output = weights @ v');
+  lines.push("console.log('output', output, 'weights', weights, 'trace', trace);", 'attn.dispose();', '');
   return lines.join('\n');
 }
 
-export function pythonAttention(inputs: AttentionInputs): string {
-  return `import torch
-
-q = ${pythonTensor(inputs.Q)}
-k = ${pythonTensor(inputs.K)}
-v = ${pythonTensor(inputs.V)}
-${pythonCore(inputs)}
-print(output, weights)
-`;
+/** A float constant of C++. */
+function cppNumber(value: number): string {
+  if (Number.isNaN(value)) return 'NAN';
+  if (!Number.isFinite(value)) return value > 0 ? 'INFINITY' : '-INFINITY';
+  const text = shortestFloat32(value);
+  return /[.e]/.test(text) ? `${text}F` : Math.abs(value) < 2 ** 24 ? text : `${text}.0F`;
 }
 
-export function pythonMultiHead(inputs: MultiHeadInputs): string {
-  const { X, Wq, Wk, Wv, Wo, heads } = inputs;
-  return `import torch
+function cpp(inputs: LabInputs, fromFile: boolean): string {
+  const tensor = ({ variable, name, tensor: each }: Named) => {
+    const written = fromFile
+      ? ` = file.at("${name}")`
+      : matrixText(each, cppNumber).replaceAll('[', '{').replaceAll(']', '}').replaceAll(/\n\s*/g, ' ');
+    return `  const xt::xtensor<float, ${each.dims.length}> ${variable}${written};`;
+  };
+  const { scale, mask, keyPadding, causal } = inputs;
+  const options = [
+    ...(mask ? [`.mask = attn::Mask::${mask.kind}(mask)`] : []),
+    ...(keyPadding ? [`.key_padding_mask = attn::Mask::${keyPadding.kind}(padding)`] : []),
+    ...(causal ? ['.is_causal = true'] : []),
+    ...(scale === undefined ? [] : [`.scale = ${cppNumber(Math.fround(scale))}`]),
+    '.need_weights = true',
+    '.trace = attn::Trace::all()',
+  ].join(', ');
+  const lines = [
+    '#include <attn/attn.hpp>',
+    '#include <cmath>',
+    '#include <iostream>',
+    '#include <string_view>',
+    '',
+    'int main() {',
+    ...(fromFile ? [`  const attn::StateDict file = attn::read_safetensors("${inputsFile}");`] : []),
+    ...(inputs.mode === 'multi-head' ? [`  // ${weightNote}`] : []),
+    ...arraysOf(inputs).map(tensor),
+  ];
+  if (inputs.mode === 'attention') {
+    lines.push(`  const auto result = attn::scaled_dot_product_attention(q, k, v, {${options}});`, '  const auto& output = result.output;');
+  } else {
+    const { embedDim, numHeads, headDim, valueHeadDim, outProj } = multiHeadOptions(inputs);
+    const made = [
+      `.embed_dim = ${embedDim}`,
+      `.num_heads = ${numHeads}`,
+      ...(headDim === undefined ? [] : [`.head_dim = ${headDim}`]),
+      ...(valueHeadDim === undefined ? [] : [`.value_head_dim = ${valueHeadDim}`]),
+      '.bias = false',
+      `.out_proj = ${outProj}`,
+    ];
+    const state = arraysOf(inputs).filter(({ name }) => name.endsWith('_proj.weight'));
+    lines.push(
+      `  attn::MultiHeadAttention layer({${made.join(', ')}});`,
+      `  layer.load_state_dict({${state.map(({ name, variable }) => `{"${name}", ${variable}}`).join(', ')}});`,
+      `  const auto result = layer.forward(x, {${options}});`,
+      hasOwnOutput(inputs) ? '  const auto output = attn::linear(result.output, wo);' : '  const auto& output = result.output;',
+    );
+  }
+  lines.push(
+    '',
+    '  const auto print = [](std::string_view name, const auto& tensor) {',
+    "    std::cout << name << ' ' << attn::to_string(attn::to_shape(tensor.shape())) << ':';",
+    "    for (const float value : tensor) std::cout << ' ' << value;",
+    "    std::cout << '\\n';",
+    '  };',
+    '  std::cout.precision(9);',
+    '  print("output", output);',
+    '  print("weights", *result.weights);',
+    '  for (const auto& [name, tensor] : *result.trace) print(attn::to_string(name), tensor);',
+    '}',
+    '',
+  );
+  return lines.join('\n');
+}
 
-x = ${pythonTensor(X)}
-wq = ${pythonTensor(Wq)}
-wk = ${pythonTensor(Wk)}
-wv = ${pythonTensor(Wv)}
-q, k, v = ((x @ w).unflatten(-1, (${heads}, -1)).transpose(-3, -2) for w in (wq, wk, wv))
-${pythonCore(inputs)}
-output = output.transpose(-3, -2).flatten(-2)${Wo ? `\nwo = ${pythonTensor(Wo)}\noutput = output @ wo` : ''}
-print(output, weights)
-`;
+const pythonNumber = (value: number) =>
+  Number.isFinite(value) ? shortestFloat32(value) : `float('${value > 0 ? 'inf' : value < 0 ? '-inf' : 'nan'}')`;
+
+function python(inputs: LabInputs, fromFile: boolean): string {
+  const tensor = ({ variable, name, tensor: each }: Named) =>
+    `${variable} = ${fromFile ? `file['${name}']` : `torch.tensor(${matrixText(each, pythonNumber).replaceAll(/\n\s*/g, ' ')}, dtype=torch.float32)`}`;
+  const { scale, mask, keyPadding, causal } = inputs;
+  const multiHead = inputs.mode === 'multi-head';
+  /** Which of B, H, L, S the scores have. */
+  const kept = multiHead
+    ? inputs.X.dims.length === 2
+      ? [1, 2, 3]
+      : [0, 1, 2, 3]
+    : { 2: [2, 3], 3: [0, 2, 3], 4: [0, 1, 2, 3] }[inputs.Q.dims.length]!;
+  const shaped = (of: Mask, full: readonly number[]) => {
+    const dims = kept.map((i) => full[i]!);
+    const broadcast = [...Array<number>(Math.max(0, dims.length - of.dims.length)).fill(1), ...of.dims];
+    return broadcast.join() === dims.join() ? '' : `.reshape(${dims.join(', ')})`;
+  };
+  const apply = (variable: string, of: Mask, full: readonly number[]) => {
+    const name = `${variable}${shaped(of, full)}`;
+    return of.kind === 'additive'
+      ? `scores = scores + ${name}`
+      : `scores = scores.masked_fill(${name} ${of.kind === 'attend' ? '==' : '!='} 0, float('-inf'))`;
+  };
+  const lines = [
+    'import torch',
+    ...(fromFile ? ['from safetensors.torch import load_file'] : []),
+    '',
+    ...(fromFile ? [`file = load_file('${inputsFile}')`] : []),
+    ...(multiHead ? [`# ${weightNote}`] : []),
+    ...arraysOf(inputs).map(tensor),
+    ...(multiHead ? [`q, k, v = ((x @ w.T).unflatten(-1, (${inputs.heads}, -1)).transpose(-3, -2) for w in (wq, wk, wv))`] : []),
+    `scores = q @ k.transpose(-2, -1) * ${scale === undefined ? 'q.shape[-1] ** -0.5' : scaleText(scale)}`,
+    ...(mask ? [apply('mask', mask, alignedDims(mask))] : []),
+    ...(keyPadding
+      ? [
+          apply(
+            'padding',
+            keyPadding,
+            keyPadding.dims.length === 1 ? [1, 1, 1, keyPadding.dims[0]!] : [keyPadding.dims[0]!, 1, 1, keyPadding.dims[1]!],
+          ),
+        ]
+      : []),
+    ...(causal ? ["scores = scores.masked_fill(~torch.ones(scores.shape[-2:]).tril().bool(), float('-inf'))"] : []),
+    'weights = scores.softmax(-1)',
+    // torch's softmax gives NaN where everything is hidden; attn, as torch's own attention, gives zeros.
+    ...(mask || keyPadding ? ['weights = weights.masked_fill(scores.isneginf().all(-1, keepdim=True), 0)'] : []),
+    'output = weights @ v',
+    ...(multiHead ? ['output = output.transpose(-3, -2).flatten(-2)'] : []),
+    ...(multiHead && inputs.Wo ? ['output = output @ wo.T'] : []),
+    'torch.set_printoptions(precision=8, threshold=10000)',
+    "print('output', output, 'weights', weights, sep='\\n')",
+    '',
+  ];
+  return lines.join('\n');
+}
+
+export function snippetsOf(inputs: LabInputs): readonly Snippet[] {
+  const fromFile = fileOf(inputs) !== undefined;
+  return [
+    { title: 'JavaScript', code: javascript(inputs, fromFile) },
+    { title: 'C++', code: cpp(inputs, fromFile) },
+    { title: 'PyTorch', code: python(inputs, fromFile) },
+  ];
 }

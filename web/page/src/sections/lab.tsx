@@ -1,44 +1,21 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Mask, Tensor } from 'attn';
-import type { Status } from '../app.tsx';
-import { explain, type Engine } from '../engine.ts';
-import {
-  FieldError,
-  runAttention,
-  runMultiHead,
-  type AttentionInputs,
-  type FieldName,
-  type LabResult,
-  type MatrixName,
-  type MultiHeadInputs,
-  type NamedResult,
-} from '../lab_run.ts';
+import type { Attn } from 'attn/worker';
+import { download } from '../export/download.ts';
+import { FieldError, runAttention, runMultiHead, type FieldName, type LabResult, type NamedResult } from '../lab_run.ts';
 import { parseMatrixText } from '../matrix_text.ts';
 import { fixed, shapeText } from '../numbers.ts';
-import { javascriptAttention, javascriptMultiHead, pythonAttention, pythonMultiHead } from '../snippets.ts';
+import { fileOf, inputsFile, snippetsOf, type LabInputs } from '../snippets.ts';
+import { lab, updateLab, type Lab as LabState, type LabMode, type MatrixName } from '../state/lab.ts';
+import { engine } from '../state/model.ts';
+import { explain, status } from '../state/status.ts';
+import '../styles/lab.css';
 import { Code } from '../ui/code.tsx';
-import { MatrixField, type FieldValue } from '../ui/matrix_field.tsx';
+import { MatrixField } from '../ui/matrix_field.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Term } from '../ui/term.tsx';
 
-type Mode = 'attention' | 'multi-head';
-type Fields = Readonly<Record<MatrixName, FieldValue>>;
-
-const text = (value: string): FieldValue => ({ text: value });
-const rows = (...lines: string[]): FieldValue => text(`[${lines.join(',\n ')}]`);
-
-const initial: Fields = {
-  Q: rows('[1, 0, 2]', '[2, 2, 2]', '[2, 1, 3]'),
-  K: rows('[0, 1, 1]', '[4, 4, 0]', '[2, 3, 1]'),
-  V: rows('[1, 2, 3]', '[2, 8, 0]', '[2, 6, 3]'),
-  X: rows('[1, 0, 1, 0]', '[0, 2, 0, 2]', '[1, 1, 1, 1]'),
-  Wq: rows('[1, 0, 1, 0]', '[1, 0, 0, 1]', '[0, 0, 1, 1]', '[0, 1, 1, 0]'),
-  Wk: rows('[0, 0, 1, 1]', '[1, 1, 0, 0]', '[0, 1, 0, 1]', '[1, 1, 0, 0]'),
-  Wv: rows('[0, 2, 0, 1]', '[0, 3, 0, 0]', '[1, 0, 3, 0]', '[1, 1, 0, 1]'),
-  Wo: text(''),
-  Mask: text(''),
-};
-
-const fieldsOf: Readonly<Record<Mode, readonly { name: MatrixName; hint: string; optional?: boolean }[]>> = {
+const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: string; optional?: boolean }[]>> = {
   attention: [
     { name: 'Q', hint: 'queries: L rows of D numbers' },
     { name: 'K', hint: 'keys: S rows of D numbers' },
@@ -53,15 +30,21 @@ const fieldsOf: Readonly<Record<Mode, readonly { name: MatrixName; hint: string;
   ],
 };
 
-const minRankOf = (name: MatrixName) => (name === 'Mask' ? 1 : 2);
+const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);
 
 /** What the module calls an argument, and the field that it came from. */
-const argumentFields: Readonly<Record<string, FieldName>> = { query: 'Q', key: 'K', value: 'V', mask: 'Mask', scale: 'Scale' };
+const argumentFields: Readonly<Record<string, FieldName>> = {
+  query: 'Q',
+  key: 'K',
+  value: 'V',
+  mask: 'Mask',
+  keyPaddingMask: 'Key padding',
+  scale: 'Scale',
+};
 
 interface Ran {
+  readonly inputs: LabInputs;
   readonly result: LabResult;
-  readonly javascript: string | undefined;
-  readonly python: string;
 }
 
 interface Errors {
@@ -69,13 +52,8 @@ interface Errors {
   readonly message?: string;
 }
 
-export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus: (status: Status) => void }) {
-  const [mode, setMode] = useState<Mode>('attention');
-  const [fields, setFields] = useState(initial);
-  const [heads, setHeads] = useState('2');
-  const [scale, setScale] = useState('');
-  const [maskKind, setMaskKind] = useState<Mask['kind']>('attend');
-  const [causal, setCausal] = useState(false);
+export function Lab() {
+  const { mode, fields, heads, scale, maskKind, paddingKind, causal } = lab.value;
   const [errors, setErrors] = useState<Errors>({});
   const [ran, setRan] = useState<Ran>();
   const [running, setRunning] = useState(false);
@@ -89,19 +67,29 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
     setErrors({});
     setRunning(false);
   };
-  const change = (name: MatrixName, value: FieldValue) => {
+  const change = (changes: Partial<LabState>) => {
     changed();
-    setFields((old) => ({ ...old, [name]: value }));
+    updateLab(changes);
   };
+  const isEmpty = (name: MatrixName) => !fields[name].file && fields[name].text.trim() === '';
 
   const tensorOf = (name: MatrixName): Tensor => {
-    const { text: content, file } = fields[name];
+    const { text, file } = fields[name];
     if (file) return file.tensor;
     try {
-      return parseMatrixText(content, minRankOf(name));
+      return parseMatrixText(text, minRankOf(name));
     } catch (error) {
       throw new FieldError(name, explain(error));
     }
+  };
+
+  const maskOf = (name: 'Mask' | 'Key padding', kind: Mask['kind']): Mask | undefined => {
+    if (isEmpty(name)) return undefined;
+    const { data, dims } = tensorOf(name);
+    const bad = data.find((value) => Number.isNaN(value) || value === Infinity);
+    if (bad !== undefined)
+      throw new FieldError(name, `The mask holds ${bad}. Use 0 and 1, or for a mask that is added finite numbers and -Infinity.`);
+    return { kind, data: kind === 'additive' ? data : Uint8Array.from(data, (value) => Number(value !== 0)), dims };
   };
 
   const readCommon = () => {
@@ -109,53 +97,48 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
     const number = written === '' ? undefined : Number(written);
     if (number !== undefined && !Number.isFinite(Math.fround(number)))
       throw new FieldError('Scale', `“${written}” is not a number. Write one such as 0.5, or leave the field empty for 1/√D.`);
-    let mask: Mask | undefined;
-    if (fields.Mask.file || fields.Mask.text.trim()) {
-      const { data, dims } = tensorOf('Mask');
-      const bad = data.find((value) => Number.isNaN(value) || value === Infinity);
-      if (bad !== undefined)
-        throw new FieldError('Mask', `The mask holds ${bad}. Use 0 and 1, or for a mask that is added finite numbers and -Infinity.`);
-      mask = { kind: maskKind, data: maskKind === 'additive' ? data : Uint8Array.from(data, (value) => Number(value !== 0)), dims };
-    }
-    return { scale: number, mask, causal };
+    return { scale: number, mask: maskOf('Mask', maskKind), keyPadding: maskOf('Key padding', paddingKind), causal };
   };
 
-  const compute = async (ready: Engine): Promise<Ran> => {
-    if (mode === 'attention') {
-      const inputs: AttentionInputs = { Q: tensorOf('Q'), K: tensorOf('K'), V: tensorOf('V'), ...readCommon() };
-      return { result: await runAttention(ready, inputs), javascript: javascriptAttention(inputs), python: pythonAttention(inputs) };
-    }
-    const count = Number(heads);
-    const inputs: MultiHeadInputs = {
+  const readInputs = (): LabInputs => {
+    if (mode === 'attention') return { mode, Q: tensorOf('Q'), K: tensorOf('K'), V: tensorOf('V'), ...readCommon() };
+    return {
+      mode,
       X: tensorOf('X'),
       Wq: tensorOf('Wq'),
       Wk: tensorOf('Wk'),
       Wv: tensorOf('Wv'),
-      Wo: fields.Wo.file || fields.Wo.text.trim() ? tensorOf('Wo') : undefined,
-      heads: heads.trim() === '' ? NaN : count,
+      Wo: isEmpty('Wo') ? undefined : tensorOf('Wo'),
+      heads: heads.trim() === '' ? NaN : Number(heads),
       ...readCommon(),
     };
-    return { result: await runMultiHead(ready, inputs), javascript: javascriptMultiHead(inputs), python: pythonMultiHead(inputs) };
+  };
+
+  const compute = async (ready: Attn): Promise<Ran> => {
+    const inputs = readInputs();
+    return { inputs, result: await (inputs.mode === 'attention' ? runAttention(ready, inputs) : runMultiHead(ready, inputs)) };
   };
 
   const run = async () => {
     changed();
-    if (!engine) return setErrors({ field: 'run', message: 'The module is still starting. Try again in a moment.' });
+    if (!engine.value) return setErrors({ field: 'run', message: 'The module is still starting. Try again in a moment.' });
     const mine = turn.current;
     setRunning(true);
     try {
-      const next = await compute(engine);
+      const next = await compute(engine.value);
       if (mine !== turn.current) return;
       setRan(next);
-      onStatus({ text: `Your numbers: output ${shapeText(next.result.output.tensor.dims)}, weights ${shapeText(next.result.weights.tensor.dims)}.` });
+      status.value = {
+        text: `Your numbers: output ${shapeText(next.result.output.tensor.dims)}, weights ${shapeText(next.result.weights.tensor.dims)}.`,
+      };
     } catch (error) {
       if (mine !== turn.current) return;
       const argument = (error as { detail?: { argument?: unknown } }).detail?.argument;
       const named = typeof argument === 'string' && Object.hasOwn(argumentFields, argument) ? argumentFields[argument]! : 'run';
-      const visible = fieldsOf[mode].some(({ name }) => name === named) || named === 'Mask' || named === 'Scale';
+      const visible = fieldsOf[mode].some(({ name }) => name === named) || ['Mask', 'Key padding', 'Scale'].includes(named);
       const field = error instanceof FieldError ? error.field : visible ? named : 'run';
       setErrors({ field, message: explain(error) });
-      onStatus({ text: `Your numbers could not be computed. ${explain(error)}`, failed: true });
+      status.value = { text: `Your numbers could not be computed. ${explain(error)}`, failed: true };
     }
     setRunning(false);
   };
@@ -163,14 +146,16 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
   // The prepared numbers run by themselves, so that there is something to see.
   const started = useRef(false);
   useEffect(() => {
-    if (!engine || started.current) return;
+    if (!engine.value || started.current) return;
     started.current = true;
     const mine = turn.current;
-    compute(engine).then(
+    compute(engine.value).then(
       (next) => mine === turn.current && setRan(next),
-      (error) => onStatus({ text: `The lab could not start. ${explain(error)}`, failed: true }),
+      (error) => {
+        status.value = { text: `The lab could not start. ${explain(error)}`, failed: true };
+      },
     );
-  }, [engine]);
+  }, [engine.value]);
 
   const errorOf = (name: FieldName) => (errors.field === name ? errors.message : undefined);
   const field = ({ name, hint, optional }: { name: MatrixName; hint: string; optional?: boolean }) => (
@@ -182,7 +167,7 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
       minRank={minRankOf(name)}
       value={fields[name]}
       error={errorOf(name)}
-      onChange={(value) => change(name, value)}
+      onChange={(value) => change({ fields: { ...lab.value.fields, [name]: value } })}
       onError={(message) => {
         changed();
         setErrors({ field: name, message });
@@ -196,8 +181,11 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
       <div class="lede">
         <h2 id="lab-title">Your own numbers</h2>
         <p>
-          Type arrays, or drop .npy files on the fields. You get the weights, the output and every step between. Rows are always queries. To begin
-          with, the fields hold Q, K and V of the example above: write 1 into Scale, run, and you get its numbers.
+          Type arrays, or drop .npy and <Term word="safetensors" /> files on the fields. You get the weights, the output and every step between, and
+          the code that gives the same. Rows are always queries.
+        </p>
+        <p class="try">
+          <strong>Try:</strong> to begin with, the fields hold Q, K and V of the example above: write 1 into Scale, run, and you get its numbers.
         </p>
       </div>
       <form
@@ -217,17 +205,7 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
             ] as const
           ).map(([value, label, hint]) => (
             <label key={value} class="mode">
-              <input
-                type="radio"
-                name="mode"
-                value={value}
-                aria-label={label}
-                checked={mode === value}
-                onChange={() => {
-                  changed();
-                  setMode(value);
-                }}
-              />
+              <input type="radio" name="mode" value={value} aria-label={label} checked={mode === value} onChange={() => change({ mode: value })} />
               <span>
                 <strong>{label}</strong> <span class="note">{hint}</span>
               </span>
@@ -247,10 +225,7 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
                   value={heads}
                   aria-describedby={describedBy}
                   aria-invalid={errorOf('Heads') ? 'true' : undefined}
-                  onInput={(event) => {
-                    changed();
-                    setHeads(event.currentTarget.value);
-                  }}
+                  onInput={(event) => change({ heads: event.currentTarget.value })}
                 />
               )}
             </ShortField>
@@ -265,41 +240,24 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
                 value={scale}
                 aria-describedby={describedBy}
                 aria-invalid={errorOf('Scale') ? 'true' : undefined}
-                onInput={(event) => {
-                  changed();
-                  setScale(event.currentTarget.value);
-                }}
+                onInput={(event) => change({ scale: event.currentTarget.value })}
               />
             )}
           </ShortField>
           <label class="check">
-            <input
-              type="checkbox"
-              checked={causal}
-              onChange={(event) => {
-                changed();
-                setCausal(event.currentTarget.checked);
-              }}
-            />
+            <input type="checkbox" checked={causal} onChange={(event) => change({ causal: event.currentTarget.checked })} />
             <span>Causal: hide later keys</span>
           </label>
         </div>
-        <div class="lab-mask">
-          {field({ name: 'Mask', hint: 'one number per key, or per query and key', optional: true })}
-          <label class="field">
-            <span>Mask numbers mean</span>
-            <select
-              value={maskKind}
-              onChange={(event) => {
-                changed();
-                setMaskKind(event.currentTarget.value as Mask['kind']);
-              }}
-            >
-              <option value="attend">1 = may look, 0 = hidden</option>
-              <option value="block">1 = hidden, 0 = may look</option>
-              <option value="additive">added to the scores</option>
-            </select>
-          </label>
+        <div class="lab-masks">
+          <div>
+            {field({ name: 'Mask', hint: 'one per key, or per query and key', optional: true })}
+            <MaskKind name="Mask" value={maskKind} onChange={(kind) => change({ maskKind: kind })} />
+          </div>
+          <div>
+            {field({ name: 'Key padding', hint: 'one per key', optional: true })}
+            <MaskKind name="Key padding" value={paddingKind} onChange={(kind) => change({ paddingKind: kind })} />
+          </div>
         </div>
         <div class="buttons">
           <button type="submit" class="primary">
@@ -314,11 +272,24 @@ export function Lab({ engine, onStatus }: { engine: Engine | undefined; onStatus
         </div>
       </form>
       {ran ? (
-        <Results ran={ran} />
+        <Results key={ran.inputs.mode} ran={ran} />
       ) : (
         <p class="note results-empty">{running ? '' : 'Press “Run attention” to see weights, output and every step between.'}</p>
       )}
     </section>
+  );
+}
+
+function MaskKind({ name, value, onChange }: { name: string; value: Mask['kind']; onChange: (kind: Mask['kind']) => void }) {
+  return (
+    <label class="field">
+      <span>{name} numbers mean</span>
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value as Mask['kind'])}>
+        <option value="attend">1 = may look, 0 = hidden</option>
+        <option value="block">1 = hidden, 0 = may look</option>
+        <option value="additive">added to the scores</option>
+      </select>
+    </label>
   );
 }
 
@@ -333,7 +304,7 @@ function ShortField({
   error: string | undefined;
   children: (id: string, describedBy: string) => preact.ComponentChildren;
 }) {
-  const id = `lab-${name}`;
+  const id = `lab-${name.replace(' ', '-')}`;
   return (
     <div class="field">
       <label for={id}>{name}</label>
@@ -350,7 +321,7 @@ function ShortField({
   );
 }
 
-function Results({ ran: { result, javascript, python } }: { ran: Ran }) {
+function Results({ ran: { result, inputs } }: { ran: Ran }) {
   const [batch, setBatch] = useState(0);
   const [head, setHead] = useState(0);
   const { tensor, leading } = result.weights;
@@ -389,16 +360,47 @@ function Results({ ran: { result, javascript, python } }: { ran: Ran }) {
           <ResultTable key={entry.name} name={entry.name} result={entry} batch={batch} head={head} />
         ))}
       </div>
-      <details>
-        <summary>The same numbers from code</summary>
-        {javascript ? (
-          <Code title="JavaScript" code={javascript} />
-        ) : (
-          <p class="note">The package's MultiHeadAttention takes square matrices; for others chain linear and scaledDotProductAttention.</p>
-        )}
-        <Code title="PyTorch" code={python} />
-      </details>
+      <Programs inputs={inputs} />
     </div>
+  );
+}
+
+/** The same numbers from code. */
+function Programs({ inputs }: { inputs: LabInputs }) {
+  const [failure, setFailure] = useState('');
+  const snippets = useMemo(() => snippetsOf(inputs), [inputs]);
+  const file = useMemo(() => fileOf(inputs), [inputs]);
+  const save = async () => {
+    try {
+      download(new Blob([(await engine.value!.writeSafetensors(file!)) as Uint8Array<ArrayBuffer>]), inputsFile);
+      setFailure('');
+    } catch (error) {
+      setFailure(explain(error));
+    }
+  };
+  return (
+    <>
+      <h3>The same numbers from code</h3>
+      {file && (
+        <div class="buttons">
+          <p class="note">The numbers are too many to print. The programs read them from {inputsFile}, from the folder that they run in.</p>
+          <button type="button" onClick={save}>
+            Save {inputsFile}
+          </button>
+          {failure && (
+            <p role="alert" class="error">
+              {failure}
+            </p>
+          )}
+        </div>
+      )}
+      {snippets.map(({ title, code }) => (
+        <details key={title}>
+          <summary>{title}</summary>
+          <Code title={title} code={code} />
+        </details>
+      ))}
+    </>
   );
 }
 

@@ -1,528 +1,204 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Tensor } from 'attn';
-import type { Status } from '../app.tsx';
-import { fromRows, transposed } from '../arrays.ts';
-import { explain, newestOnly, type Engine } from '../engine.ts';
-import { brief, teaching } from '../numbers.ts';
-import { NumberTable } from '../ui/number_table.tsx';
+import type { FunctionComponent } from 'preact';
+import { useEffect } from 'preact/hooks';
+import '../styles/stepper.css';
+import '../styles/steps.css';
+import { fixed, scientific } from '../numbers.ts';
+import { changeInFocus, changeLayer, isChanged, undoChanges, update, view, type Edit } from '../state/view.ts';
+import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
+import { Term } from '../ui/term.tsx';
+import { AnswerStep, ConcatStep, FeedForwardStep, FirstNormStep, OutputStep, SecondNormStep } from './steps/after.tsx';
+import { CompareStep, ContextStep, InputStep, MaskStep, ProjectionStep, ScaleStep, SoftmaxStep } from './steps/attention.tsx';
+import { columnInFocus, publishedNumber, rowInFocus, sizesOf, type StepProps } from './steps/parts.tsx';
 
-type InputName = 'X' | 'Wq' | 'Wk' | 'Wv';
-type Inputs = Readonly<Record<InputName, readonly (readonly number[])[]>>;
-
-const original: Inputs = {
-  X: [
-    [1, 0, 1, 0],
-    [0, 2, 0, 2],
-    [1, 1, 1, 1],
-  ],
-  Wq: [
-    [1, 0, 1],
-    [1, 0, 0],
-    [0, 0, 1],
-    [0, 1, 1],
-  ],
-  Wk: [
-    [0, 0, 1],
-    [1, 1, 0],
-    [0, 1, 0],
-    [1, 1, 0],
-  ],
-  Wv: [
-    [0, 2, 0],
-    [0, 3, 0],
-    [1, 0, 3],
-    [1, 1, 0],
-  ],
-};
-/** As the article that the example comes from prints the weights. */
-const shortenedWeights = fromRows([
-  [0, 0.5, 0.5],
-  [0, 1, 0],
-  [0, 0.9, 0.1],
-]);
-
-interface Computed {
-  readonly scale: number;
-  readonly causal: boolean;
-  readonly Q: Tensor;
-  readonly K: Tensor;
-  readonly V: Tensor;
-  /** Q Kᵀ before the scale. */
-  readonly products: Tensor;
-  readonly scores: Tensor;
-  readonly masked: Tensor;
-  readonly weights: Tensor;
-  readonly weightedValues: Tensor;
-  readonly output: Tensor;
-  readonly shortened: Tensor;
+interface Step {
+  readonly title: string;
+  /** Traces that it is about: how far they differ is said beside the title. */
+  readonly traces: readonly string[];
+  readonly Body: FunctionComponent<StepProps>;
 }
 
-async function compute(engine: Engine, inputs: Inputs, scale: number, causal: boolean): Promise<Computed> {
-  const x = fromRows(inputs.X);
-  const Q = await engine.linear(x, transposed(fromRows(inputs.Wq)));
-  const K = await engine.linear(x, transposed(fromRows(inputs.Wk)));
-  const V = await engine.linear(x, transposed(fromRows(inputs.Wv)));
-  // linear multiplies by the transpose of its second argument, so this is Q Kᵀ.
-  const products = await engine.linear(Q, K);
-  const { output, trace } = await engine.scaledDotProductAttention(Q, K, V, {
-    scale,
-    isCausal: causal,
-    trace: ['scores', 'masked_scores', 'weights', 'weighted_values'],
-  });
-  const shortened = await engine.linear(shortenedWeights, transposed(V));
-  return {
-    scale,
-    causal,
-    Q,
-    K,
-    V,
-    products,
-    scores: trace!.scores!,
-    masked: trace!.masked_scores!,
-    weights: trace!.weights!,
-    weightedValues: trace!.weighted_values!,
-    output,
-    shortened,
-  };
+const steps: readonly Step[] = [
+  { title: 'X, the input', traces: ['X'], Body: InputStep },
+  { title: 'Queries, keys, values', traces: ['q', 'k', 'v'], Body: ProjectionStep },
+  { title: 'Compare queries with keys', traces: [], Body: CompareStep },
+  { title: 'Scale', traces: ['scores'], Body: ScaleStep },
+  { title: 'Mask', traces: ['masked_scores'], Body: MaskStep },
+  { title: 'Softmax', traces: ['probabilities', 'weights'], Body: SoftmaxStep },
+  { title: 'Weigh the values', traces: ['context'], Body: ContextStep },
+  { title: 'Heads side by side', traces: ['merged'], Body: ConcatStep },
+  { title: 'Through W_O', traces: ['output'], Body: OutputStep },
+  { title: 'Add and norm', traces: ['attn_residual', 'norm1'], Body: FirstNormStep },
+  { title: 'Feed-forward', traces: ['ff_hidden', 'ff_output'], Body: FeedForwardStep },
+  { title: 'Add and norm again', traces: ['ff_residual', 'norm2'], Body: SecondNormStep },
+  { title: 'On, to the answer', traces: ['last hidden state', 'logits'], Body: AnswerStep },
+];
+
+/** max |Δ| of a step to the unchanged model: undefined where nothing is known or nothing differs. */
+function differenceOf({ traces }: Step, layer: number): number | undefined {
+  const found = (reach.value ?? []).filter((each) => traces.includes(each.place) && (each.layer === layer || each.layer === undefined));
+  const largest = found.reduce((most, { difference }) => Math.max(most, difference), 0);
+  return largest || undefined;
 }
 
-const at = (tensor: Tensor, i: number, j: number) => tensor.data[i * tensor.dims.at(-1)! + j]!;
-
-function Matrix({
-  name,
-  tensor,
-  rows,
-  columns,
-  total,
-  detail,
-}: {
-  name: string;
-  tensor: Tensor;
-  rows: string;
-  columns: string;
-  total?: boolean;
-  detail?: (i: number, j: number) => string;
-}) {
-  const [length, width] = tensor.dims.slice(-2) as [number, number];
-  const write = teaching(tensor.data);
-  return (
-    <NumberTable
-      name={name}
-      rows={{ kind: rows, count: length }}
-      columns={{ kind: columns, count: width }}
-      cell={(i, j) => (
-        <>
-          {write(at(tensor, i, j))}
-          {detail && <span class="working">{detail(i, j)}</span>}
-        </>
-      )}
-      total={total ? { name: 'row sum', cell: (i) => write(tensor.data.subarray(i * width, (i + 1) * width).reduce((a, b) => a + b, 0)) } : undefined}
-    />
-  );
-}
-
-function EditableMatrix({
-  name,
-  values,
-  rows,
-  columns,
-  onChange,
-}: {
-  name: InputName;
-  values: readonly (readonly number[])[];
-  rows: string;
-  columns: string;
-  onChange: (name: InputName, row: number, column: number, value: number) => void;
-}) {
-  return (
-    <NumberTable
-      name={name}
-      rows={{ kind: rows, count: values.length }}
-      columns={{ kind: columns, count: values[0]!.length }}
-      cell={(i, j) => (
-        <input
-          type="number"
-          step="any"
-          aria-label={`${name}, ${rows} ${i + 1}, ${columns} ${j + 1}`}
-          // Not controlled: while "0." is being typed the field must keep it.
-          defaultValue={values[i]![j]}
-          onInput={(event) => {
-            const value = event.currentTarget.valueAsNumber;
-            if (Number.isFinite(Math.fround(value))) onChange(name, i, j, value);
-          }}
-        />
-      )}
-    />
-  );
-}
-
-const Formula = ({ children }: { children: ComponentChildren }) => (
-  <math display="block" class="formula">
-    {children}
-  </math>
-);
-const transposedK = (
-  <msup>
-    <mi>K</mi>
-    <mi mathvariant="normal">T</mi>
-  </msup>
-);
-const eq = <mo>=</mo>;
-
-/** One entry as the sum of products that it is. */
-function dotText(left: Tensor, i: number, right: (k: number) => number, count: number): string {
-  return Array.from({ length: count }, (_, k) => `${brief(at(left, i, k))}·${brief(right(k))}`).join(' + ');
-}
-
-export function Steps({ engine, onStatus }: { engine: Engine | undefined; onStatus: (status: Status) => void }) {
-  const [inputs, setInputs] = useState(original);
-  const [scale, setScale] = useState(1);
-  const [causal, setCausal] = useState(false);
-  const [computed, setComputed] = useState<Computed>();
-  const [step, setStep] = useState(0);
-  /** Counts resets: the fields are made anew then. */
-  const [resets, setResets] = useState(0);
-  const run = useMemo(newestOnly, []);
-
-  useEffect(() => {
-    if (!engine) return;
-    void run(async () => {
-      try {
-        setComputed(await compute(engine, inputs, scale, causal));
-      } catch (error) {
-        onStatus({ text: `The worked example could not be computed. ${explain(error)}`, failed: true });
-      }
-    });
-  }, [engine, inputs, scale, causal]);
-
-  const change = (name: InputName, row: number, column: number, value: number) =>
-    setInputs((old) => ({ ...old, [name]: old[name].map((line, i) => (i === row ? line.map((v, j) => (j === column ? value : v)) : line)) }));
-  const untouched = inputs === original && scale === 1 && !causal;
-  const reset = () => {
-    setInputs(original);
-    setResets((n) => n + 1);
-    setScale(1);
-    setCausal(false);
-  };
-
-  const editable = (name: InputName) => (
-    <EditableMatrix
-      name={name}
-      values={inputs[name]}
-      rows={name === 'X' ? 'word' : 'in'}
-      columns={name === 'X' ? 'number' : 'out'}
-      onChange={change}
-    />
-  );
-
-  const steps: readonly { title: string; text: ComponentChildren; formula: ComponentChildren; body: (c: Computed) => ComponentChildren }[] = [
-    {
-      title: 'Words are rows of numbers',
-      text: 'Three words, four numbers each. One row is one word. Change a number: every later step follows.',
-      formula: (
-        <Formula>
-          <mi>X</mi>
-          <mo>∈</mo>
-          <msup>
-            <mi>ℝ</mi>
-            <mrow>
-              <mn>3</mn>
-              <mo>×</mo>
-              <mn>4</mn>
-            </mrow>
-          </msup>
-        </Formula>
-      ),
-      body: () => editable('X'),
-    },
-    {
-      title: 'Each word gets a query, a key and a value',
-      text: 'The query is what a word looks for. The key is what it offers to be found by. The value is what it hands over. Three learned matrices make them; change those too.',
-      formula: (
-        <Formula>
-          {(['Q', 'K', 'V'] as const).map((letter, i) => (
-            <mrow key={letter}>
-              {i > 0 && <mo>,</mo>}
-              <mi>{letter}</mi>
-              {eq}
-              <mi>X</mi>
-              <msub>
-                <mi>W</mi>
-                <mi>{letter}</mi>
-              </msub>
-            </mrow>
-          ))}
-        </Formula>
-      ),
-      body: (c) => (
-        <>
-          <div class="pair">
-            {editable('Wq')}
-            <Matrix name="Q = X·Wq" tensor={c.Q} rows="query" columns="number" />
-          </div>
-          <div class="pair">
-            {editable('Wk')}
-            <Matrix name="K = X·Wk" tensor={c.K} rows="key" columns="number" />
-          </div>
-          <div class="pair">
-            {editable('Wv')}
-            <Matrix name="V = X·Wv" tensor={c.V} rows="key" columns="number" />
-          </div>
-        </>
-      ),
-    },
-    {
-      title: 'Compare every query with every key',
-      text: 'Multiply number by number and add up. A large product says: this key is what that query looks for. Each cell shows its sum.',
-      formula: (
-        <Formula>
-          <mi>Q</mi>
-          {transposedK}
-        </Formula>
-      ),
-      body: (c) => (
-        <Matrix
-          name="Query times key"
-          tensor={c.products}
-          rows="query"
-          columns="key"
-          detail={(i, j) => dotText(c.Q, i, (k) => at(c.K, j, k), c.Q.dims[1]!)}
-        />
-      ),
-    },
-    {
-      title: 'Scale',
-      text: 'One factor for all products. It keeps them from growing with the width. The worked example uses 1; Transformers use one over the root of the width, here 1/√3.',
-      formula: (
-        <Formula>
-          <mi>S</mi>
-          {eq}
-          <mi>Q</mi>
-          {transposedK}
-          <mo>·</mo>
-          <mi>scale</mi>
-        </Formula>
-      ),
-      body: (c) => (
-        <>
-          <div class="buttons" role="group" aria-label="Scale of the example">
-            <button type="button" aria-pressed={scale === 1} onClick={() => setScale(1)}>
-              1
-            </button>
-            <button type="button" aria-pressed={scale !== 1} onClick={() => setScale(1 / Math.sqrt(3))}>
-              1/√3
-            </button>
-          </div>
-          <Matrix
-            name="Scaled products"
-            tensor={c.scores}
-            rows="query"
-            columns="key"
-            {...(c.scale === 1 ? {} : { detail: (i: number, j: number) => `${brief(at(c.products, i, j))} · ${brief(c.scale)}` })}
-          />
-        </>
-      ),
-    },
-    {
-      title: 'Mask',
-      text: 'A mask hides keys from queries. The worked example has none. The causal mask hides every later word, as in a model that writes text: what is hidden becomes −Infinity.',
-      formula: (
-        <Formula>
-          <msub>
-            <mi>S</mi>
-            <mrow>
-              <mi>i</mi>
-              <mi>j</mi>
-            </mrow>
-          </msub>
-          {eq}
-          <mo>−</mo>
-          <mi mathvariant="normal">∞</mi>
-          <mspace width="0.6em" />
-          <mtext>where hidden</mtext>
-        </Formula>
-      ),
-      body: (c) => (
-        <>
-          <label class="check">
-            <input type="checkbox" checked={causal} onChange={(event) => setCausal(event.currentTarget.checked)} />
-            <span>Hide later words</span>
-          </label>
-          <Matrix name="Products after the mask" tensor={c.masked} rows="query" columns="key" />
-        </>
-      ),
-    },
-    {
-      title: 'Softmax',
-      text: 'Turn each row into shares that add up to 1. The largest product takes most.',
-      formula: (
-        <Formula>
-          <msub>
-            <mi>A</mi>
-            <mrow>
-              <mi>i</mi>
-              <mi>j</mi>
-            </mrow>
-          </msub>
-          {eq}
-          <mfrac>
-            <mrow>
-              <mi>exp</mi>
-              <mo stretchy={false}>(</mo>
-              <msub>
-                <mi>S</mi>
-                <mrow>
-                  <mi>i</mi>
-                  <mi>j</mi>
-                </mrow>
-              </msub>
-              <mo stretchy={false}>)</mo>
-            </mrow>
-            <mrow>
-              <msub>
-                <mo movablelimits={false}>∑</mo>
-                <mi>k</mi>
-              </msub>
-              <mi>exp</mi>
-              <mo stretchy={false}>(</mo>
-              <msub>
-                <mi>S</mi>
-                <mrow>
-                  <mi>i</mi>
-                  <mi>k</mi>
-                </mrow>
-              </msub>
-              <mo stretchy={false}>)</mo>
-            </mrow>
-          </mfrac>
-        </Formula>
-      ),
-      body: (c) => <Matrix name="Shares" tensor={c.weights} rows="query" columns="key" total />,
-    },
-    {
-      title: 'Weigh the values',
-      text: 'Each query takes every value, times its share.',
-      formula: (
-        <Formula>
-          <msub>
-            <mi>A</mi>
-            <mrow>
-              <mi>i</mi>
-              <mi>j</mi>
-            </mrow>
-          </msub>
-          <msub>
-            <mi>V</mi>
-            <mi>j</mi>
-          </msub>
-        </Formula>
-      ),
-      body: (c) => {
-        const [length, count, width] = c.weightedValues.dims as [number, number, number];
-        return (
-          <>
-            {Array.from({ length }, (_, i) => (
-              <Matrix
-                key={i}
-                name={`Weighted values of query ${i + 1}`}
-                tensor={{ data: c.weightedValues.data.subarray(i * count * width, (i + 1) * count * width), dims: [count, width] }}
-                rows="key"
-                columns="number"
-                detail={(j, d) => `${brief(at(c.weights, i, j))} · ${brief(at(c.V, j, d))}`}
-              />
-            ))}
-          </>
-        );
-      },
-    },
-    {
-      title: 'Add them up',
-      text: 'The sum over the keys is the new row of each word: a mixture of the values it looked at.',
-      formula: (
-        <Formula>
-          <msub>
-            <mi>O</mi>
-            <mi>i</mi>
-          </msub>
-          {eq}
-          <msub>
-            <mo movablelimits={false}>∑</mo>
-            <mi>j</mi>
-          </msub>
-          <msub>
-            <mi>A</mi>
-            <mrow>
-              <mi>i</mi>
-              <mi>j</mi>
-            </mrow>
-          </msub>
-          <msub>
-            <mi>V</mi>
-            <mi>j</mi>
-          </msub>
-        </Formula>
-      ),
-      body: (c) => (
-        <>
-          <Matrix name="Result, exact shares" tensor={c.output} rows="query" columns="number" />
-          {untouched && (
-            <>
-              <Matrix name="Result, shortened shares" tensor={c.shortened} rows="query" columns="number" />
-              <p class="note">
-                The first table uses the shares as softmax gives them. The second uses the shares that the article with this example prints, shortened
-                to one decimal: (0, 0.5, 0.5), (0, 1, 0), (0, 0.9, 0.1). That is why its results look rounder.
-              </p>
-            </>
-          )}
-        </>
-      ),
-    },
-  ];
-
-  const current = steps[step]!;
+export function Steps() {
+  useEffect(followWalk, []);
+  const walk = walkSignal.value;
   return (
     <section id="steps" aria-labelledby="steps-title">
       <div class="lede">
-        <h2 id="steps-title">Attention in eight steps</h2>
-        <p>Three words, small numbers, nothing hidden. Every number comes out of the same module as the map above. Go through it with “Next step”.</p>
+        <h2 id="steps-title">Step through one head</h2>
+        <p>
+          Every number between your text and the map: what goes into a <Term word="layer" />, how one <Term word="head" /> compares and mixes it, and
+          where it goes from there. Select a number to see how it came about. Any number of X and of the weights can be written over, and everything
+          after it follows.
+        </p>
+        <p class="try">
+          <strong>Try:</strong> in step 4 pull the score scale to 0, then look at the last step: what has the classifier to say now that every token
+          counts alike?
+        </p>
       </div>
+      {walkFailure.value && (
+        <p role="alert" class="error">
+          The steps could not be computed. {walkFailure.value}
+        </p>
+      )}
+      {walk ? <Loaded walk={walk} /> : <p class="note">The steps come with the first map.</p>}
+    </section>
+  );
+}
+
+function Loaded({ walk }: { walk: Walk }) {
+  const sizes = sizesOf(walk);
+  const { layer, head, run } = walk;
+  const index = Math.min(view.value.step, steps.length - 1);
+  const current = steps[index]!;
+  const go = (step: number) => update({ step });
+  const turn = (by: number) => {
+    const { heads, layers } = run.model;
+    const next = (layer * heads + head + by + layers * heads) % (layers * heads);
+    update({ layer: Math.floor(next / heads), head: next % heads });
+  };
+  return (
+    <div class="walk">
+      <div class="walk-focus">
+        <p>
+          <strong>
+            Layer {layer + 1} of {run.model.layers}, head {head + 1} of {run.model.heads}
+          </strong>
+          , from <span class="as-query">{sizes.tokens[rowInFocus(sizes)]}</span> to <span class="as-key">{sizes.tokens[columnInFocus(sizes)]}</span>
+        </p>
+        <div class="buttons">
+          <button type="button" class="quiet" onClick={() => turn(-1)}>
+            Previous head
+          </button>
+          <button type="button" class="quiet" onClick={() => turn(1)}>
+            Next head
+          </button>
+        </div>
+      </div>
+      <Changes walk={walk} />
       <div class="stepper">
         <ol class="step-list">
-          {steps.map(({ title }, i) => (
-            <li key={title}>
-              <button type="button" class="quiet" aria-current={i === step ? 'step' : undefined} onClick={() => setStep(i)}>
-                <span class="figure">{i + 1}</span> <span class="step-title">{title}</span>
-              </button>
-            </li>
-          ))}
+          {steps.map((step, i) => {
+            const difference = differenceOf(step, layer);
+            return (
+              <li key={step.title}>
+                <button type="button" class="quiet" aria-current={i === index ? 'step' : undefined} onClick={() => go(i)}>
+                  <span class="figure">{i + 1}</span> <span class="step-title">{step.title}</span>
+                  {difference !== undefined && (
+                    <span class="step-delta figure">
+                      <span aria-hidden="true">Δ </span>
+                      <span class="visually-hidden">changed by up to </span>
+                      {difference === Infinity ? 'blocked' : scientific(difference)}
+                    </span>
+                  )}
+                </button>
+              </li>
+            );
+          })}
         </ol>
         <div class="step">
           <div class="buttons">
-            <button type="button" disabled={step === 0} onClick={() => setStep(step - 1)}>
+            <button type="button" disabled={index === 0} onClick={() => go(index - 1)}>
               Previous step
             </button>
-            <button type="button" disabled={step === steps.length - 1} onClick={() => setStep(step + 1)}>
+            <button type="button" disabled={index === steps.length - 1} onClick={() => go(index + 1)}>
               Next step
-            </button>
-            <button type="button" class="quiet" disabled={untouched} onClick={reset}>
-              Original numbers
             </button>
           </div>
           <h3 aria-live="polite">
-            Step {step + 1} of {steps.length}: {current.title}
+            Step {index + 1} of {steps.length}: {current.title}
           </h3>
-          <p>{current.text}</p>
-          {current.formula}
-          {computed ? (
-            <div class="step-tables" key={`${step} ${resets}`}>
-              {current.body(computed)}
-            </div>
-          ) : (
-            <p class="note">The module is starting.</p>
-          )}
+          <div class="step-body" key={`${run.model.id} ${layer} ${head} ${index}`}>
+            <current.Body walk={walk} sizes={sizes} />
+          </div>
         </div>
       </div>
-    </section>
+    </div>
+  );
+}
+
+/** What has been changed that this walk is about, each with its undo. */
+function Changes({ walk }: { walk: Walk }) {
+  if (!isChanged.value) return null;
+  const { causal, padding, drawn, off, weights, change } = view.value;
+  const { layer, run } = walk;
+  const { heads } = run.model;
+  const own = changeInFocus.value;
+  const without = (edits: readonly Edit[], edit: Edit) => edits.filter((each) => each !== edit);
+  const placeOf = ({ name, index }: Edit) => {
+    const width = name === 'X' ? run.model.hiddenSize : (run.model.shapes.get(name)?.[1] ?? 0);
+    if (width === 0) return `${name}, number ${index + 1}`;
+    const [row, column] = [Math.floor(index / width), index % width];
+    return name === 'X' ? `X of ${run.tokens[row] ?? row + 1}, number ${column + 1}` : `${name}, in ${column + 1}, out ${row + 1}`;
+  };
+  const numberOf = (value: number | undefined) => (value === undefined ? '' : ` instead of ${fixed(value, 4)}`);
+  const list: { what: string; undo: () => void }[] = [
+    ...(causal ? [{ what: 'later tokens hidden', undo: () => update({ causal: false }) }] : []),
+    ...padding.map((j) => ({
+      what: `${run.tokens[j] ?? `token ${j + 1}`} hidden as padding`,
+      undo: () => update({ padding: padding.filter((each) => each !== j) }),
+    })),
+    ...(drawn.length > 0
+      ? [{ what: `${drawn.length} cell${drawn.length === 1 ? '' : 's'} blocked by the drawn mask`, undo: () => update({ drawn: [] }) }]
+      : []),
+    ...off.map((index) => ({
+      what: `layer ${Math.floor(index / heads) + 1}, head ${(index % heads) + 1} switched off`,
+      undo: () => update({ off: off.filter((each) => each !== index) }),
+    })),
+    ...(own.factor !== 1 ? [{ what: `score scale × ${own.factor}`, undo: () => changeLayer({ factor: 1 }) }] : []),
+    ...(own.score !== 'scaled_dot' ? [{ what: `score function ${own.score}`, undo: () => changeLayer({ score: 'scaled_dot' }) }] : []),
+    ...(own.dropout > 0 ? [{ what: `dropout ${own.dropout}, seed ${own.seed}`, undo: () => changeLayer({ dropout: 0 }) }] : []),
+    ...own.edits.map((edit) => ({
+      what: `${placeOf(edit)}: ${edit.value}${numberOf(publishedNumber(walk, edit))}`,
+      undo: () => changeLayer({ edits: without(own.edits, edit) }),
+    })),
+    ...weights.map((edit) => ({
+      what: `${placeOf(edit)}: ${edit.value}${numberOf(publishedNumber(walk, edit))}`,
+      undo: () => update({ weights: without(weights, edit) }),
+    })),
+    ...(change && change.layer !== layer
+      ? [{ what: `layer ${change.layer + 1} changed, until this one is`, undo: () => update({ change: undefined }) }]
+      : []),
+  ];
+  return (
+    <details class="changes" open={list.length <= 6}>
+      <summary>
+        {list.length} change{list.length === 1 ? '' : 's'}
+      </summary>
+      <ul>
+        {list.map(({ what, undo }) => (
+          <li key={what}>
+            <span>{what}</span>
+            <button type="button" class="quiet" aria-label={`Undo: ${what}`} onClick={undo}>
+              Undo
+            </button>
+          </li>
+        ))}
+      </ul>
+      <button type="button" onClick={undoChanges}>
+        Undo all changes
+      </button>
+    </details>
   );
 }

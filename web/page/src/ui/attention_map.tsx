@@ -1,6 +1,7 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { colour, inkOn } from '../palette.ts';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { drawCells, labelEvery, levelsOf, type Look } from '../draw/heatmap.ts';
 import { fixed } from '../numbers.ts';
+import type { Place, Shown } from '../state/shown.ts';
 
 export interface Cell {
   readonly row: number;
@@ -8,29 +9,48 @@ export interface Cell {
 }
 
 export interface AttentionMapProps {
-  readonly tokens: readonly string[];
-  /** (L, L) of the head in focus. */
-  readonly weights: Float32Array;
+  readonly shown: Shown;
+  readonly look: Look;
   readonly label: string;
-  /** Whether a key is hidden from a query. */
-  readonly blocked: (row: number, column: number) => boolean;
   readonly cell: Cell;
-  readonly held: boolean;
+  readonly locked: boolean;
   readonly onPoint: (cell: Cell) => void;
-  readonly onHold: (cell: Cell, held: boolean) => void;
+  readonly onLock: (cell: Cell, locked: boolean) => void;
   readonly onKey: (key: string) => void;
   readonly onDrawn: () => void;
 }
 
-/** Cells at least this wide carry their number. */
-const numberWidth = 27;
+/** Keys that are handed on. */
+const others = [',', '.', '[', ']', 'm', 'e', '?'];
+/** Of a row assistive technology gets the cells this far around the active one. */
+const reach = 64;
+
+const inSecondText = (place: Place | undefined) => place?.source === 1;
+
+/** Labels along one side. Where there is no room for all, every nth stands for those after it, and the active one is always there. */
+function Labels({ shown: { places }, active, step }: { shown: Shown; active: number; step: number }) {
+  const every = labelEvery(step);
+  const starts = Array.from({ length: Math.ceil(places.length / every) }, (_, i) => i * every);
+  return starts.map((start) => {
+    const count = Math.min(every, places.length - start);
+    const isActive = active >= start && active < start + count;
+    const place = places[isActive ? active : start]!;
+    const names = [isActive && 'active', inSecondText(place) && 'second'].filter(Boolean).join(' ');
+    return (
+      <span key={start} class={names} style={{ flexGrow: count }}>
+        <span>{place.label}</span>
+      </span>
+    );
+  });
+}
 
 /**
  * One head: rows are queries, columns are keys. The cells are on a canvas; over it lies a grid of one tab stop that tells the active row to
  * assistive technology (the other rows are there when one moves to them).
  */
-export function AttentionMap({ tokens, weights, label, blocked, cell, held, onPoint, onHold, onKey, onDrawn }: AttentionMapProps) {
-  const size = tokens.length;
+export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock, onKey, onDrawn }: AttentionMapProps) {
+  const { places, weights } = shown;
+  const size = places.length;
   const field = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -39,12 +59,14 @@ export function AttentionMap({ tokens, weights, label, blocked, cell, held, onPo
   useLayoutEffect(() => {
     const element = field.current!;
     const measure = () => setWidth(element.clientWidth);
-    const observer = new ResizeObserver(measure);
+    // With the size of its labels its own changes, which it may not do while it is told of a change.
+    const observer = new ResizeObserver(() => requestAnimationFrame(measure));
     observer.observe(element);
     measure();
     return () => observer.disconnect();
   }, []);
 
+  const levels = useMemo(() => levelsOf(shown, look), [shown, look.threshold, look.scaleBy]);
   useLayoutEffect(() => {
     if (!width) return;
     const surface = canvas.current!;
@@ -52,49 +74,20 @@ export function AttentionMap({ tokens, weights, label, blocked, cell, held, onPo
     surface.width = surface.height = Math.round(width * density);
     const context = surface.getContext('2d')!;
     context.scale(density, density);
-    const step = width / size;
-    const gap = step > 6 ? 1 : 0;
-    let largest = 0;
-    for (const w of weights) largest = Math.max(largest, w);
-    const style = getComputedStyle(surface);
-    context.font = `${Math.min(12, step * 0.36)}px ${style.fontFamily}`;
-    context.textAlign = 'center';
-    context.textBaseline = 'middle';
-    for (let i = 0; i < size; ++i) {
-      for (let j = 0; j < size; ++j) {
-        const x = j * step;
-        const y = i * step;
-        if (blocked(i, j)) {
-          // A hidden key is no small weight: it is left out, so it gets a stroke instead of a colour.
-          context.strokeStyle = style.color;
-          context.globalAlpha = 0.35;
-          context.beginPath();
-          context.moveTo(x + step * 0.35, y + step * 0.65);
-          context.lineTo(x + step * 0.65, y + step * 0.35);
-          context.stroke();
-          context.globalAlpha = 1;
-          continue;
-        }
-        const weight = weights[i * size + j]!;
-        const level = weight / (largest || 1);
-        context.fillStyle = colour(level);
-        context.fillRect(x, y, step - gap, step - gap);
-        if (step >= numberWidth && weight >= 0.095) {
-          context.fillStyle = inkOn(level);
-          context.fillText(weight >= 0.995 ? '1.0' : weight.toFixed(2).slice(1), x + (step - gap) / 2, y + (step - gap) / 2 + 0.5);
-        }
-      }
-    }
+    const { fontFamily: font, color: ink } = getComputedStyle(surface);
+    drawCells({ context, width, left: 0, top: 0, density, font, ink }, shown, levels);
     onDrawn();
-  }, [width, size, weights, blocked]);
+  }, [width, levels]);
+
+  const say = ({ row, column }: Cell) => `${places[row]!.label} to ${places[column]!.label}, ${fixed(weights[row * size + column]!, 2)}`;
 
   // A head or a sentence may change under a cell that does not move; only moves are spoken.
   const moved = useRef(false);
   useLayoutEffect(() => {
     if (!moved.current) return;
     moved.current = false;
-    setSpoken(`${tokens[cell.row]} to ${tokens[cell.column]}, ${fixed(weights[cell.row * size + cell.column]!, 2)}`);
-  }, [cell, weights]);
+    setSpoken(say(cell));
+  }, [cell.row, cell.column, locked]);
 
   const at = (event: PointerEvent | MouseEvent): Cell => {
     const box = field.current!.getBoundingClientRect();
@@ -123,40 +116,37 @@ export function AttentionMap({ tokens, weights, label, blocked, cell, held, onPo
       ArrowRight: () => move(row, column + 1),
       Home: () => move(corner ? 0 : row, 0),
       End: () => move(corner ? size - 1 : row, size - 1),
-      Enter: () => onHold(latest.current, !held),
-      ' ': () => onHold(latest.current, !held),
-      Escape: () => onHold(latest.current, false),
+      Enter: () => onLock(latest.current, !locked),
+      ' ': () => onLock(latest.current, !locked),
+      Escape: () => onLock(latest.current, false),
     };
     if (Object.hasOwn(moves, event.key)) moves[event.key]!();
-    else if ([',', '.', '[', ']', 'm', 'e', '?'].includes(event.key)) onKey(event.key);
+    else if (others.includes(event.key)) onKey(event.key);
     else return;
     event.preventDefault();
   };
 
   const activeId = 'map-active-cell';
   const percent = (n: number) => `${(100 * n) / size}%`;
+  const step = width / size;
+  const second = places.findIndex(inSecondText);
+  const from = Math.max(0, cell.column - reach);
   return (
-    <div class="map">
+    <div class="map" style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px` }}>
       <div class="map-columns" aria-hidden="true">
-        {tokens.map((token, j) => (
-          <span key={j} class={j === cell.column ? 'active' : ''}>
-            {token}
-          </span>
-        ))}
+        <Labels shown={shown} active={cell.column} step={step} />
       </div>
       <div class="map-rows" aria-hidden="true">
-        {tokens.map((token, i) => (
-          <span key={i} class={i === cell.row ? 'active' : ''}>
-            {token}
-          </span>
-        ))}
+        <Labels shown={shown} active={cell.row} step={step} />
       </div>
       <div class="map-field" ref={field}>
         <canvas ref={canvas} aria-hidden="true" />
+        {second > 0 && <div aria-hidden="true" class="map-border" style={{ left: 0, right: 0, top: percent(second) }} />}
+        {second > 0 && <div aria-hidden="true" class="map-border" style={{ top: 0, bottom: 0, left: percent(second) }} />}
         <div aria-hidden="true" class="map-band" style={{ left: 0, right: 0, top: percent(cell.row), height: percent(1) }} />
         <div
           aria-hidden="true"
-          class={held ? 'map-cell held' : 'map-cell'}
+          class={locked ? 'map-cell locked' : 'map-cell'}
           style={{ left: percent(cell.column), top: percent(cell.row), width: percent(1), height: percent(1) }}
         />
         <div
@@ -171,28 +161,31 @@ export function AttentionMap({ tokens, weights, label, blocked, cell, held, onPo
           aria-activedescendant={activeId}
           onKeyDown={keydown}
           onPointerMove={(event) => {
-            if (!held && event.pointerType === 'mouse') onPoint(at(event));
+            if (!locked && event.pointerType === 'mouse') onPoint(at(event));
           }}
           onClick={(event) => {
             const target = at(event);
-            onHold(target, !(held && target.row === cell.row && target.column === cell.column));
+            onLock(target, !(locked && target.row === cell.row && target.column === cell.column));
           }}
         >
           <div role="row" aria-rowindex={cell.row + 2}>
             <span role="rowheader" aria-colindex={1}>
-              {tokens[cell.row]}
+              {places[cell.row]!.label}
             </span>
-            {tokens.map((token, j) => (
-              <span
-                key={j}
-                role="gridcell"
-                aria-colindex={j + 2}
-                aria-selected={held && j === cell.column}
-                id={j === cell.column ? activeId : undefined}
-              >
-                {tokens[cell.row]} to {token}, {fixed(weights[cell.row * size + j]!, 2)}
-              </span>
-            ))}
+            {places.slice(from, cell.column + reach + 1).map((_, i) => {
+              const column = from + i;
+              return (
+                <span
+                  key={column}
+                  role="gridcell"
+                  aria-colindex={column + 2}
+                  aria-selected={locked && column === cell.column}
+                  id={column === cell.column ? activeId : undefined}
+                >
+                  {say({ row: cell.row, column })}
+                </span>
+              );
+            })}
           </div>
         </div>
       </div>

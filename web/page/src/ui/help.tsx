@@ -1,13 +1,13 @@
 import type { RefObject } from 'preact';
 
 const keys: readonly (readonly [string, string])[] = [
-  ['Arrow keys', 'move to another cell of the map'],
+  ['Arrow keys', 'move to another cell of the map, or to another of the small pictures'],
   ['Home, End', 'first and last key of the row; with Ctrl, first and last cell'],
-  ['Enter', 'hold the cell, or let it go'],
+  ['Enter', 'lock the cell, or let it go; Escape lets it go too'],
   [', and .', 'previous and next head'],
   ['[ and ]', 'previous and next layer'],
   ['m', 'causal mask on or off'],
-  ['e', 'save this map as CSV'],
+  ['e', 'export what is shown'],
   ['?', 'this list'],
   ['Ctrl + Enter', 'in a field of your own numbers: run'],
 ];

@@ -1,15 +1,11 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
-import { explain } from '../engine.ts';
 import { matrixText } from '../matrix_text.ts';
-import { NpyError, parseNpy } from '../npy.ts';
+import { isNpy, parseNpy } from '../npy.ts';
 import { shapeText, shortestFloat32 } from '../numbers.ts';
-
-/** What a field holds: text, or an array from a file that is too long to print. */
-export interface FieldValue {
-  readonly text: string;
-  readonly file?: { readonly label: string; readonly tensor: Tensor };
-}
+import type { FieldValue } from '../state/lab.ts';
+import { engine } from '../state/model.ts';
+import { codeOf, explain } from '../state/status.ts';
 
 /** More numbers than this are kept aside, not printed into the field. */
 const maximumPrinted = 4096;
@@ -27,25 +23,51 @@ interface Props {
   readonly onRun: () => void;
 }
 
-/** An array as text, or from a .npy file that is chosen or dropped. */
+/** Of a file with several tensors: which there are, and which is in the field. */
+interface Choices {
+  readonly fileName: string;
+  readonly tensors: ReadonlyMap<string, Tensor>;
+  readonly chosen: string;
+}
+
+/** An array as text, or from a .npy or safetensors file that is chosen or dropped. */
 export function MatrixField({ name, hint, value, error, optional, minRank, onChange, onError, onRun }: Props) {
   const [over, setOver] = useState(false);
-  const id = `lab-${name}`;
+  const [choices, setChoices] = useState<Choices>();
+  const id = `lab-${name.replace(' ', '-')}`;
+
+  const take = (fileName: string, tensor: Tensor) => {
+    if (tensor.dims.length < minRank || tensor.dims.length > 4) {
+      const needed = minRank > 1 ? 'rows are needed. For one row save a.reshape(1, -1)' : 'one to four dimensions are needed';
+      onError(`${fileName}: the array has shape ${shapeText(tensor.dims)}; ${needed}.`);
+    } else if (tensor.data.length === 0) onError(`${fileName}: the array has shape ${shapeText(tensor.dims)} and no numbers.`);
+    else if (tensor.data.length <= maximumPrinted) onChange({ text: matrixText(tensor, shortestFloat32) });
+    else {
+      const label = `${fileName}, shape ${shapeText(tensor.dims)}`;
+      onChange({ text: label, file: { label, tensor } });
+    }
+  };
+  const choose = ({ fileName, tensors }: Choices, chosen: string) => {
+    setChoices({ fileName, tensors, chosen });
+    take(`${fileName}, ${chosen}`, tensors.get(chosen)!);
+  };
 
   const read = async (file: File | undefined) => {
     if (!file) return;
+    setChoices(undefined);
     try {
-      const tensor = parseNpy(new Uint8Array(await file.arrayBuffer()));
-      if (tensor.dims.length < minRank || tensor.dims.length > 4) {
-        throw new NpyError(`the array has shape ${shapeText(tensor.dims)}; rows are needed. For one row save a.reshape(1, -1).`);
-      }
-      if (tensor.data.length <= maximumPrinted) onChange({ text: matrixText(tensor, shortestFloat32) });
-      else {
-        const label = `${file.name}, shape ${shapeText(tensor.dims)}`;
-        onChange({ text: label, file: { label, tensor } });
-      }
+      const bytes = new Uint8Array(await file.arrayBuffer());
+      if (isNpy(bytes) || /\.npy$/i.test(file.name)) return take(file.name, parseNpy(bytes));
+      if (!engine.value) throw new Error('The module is still starting. Try again in a moment.');
+      const tensors = await engine.value.parseSafetensors(bytes);
+      const names = [...tensors.keys()];
+      if (names.length === 0) throw new Error('There is no array of floating-point numbers in it.');
+      // The one that is called like the field, or else the first: a field is never left with what was in it before.
+      const chosen = names.find((each) => each.toLowerCase() === name.toLowerCase()) ?? names[0]!;
+      if (names.length === 1) take(`${file.name}, ${chosen}`, tensors.get(chosen)!);
+      else choose({ fileName: file.name, tensors, chosen }, chosen);
     } catch (failure) {
-      onError(`${file.name}: ${explain(failure)}`);
+      onError(`${file.name}: ${explain(failure)}${codeOf(failure) === 'FORMAT' ? '. Choose a .npy or a safetensors file.' : ''}`);
     }
   };
 
@@ -60,15 +82,15 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
         <label class="file">
           <input
             type="file"
-            accept=".npy"
-            aria-label={`Read ${name} from a .npy file`}
+            accept=".npy,.safetensors"
+            aria-label={`Read ${name} from a file`}
             onChange={(event) => {
               void read(event.currentTarget.files?.[0]);
               // The same file may be chosen again after it was changed.
               event.currentTarget.value = '';
             }}
           />
-          <span aria-hidden="true">.npy …</span>
+          <span aria-hidden="true">File …</span>
         </label>
       </div>
       <textarea
@@ -80,7 +102,10 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
         aria-describedby={error ? `${id}-error ${id}-hint` : `${id}-hint`}
         aria-invalid={error ? 'true' : undefined}
         value={value.text}
-        onInput={(event) => onChange({ text: event.currentTarget.value })}
+        onInput={(event) => {
+          setChoices(undefined);
+          onChange({ text: event.currentTarget.value });
+        }}
         onKeyDown={(event) => {
           if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
             event.preventDefault();
@@ -101,6 +126,20 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
           void read(file);
         }}
       />
+      {choices && (
+        <label class="field">
+          <span>
+            Array of {choices.fileName} for {name}
+          </span>
+          <select value={choices.chosen} onChange={(event) => choose(choices, event.currentTarget.value)}>
+            {Array.from(choices.tensors, ([each, { dims }]) => (
+              <option key={each} value={each}>
+                {each} {shapeText(dims)}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       {error && (
         <p role="alert" id={`${id}-error`} class="error">
           {error}

@@ -41,8 +41,8 @@ export function ThemeButton() {
     }
   };
   return (
-    <button type="button" class="quiet" onClick={choose}>
-      {other === 'dark' ? 'Dark theme' : 'Light theme'}
+    <button type="button" class="quiet theme" onClick={choose}>
+      {other === 'dark' ? 'Dark' : 'Light'} <span>theme</span>
     </button>
   );
 }

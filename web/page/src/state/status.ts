@@ -1,12 +1,12 @@
-/** The module in its worker. Nothing on the page computes attention on the main thread. */
-import { load } from 'attn/worker';
+/** The one line that says what is going on and what went wrong. */
+import { signal } from '@preact/signals';
 
-export type Engine = Awaited<ReturnType<typeof load>>;
-
-/** One thread: a layer of this size is done before a second thread would have woken up. */
-export function startEngine(): Promise<Engine> {
-  return load();
+export interface Status {
+  readonly text: string;
+  readonly failed?: boolean;
 }
+
+export const status = signal<Status>({ text: 'Starting …' });
 
 /** Any failure in words, with its code where it has one. */
 export function explain(error: unknown): string {
@@ -14,6 +14,8 @@ export function explain(error: unknown): string {
   const code = (error as { code?: unknown }).code;
   return typeof code === 'string' ? `${error.message} (${code})` : error.message;
 }
+
+export const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
 /** Runs one job at a time; when jobs arrive faster than they finish, of those waiting only the newest runs. */
 export function newestOnly(): (job: () => Promise<void>) => Promise<void> {
@@ -32,5 +34,15 @@ export function newestOnly(): (job: () => Promise<void>) => Promise<void> {
     } finally {
       running = false;
     }
+  };
+}
+
+/** Runs jobs one after the other, all of them, in the order in which they come. */
+export function oneAtATime(): <T>(job: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (job) => {
+    const next = last.then(job);
+    last = next.catch(() => undefined);
+    return next;
   };
 }

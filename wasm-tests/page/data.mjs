@@ -1,0 +1,46 @@
+/** What the package itself gives: the page's own model in Node. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { load } from 'attn';
+import { repository } from '../support/steps.mjs';
+
+export const sentence = 'A film with wonderful actors and a terrible script.';
+const files = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
+const read = (name) => readFileSync(join(repository, 'testdata/models/sentiment', name));
+
+/** What the page does to one layer by another scale or score function: attention on its q, k, v, as the input of W_O. */
+function merged({ data, dims: [, heads, length, width] }) {
+  const result = new Float32Array(data.length);
+  for (let h = 0; h < heads; ++h)
+    for (let i = 0; i < length; ++i) for (let d = 0; d < width; ++d) result[(i * heads + h) * width + d] = data[(h * length + i) * width + d];
+  return { data: result, dims: [1, length, heads * width] };
+}
+
+export async function packageNumbers() {
+  const attn = await load({ variant: 'simd' });
+  const model = await attn.loadModel(Object.fromEntries(files.map((name) => [name, read(name)])));
+  const [layers, heads] = [2, 4];
+  const tokens = (text) => model.tokenize(text).tokens[0];
+  const forward = (text, options = {}) => model.forward(model.tokenize(text), { outputAttentions: true, outputHiddenStates: true, ...options });
+  const trace = (text, layer, options = {}) => forward(text, { ...options, trace: { layers: [layer] } }).trace.get(layer);
+  /** 1 for each head, 0 for those that are off: layer · heads + head. */
+  const without = (...off) => ({ data: Float32Array.from({ length: layers * heads }, (_, i) => Number(!off.includes(i))), dims: [layers, heads] });
+  /** Probabilities by label. */
+  const answer = (text, options) => {
+    const { data } = attn.softmax(forward(text, options).logits);
+    return Object.fromEntries(model.labels.map((label, i) => [label, data[i]]));
+  };
+  /** Runs with numbers of a parameter written over. */
+  async function edited(name, edits, run) {
+    const original = model.getParameter(name);
+    const data = original.data.slice();
+    for (const [index, value] of edits) data[index] = value;
+    model.loadStateDict({ [name]: { data, dims: original.dims } }, { strict: false });
+    try {
+      return await run();
+    } finally {
+      model.loadStateDict({ [name]: original }, { strict: false });
+    }
+  }
+  return { attn, model, layers, heads, tokens, forward, trace, without, answer, edited, merged };
+}

@@ -1,0 +1,210 @@
+/** The lab: attention on arrays of one's own. */
+import { execFileSync } from 'node:child_process';
+import { strict as assert } from 'node:assert';
+import { repository } from '../support/steps.mjs';
+import { json, lab, matrix, ofHead, part, transposed } from './page.mjs';
+
+const inputs = {
+  Q: [
+    [0.5, -1],
+    [2, 0.25],
+    [1, 1],
+  ],
+  K: [
+    [1, 0],
+    [0, 1],
+    [0.5, 0.5],
+    [-1, 2],
+  ],
+  V: [
+    [1, 2, 3],
+    [4, 5, 6],
+    [7, 8, 9],
+    [-1, 0, 1],
+  ],
+};
+const selfAttention = {
+  X: [
+    [1, 0, 1, 0],
+    [0, 2, 0, 2],
+    [1, 1, 1, 1],
+  ],
+  Wq: [
+    [1, 0, 1, 0.5],
+    [1, 0, 0, -1],
+    [0, 0, 1, 0],
+    [0, 1, 1, 0.25],
+  ],
+  Wk: [
+    [0, 0, 1, 1],
+    [1, 1, 0, 0.5],
+    [0, 1, 0, -0.5],
+    [1, 1, 0, 0],
+  ],
+  Wv: [
+    [0, 2, 0, 1],
+    [0, 3, 0, -1],
+    [1, 0, 3, 0],
+    [1, 1, 0, 2],
+  ],
+  Wo: [
+    [1, 0, 0, 0.5],
+    [0, 1, 0, 0],
+    [0, 0.5, 1, 0],
+    [0, 0, 0, 1],
+  ],
+};
+const traceNames = [
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'q',
+  'k',
+  'v',
+  'scores',
+  'masked_scores',
+  'probabilities',
+  'weights',
+  'weighted_values',
+  'context',
+  'merged',
+  'output',
+];
+
+async function fill(page, fields) {
+  for (const [name, rows] of Object.entries(fields)) await page.fill(name, typeof rows === 'string' ? rows : json(rows), lab);
+}
+const run = (page) => page.click('button', 'Run attention', lab);
+const programs = (page) =>
+  page.tool(`Array.from(${lab}.querySelectorAll('details'), (each) => [text(each.querySelector('summary')), each.querySelector('pre').textContent])`);
+
+export const tests = {
+  async 'the lab computes attention on own arrays'({ page, data }) {
+    await page.open();
+    await fill(page, inputs);
+    const [Q, K, V] = Object.values(inputs).map(matrix);
+    for (const scale of ['', '0.7']) {
+      await page.fill('Scale', scale || ' ', lab);
+      await run(page);
+      const options = { needWeights: true, trace: ['scores'], ...(scale && { scale: Number(scale) }) };
+      const { weights, output, trace } = data.attn.scaledDotProductAttention(Q, K, V, options);
+      await page.numbers('Weights', part(weights), lab);
+      await page.numbers('Output', part(output), lab);
+      await page.numbers('scores', part(trace.scores), lab);
+    }
+  },
+  async 'the lab masks, in every kind of mask'({ page, data }) {
+    await page.open();
+    await fill(page, inputs);
+    const [Q, K, V] = Object.values(inputs).map(matrix);
+    const numbers = [
+      [1, 0, 1, 1],
+      [1, 1, 0, 1],
+      [0, 1, 1, 0],
+    ];
+    for (const [kind, rows] of [
+      ['attend', numbers],
+      ['block', numbers],
+      ['additive', numbers.map((row) => row.map((value) => -1.5 * value))],
+    ]) {
+      await fill(page, { Mask: rows });
+      await page.choose('combobox', 'Mask numbers mean', kind, lab);
+      await run(page);
+      const { data: values, dims } = matrix(rows);
+      const mask = { kind, data: kind === 'additive' ? values : Uint8Array.from(values), dims };
+      const { weights, output } = data.attn.scaledDotProductAttention(Q, K, V, { needWeights: true, mask });
+      await page.numbers('Weights', part(weights), lab);
+      await page.numbers('Output', part(output), lab);
+    }
+    await fill(page, { Mask: ' ', 'Key padding': '[1, 1, 0, 1]' });
+    await page.click('checkbox', 'Causal: hide later keys', lab);
+    await run(page);
+    const keyPaddingMask = { kind: 'attend', data: Uint8Array.of(1, 1, 0, 1), dims: [4] };
+    await page.numbers(
+      'Weights',
+      part(data.attn.scaledDotProductAttention(Q, K, V, { needWeights: true, keyPaddingMask, isCausal: true }).weights),
+      lab,
+    );
+  },
+  async 'a wrong shape is an alert beside its field, and goes away when it is right'({ page }) {
+    await page.open();
+    await fill(page, inputs);
+    const alert = `find('alert', undefined, ${lab})`;
+    await fill(page, { K: '[[1,2,3],[4,5,6]]' });
+    await run(page);
+    assert.match(await page.until(`text(${alert})`, 'the alert'), /K|3|2/);
+    assert.ok(await page.tool(`${alert}.parentElement.contains(find('textbox', 'K', ${lab}))`), 'the alert is beside K');
+    assert.ok(await page.tool(`find('textbox', 'K', ${lab}).getAttribute('aria-invalid') === 'true'`), 'K is marked');
+    assert.equal(await page.tool("all('alert').length"), 1);
+    await fill(page, { K: '[[1,2],[3' });
+    await run(page);
+    await page.until(`!!${alert}`, 'an alert for text that is no array');
+    await fill(page, { K: inputs.K, Mask: [[1, 0]] });
+    await run(page);
+    await page.until(`${alert}.parentElement.contains(find('textbox', 'Mask', ${lab}))`, 'the alert is beside the mask');
+    await fill(page, { Mask: ' ', Scale: 'half' });
+    await run(page);
+    await page.until(`${alert}.parentElement.contains(find('textbox', 'Scale', ${lab}))`, 'the alert is beside the scale');
+    await fill(page, { Scale: ' ' });
+    await run(page);
+    await page.until(`all('alert').length === 0 && table('Weights', ${lab}).cells.length === 3`, 'the numbers are back');
+  },
+  async 'the lab computes multi-head self-attention with every trace'({ page, data }) {
+    await page.open();
+    await page.click(['radio', 'tab', 'button'], 'Multi-head', lab);
+    await page.until(`!!find('textbox', 'Wq', ${lab})`, 'the fields');
+    const { X, Wq, Wk, Wv, Wo } = selfAttention;
+    const mha = new data.attn.MultiHeadAttention({ embedDim: 4, numHeads: 2, bias: false });
+    mha.loadStateDict({
+      'q_proj.weight': matrix(transposed(Wq)),
+      'k_proj.weight': matrix(transposed(Wk)),
+      'v_proj.weight': matrix(transposed(Wv)),
+      'out_proj.weight': matrix(transposed(Wo)),
+    });
+    const { output, weights, trace } = mha.forward(matrix(X), undefined, undefined, { needWeights: true, trace: traceNames });
+    mha.dispose();
+    await fill(page, { ...selfAttention, Scale: ' ', Heads: '2' });
+    await run(page);
+    await page.numbers('Output', part(output), lab);
+    for (const head of [0, 1]) {
+      await page.choose('combobox', 'Head shown', head + 1, lab);
+      await page.numbers('Weights', part(weights, head * 9), lab);
+      for (const name of traceNames) {
+        const { data: all, dims } = trace[name];
+        const rows = dims.slice(dims.length > 2 ? 1 : 0, -1).reduce((a, b) => a * b, 1);
+        await page.numbers(name, part(trace[name], dims.length > 2 ? (head * all.length) / 2 : 0, { count: rows }), lab);
+      }
+    }
+    // Without W_O the output is the heads side by side.
+    await fill(page, { Wo: ' ' });
+    await run(page);
+    await page.numbers('Output', part(trace.merged), lab);
+    await fill(page, { Heads: '3' });
+    await run(page);
+    await page.until(`all('alert', undefined, ${lab}).length === 1`, 'an alert for heads that do not divide the width');
+    await fill(page, { Heads: '2' });
+    await run(page);
+    await page.until(`all('alert', undefined, ${lab}).length === 0`, 'right again');
+    await page.numbers('Output', part(trace.merged), lab);
+  },
+  async 'the code that gives the same numbers stands there, and JavaScript prints them'({ page, data }) {
+    await page.open();
+    await fill(page, inputs);
+    await run(page);
+    const [Q, K, V] = Object.values(inputs).map(matrix);
+    const { output } = data.attn.scaledDotProductAttention(Q, K, V);
+    await page.numbers('Output', part(output), lab);
+    const code = Object.fromEntries(await programs(page));
+    assert.deepEqual(Object.keys(code), ['JavaScript', 'C++', 'PyTorch']);
+    assert.match(code['C++'], /#include <attn\//);
+    assert.match(code.PyTorch, /^import torch/m);
+    for (const [title, program] of Object.entries(code))
+      for (const number of ['0.25', '-1', '9']) assert.ok(program.includes(number), `${title} has ${number}`);
+    const printed = execFileSync(process.execPath, ['--input-type=module', '-'], { cwd: repository, input: code.JavaScript, encoding: 'utf8' });
+    const [, shown] = /^output.*?\[([^\]]*)\]/ms.exec(printed) ?? assert.fail(printed);
+    assert.deepEqual(shown.split(',').map(Number).map(Math.fround), [...output.data]);
+    await page.tool(`(${lab}.querySelector('details').open = true)`);
+    await page.click('button', 'Copy the JavaScript code', lab);
+    await page.until(`/Copied|does not allow/.test(text(${lab}.querySelector('details')))`, 'the answer of Copy');
+  },
+};

@@ -1,0 +1,245 @@
+/** Similarity, classification, heads that are off, words, and the comparison with PyTorch. */
+import { strict as assert } from 'node:assert';
+import { sentence } from './data.mjs';
+import { assertNear, json, measureAgain, rowsOf, section, settled } from './page.mjs';
+
+const [use, words, proof] = ['use', 'words', 'proof'].map(section);
+const texts = ['A warm and funny film.', 'Warm, funny, a joy.', 'Two dull hours.', 'The music is loud.'];
+
+/** Vectors of length 1 as cosines. */
+const cosines = ({ data: values, dims: [count, width] }) =>
+  rowsOf(
+    Array.from({ length: count }, (_, i) =>
+      Array.from({ length: count }, (_, j) => {
+        let sum = 0;
+        for (let e = 0; e < width; ++e) sum += values[i * width + e] * values[j * width + e];
+        return sum;
+      }),
+    ),
+  );
+/** The mean over the tokens of each text with heads off, which is how this model makes one vector: embed() does not know of heads. */
+async function vectorsWithout(data, ...off) {
+  const rows = texts.map((text) => {
+    const { lastHiddenState } = data.forward(text, { headMask: data.without(...off) });
+    const [, length, width] = lastHiddenState.dims;
+    const mean = Float64Array.from(
+      { length: width },
+      (_, e) => Array.from({ length }, (_, l) => lastHiddenState.data[l * width + e]).reduce((a, b) => a + b) / length,
+    );
+    const norm = Math.hypot(...mean);
+    return mean.map((value) => value / norm);
+  });
+  return { data: Float64Array.from(rows.flatMap((row) => [...row])), dims: [rows.length, rows[0].length] };
+}
+const probabilities = (data, answers) => rowsOf(answers.map((answer) => data.model.labels.map((label) => answer[label])));
+
+async function openWithTexts(page, hash = '') {
+  await page.open(hash);
+  await page.choose('textbox', 'Texts, one a line', texts.join('\n'), use);
+  await page.until(`find('combobox', 'Nearest to line', ${use}).options.length === ${texts.length}`, 'the texts');
+}
+
+/** [name, similarity] of each entry. */
+const ranked = async (page, name, within) =>
+  (await page.texts('list', name, within)).map((text) => /^(.*?) ?(-?\d\.\d{4})$/.exec(text)?.slice(1) ?? assert.fail(text));
+
+/** A list is as the package ranks its words. */
+async function assertRanked(page, name, data, near) {
+  const expected = near.map(({ id }) => data.model.idToToken(id));
+  await page.until(
+    `all('list', ${json(name)}, ${words}).length && Array.from(find('list', ${json(name)}, ${words}).children, (each) => text(each.querySelector('.ranked-name'))).join() === ${json(expected.join())}`,
+    `${name}: ${expected}`,
+  );
+  const found = await ranked(page, name, words);
+  found.forEach(([word, similarity], i) => assertNear(similarity, near[i].similarity, word));
+}
+
+export const tests = {
+  async "similarities are embed's cosines, probabilities those of classify"({ page, data }) {
+    await openWithTexts(page);
+    await page.click('button', 'View similarities as table', use);
+    const expected = cosines(await data.model.embed(texts, { normalize: true }));
+    await page.numbers('Cosine similarity', expected, use);
+    const classes = await data.model.classify(texts);
+    await page.numbers(
+      'Probabilities',
+      probabilities(
+        data,
+        classes.map((each) => Object.fromEntries(each.map(({ label, score }) => [label, score]))),
+      ),
+      use,
+    );
+    assert.deepEqual((await page.table('Probabilities', use)).columns, [...data.model.labels]);
+    await page.choose('combobox', 'Nearest to line', '2', use);
+    const order = [0, 1, 3].sort((a, b) => expected.at(2, b) - expected.at(2, a));
+    await page.until(
+      `text(find('list', 'Lines by similarity', ${use}).children[0]).startsWith(${json(`${order[0] + 1} ${texts[order[0]]}`)})`,
+      'the nearest line',
+    );
+    const found = await ranked(page, 'Lines by similarity', use);
+    found.forEach(([name, similarity], i) => {
+      assert.equal(name, `${order[i] + 1} ${texts[order[i]]}`);
+      assertNear(similarity, expected.at(2, order[i]), name);
+    });
+  },
+  async 'with heads off similarities and probabilities are those of the model without them'({ page, data }) {
+    await openWithTexts(page);
+    await page.click('button', 'View similarities as table', use);
+    const off = [2, 5];
+    for (const each of off)
+      await page.click('button', `Layer ${Math.floor(each / 4) + 1}, head ${(each % 4) + 1}`, `find('group', 'Heads that are off', ${use})`);
+    await page.until(`/^2 heads off/.test(text(${use}.querySelector('.use-effect')))`, 'the effect in words');
+    await page.numbers('Cosine similarity', cosines(await data.model.embed(texts, { normalize: true })), use);
+    await page.numbers('Cosine similarity without the heads that are off', cosines(await vectorsWithout(data, ...off)), use);
+    await page.numbers(
+      'Probabilities',
+      probabilities(
+        data,
+        texts.map((text) => data.answer(text, { headMask: data.without(...off) })),
+      ),
+      use,
+    );
+    await page.click('button', 'Switch all heads on', use);
+    await page.until(`text(${use}.querySelector('.use-effect')) === 'All heads are on.'`, 'all heads are on');
+    await page.numbers(
+      'Probabilities',
+      probabilities(
+        data,
+        texts.map((text) => data.answer(text)),
+      ),
+      use,
+    );
+  },
+  async 'each head is switched off in turn'({ page, data }) {
+    await page.open();
+    await page.until(`!!find('button', 'Switch each head off in turn', ${use})`, 'the button');
+    await page.click('button', 'Switch each head off in turn', use);
+    const answer = data.answer(sentence);
+    const best = answer.positive > answer.negative ? 'positive' : 'negative';
+    const effects = [0, 1].map((layer) =>
+      [0, 1, 2, 3].map((head) => data.answer(sentence, { headMask: data.without(layer * 4 + head) })[best] - answer[best]),
+    );
+    await page.until(`!!find('table', 'Effect of each head', ${use})`, 'the table', 30000);
+    const { cells } = await page.table('Effect of each head', use);
+    effects.forEach((row, i) => row.forEach((value, j) => assertNear(cells[i][j].replace(/^\+/, ''), value, `layer ${i + 1}, head ${j + 1}`)));
+    const flat = effects.flat();
+    const strongest = flat.findIndex((value) => Math.abs(value) === Math.max(...flat.map(Math.abs)));
+    await page.click('button', `Put layer ${Math.floor(strongest / 4) + 1}, head ${(strongest % 4) + 1} in focus`, use);
+    await page.until(`find(['combobox', 'slider'], 'Head').value === '${(strongest % 4) + 1}'`, 'the head in focus');
+  },
+  async 'too few and too many texts are refused beside the field'({ page }) {
+    await openWithTexts(page);
+    for (const [text, words] of [
+      ['One.\nTwo.', /2 texts/],
+      ['Line.\n'.repeat(31), /31 texts/],
+    ]) {
+      await page.choose('textbox', 'Texts, one a line', text, use);
+      assert.match(await page.until(`text(find('alert', undefined, ${use}))`, 'the alert'), words);
+      assert.ok(await page.tool(`find('textbox', 'Texts, one a line', ${use}).getAttribute('aria-invalid') === 'true'`));
+    }
+    await page.choose('textbox', 'Texts, one a line', texts.join('\n'), use);
+    await page.until(`all('alert', undefined, ${use}).length === 0`, 'right again');
+  },
+  async 'nearest words, two words and analogies are those of the word table'({ page, data }) {
+    const { model } = data;
+    const table = model.wordEmbeddings;
+    const id = (word) => model.tokenToId(word);
+    await page.open();
+    await page.until(`!!find('list', 'Nearest words', ${words})`, 'the neighbours');
+    for (const word of ['music', 'Actor']) {
+      await page.fill('Word', word, words);
+      await assertRanked(page, 'Nearest words', data, table.nearest(id(word.toLowerCase()), 10));
+    }
+    await page.fill('First word', 'funny', words);
+    await page.fill('Second word', 'boring', words);
+    const similarity = table.similarity(id('funny'), id('boring'));
+    await page.until(
+      `[...${words}.querySelectorAll('.words-answer')].some((each) => text(each) === ${json(`Similarity: ${similarity.toFixed(4)}`)})`,
+      `similarity ${similarity}`,
+    );
+    for (const [name, word] of [
+      ['a', 'queen'],
+      ['is to b', 'king'],
+      ['as c', 'actress'],
+    ])
+      await page.fill(name, word, words);
+    await assertRanked(page, 'Answers to the analogy', data, table.analogy(id('queen'), id('king'), id('actress'), 5));
+    await page.click('button', 'man : actor :: woman', `find('group', 'Examples of analogies', ${words})`);
+    await assertRanked(page, 'Answers to the analogy', data, table.analogy(id('man'), id('actor'), id('woman'), 5));
+  },
+  async 'a word that is not one token is refused beside its field'({ page }) {
+    await page.open();
+    await page.until(`!!find('list', 'Nearest words', ${words})`, 'the neighbours');
+    await page.fill('Word', 'unputdownable', words);
+    assert.match(await page.until(`text(find('alert', undefined, ${words}))`, 'the alert'), /“unputdownable” is not one token: the model reads un/);
+    await page.fill('Word', 'good', words);
+    await page.until(`all('alert', undefined, ${words}).length === 0`, 'right again');
+  },
+  async 'the map of words has them and their neighbours'({ page, data }) {
+    const { model } = data;
+    await page.open();
+    await page.until(`!!find('img', undefined, ${words})`, 'the map');
+    const chosen = ['music', 'song', 'king', 'queen'];
+    await page.fill('Words on the map', chosen.join(' '), words);
+    await page.choose('combobox', 'Neighbours of each', '1', words);
+    await page.click('button', 'View map as table', words);
+    const expected = chosen.map((word) => model.tokenToId(word));
+    for (const id of [...expected]) for (const near of model.wordEmbeddings.nearest(id, 1)) if (!expected.includes(near.id)) expected.push(near.id);
+    const names = expected.map((id) => model.idToToken(id));
+    await page.until(`table('Words on the map', ${words}).rows.join() === ${json(names.join())}`, `the words ${names}`);
+    const { cells } = await page.table('Words on the map', words);
+    const points = cells.map((row) => row.slice(0, 2).map(Number));
+    assert.ok(points.flat().every(Number.isFinite) && new Set(points.map(String)).size === names.length, 'each has a place of its own');
+    // The first direction holds more than the second, and both are around 0.
+    const [first, second] = [0, 1].map((axis) => points.map((point) => point[axis]));
+    for (const axis of [first, second]) assert.ok(Math.abs(axis.reduce((a, b) => a + b)) < 1e-3);
+    assert.ok(Math.hypot(...first) > Math.hypot(...second));
+    for (const [text, message] of [
+      ['music song', /at least 3 words/],
+      [Array.from({ length: 25 }, (_, i) => `w${i}`).join(' '), /25 words/],
+    ]) {
+      await page.choose('textbox', 'Words on the map', text, words);
+      await page.until(`all('alert', undefined, ${words}).length === 1`, 'the alert');
+      assert.match(await page.tool(`text(find('alert', undefined, ${words}))`), message);
+    }
+  },
+  async 'the comparison with PyTorch was computed here, and they agree'({ page, note }) {
+    await page.open();
+    const verdict = await page.until(
+      `!!${proof}.querySelector('.proof-verdict') && text(${proof}.querySelector('.proof-verdict'))`,
+      'the verdict',
+      30000,
+    );
+    assert.match(verdict, /^They agree\. The largest difference to PyTorch 2\.\S+ is \d\.\de-\d/);
+    note(verdict);
+    for (const name of ['Differences to PyTorch', 'Layers recomputed step by step']) {
+      await page.until(`!!find('table', ${json(name)}, ${proof})`, name, 30000);
+      const { rows, columns, cells } = await page.table(name, proof);
+      assert.deepEqual(columns, ['largest difference', 'allowed', 'numbers', 'within']);
+      assert.ok(rows.length >= 5, `${rows.length} rows`);
+      cells.forEach(([difference, allowed, count, within], i) => {
+        assert.ok(
+          Number(difference) <= Number(allowed) && Number(allowed) < 2e-5 && Number(count) > 0 && within === 'yes',
+          `${rows[i]}: ${cells[i]}`,
+        );
+      });
+    }
+  },
+  async 'the speed is measured here, with what the module says of itself'({ page, note, engine }) {
+    await page.open();
+    await settled(page);
+    const { cells } = await page.table('Speed', proof);
+    for (const [time, rate, share] of cells) {
+      assert.match(time, /^\d+\.\d+ ms$/);
+      assert.ok(Number(rate) > 0 && Number.parseFloat(share) > 0 && Number.parseFloat(share) <= 110, `${rate} GFLOP/s, ${share}`);
+    }
+    const facts = Object.fromEntries(
+      await page.tool(`Array.from(${proof}.querySelectorAll('dt'), (term) => [text(term), text(term.nextElementSibling)])`),
+    );
+    assert.equal(facts.Variant, engine === 'webkit' ? 'simd' : 'relaxed');
+    assert.equal(facts['Cross-origin isolated'], 'no');
+    assert.ok(Number.parseFloat(facts['WASM heap in use']) > 1, 'a model is in memory');
+    note(`${cells[0][0]} alone, ${cells[1][1]} GFLOP/s`);
+    await measureAgain(page);
+  },
+};

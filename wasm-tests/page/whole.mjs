@@ -1,0 +1,357 @@
+/** The page as a whole: how fast it comes, its address, its files, what may go wrong, the keyboard, looks and memory. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { strict as assert } from 'node:assert';
+import { sentence } from './data.mjs';
+import { json, measureAgain, ofHead, section, settled } from './page.mjs';
+
+const bar = section('sentence');
+const ready = "/^Ready/.test(text(find('status')))";
+const shows = (page, name) => page.until(`text(${bar}.querySelector('.model-name')).includes(${json(name)}) && ${ready}`, `${name} is loaded`, 30000);
+
+/** Loads a model from an address, by the form in the bar. */
+async function loadFrom(page, address) {
+  page.asksForFolders = true;
+  // It closes by itself when a model has come.
+  const opener = `find('button', 'Another model', ${bar})`;
+  await page.until(
+    `(${opener}.ariaExpanded === 'true' || ${opener}.click(), all('textbox', 'Address of a model’s folder', ${bar}).length > 0)`,
+    'the field',
+  );
+  await page.fill('Address of a model’s folder', address, bar);
+  await page.click('button', 'Load from there', bar);
+}
+
+/** Files that are saved instead of shown: name and bytes as base64. */
+async function saved(page, format) {
+  await page.tool(`(() => {
+    globalThis.savedFile = new Promise((done, fail) => {
+      HTMLAnchorElement.prototype.click = function () {
+        fetch(this.href).then((response) => response.arrayBuffer()).then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
+      };
+    });
+    return true;
+  })()`);
+  await page.click('button', format, "find('group', 'Save what is shown as')");
+  const [name, bytes] = await page.driver.evaluate('savedFile');
+  return { name, bytes: Uint8Array.from(bytes), text: Buffer.from(bytes).toString() };
+}
+
+/** Presses Tab from the top of the page on until the focus is what the expression says; the sections on the way. */
+async function tabTo(page, expression, most = 400) {
+  const passed = [];
+  for (let i = 0; i < most; ++i) {
+    await page.driver.press('Tab');
+    const [found, where] = await page.tool(
+      `[!!(${expression}), document.activeElement.closest('section')?.id ?? document.activeElement.closest('header, main, footer, body').tagName]`,
+    );
+    if (where !== passed.at(-1)) passed.push(where);
+    if (found) return passed;
+  }
+  throw new Error(`${expression}: not reached by ${most} times Tab; passed ${passed.join(', ')}`);
+}
+
+/** All that opens is open, so that it is looked at too. */
+async function openAll(page) {
+  await page.open('table=1&step=2&off=1&causal=1&change=2,0.5,scaled_dot,0,0&x=X@3%3D1.5&pair=No, but the acting was brilliant.&locked=1');
+  for (const button of ['Another model', 'Export', 'View similarities as table', 'View map as table']) {
+    await page.until(`!!find('button', ${json(button)})`, button, 30000);
+    await page.click('button', button);
+  }
+  await page.tool("(document.querySelectorAll('details').forEach((each) => (each.open = true)), true)");
+  await page.fill('Word', 'unputdownable', section('words'));
+  await page.until(`!!find('alert', undefined, ${section('words')})`, 'an alert');
+  await settled(page);
+}
+
+export const tests = {
+  async 'the first map is on the screen soon after the page opens'({ page, note }) {
+    await page.open();
+    const milliseconds = Math.round(await page.driver.evaluate('attnProbe.ready'));
+    note(`after ${milliseconds} ms`);
+    assert.ok(milliseconds > 0 && milliseconds < 5000, `${milliseconds} ms`);
+    assert.equal(await page.tool("getComputedStyle(find('grid')).visibility"), 'visible');
+  },
+  async 'all that the page fetches is at most 2.5 MB'({ page, note, engine }) {
+    await page.open();
+    await settled(page);
+    // Only this driver tells of the worker's requests.
+    if (engine !== 'chromium') return note('not counted here');
+    const sizes = await Promise.all(
+      page.driver
+        .requests()
+        .filter((url) => url.startsWith('http') && !url.endsWith('/probe.js'))
+        .map(async (url) => [new URL(url).pathname, (await (await fetch(url)).arrayBuffer()).byteLength]),
+    );
+    const total = sizes.reduce((sum, [, size]) => sum + size, 0);
+    note(`${(total / 1e6).toFixed(2)} MB in ${sizes.length} requests`);
+    for (const kind of ['.wasm', '.safetensors', '.css', '.js', '.json'])
+      assert.ok(
+        sizes.some(([path]) => path.endsWith(kind)),
+        `${kind} was seen`,
+      );
+    assert.ok(total <= 2.5e6, json(sizes));
+  },
+  async 'the page has a CSP of its own, with Trusted Types'({ page }) {
+    await page.open();
+    const policy = await page.driver.evaluate('document.querySelector(\'meta[http-equiv="Content-Security-Policy"]\').content');
+    for (const part of ["script-src 'self' 'wasm-unsafe-eval'", "object-src 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"])
+      assert.ok(policy.split('; ').includes(part), `${policy}: ${part}`);
+  },
+  async 'the view is in the address, and comes back from it in a new page'({ page, data }) {
+    await page.open();
+    const text = 'Funny, warm & moving: 100 %?';
+    await page.fill('Sentence', text);
+    await page.choose(['combobox', 'slider'], 'Layer', 1);
+    await page.choose(['combobox', 'slider'], 'Head', 3);
+    await page.click('checkbox', 'Causal mask');
+    await page.click('button', 'View as table');
+    await page.until("!!find('button', 'Switch off head')", 'all heads');
+    await page.click('button', 'Switch off head');
+    await page.click('radio', 'Multi-head');
+    await page.fill('Heads', '1');
+    await page.fill('Word', 'music');
+    const others = ['Line one.', 'Line two.', 'Line three.'].join('\n');
+    await page.choose('textbox', 'Texts, one a line', others);
+    await page.until("/text=.*words\\.word=music/.test(location.hash) && location.hash.includes('lines=')", 'the address');
+    const hash = await page.driver.evaluate('location.hash.slice(1)');
+    await page.open(hash);
+    const options = { isCausal: true, headMask: data.without(2) };
+    const table = await page.numbers('Attention weights', ofHead(data.forward(text, options).attentions[0], 2));
+    assert.deepEqual(table.rows, data.tokens(text));
+    const values = await page.tool(
+      "[find('textbox', 'Sentence').value, find('combobox', 'Layer').value, find('combobox', 'Head').value, find('checkbox', 'Causal mask').checked, find('button', 'Switch off head').ariaPressed, find('radio', 'Multi-head').checked, find('spinbutton', 'Heads').value, find('textbox', 'Word').value, find('textbox', 'Texts, one a line').value]",
+    );
+    assert.deepEqual(values, [text, '1', '3', true, 'true', true, '1', 'music', others]);
+    await page.driver.evaluate("location.hash = 'text=Good.&table=1', undefined");
+    await page.numbers('Attention weights', ofHead(data.forward('Good.').attentions[1], 3));
+  },
+  async 'an address that makes no sense does no harm'({ page, data }) {
+    await page.open(
+      'layer=99&head=-1&cell=9999.x&off=77.a&weights=nothing@9=x&change=,,&x=X@-1=2&threshold=9&special=all&step=40&table=1&lab.Q=%5B1&words.neighbours=1e9',
+    );
+    await page.until("table('Attention weights').rows.length === 12", 'the map');
+    await page.numbers('Attention weights', ofHead(data.forward(sentence).attentions[1], 0));
+  },
+  async 'a link to this view holds the text, and says so'({ page }) {
+    await page.open();
+    await page.fill('Sentence', 'A secret.');
+    await page.click('button', 'Share', bar);
+    const said = await page.until(
+      `/text is part of/.test(text(${bar}.querySelector('.share'))) && text(${bar}.querySelector('.share'))`,
+      'the warning',
+    );
+    // Where the clipboard is closed the link stands there.
+    if (!/Copied/.test(said)) assert.match(await page.tool("find('textbox', 'Link to this view').value"), /#text=A\+secret\.$/);
+  },
+  async 'files hold exactly what is shown'({ page, data }) {
+    await page.open();
+    await page.choose('combobox', 'Special tokens', 'hide');
+    await page.click('button', 'View as table');
+    const tokens = data.tokens(sentence);
+    const n = tokens.length - 2;
+    const all = ofHead(data.forward(sentence).attentions[1], 3);
+    await page.numbers('Attention weights', { count: n, width: n, at: (i, j) => all.at(i + 1, j + 1) });
+    const { rows, cells } = await page.table('Attention weights');
+    await page.click('button', 'Export');
+    const same = (numbers, what) =>
+      numbers.forEach((row, i) => row.forEach((value, j) => assert.equal(value.toFixed(4), cells[i][j], `${what}: ${i},${j}`)));
+    const csv = await saved(page, 'CSV');
+    assert.equal(csv.name, 'attention-sentiment-classifier-layer-2-head-4.csv');
+    const lines = csv.text
+      .trim()
+      .split('\r\n')
+      .map((line) => line.match(/"(?:[^"]|"")*"|[^,]+/g));
+    assert.deepEqual(lines[0].slice(1).map(JSON.parse), rows);
+    same(
+      lines.slice(1).map((line) => line.slice(1).map(Number)),
+      'CSV',
+    );
+    const { labels, weights, layer, head, special_tokens: special } = JSON.parse((await saved(page, 'JSON')).text);
+    assert.deepEqual([labels, layer, head, special], [rows, 2, 4, 'hide']);
+    same(weights, 'JSON');
+    const { bytes } = await saved(page, '.npy');
+    assert.match(Buffer.from(bytes.subarray(10, 128)).toString(), new RegExp(`'<f4'.*False.*\\(${n}, ${n}\\)`));
+    const floats = new Float32Array(bytes.buffer, bytes.length - 4 * n * n);
+    same(
+      Array.from({ length: n }, (_, i) => [...floats.subarray(i * n, (i + 1) * n)]),
+      '.npy',
+    );
+    const svg = (await saved(page, 'SVG')).text;
+    assert.equal(svg.match(/<rect /g).length, n * n + 1, 'a rectangle for each cell, and the paper');
+    assert.ok(svg.includes(`<title>film to actors, ${cells[rows.indexOf('film')][rows.indexOf('actors')]}</title>`));
+    const png = (await saved(page, 'PNG')).bytes;
+    assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]);
+    assert.ok(new DataView(png.buffer).getUint32(16) > 300, 'pixels across');
+  },
+  async 'a model that cannot be loaded is an alert with cause and fix, and the page goes on'({ page, data }) {
+    await page.open('table=1');
+    for (const [address, cause] of [
+      ['model/gone/sentiment', /sentiment could not be loaded\. .*model\.safetensors.*404.*\(NETWORK\).*Check the address/],
+      ['model/html/sentiment', /could not be loaded\. .*HTML.*\(FORMAT\)/],
+      ['model/plain/nothing', /nothing could not be loaded\. .*config\.json.*404/],
+    ]) {
+      await loadFrom(page, address);
+      assert.match(await page.until(`text(find('alert', undefined, ${bar}))`, 'the alert'), cause);
+      assert.match(await page.tool("text(find('status'))"), /could not be loaded/);
+      await page.click('button', 'Close', `find('alert', undefined, ${bar})`);
+    }
+    await loadFrom(page, 'ftp://example.org/');
+    await page.until(`/This is no address/.test(text(find('alert', undefined, ${bar})))`, 'an alert for what is no address');
+    await page.fill('Sentence', 'Still here.');
+    await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
+  },
+  async 'a model comes from an address, its coming is shown, and it can be cancelled'({ page }) {
+    await page.open();
+    await loadFrom(page, 'model/slow/large-tiny-bert');
+    await page.until(`/tiny-bert: .* of \\d+\\.\\d MB/.test(text(${bar}.querySelector('.progress')))`, 'bytes of all bytes');
+    await page.click('button', 'Cancel', bar);
+    await page.until("/large-tiny-bert was not loaded: cancelled/.test(text(find('status')))", 'the status');
+    // What was still on its way is not shown any more.
+    await sleep(300);
+    assert.equal(await page.tool(`all('progressbar', undefined, ${bar}).length`), 0, 'no progress');
+    await loadFrom(page, 'model/plain/tiny-bert-multilabel');
+    await shows(page, 'tiny-bert-multilabel');
+    await page.until(`text(find('list', "The classifier's answer")).includes('%')`, 'its answers');
+    await page.click('button', 'Back to the sentiment classifier', bar);
+    await shows(page, 'sentiment classifier');
+  },
+  async 'a worker that dies is said, and Restart brings it back with the text'({ page, data }) {
+    await page.open('table=1');
+    await settled(page);
+    const text = 'The show must go on.';
+    // As a worker ends that has no memory left.
+    await page.driver.evaluate(
+      "attnProbe.workers.forEach((worker) => { worker.terminate(); worker.dispatchEvent(new ErrorEvent('error', { message: 'out of memory' })); }), undefined",
+    );
+    await page.fill('Sentence', text);
+    assert.match(
+      await page.until(`text(find('alert', undefined, ${bar}))`, 'the alert'),
+      /The module has stopped\..*Start it again: the text and the view stay\./,
+    );
+    await page.click('button', 'Restart', bar);
+    await page.numbers('Attention weights', ofHead(data.forward(text).attentions[1], 3));
+    assert.equal(await page.tool(`all('alert', undefined, ${bar}).length`), 0);
+  },
+  async 'the keyboard alone comes everywhere and does everything'({ page, data }) {
+    await page.open('table=1');
+    await settled(page);
+    const { driver } = page;
+    await tabTo(page, "text(document.activeElement) === 'Skip to the content'", 3);
+    await tabTo(page, "nameOf(document.activeElement) === 'Sentence'");
+    // Home, then everything that stands there.
+    await page.tool('(document.activeElement.select(), true)');
+    await driver.type('All by keyboard.');
+    const forward = (options) => ofHead(data.forward('All by keyboard.', options).attentions[1], 3);
+    await page.numbers('Attention weights', forward());
+    await tabTo(page, "document.activeElement === find('grid')");
+    await driver.press('End');
+    await tabTo(page, "nameOf(document.activeElement) === 'Causal mask'");
+    await driver.press(' ');
+    await page.numbers('Attention weights', forward({ isCausal: true }));
+    const passed = await tabTo(page, "document.activeElement.closest('#steps') && text(document.activeElement) === 'Next step'");
+    assert.ok(passed.includes('heads'), 'all heads are on the way');
+    await driver.press('Enter');
+    await page.until(`text(${section('steps')}.querySelector('h3')).startsWith('Step 2 ')`, 'Enter goes on');
+    await tabTo(page, "document.activeElement.closest('#example') && text(document.activeElement) === 'Next step'");
+    await tabTo(page, "nameOf(document.activeElement) === 'Q'");
+    await page.tool('(document.activeElement.select(), true)');
+    await driver.type('[[1,0,0]]');
+    await tabTo(page, "text(document.activeElement) === 'Run attention'");
+    await driver.press('Enter');
+    await page.until("table('Weights').rows.length === 1", 'the weights of one query');
+    await tabTo(page, "nameOf(document.activeElement) === 'Texts, one a line'");
+    await tabTo(page, "nameOf(document.activeElement) === 'Word'");
+    await tabTo(page, "text(document.activeElement) === 'Measure again'");
+  },
+  async 'axe-core finds nothing: light'({ page }) {
+    await openAll(page);
+    await page.axe('light');
+  },
+  async 'axe-core finds nothing: dark'({ page, note }) {
+    await openAll(page);
+    if (await page.driver.dark(true)) note('as the system says');
+    else await page.click('button', 'Dark theme');
+    await page.until("document.documentElement.dataset.theme === 'dark'", 'the dark theme');
+    try {
+      await page.axe('dark');
+    } finally {
+      if (!(await page.driver.dark(false))) await page.click('button', 'Light theme');
+      await page.until("document.documentElement.dataset.theme === 'light'", 'the light theme');
+    }
+  },
+  async 'a phone: one column, nothing wider than the screen, axe-core finds nothing'({ page, note }) {
+    await page.driver.resize(375, 800);
+    await openAll(page);
+    const [width, content] = await page.driver.evaluate('[document.documentElement.clientWidth, document.documentElement.scrollWidth]');
+    note(`${width} pixels`);
+    assert.ok(content <= width, `content is ${content} wide, the screen ${width}`);
+    await page.axe('phone');
+    for (let step = 1; step <= 13; ++step) {
+      await page.driver.evaluate(`location.hash = 'step=${step}', undefined`);
+      await page.until(`text(${section('steps')}.querySelector('h3')).startsWith('Step ${step} ')`, `step ${step}`);
+      assert.ok(
+        await page.driver.evaluate('document.documentElement.scrollWidth <= document.documentElement.clientWidth'),
+        `step ${step} is not wider`,
+      );
+    }
+  },
+  async 'memory stays flat over 200 edits and 5 changes of the model'({ page, note }) {
+    await page.open('step=2');
+    await page.until("!!find('table', 'W_Q')", 'the weights');
+    const used = async () => {
+      await settled(page);
+      await measureAgain(page);
+      const facts = await page.tool(
+        `Object.fromEntries(Array.from(${section('proof')}.querySelectorAll('dt'), (term) => [text(term), text(term.nextElementSibling)]))`,
+      );
+      return Number.parseFloat(facts['WASM heap in use']);
+    };
+    const edit = (count) =>
+      page.tool(`(async () => {
+        const until = async (condition, what) => {
+          for (const end = performance.now() + 30000; !condition(); await new Promise((done) => setTimeout(done, 4)))
+            if (performance.now() > end) throw new Error(what);
+        };
+        for (let i = 0; i < ${count}; ++i) {
+          // Every fourth is a weight that is written over; all are taken back now and then. The others are texts of different length.
+          if (i % 40 === 39) find('button', 'Undo all').click();
+          else if (i % 4 === 0) {
+            const table = find('table', 'W_Q');
+            table.tBodies[0].rows[i % 16].querySelectorAll('td button')[i % 12].click();
+            await until(() => table.querySelector('input'), 'no field in the cell');
+            table.querySelector('input').value = String(i / 100);
+            table.querySelector('input').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+            await until(() => all('button', 'Undo all').length && !table.querySelector('input'), 'the edit of a weight');
+          }
+          const words = 1 + (i % 7);
+          choose(find('textbox', 'Sentence'), 'good '.repeat(words));
+          await until(() => text(find('status')).includes('over ' + (words + 2) + ' tokens'), 'edit ' + i + ' was not computed');
+        }
+        for (const button of all('button', 'Undo all')) button.click();
+        choose(find('textbox', 'Sentence'), 'Good.');
+        await until(() => text(find('status')).includes('over 4 tokens'), 'the last text');
+        return true;
+      })()`);
+    const change = async (model) => {
+      await loadFrom(page, `model/plain/${model}`);
+      await shows(page, model);
+    };
+    const back = async () => {
+      await page.click('button', 'Back to the sentiment classifier', bar);
+      await shows(page, 'sentiment classifier');
+      await page.fill('Sentence', 'Good.');
+      await page.until("/over 4 tokens/.test(text(find('status')))", 'the last text');
+    };
+    // What is kept for the largest text so far is there afterwards.
+    await edit(10);
+    await change('tiny-bert');
+    await back();
+    const before = await used();
+    await edit(200);
+    for (const model of ['tiny-distilbert', 'tiny-bert', 'tiny-mpnet', 'tiny-roberta']) await change(model);
+    await back();
+    const after = await used();
+    note(`${before} MB, then ${after} MB`);
+    assert.ok(after <= before + 0.1, `${before} MB, then ${after} MB`);
+  },
+};

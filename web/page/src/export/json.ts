@@ -1,0 +1,12 @@
+import { float32Text } from './csv.ts';
+import type { Selection } from './selection.ts';
+
+/** The matrix as rows, a row a line, with its labels and where it is from. */
+export function toJson({ shown: { places, weights }, facts }: Pick<Selection, 'shown' | 'facts'>): string {
+  const size = places.length;
+  const head = Object.entries({ ...facts, labels: places.map(({ label }) => label) }).map(
+    ([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`,
+  );
+  const rows = places.map((_, i) => `    [${Array.from(weights.subarray(i * size, (i + 1) * size), float32Text).join(', ')}]`);
+  return `{\n${head.join('')}  "weights": [\n${rows.join(',\n')}\n  ]\n}\n`;
+}

@@ -1,0 +1,33 @@
+import { toCsv } from './csv.ts';
+import { download } from './download.ts';
+import { toJson } from './json.ts';
+import { toNpy } from './npy.ts';
+import { cellsAddress, toPng } from './png.ts';
+import type { Selection } from './selection.ts';
+import { mostRectangles, toSvg } from './svg.ts';
+
+type Write = (selection: Selection) => Blob | Promise<Blob>;
+const typed = (content: BlobPart, type: string) => new Blob([content], { type });
+
+/** By the name of the button. */
+export const formats: Readonly<Record<string, { readonly ending: string; readonly write: Write }>> = {
+  PNG: { ending: 'png', write: toPng },
+  SVG: {
+    ending: 'svg',
+    write: (of) => typed(toSvg(of, of.shown.places.length > mostRectangles ? cellsAddress(of) : undefined), 'image/svg+xml'),
+  },
+  CSV: { ending: 'csv', write: ({ shown }) => typed(toCsv(shown), 'text/csv') },
+  JSON: { ending: 'json', write: (of) => typed(toJson(of), 'application/json') },
+  '.npy': {
+    ending: 'npy',
+    write: ({ shown: { weights, places } }) => typed(toNpy(weights, [places.length, places.length]), 'application/octet-stream'),
+  },
+};
+
+/** The name of the file that was saved. */
+export async function save(selection: Selection, format: string): Promise<string> {
+  const { ending, write } = formats[format]!;
+  const name = `${selection.name}.${ending}`;
+  download(await write(selection), name);
+  return name;
+}

@@ -1,0 +1,136 @@
+/** Where a checkpoint keeps the weights of one layer: its own names, and for what several share a matrix, which rows. */
+import type { Dims, Tensor } from 'attn';
+
+/** Rows `first` … `first + count` of the parameter `name`: weights are (out, in), biases and norms (width). */
+export interface ParameterRows {
+  readonly name: string;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** A linear map or a norm. Some have no bias; some layers lack a norm. */
+export interface LinearNames {
+  readonly weight: ParameterRows;
+  readonly bias: ParameterRows | undefined;
+}
+
+export interface LayerNames {
+  readonly query: LinearNames;
+  readonly key: LinearNames;
+  readonly value: LinearNames;
+  /** W_O */
+  readonly output: LinearNames;
+  readonly norm1: LinearNames | undefined;
+  readonly linear1: LinearNames;
+  /** Of a gated feed-forward: what goes through the activation. */
+  readonly gate: LinearNames | undefined;
+  readonly linear2: LinearNames;
+  readonly norm2: LinearNames | undefined;
+}
+
+type PartName = keyof LayerNames;
+
+/** Behind "layer.N." of the checkpoint; several parts with one name lie in one matrix, one below the other, in this order. */
+const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
+  // BERT, RoBERTa, XLM-RoBERTa
+  {
+    query: 'attention.self.query',
+    key: 'attention.self.key',
+    value: 'attention.self.value',
+    output: 'attention.output.dense',
+    norm1: 'attention.output.LayerNorm',
+    linear1: 'intermediate.dense',
+    linear2: 'output.dense',
+    norm2: 'output.LayerNorm',
+  },
+  // DistilBERT
+  {
+    query: 'attention.q_lin',
+    key: 'attention.k_lin',
+    value: 'attention.v_lin',
+    output: 'attention.out_lin',
+    norm1: 'sa_layer_norm',
+    linear1: 'ffn.lin1',
+    linear2: 'ffn.lin2',
+    norm2: 'output_layer_norm',
+  },
+  // MPNet
+  {
+    query: 'attention.attn.q',
+    key: 'attention.attn.k',
+    value: 'attention.attn.v',
+    output: 'attention.attn.o',
+    norm1: 'attention.LayerNorm',
+    linear1: 'intermediate.dense',
+    linear2: 'output.dense',
+    norm2: 'output.LayerNorm',
+  },
+  // ModernBERT
+  {
+    query: 'attn.Wqkv',
+    key: 'attn.Wqkv',
+    value: 'attn.Wqkv',
+    output: 'attn.Wo',
+    norm1: 'attn_norm',
+    gate: 'mlp.Wi',
+    linear1: 'mlp.Wi',
+    linear2: 'mlp.Wo',
+    norm2: 'mlp_norm',
+  },
+];
+
+/** The kinds as published, and as the first BERT files have them. */
+const endings = { weight: ['weight', 'gamma'], bias: ['bias', 'beta'] } as const;
+
+/** The names of layer `layer` (from 0); undefined for a checkpoint of another family. */
+export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): LayerNames | undefined {
+  const names = [...shapes.keys()];
+  const find = (part: string, kind: keyof typeof endings) =>
+    names.find((name) => endings[kind].some((ending) => name.endsWith(`.${layer}.${part}.${ending}`)));
+  for (const family of families) {
+    if (find(family.query!, 'weight') === undefined) continue;
+    const linear = (part: PartName): LinearNames | undefined => {
+      const own = family[part];
+      if (own === undefined) return undefined;
+      const sharers = (Object.keys(family) as PartName[]).filter((each) => family[each] === own);
+      const rowsOf = (kind: keyof typeof endings): ParameterRows | undefined => {
+        const name = find(own, kind);
+        if (name === undefined) return undefined;
+        const count = shapes.get(name)![0]! / sharers.length;
+        return { name, first: sharers.indexOf(part) * count, count };
+      };
+      const weight = rowsOf('weight');
+      return weight && { weight, bias: rowsOf('bias') };
+    };
+    const needed = (part: PartName) => linear(part)!;
+    return {
+      query: needed('query'),
+      key: needed('key'),
+      value: needed('value'),
+      output: needed('output'),
+      norm1: linear('norm1'),
+      linear1: needed('linear1'),
+      gate: linear('gate'),
+      linear2: needed('linear2'),
+      norm2: linear('norm2'),
+    };
+  }
+  return undefined;
+}
+
+/** Of a weight's outputs and inputs, from where and how many. Default all. */
+export interface Part {
+  readonly out?: readonly [first: number, count: number];
+  readonly in?: readonly [first: number, count: number];
+}
+
+/** Reads a weight as on paper, in × out, and a vector as one row. */
+export function onPaper({ data, dims }: Tensor, rows: ParameterRows, { out, in: inputs }: Part = {}) {
+  const isVector = dims.length === 1;
+  const width = isVector ? 1 : dims[1]!;
+  const [firstOut, outs] = out ?? [0, rows.count];
+  const [firstIn, ins] = isVector ? [0, 1] : (inputs ?? [0, width]);
+  /** Of the tensor, row-major. */
+  const indexOf = ({ row, column }: { readonly row: number; readonly column: number }) => (rows.first + firstOut + column) * width + firstIn + row;
+  return { ins, outs, indexOf, value: (row: number, column: number) => data[indexOf({ row, column })]! };
+}

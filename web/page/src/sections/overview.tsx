@@ -1,0 +1,213 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { headKinds, kindText, type HeadKind } from '../head_kind.ts';
+import { paint } from '../palette.ts';
+import { heads, type Head } from '../state/heads.ts';
+import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { update, view, type HeadOrder } from '../state/view.ts';
+import '../styles/overview.css';
+import { Term } from '../ui/term.tsx';
+
+const kinds = Object.keys(headKinds) as HeadKind[];
+const place = (head: Head) => head.layer * 1000 + head.head;
+/** Of two heads of the same kind the clearer one comes first. */
+const clarity = ({ kind, shares, entropy }: Head) => (kind === 'diffuse' ? entropy : kind === 'mixed' ? -entropy : shares[kind]);
+
+const orders: Readonly<Record<HeadOrder, (a: Head, b: Head) => number>> = {
+  index: (a, b) => place(a) - place(b),
+  entropy: (a, b) => a.entropy - b.entropy || place(a) - place(b),
+  kind: (a, b) => kinds.indexOf(a.kind) - kinds.indexOf(b.kind) || clarity(b) - clarity(a) || place(a) - place(b),
+};
+
+export function Overview() {
+  return (
+    <section id="heads" aria-labelledby="heads-title">
+      <h2 id="heads-title">All heads</h2>
+      <div class="lede">
+        <p>
+          Each <Term word="layer">layer</Term> has several <Term word="head">heads</Term>, and each has learned to look for something else. A small
+          picture is the map above for one of them: its diagonal is every word looking at itself, a line below it is the word before, a column is one
+          token that all look at.
+        </p>
+        <p class="try">
+          <strong>Try:</strong> sort by entropy, choose the first head, which settles on the fewest tokens, and switch it off. Does the answer above
+          change?
+        </p>
+      </div>
+      {heads.value ? <Loaded /> : <div class="heads-placeholder" />}
+    </section>
+  );
+}
+
+function Loaded() {
+  const { run: of, list } = heads.value!;
+  const { order, off } = view.value;
+  const perLayer = of.model.heads;
+  const [layer, head] = [layerInFocus.value, headInFocus.value];
+  const number = layer * perLayer + head;
+  const sorted = [...list].sort(orders[order]);
+  // On a phone a layer with many heads takes several rows of equal length.
+  const narrow = Math.ceil(perLayer / Math.ceil(perLayer / 6));
+  const group = useRef<HTMLDivElement>(null);
+
+  const choose = (target: Head | undefined) => {
+    if (!target) return;
+    update({ layer: target.layer, head: target.head });
+    // After the choice has been drawn: only the chosen one can take the focus.
+    requestAnimationFrame(() => group.current?.querySelector<HTMLElement>('[aria-checked=true]')?.focus());
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const at = sorted.findIndex((each) => each.layer === layer && each.head === head);
+    const [first, ...rest] = Array.from(group.current!.children, (child) => (child as HTMLElement).offsetTop);
+    const across = 1 + rest.filter((top) => top === first).length;
+    const targets: Record<string, number> = {
+      ArrowLeft: at - 1,
+      ArrowRight: at + 1,
+      ArrowUp: at - across,
+      ArrowDown: at + across,
+      Home: 0,
+      End: sorted.length - 1,
+    };
+    if (!Object.hasOwn(targets, event.key)) return;
+    event.preventDefault();
+    choose(sorted[targets[event.key]!]);
+  };
+  const isOff = off.includes(number);
+  const chosen = list[number];
+  return (
+    <>
+      <div class="heads-tools">
+        <label class="inline-field">
+          <span>Sort by</span>
+          <select value={order} onChange={(event) => update({ order: event.currentTarget.value as HeadOrder })}>
+            <option value="index">layer and head</option>
+            <option value="entropy">entropy</option>
+            <option value="kind">kind</option>
+          </select>
+        </label>
+        <p class="heads-chosen">
+          <strong>
+            Layer {layer + 1}, head {head + 1}
+          </strong>
+          {chosen && `: ${kindText(chosen)}`}
+        </p>
+        <div class="buttons">
+          <button
+            type="button"
+            aria-pressed={isOff}
+            onClick={() => update({ off: isOff ? off.filter((each) => each !== number) : [...off, number].sort((a, b) => a - b) })}
+          >
+            Switch off head
+          </button>
+          {off.length > 0 && (
+            <button type="button" class="quiet" onClick={() => update({ off: [] })}>
+              All heads on
+            </button>
+          )}
+        </div>
+      </div>
+      <div
+        ref={group}
+        class={order === 'index' ? 'thumbnails by-layer' : 'thumbnails'}
+        role="radiogroup"
+        aria-label="Heads as pictures"
+        style={{ '--columns': perLayer, '--columns-narrow': narrow }}
+        onKeyDown={onKeyDown}
+      >
+        {sorted.map((each) => (
+          <Thumbnail
+            key={place(each)}
+            of={each}
+            chosen={each.layer === layer && each.head === head}
+            off={off.includes(each.layer * perLayer + each.head)}
+            onChoose={() => update({ layer: each.layer, head: each.head })}
+          />
+        ))}
+      </div>
+      <details class="kinds">
+        <summary>What the kinds mean</summary>
+        <dl>
+          <div>
+            <dt>previous, next, self</dt>
+            <dd>
+              The mean weight from a token of the text to the one before it, after it, or to itself. The kind with the largest share names the head,
+              if that is at least 35 %.
+            </dd>
+          </div>
+          <div>
+            <dt>separator</dt>
+            <dd>
+              The weight on all <Term word="special token">special tokens</Term> together: where a head looks when it has nothing to say (Clark et al.
+              2019).
+            </dd>
+          </div>
+          <div>
+            <dt>diffuse</dt>
+            <dd>
+              No such share, and rows that spread over at least 75 % of the tokens. A row of weights w spreads over{' '}
+              <math>
+                <msup>
+                  <mi>e</mi>
+                  <mi>H</mi>
+                </msup>
+              </math>{' '}
+              tokens, as many as if it looked at so many of them alike, with its <Term word="entropy">entropy</Term>{' '}
+              <math>
+                <mi>H</mi>
+                <mo>=</mo>
+                <mo>−</mo>
+                <munder>
+                  <mo>∑</mo>
+                  <mi>j</mi>
+                </munder>
+                <msub>
+                  <mi>w</mi>
+                  <mi>j</mi>
+                </msub>
+                <mi>ln</mi>
+                <msub>
+                  <mi>w</mi>
+                  <mi>j</mi>
+                </msub>
+              </math>
+              ; of all rows the mean H is taken.
+            </dd>
+          </div>
+          <div>
+            <dt>mixed</dt>
+            <dd>The rest: it depends on the words. These are the ones to read word by word.</dd>
+          </div>
+        </dl>
+      </details>
+    </>
+  );
+}
+
+function Thumbnail({ of, chosen, off, onChoose }: { of: Head; chosen: boolean; off: boolean; onChoose: () => void }) {
+  const { layer, head, kind, entropy, picture, size } = of;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useLayoutEffect(() => {
+    const context = canvas.current!.getContext('2d')!;
+    const image = context.createImageData(size, size);
+    for (let i = 0; i < picture.length; ++i) paint(image.data, i, picture[i]!);
+    context.putImageData(image, 0, 0);
+  }, [picture, size]);
+  const words = `Layer ${layer + 1}, head ${head + 1}, ${kindText(of)}${off ? ', switched off' : ''}`;
+  return (
+    <button
+      type="button"
+      role="radio"
+      aria-checked={chosen}
+      aria-label={words}
+      title={`${words}; entropy ${entropy.toFixed(2)}`}
+      tabIndex={chosen ? 0 : -1}
+      class={off ? 'thumbnail off' : 'thumbnail'}
+      onClick={onChoose}
+    >
+      <canvas ref={canvas} width={size} height={size} aria-hidden="true" />
+      <span aria-hidden="true">
+        {layer + 1}.{head + 1} <small>{off ? 'off' : kind}</small>
+      </span>
+    </button>
+  );
+}

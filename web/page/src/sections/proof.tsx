@@ -1,0 +1,316 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { encoderSize, gigaflops, multiplyAdds } from '../flops.ts';
+import { counted, milliseconds, scientific } from '../numbers.ts';
+import { editedWeights, shownModel } from '../state/derived.ts';
+import type { LoadedModel } from '../state/model.ts';
+import { comparison, type Compared, type Comparison } from '../state/reference.ts';
+import { selfCheck, type SelfCheck } from '../state/self_check.ts';
+import { followSpeed, measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed, type Timed } from '../state/speed.ts';
+import '../styles/proof.css';
+import { Formula, Group } from '../ui/formula.tsx';
+import { NumberTable } from '../ui/number_table.tsx';
+import { Term } from '../ui/term.tsx';
+
+export function ProofSection() {
+  useEffect(() => {
+    const ends = [comparison.follow(), selfCheck.follow(), followSpeed()];
+    return () => ends.forEach((end) => end());
+  }, []);
+  const of = shownModel.value;
+  return (
+    <section id="proof" aria-labelledby="proof-title">
+      <h2 id="proof-title">Proof</h2>
+      <div class="lede">
+        <p>
+          Why believe these numbers? Where there are numbers that PyTorch, the program in which such models are made, computed from the same model,
+          the page has just compared its own with them. It has computed every layer a second time in another way. And it has measured how fast this
+          browser is.
+        </p>
+        <p class="try">
+          <strong>Try:</strong> measure again while a video plays in another tab, or with the laptop unplugged.
+        </p>
+      </div>
+      {of && (
+        <>
+          <Agreement of={of} />
+          <Checks of={of} />
+          <SpeedPart of={of} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="proof-part">
+      <h3>{title}</h3>
+      {children}
+    </div>
+  );
+}
+
+const Failed = ({ what, why }: { what: string; why: string | undefined }) =>
+  why ? (
+    <p role="alert" class="error">
+      {what} {why}
+    </p>
+  ) : null;
+
+function Agreement({ of }: { of: LoadedModel }) {
+  const made = comparison.value.value?.model === of ? comparison.value.value : undefined;
+  return (
+    <Part title="The same numbers as PyTorch">
+      {of.id !== 'sentiment' && (
+        <p>
+          The page has PyTorch’s numbers of the sentiment classifier only, not of {of.name}. attn’s own tests compare every family of models with
+          PyTorch; what can be checked here without references stands below.
+        </p>
+      )}
+      {of.id === 'sentiment' && editedWeights.value.length > 0 && (
+        <p>Numbers of the weights have been written over, so the model is not PyTorch’s any more. Undo the changes, and it is compared again.</p>
+      )}
+      <Failed what="The comparison with PyTorch failed." why={comparison.failure.value} />
+      {made && editedWeights.value.length === 0 && <Agreed of={made} />}
+      {!made && of.id === 'sentiment' && !comparison.failure.value && <p>Comparing …</p>}
+    </Part>
+  );
+}
+
+const total = (rows: readonly Compared[]) => rows.reduce((sum, { count }) => sum + count, 0);
+const largest = (rows: readonly Compared[]) => rows.reduce((most, each) => (each.difference > most.difference ? each : most));
+
+function Agreed({ of: { rows, texts, torch, transformers } }: { of: Comparison }) {
+  const passes = rows.every((row) => row.passes);
+  const worst = largest(rows);
+  return (
+    <>
+      <p class={passes ? 'proof-verdict' : 'proof-verdict failed'}>
+        <strong>{passes ? 'They agree.' : 'They do not agree.'}</strong> The largest difference to PyTorch {torch} is{' '}
+        <strong class="figure">{scientific(worst.difference)}</strong>, where <span class="figure">{scientific(worst.tolerance)}</span> is allowed;{' '}
+        {total(rows)} numbers of {counted(texts, 'text')} were compared just now, here.
+      </p>
+      <ComparedTable name="Differences to PyTorch" rows={rows} />
+      <p>
+        PyTorch’s numbers are those of transformers {transformers} in float64, y<sub>64</sub>. Allowed is twice what float32 costs PyTorch itself, and
+        10
+        <sup>-6</sup>, both times the largest value where that is above 1:
+      </p>
+      <Formula>
+        <Largest>
+          <Difference from="" />
+        </Largest>
+        <mo>≤</mo>
+        <mi>t</mi>
+        <mo>·</mo>
+        <Largest>
+          <Group>
+            <mn>1</mn>
+            <mo>,</mo>
+            <mrow>
+              <mo>|</mo>
+              <msub>
+                <mi>y</mi>
+                <mn>64</mn>
+              </msub>
+              <mo>|</mo>
+            </mrow>
+          </Group>
+        </Largest>
+      </Formula>
+      <Formula>
+        <mi>t</mi>
+        <mo>=</mo>
+        <mn>2</mn>
+        <mspace width="0.2em" />
+        <Largest>
+          <Difference from="32" />
+        </Largest>
+        <mo>+</mo>
+        <msup>
+          <mn>10</mn>
+          <mn>-6</mn>
+        </msup>
+      </Formula>
+    </>
+  );
+}
+
+const Largest = ({ children }: { children: ComponentChildren }) => (
+  <mrow>
+    <mi mathvariant="normal">max</mi>
+    <mspace width="0.2em" />
+    {children}
+  </mrow>
+);
+
+/** |y - y64| or, from 32 bits, |y32 - y64| */
+const Difference = ({ from }: { from: string }) => (
+  <mrow>
+    <mo>|</mo>
+    {from ? (
+      <msub>
+        <mi>y</mi>
+        <mn>{from}</mn>
+      </msub>
+    ) : (
+      <mi>y</mi>
+    )}
+    <mo>-</mo>
+    <msub>
+      <mi>y</mi>
+      <mn>64</mn>
+    </msub>
+    <mo>|</mo>
+  </mrow>
+);
+
+function ComparedTable({ name, rows }: { name: string; rows: readonly Compared[] }) {
+  const columns = ['largest difference', 'allowed', 'numbers', 'within'];
+  return (
+    <NumberTable
+      name={name}
+      rows={{ kind: 'numbers', count: rows.length, label: (i) => rows[i]!.what }}
+      columns={{ kind: 'check', count: columns.length, label: (j) => columns[j]! }}
+      cell={(i, j) => {
+        const { difference, tolerance, count, passes } = rows[i]!;
+        return [scientific(difference), scientific(tolerance), count, passes ? 'yes' : 'no'][j];
+      }}
+    />
+  );
+}
+
+function Checks({ of }: { of: LoadedModel }) {
+  const made = selfCheck.value.value?.model === of ? selfCheck.value.value : undefined;
+  return (
+    <Part title="Checked without references">
+      <p>
+        Of any model two things can be told. Every row of attention weights has to sum to 1. And each layer, which the module runs in one go, has to
+        give the same when it is computed once more, step by step, by the package’s own functions from what was traced.
+      </p>
+      <Failed what="The check failed." why={selfCheck.failure.value} />
+      {made ? <Checked of={made} layers={of.layers} /> : !selfCheck.failure.value && <p>Checking …</p>}
+    </Part>
+  );
+}
+
+function Checked({ of: { rows, steps, text }, layers }: { of: SelfCheck; layers: number }) {
+  return (
+    <>
+      <p>
+        The sums of {rows.count} rows miss 1 by at most <strong class="figure">{scientific(rows.difference)}</strong>. The steps of{' '}
+        {counted(layers, 'layer')}, for “{text}”:
+      </p>
+      <ComparedTable name="Layers recomputed step by step" rows={steps} />
+      <p class="note">Allowed is 1e-6 times the largest value where that is above 1: products may be summed in another order.</p>
+    </>
+  );
+}
+
+function SpeedPart({ of }: { of: LoadedModel }) {
+  const made = speed.value?.model === of ? speed.value : undefined;
+  return (
+    <Part title="How fast, here">
+      <p>
+        <button type="button" disabled={measuring.value} onClick={() => void measure()}>
+          Measure again
+        </button>{' '}
+        <span aria-live="polite">{measuring.value ? 'Measuring …' : ''}</span>
+      </p>
+      <Failed what="The speed could not be measured." why={speedFailure.value} />
+      {made && <Measured of={made} />}
+    </Part>
+  );
+}
+
+function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Speed }) {
+  const size = encoderSize(model.config);
+  const parts = size && multiplyAdds(size, tokens);
+  const rate = ({ multiplyAdds: count, milliseconds: time }: Timed) => (count === undefined ? undefined : gigaflops(count, time));
+  const columns = ['time', 'GFLOP/s', 'share of the peak'];
+  const rows = [
+    { name: `the text above, ${counted(tokens, 'token')}`, timed: alone },
+    { name: `${batch.copies} copies of it at once`, timed: batch },
+  ];
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const facts: readonly (readonly [string, string])[] = [
+    ['Variant', info.variant],
+    ['Threads', String(info.threads)],
+    ['Cross-origin isolated', crossOriginIsolated ? 'yes' : 'no'],
+    ['WASM heap in use', megabytes(info.heap.used)],
+    ['WASM heap, most so far', megabytes(info.heap.peak)],
+    ['Model ready after', milliseconds(model.loadTime)],
+    ['Version', info.version],
+  ];
+  return (
+    <>
+      <NumberTable
+        name="Speed"
+        rows={{ kind: 'run', count: rows.length, label: (i) => rows[i]!.name }}
+        columns={{ kind: 'measured', count: columns.length, label: (j) => columns[j]! }}
+        cell={(i, j) => {
+          const { timed } = rows[i]!;
+          const speedOf = rate(timed);
+          return [
+            milliseconds(timed.milliseconds),
+            speedOf?.toFixed(1) ?? 'unknown',
+            speedOf === undefined ? 'unknown' : `${((100 * speedOf) / peak).toFixed(0)} %`,
+          ][j];
+        }}
+      />
+      <p>
+        Medians, for the text alone of {samples} samples of {sampleMilliseconds} ms of forwards one after the other; the way to the worker and back is in them, and for a short text in a small model it is most
+        of the time. The peak, <strong class="figure">{peak.toFixed(1)} GFLOP/s</strong>, is what one thread of this browser reaches with
+        multiply-adds in registers alone, measured a moment ago.
+      </p>
+      {parts && (
+        <>
+          <p>
+            <Term word="GFLOP/s" /> counts two operations for each multiply-add of the projections, the attention and the{' '}
+            <Term word="feed-forward">feed-forward</Term>, with N = {size.layers} layers, L = {tokens} tokens, E = {size.width} and F = {size.hidden}:{' '}
+            {parts.projections} + {parts.attention} + {parts.feedForward} = {parts.total} multiply-adds a text.
+          </p>
+          <Formula>
+            <mi>N</mi>
+            <Group>
+              <mn>4</mn>
+              <mi>L</mi>
+              <msup>
+                <mi>E</mi>
+                <mn>2</mn>
+              </msup>
+              <mo>+</mo>
+              <mn>2</mn>
+              <msup>
+                <mi>L</mi>
+                <mn>2</mn>
+              </msup>
+              <mi>E</mi>
+              <mo>+</mo>
+              <mn>{size.gated ? 3 : 2}</mn>
+              <mi>L</mi>
+              <mi>E</mi>
+              <mi>F</mi>
+            </Group>
+          </Formula>
+        </>
+      )}
+      <dl class="proof-facts">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {info.notes.length > 0 && (
+        <ul>
+          {info.notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

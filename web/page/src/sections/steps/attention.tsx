@@ -1,0 +1,545 @@
+/** The steps inside the attention of one head: from X to its results. */
+import { Fragment } from 'preact';
+import { useState } from 'preact/hooks';
+import { splitHeads } from '../../arrays.ts';
+import { brief, fixed } from '../../numbers.ts';
+import { changeInFocus, changeLayer, update, view, type ScoreFunction } from '../../state/view.ts';
+import { ofHead } from '../../state/walk.ts';
+import { Call, Eq, Formula, I, Plus, Sub, Sum, Transposed } from '../../ui/formula.tsx';
+import { Term } from '../../ui/term.tsx';
+import { Dot, Working } from '../../ui/working.tsx';
+import { softmaxWorking } from '../../workings.ts';
+import {
+  at,
+  before,
+  Choice,
+  columnInFocus,
+  EditHint,
+  editX,
+  isShown,
+  LinearDot,
+  LinearTables,
+  numberInFocus,
+  PairTable,
+  rowInFocus,
+  Slider,
+  TokenTable,
+  WeightsBehind,
+  type StepProps,
+} from './parts.tsx';
+
+export function InputStep({ walk, sizes }: StepProps) {
+  const { run, layer, trace } = walk;
+  return (
+    <>
+      <p>
+        One row for each <Term word="token" />: its <Term word="hidden state" /> of {sizes.E} numbers.{' '}
+        {layer === 0 ? 'Before the first layer it is the token’s own vector with its position.' : `It is what layer ${layer} has made of it.`}
+      </p>
+      <Formula>
+        <I>X</I>
+        <mo>∈</mo>
+        <msup>
+          <mi>ℝ</mi>
+          <mrow>
+            <mn>{sizes.L}</mn>
+            <mo>×</mo>
+            <mn>{sizes.E}</mn>
+          </mrow>
+        </msup>
+      </Formula>
+      <EditHint />
+      <TokenTable sizes={sizes} name="X" tensor={run.hiddenStates[layer]!} kind="model" edit={editX(sizes.E)} />
+      {sizes.preNorm && (
+        <>
+          <p class="note">
+            This model is <Term word="pre-norm" />:{' '}
+            {layer === 0 ? 'its first layer has no norm of its own, X goes on as it is.' : 'X is normed before it goes on.'}
+          </p>
+          {layer > 0 && <TokenTable sizes={sizes} name="Norm of X" tensor={trace.norm1} kind="model" />}
+        </>
+      )}
+    </>
+  );
+}
+
+type Letter = 'Q' | 'K' | 'V';
+const words = { Q: 'query', K: 'key', V: 'value' } as const;
+const traces = { Q: 'q_proj', K: 'k_proj', V: 'v_proj' } as const;
+const turned = { Q: 'q', K: 'k', V: 'v' } as const;
+
+export function ProjectionStep({ walk, sizes }: StepProps) {
+  const [letter, setLetter] = useState<Letter>('Q');
+  const { head, trace, names, run, layer } = walk;
+  const { D, E, tokens } = sizes;
+  const word = words[letter];
+  const linear = names?.[word];
+  const all = trace[traces[letter]];
+  const first = head * D;
+  const own = ofHead(splitHeads(all, sizes.H), head);
+  const x = sizes.preNorm ? trace.norm1 : run.hiddenStates[layer]!;
+  const row = letter === 'Q' ? rowInFocus(sizes) : columnInFocus(sizes);
+  const column = numberInFocus('head', D);
+  const rotates = sizes.rotary && letter !== 'V';
+  return (
+    <>
+      <p>
+        Three small matrices of this <Term word="head" /> make a <Term word="query" />, a <Term word="key" /> and a <Term word="value" /> of {D}{' '}
+        numbers from each row of X.
+      </p>
+      <Choice
+        name="Projection shown"
+        value={letter}
+        options={[
+          ['Q', 'Queries'],
+          ['K', 'Keys'],
+          ['V', 'Values'],
+        ]}
+        onChange={setLetter}
+      />
+      <Formula>
+        <I>{letter}</I>
+        <Eq />
+        <I>X</I>
+        <Sub base="W" sub={letter} />
+        {linear?.bias && (
+          <>
+            <Plus />
+            <Sub base="b" sub={letter} />
+          </>
+        )}
+      </Formula>
+      <TokenTable sizes={sizes} name={letter} tensor={own} kind="head" of={letter === 'Q' ? 'query' : 'key'} />
+      <Working
+        name={`${letter} of ${tokens[row]}, number ${column + 1}`}
+        value={at(own, row, column)}
+        before={before(walk, traces[letter], row * all.dims[2]! + first + column)}
+      >
+        {isShown(walk, linear) && (
+          <LinearDot
+            walk={walk}
+            linear={linear}
+            part={{ out: [first, D] }}
+            a={(e) => at(x, row, e)}
+            count={E}
+            column={column}
+            result={at(own, row, column)}
+          />
+        )}
+      </Working>
+      {rotates && (
+        <>
+          <p class="note">
+            This model has <Term word="rotary">rotary positions</Term>: before they are compared, {letter} is turned by its position. That is computed
+            from the position alone; there is nothing learned in it to change.
+          </p>
+          <TokenTable
+            sizes={sizes}
+            name={`${letter}, turned`}
+            tensor={ofHead(trace[turned[letter]], head)}
+            kind="head"
+            of={letter === 'Q' ? 'query' : 'key'}
+          />
+        </>
+      )}
+      {isShown(walk, linear) ? (
+        <WeightsBehind>
+          <LinearTables
+            key={letter}
+            walk={walk}
+            name={`W_${letter}`}
+            biasName={`b_${letter}`}
+            linear={linear}
+            part={{ out: [first, D] }}
+            inKind="model"
+            outKind="head"
+          />
+          <p class="note">
+            {linear.weight.name}
+            {linear.weight.first > 0 || linear.weight.count !== walk.parameters.get(linear.weight.name)!.dims[0]
+              ? ', which holds queries, keys and values one below the other'
+              : ''}
+            : {D} of {linear.weight.count} columns are this head’s.
+          </p>
+        </WeightsBehind>
+      ) : (
+        <p class="note">The weights of this family are not known here.</p>
+      )}
+    </>
+  );
+}
+
+const scoreFunctions: Readonly<Record<ScoreFunction, string>> = {
+  scaled_dot: 'Scaled dot product (Vaswani et al. 2017)',
+  dot: 'Dot product (Luong et al. 2015)',
+  general: 'General (Luong et al. 2015)',
+  additive: 'Additive (Bahdanau et al. 2015)',
+};
+
+const qi = <Sub base="q" sub="i" />;
+const kj = <Sub base="k" sub="j" />;
+
+function ScoreFormula({ score }: { score: ScoreFunction }) {
+  return (
+    <Formula>
+      <Sub base="s" sub="ij" />
+      <Eq />
+      {score === 'additive' ? (
+        <>
+          <Transposed>
+            <I>v</I>
+          </Transposed>
+          <Call name="tanh">
+            <Sub base="W" sub="Q" />
+            {qi}
+            <Plus />
+            <Sub base="W" sub="K" />
+            {kj}
+          </Call>
+        </>
+      ) : (
+        <>
+          {qi}
+          {score === 'general' && <I>W</I>}
+          <Transposed>{kj}</Transposed>
+        </>
+      )}
+    </Formula>
+  );
+}
+
+export function CompareStep({ walk, sizes }: StepProps) {
+  const { head, trace, products } = walk;
+  const { score } = changeInFocus.value;
+  const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
+  const [q, k] = [ofHead(trace.q, head), ofHead(trace.k, head)];
+  const value = at(products, row, column);
+  return (
+    <>
+      <p>
+        Every query is compared with every key by their <Term word="dot product" />: a large number says that this key is what that query looks for.
+      </p>
+      <ScoreFormula score={score} />
+      <div class="step-controls">
+        <label class="field">
+          <span>Score function</span>
+          <select value={score} onChange={(event) => changeLayer({ score: event.currentTarget.value as ScoreFunction })}>
+            {Object.entries(scoreFunctions).map(([each, label]) => (
+              <option key={each} value={each}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        {(score === 'general' || score === 'additive') && (
+          <p class="note">
+            No checkpoint has learned weights for it:{' '}
+            {score === 'general' ? 'W is the unit matrix, which leaves the dot product' : 'W_Q and W_K are unit matrices, v is all ones'}.
+          </p>
+        )}
+      </div>
+      <PairTable
+        sizes={sizes}
+        name={score === 'additive' ? 'Scores before the scale' : 'Q times K transposed'}
+        value={(i, j) => at(products, i, j)}
+      />
+      <Working name={`${sizes.tokens[row]} to ${sizes.tokens[column]}, before the scale`} value={value}>
+        {score === 'additive' ? (
+          <>
+            {Array.from({ length: Math.min(8, sizes.D) }, (_, d) => (
+              <Fragment key={d}>
+                <span class="working-term">
+                  {d > 0 && '+ '}tanh(<span class="as-query">{brief(at(q, row, d))}</span> + <span class="as-key">{brief(at(k, column, d))}</span>)
+                </span>{' '}
+              </Fragment>
+            ))}
+            {sizes.D > 8 && <span class="note">+ {sizes.D - 8} more </span>}= {fixed(value)}
+          </>
+        ) : (
+          <Dot a={(d) => at(q, row, d)} b={(d) => at(k, column, d)} count={sizes.D} result={value} />
+        )}
+      </Working>
+    </>
+  );
+}
+
+export function ScaleStep({ walk, sizes }: StepProps) {
+  const { head, trace, products } = walk;
+  const { factor, score } = changeInFocus.value;
+  const scores = ofHead(trace.scores, head);
+  const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
+  const unscaled = score === 'scaled_dot' ? 1 / Math.sqrt(sizes.D) : 1;
+  const scale = factor * unscaled;
+  const value = at(scores, row, column);
+  const product = at(products, row, column);
+  return (
+    <>
+      <p>
+        One factor for all scores, by default one over the root of a query’s width. Without it scores grow with the width and a few tokens take
+        everything.
+      </p>
+      <Formula>
+        <I>S</I>
+        <Eq />
+        <I>Q</I>
+        <Transposed>
+          <I>K</I>
+        </Transposed>
+        <mo>·</mo>
+        <mfrac>
+          <mn>{factor}</mn>
+          {score === 'scaled_dot' ? (
+            <msqrt>
+              <mn>{sizes.D}</mn>
+            </msqrt>
+          ) : (
+            <mn>1</mn>
+          )}
+        </mfrac>
+        {sizes.positionBias && (
+          <>
+            <Plus />
+            <I>B</I>
+          </>
+        )}
+      </Formula>
+      <div class="step-controls">
+        <Slider
+          label="Score scale"
+          min={0}
+          max={4}
+          step={0.05}
+          value={factor}
+          text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.D}` : '1'} = ${fixed(scale, 4)}`}
+          hint="Larger: each token settles on fewer tokens. Zero: all count alike."
+          onInput={(value) => changeLayer({ factor: value })}
+        />
+        <button type="button" disabled={factor === 1} onClick={() => changeLayer({ factor: 1 })}>
+          Usual scale
+        </button>
+      </div>
+      <PairTable sizes={sizes} name="S, the scaled scores" value={(i, j) => at(scores, i, j)} />
+      <Working
+        name={`${sizes.tokens[row]} to ${sizes.tokens[column]}, scaled`}
+        value={value}
+        before={before(walk, 'scores', (head * sizes.L + row) * sizes.L + column)}
+      >
+        {fixed(product)} · {fixed(scale)}
+        {sizes.positionBias && (
+          <>
+            {' '}
+            + {fixed(value - product * scale)} <span class="note">position bias</span>
+          </>
+        )}{' '}
+        = {fixed(value)}
+      </Working>
+      {sizes.positionBias && (
+        <p class="note">
+          This model adds a <Term word="position bias" />, learned for each distance of two tokens and shared by all layers; it cannot be written over
+          here.
+        </p>
+      )}
+    </>
+  );
+}
+
+export function MaskStep({ walk, sizes }: StepProps) {
+  const { head, trace } = walk;
+  const { causal, padding, drawn } = view.value;
+  const masked = ofHead(trace.masked_scores, head);
+  const { L, tokens } = sizes;
+  const flip = (list: readonly number[], each: number) =>
+    list.includes(each) ? list.filter((other) => other !== each) : [...list, each].sort((a, b) => a - b);
+  const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
+  const value = at(masked, row, column);
+  const reasons = [
+    causal && column > row && 'the key comes later, and the causal mask hides what comes later',
+    padding.includes(column) && 'the key is hidden as padding',
+    drawn.includes(row * L + column) && 'it is in the mask that you drew',
+  ].filter((each) => each !== false);
+  return (
+    <>
+      <p>
+        A <Term word="mask" /> says which keys a query may not look at: their scores become −Infinity, and softmax makes 0 of that. It holds in every
+        layer and head.
+      </p>
+      <Formula>
+        <Sub base="s" sub="ij" />
+        <Eq />
+        <mo>−</mo>
+        <mi mathvariant="normal">∞</mi>
+        <mspace width="0.6em" />
+        <mtext>where blocked</mtext>
+      </Formula>
+      <div class="step-controls">
+        <label class="check">
+          <input type="checkbox" checked={causal} onChange={(event) => update({ causal: event.currentTarget.checked })} />
+          <span>Hide later tokens</span>
+        </label>
+        <fieldset class="token-toggles">
+          <legend>
+            Tokens hidden as <Term word="padding" />
+          </legend>
+          {tokens.map((token, j) => (
+            <button
+              key={j}
+              type="button"
+              aria-pressed={padding.includes(j)}
+              aria-label={`Hide ${token}, token ${j + 1}`}
+              onClick={() => update({ padding: flip(padding, j) })}
+            >
+              {token}
+            </button>
+          ))}
+        </fieldset>
+        <div class="buttons">
+          <p class="note">Click cells of the table, or press Enter on them, to draw a mask of your own.</p>
+          <button type="button" disabled={drawn.length === 0} onClick={() => update({ drawn: [] })}>
+            Clear the drawn mask
+          </button>
+        </div>
+      </div>
+      <PairTable
+        sizes={sizes}
+        name="Masked scores"
+        value={(i, j) => at(masked, i, j)}
+        toggle={{
+          flip: (cell) => update({ drawn: flip(drawn, cell.row * L + cell.column) }),
+          on: (cell) => drawn.includes(cell.row * L + cell.column),
+        }}
+      />
+      <Working name={`${tokens[row]} to ${tokens[column]}, masked`} value={value}>
+        {value === -Infinity
+          ? `Blocked: ${reasons.join('; ') || (sizes.rotary ? 'it lies outside the window of this layer’s local attention, or is padding' : 'it is padding')}.`
+          : 'Not blocked: the score stays as it was.'}
+      </Working>
+    </>
+  );
+}
+
+export function SoftmaxStep({ walk, sizes }: StepProps) {
+  const { head, trace } = walk;
+  const { dropout, seed } = changeInFocus.value;
+  const { L, tokens } = sizes;
+  const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
+  const masked = ofHead(trace.masked_scores, head);
+  const shares = ofHead(trace.probabilities, head);
+  const weights = ofHead(trace.weights, head);
+  const working = softmaxWorking(masked.data.subarray(row * L, (row + 1) * L));
+  const sumOf = (tensor: typeof shares, i: number) => tensor.data.subarray(i * L, (i + 1) * L).reduce((a, b) => a + b, 0);
+  const most = working ? [...working.exponentials.keys()].sort((a, b) => working.exponentials[b]! - working.exponentials[a]!).slice(0, 8) : [];
+  return (
+    <>
+      <p>
+        <Term word="softmax">Softmax</Term> turns each row into shares that add up to 1: the <Term word="attention weight">attention weights</Term>.
+        This is what the map above shows.
+      </p>
+      <Formula>
+        <Sub base="a" sub="ij" />
+        <Eq />
+        <mfrac>
+          <Call name="exp">
+            <Sub base="s" sub="ij" />
+          </Call>
+          <Sum over="k">
+            <Call name="exp">
+              <Sub base="s" sub="ik" />
+            </Call>
+          </Sum>
+        </mfrac>
+      </Formula>
+      <PairTable
+        sizes={sizes}
+        name="A, the shares"
+        value={(i, j) => at(shares, i, j)}
+        tint={(i, j) => at(shares, i, j)}
+        total={{ name: 'row sum', value: (i) => sumOf(shares, i) }}
+      />
+      <Working
+        name={`${tokens[row]} to ${tokens[column]}, share`}
+        value={at(shares, row, column)}
+        before={before(walk, 'probabilities', (head * L + row) * L + column)}
+      >
+        {working ? (
+          <>
+            exp({brief(at(masked, row, column))} − {brief(working.largest)}) = {fixed(working.exponentials[column]!)}
+            <br />
+            sum of the row: {most.map((j) => `${fixed(working.exponentials[j]!, 4)} (${tokens[j]})`).join(' + ')}
+            {L > most.length && ` + ${L - most.length} smaller ones`} = {fixed(working.sum)}
+            <br />
+            {fixed(working.exponentials[column]!)} / {fixed(working.sum)} = {fixed(working.exponentials[column]! / working.sum)}
+          </>
+        ) : (
+          'Every key is blocked: each gets the same share, as in transformers.'
+        )}
+      </Working>
+      {working && <p class="note">The largest score of the row is taken away first. That changes no share, and no exponential can be too large.</p>}
+      <p>
+        In training <Term word="dropout" /> hides some of the weights at random. Here it can be tried with a seed: the same seed, the same weights.
+      </p>
+      <div class="step-controls">
+        <Slider
+          label="Dropout"
+          min={0}
+          max={0.9}
+          step={0.05}
+          value={dropout}
+          text={dropout === 0 ? 'none' : String(dropout)}
+          hint="The probability of a weight to become 0, as in training; the others are divided by what is left."
+          onInput={(value) => changeLayer({ dropout: value })}
+        />
+        <label class="field seed">
+          <span>Dropout seed</span>
+          <input
+            type="number"
+            min={0}
+            step={1}
+            value={seed}
+            onInput={(event) => {
+              const value = event.currentTarget.valueAsNumber;
+              if (Number.isSafeInteger(value) && value >= 0) changeLayer({ seed: value });
+            }}
+          />
+        </label>
+      </div>
+      {dropout > 0 && (
+        <PairTable
+          sizes={sizes}
+          name="A after dropout"
+          value={(i, j) => at(weights, i, j)}
+          tint={(i, j) => at(weights, i, j)}
+          total={{ name: 'row sum', value: (i) => sumOf(weights, i) }}
+        />
+      )}
+    </>
+  );
+}
+
+export function ContextStep({ walk, sizes }: StepProps) {
+  const { head, trace } = walk;
+  const { L, D, tokens } = sizes;
+  const [weights, v, context] = [ofHead(trace.weights, head), ofHead(trace.v, head), ofHead(trace.context, head)];
+  const [row, column] = [rowInFocus(sizes), numberInFocus('head', D)];
+  return (
+    <>
+      <p>Each query takes every value, times its share, and adds them up: a mixture of what the tokens have to say.</p>
+      <Formula>
+        <Sub base="o" sub="i" />
+        <Eq />
+        <Sum over="j">
+          <Sub base="a" sub="ij" />
+          <Sub base="v" sub="j" />
+        </Sum>
+      </Formula>
+      <TokenTable sizes={sizes} name="AV, the results of this head" tensor={context} kind="head" of="query" />
+      <Working
+        name={`Result of ${tokens[row]}, number ${column + 1}`}
+        value={at(context, row, column)}
+        before={before(walk, 'context', (head * L + row) * D + column)}
+      >
+        <Dot a={(j) => at(weights, row, j)} b={(j) => at(v, j, column)} count={L} result={at(context, row, column)} />
+      </Working>
+      <p class="note">In each product the first number is the share of a token, the second its value.</p>
+    </>
+  );
+}

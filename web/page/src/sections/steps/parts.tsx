@@ -1,0 +1,312 @@
+/** What the steps share: their numbers, their tables, and the weights that can be written over. */
+import { signal } from '@preact/signals';
+import type { Tensor } from 'attn';
+import type { ComponentChildren } from 'preact';
+import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../parameter_names.ts';
+import { baselineTrace, originalOf } from '../../state/run.ts';
+import { changeInFocus, changeLayer, update, view, withEdit, type Edit } from '../../state/view.ts';
+import type { Walk } from '../../state/walk.ts';
+import { StepTable, type Place, type StepAxis, type StepTableProps } from '../../ui/step_table.tsx';
+import { Dot, type DotProps } from '../../ui/working.tsx';
+
+/** Columns in focus that are no tokens: of the width of the model, of a head, of the feed-forward. Kept from step to step. */
+export const numbers = signal({ feature: 0, dimension: 0, hidden: 0 });
+
+/** The walk, with what can be read off it. */
+export interface Sizes {
+  readonly tokens: readonly string[];
+  readonly L: number;
+  readonly E: number;
+  readonly H: number;
+  readonly D: number;
+  readonly F: number;
+  readonly preNorm: boolean;
+  readonly rotary: boolean;
+  readonly gated: boolean;
+  readonly positionBias: boolean;
+  readonly activation: string;
+  readonly eps: number;
+}
+
+export function sizesOf({ run, trace, names }: Walk): Sizes {
+  const { config, heads } = run.model;
+  const type = config['model_type'];
+  const text = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'string') as string | undefined;
+  const number = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'number') as number | undefined;
+  return {
+    tokens: run.tokens,
+    L: run.tokens.length,
+    E: run.model.hiddenSize,
+    H: heads,
+    D: trace.q.dims[3]!,
+    F: trace.ff_hidden.dims[2]!,
+    preNorm: type === 'modernbert',
+    rotary: type === 'modernbert',
+    gated: names?.gate !== undefined,
+    positionBias: type === 'mpnet',
+    activation: text('hidden_act', 'activation', 'hidden_activation') ?? 'gelu',
+    eps: number('layer_norm_eps', 'norm_eps') ?? 1e-12,
+  };
+}
+
+export interface StepProps {
+  readonly walk: Walk;
+  readonly sizes: Sizes;
+}
+
+/** Of the last two dimensions; there is one text. */
+export const at = ({ data, dims }: Tensor, row: number, column: number) => data[row * dims.at(-1)! + column]!;
+
+/** The same place of the same trace in the unchanged model. */
+export function before(walk: Walk, name: keyof Walk['trace'], index: number): number | undefined {
+  const base = baselineTrace.value;
+  return base?.layer === walk.layer && base.trace[name].data.length === walk.trace[name].data.length ? base.trace[name].data[index] : undefined;
+}
+
+export const tokenAxis = ({ tokens, L }: Sizes, kind: 'token' | 'query' | 'key'): StepAxis => ({ kind, count: L, label: (i) => tokens[i] ?? '' });
+export const numberAxis = (count: number, kind = 'number'): StepAxis => ({ kind, count, label: (i) => String(i + 1) });
+
+/** The query in focus, and the key. */
+export const rowInFocus = ({ L }: Sizes) => Math.min(view.value.cell.row, L - 1);
+export const columnInFocus = ({ L }: Sizes) => Math.min(view.value.cell.column, L - 1);
+export const focusRow = (row: number) => update({ cell: { ...view.value.cell, row }, locked: true });
+export const focusColumn = (column: number) => update({ cell: { ...view.value.cell, column }, locked: true });
+export const focusCell = ({ row, column }: Place) => update({ cell: { row, column }, locked: true });
+
+export const kindOfNumber = { model: 'feature', head: 'dimension', hidden: 'hidden' } as const;
+export type NumberKind = keyof typeof kindOfNumber;
+export const numberInFocus = (kind: NumberKind, count: number) => Math.min(numbers.value[kindOfNumber[kind]], count - 1);
+export const focusNumber = (kind: NumberKind, value: number) => (numbers.value = { ...numbers.value, [kindOfNumber[kind]]: value });
+
+/** A row for each token, its numbers in the columns. */
+export function TokenTable({
+  sizes,
+  name,
+  tensor,
+  kind,
+  of = 'token',
+  ...rest
+}: {
+  sizes: Sizes;
+  name: string;
+  tensor: Tensor;
+  kind: NumberKind;
+  of?: 'token' | 'query' | 'key';
+} & Pick<StepTableProps, 'edit' | 'total'>) {
+  const width = tensor.dims.at(-1)!;
+  const row = of === 'key' ? columnInFocus(sizes) : rowInFocus(sizes);
+  return (
+    <StepTable
+      name={name}
+      rows={tokenAxis(sizes, of)}
+      columns={numberAxis(width)}
+      value={(i, j) => at(tensor, i, j)}
+      selected={{ row, column: numberInFocus(kind, width) }}
+      onSelect={(place) => {
+        if (of === 'key') focusColumn(place.row);
+        else focusRow(place.row);
+        focusNumber(kind, place.column);
+      }}
+      {...rest}
+    />
+  );
+}
+
+/** A table over queries and keys, linked to the map. */
+export function PairTable({ sizes, ...rest }: { sizes: Sizes } & Pick<StepTableProps, 'name' | 'value' | 'tint' | 'total' | 'toggle'>) {
+  return (
+    <StepTable
+      rows={tokenAxis(sizes, 'query')}
+      columns={tokenAxis(sizes, 'key')}
+      selected={{ row: rowInFocus(sizes), column: columnInFocus(sizes) }}
+      onSelect={focusCell}
+      {...rest}
+    />
+  );
+}
+
+const isEdited = (edits: readonly Edit[], name: string, index: number) => edits.some((each) => each.name === name && each.index === index);
+
+/** X, what goes into the layer, to be written over. */
+export function editX(width: number): NonNullable<StepTableProps['edit']> {
+  const indexOf = ({ row, column }: Place) => row * width + column;
+  return {
+    apply: (place, value) => changeLayer({ edits: withEdit(changeInFocus.value.edits, { name: 'X', index: indexOf(place), value }) }),
+    edited: (place) => isEdited(changeInFocus.value.edits, 'X', indexOf(place)),
+  };
+}
+
+/** A weight of the layer as on paper. */
+export const reader = (walk: Walk, rows: ParameterRows, part?: Part) => onPaper(walk.parameters.get(rows.name)!, rows, part);
+
+export function ParameterTable({
+  walk,
+  name,
+  rows,
+  part,
+  inKind,
+  outKind,
+}: {
+  walk: Walk;
+  name: string;
+  rows: ParameterRows;
+  part?: Part;
+  inKind: NumberKind;
+  outKind: NumberKind;
+}) {
+  const { ins, outs, indexOf, value } = reader(walk, rows, part);
+  const isVector = walk.parameters.get(rows.name)!.dims.length === 1;
+  const { weights } = view.value;
+  return (
+    <StepTable
+      name={name}
+      rows={isVector ? { kind: '', count: 1, label: () => name } : numberAxis(ins, 'in')}
+      columns={numberAxis(outs, isVector ? 'number' : 'out')}
+      value={value}
+      selected={{ row: isVector ? 0 : numberInFocus(inKind, ins), column: numberInFocus(outKind, outs) }}
+      onSelect={(place) => {
+        if (!isVector) focusNumber(inKind, place.row);
+        focusNumber(outKind, place.column);
+      }}
+      edit={{
+        apply: (place, typed) => update({ weights: withEdit(view.value.weights, { name: rows.name, index: indexOf(place), value: typed }) }),
+        edited: (place) => isEdited(weights, rows.name, indexOf(place)),
+      }}
+    />
+  );
+}
+
+/** Weight and bias of a linear map, or of a norm. */
+export function LinearTables({
+  walk,
+  name,
+  biasName,
+  linear,
+  part,
+  inKind,
+  outKind,
+}: {
+  walk: Walk;
+  name: string;
+  biasName: string;
+  linear: LinearNames;
+  part?: Part;
+  inKind: NumberKind;
+  outKind: NumberKind;
+}) {
+  return (
+    <>
+      <ParameterTable walk={walk} name={name} rows={linear.weight} {...(part && { part })} inKind={inKind} outKind={outKind} />
+      {linear.bias && (
+        <ParameterTable
+          walk={walk}
+          name={biasName}
+          rows={linear.bias}
+          {...(part?.out && { part: { out: part.out } })}
+          inKind={inKind}
+          outKind={outKind}
+        />
+      )}
+    </>
+  );
+}
+
+export const isShown = (walk: Walk, linear: LinearNames | undefined): linear is LinearNames => !!linear && walk.parameters.has(linear.weight.name);
+
+/** One number that a linear map gives, spelled out: that in `column`, of the numbers a(0) .. a(count - 1) that go in. */
+export function LinearDot({
+  walk,
+  linear,
+  part,
+  column,
+  ...rest
+}: { walk: Walk; linear: LinearNames; part?: Part; column: number } & Pick<DotProps, 'a' | 'count' | 'result'>) {
+  const weight = reader(walk, linear.weight, part);
+  return <Dot {...rest} b={(i) => weight.value(i, column)} bias={linear.bias && reader(walk, linear.bias, part).value(0, column)} />;
+}
+
+/** The weights of a step, to be read and written over. */
+export const WeightsBehind = ({ children }: { children: ComponentChildren }) => (
+  <>
+    <h4>The weights behind it</h4>
+    <EditHint />
+    {children}
+  </>
+);
+
+/** The number that an edit stands over. */
+export const publishedNumber = (walk: Walk, { name, index }: Edit): number | undefined =>
+  name === 'X' ? baselineTrace.value?.run.hiddenStates[walk.layer]?.data[index] : originalOf(walk.run.model, name, index);
+
+/** One of a few views of a step, as buttons that stay pressed. */
+export function Choice<T extends string>({
+  name,
+  value,
+  options,
+  onChange,
+}: {
+  name: string;
+  value: T;
+  options: readonly (readonly [value: T, label: string])[];
+  onChange: (value: T) => void;
+}) {
+  return (
+    <div class="buttons choice" role="group" aria-label={name}>
+      {options.map(([each, label]) => (
+        <button key={each} type="button" aria-pressed={each === value} onClick={() => onChange(each)}>
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export const EditHint = () => (
+  <p class="note">Click a number, or move to it with the arrow keys and press Enter, to write over it. Enter applies, Escape leaves the old one.</p>
+);
+
+export function Slider({
+  label,
+  min,
+  max,
+  step,
+  value,
+  text,
+  hint,
+  onInput,
+}: {
+  label: string;
+  min: number;
+  max: number;
+  step: number;
+  value: number;
+  text: string;
+  hint: ComponentChildren;
+  onInput: (value: number) => void;
+}) {
+  const id = `steps-${label.toLowerCase().replaceAll(/\W+/g, '-')}`;
+  return (
+    <div class="slider">
+      <div class="slider-head">
+        <label for={id}>{label}</label>
+        <span class="figure" aria-hidden="true">
+          {text}
+        </span>
+      </div>
+      <input
+        id={id}
+        type="range"
+        min={min}
+        max={max}
+        step={step}
+        value={value}
+        aria-valuetext={text}
+        aria-describedby={`${id}-hint`}
+        onInput={(event) => onInput(Number(event.currentTarget.value))}
+      />
+      <p class="note" id={`${id}-hint`}>
+        {hint}
+      </p>
+    </div>
+  );
+}

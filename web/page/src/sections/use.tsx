@@ -1,0 +1,403 @@
+import { computed } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { counted, fixed } from '../numbers.ts';
+import { colour } from '../palette.ts';
+import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../state/ablation.ts';
+import { headsOff, shownModel } from '../state/derived.ts';
+import { chosenLine, faultOf, furthest, largestOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../state/lines.ts';
+import type { LoadedModel } from '../state/model.ts';
+import { update, view } from '../state/view.ts';
+import '../styles/use.css';
+import { BarNumber } from '../ui/bar_number.tsx';
+import { Formula } from '../ui/formula.tsx';
+import { MatrixMap } from '../ui/matrix_map.tsx';
+import { NumberTable } from '../ui/number_table.tsx';
+import { Term } from '../ui/term.tsx';
+
+/** The view has more than this section wants to hear of. */
+const wantedOff = computed(() => view.value.off);
+
+/** With its sign, as a change is written. */
+const signed = (value: number): string => {
+  const text = fixed(value, 4);
+  return text.startsWith('-') || Number(text) === 0 ? text : `+${text}`;
+};
+
+export function Use() {
+  useEffect(() => lines.follow(), []);
+  const of = shownModel.value;
+  return (
+    <section id="use" aria-labelledby="use-title">
+      <h2 id="use-title">Use it</h2>
+      <div class="lede">
+        <p>
+          What is all this attention for? After the last <Term word="layer">layer</Term> every token has a row of numbers that knows of the others. A
+          classifier reads its answer from these rows. Put together (most models take their mean) they are one <Term word="vector">vector</Term> for
+          the whole text: texts that the model takes to be alike have vectors that point the same way.
+        </p>
+        <p class="try">
+          <strong>Try:</strong> write a line of your own and see which lines it is nearest to. Then switch off a few heads at the end of this section
+          and watch the answers change.
+        </p>
+      </div>
+      <Similarity />
+      {of && <Classification of={of} />}
+      {of && <Heads of={of} />}
+      {of && <InTurn of={of} />}
+    </section>
+  );
+}
+
+/** |x| */
+const Length = ({ children }: { children: string }) => (
+  <mrow>
+    <mo>|</mo>
+    <mi>{children}</mi>
+    <mo>|</mo>
+  </mrow>
+);
+
+function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="use-part">
+      <h3>{title}</h3>
+      {children}
+    </div>
+  );
+}
+
+/** What the vectors of this model are good for. */
+function goodFor({ id, name, labels }: LoadedModel): string {
+  if (id === 'sentiment')
+    return 'The sentiment classifier has learned one thing: whether a film review is kind. Its vectors sort texts by mood, whatever they speak of. For meaning, load all-MiniLM-L6-v2 above and watch the same lines fall into other groups.';
+  if (id === 'all-MiniLM-L6-v2')
+    return 'all-MiniLM-L6-v2 was trained so that texts of like meaning have like vectors: acting goes with acting and music with music, praise or not.';
+  if (labels) return `${name} was trained to tell ${labels.join(', ')} apart; its vectors sort texts by that more than by anything else.`;
+  return `What the vectors of ${name} sort texts by is what it was trained for. They say most where it was trained to compare sentences.`;
+}
+
+function Similarity() {
+  const [asTable, setAsTable] = useState(false);
+  const texts = readLines(linesText.value);
+  const fault = faultOf(texts);
+  const made = lines.value.value;
+  const failure = lines.failure.value;
+  const current = made && made.model === shownModel.value ? made : undefined;
+  return (
+    <Part title="Which texts are alike?">
+      <p>
+        The <Term word="cosine" /> of two vectors says how alike their directions are. Light cells are pairs that the model takes to be alike; the
+        diagonal is every text with itself.
+      </p>
+      <Formula>
+        <mrow>
+          <mi>cos</mi>
+          <mo>(</mo>
+          <mi>a</mi>
+          <mo>,</mo>
+          <mi>b</mi>
+          <mo>)</mo>
+        </mrow>
+        <mo>=</mo>
+        <mfrac>
+          <mrow>
+            <mi>a</mi>
+            <mo>·</mo>
+            <mi>b</mi>
+          </mrow>
+          <mrow>
+            <Length>a</Length>
+            <Length>b</Length>
+          </mrow>
+        </mfrac>
+      </Formula>
+      {shownModel.value && <p class="use-good-for">{goodFor(shownModel.value)}</p>}
+      <div class="use-texts">
+        <div>
+          <div class="field">
+            <label for="use-texts">Texts, one a line</label>
+            <textarea
+              id="use-texts"
+              rows={9}
+              spellcheck={false}
+              value={linesText.value}
+              aria-invalid={fault ? 'true' : undefined}
+              aria-describedby={fault ? 'use-texts-error' : undefined}
+              onInput={(event) => (linesText.value = event.currentTarget.value)}
+            />
+            {fault && (
+              <p role="alert" id="use-texts-error" class="error">
+                {fault}
+              </p>
+            )}
+            {failure && (
+              <p role="alert" class="error">
+                The texts could not be compared. {failure}
+              </p>
+            )}
+          </div>
+          {current && <Nearest of={current} />}
+        </div>
+        {current && (
+          <div>
+            <Maps of={current} />
+            <p class="buttons">
+              <button type="button" aria-expanded={asTable} onClick={() => setAsTable(!asTable)}>
+                View similarities as table
+              </button>
+            </p>
+          </div>
+        )}
+      </div>
+      {current && (
+        <>
+          {asTable && (
+            <div class="use-lines">
+              <SimilarityTable name="Cosine similarity" of={current} answers={current.all} />
+              {current.without && <SimilarityTable name="Cosine similarity without the heads that are off" of={current} answers={current.without} />}
+            </div>
+          )}
+        </>
+      )}
+    </Part>
+  );
+}
+
+function Maps({ of }: { of: Lines }) {
+  const { all, without } = of;
+  const low = Math.min(...all.similarity.data, ...(without?.similarity.data ?? []));
+  const chosen = Math.min(chosenLine.value, of.texts.length - 1);
+  const choose = (row: number) => (chosenLine.value = row);
+  const ramp = Array.from({ length: 9 }, (_, i) => colour(i / 8)).join(', ');
+  return (
+    <div>
+      <div class="use-maps">
+        <MatrixMap title={without ? 'All heads' : 'Similarity of the lines'} matrix={all.similarity} low={low} chosen={chosen} onChoose={choose} />
+        {without && <MatrixMap title="Without the heads that are off" matrix={without.similarity} low={low} chosen={chosen} onChoose={choose} />}
+      </div>
+      <p class="use-legend">
+        <span>{fixed(low, 2)}</span>
+        <span aria-hidden="true" style={{ background: `linear-gradient(to right, ${ramp})` }} />
+        <span>1.00</span>
+      </p>
+    </div>
+  );
+}
+
+function Nearest({ of }: { of: Lines }) {
+  const line = Math.min(chosenLine.value, of.texts.length - 1);
+  return (
+    <div class="use-near">
+      <div class="field">
+        <label for="use-line">Nearest to line</label>
+        <select id="use-line" value={line} onChange={(event) => (chosenLine.value = Number(event.currentTarget.value))}>
+          {of.texts.map((text, i) => (
+            <option key={i} value={i}>
+              {i + 1} {text}
+            </option>
+          ))}
+        </select>
+      </div>
+      <ol class="ranked" aria-label="Lines by similarity">
+        {neighboursOf(of, line).map(({ line: other, before, after }) => (
+          <li key={other}>
+            <span class="ranked-name">
+              <span class="figure">{other + 1}</span> {of.texts[other]}
+            </span>
+            {of.without && <span class="change">was {fixed(before, 4)}</span>}
+            <BarNumber value={after} />
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function SimilarityTable({ name, of, answers }: { name: string; of: Lines; answers: LineAnswers }) {
+  const count = of.texts.length;
+  return (
+    <NumberTable
+      name={name}
+      rows={{ kind: 'text', count, label: (i) => `${i + 1} ${of.texts[i]}` }}
+      columns={{ kind: 'text', count, label: (i) => String(i + 1) }}
+      cell={(i, j) => fixed(answers.similarity.data[i * count + j]!, 4)}
+    />
+  );
+}
+
+function Classification({ of }: { of: LoadedModel }) {
+  const made = lines.value.value;
+  const current = made?.model === of ? made : undefined;
+  const { labels } = of;
+  return (
+    <Part title="What does it say of each?">
+      {!labels && (
+        <p>
+          {of.name} has no classifier: it was published to compare texts, not to sort them into classes. The sentiment classifier has one; choose it
+          above, and its probabilities for these lines stand here.
+        </p>
+      )}
+      {labels && (
+        <p>
+          The same lines, each with the probability of every answer. They come from the <Term word="logits" /> through <Term word="softmax" />, and
+          say how sure the model is, not whether it is right.
+        </p>
+      )}
+      {labels && current?.all.probabilities && <Probabilities of={current} labels={labels} />}
+    </Part>
+  );
+}
+
+function Probabilities({ of, labels }: { of: Lines; labels: readonly string[] }) {
+  const before = of.all.probabilities!.data;
+  const after = of.without?.probabilities?.data;
+  return (
+    <div class="use-lines">
+      <NumberTable
+        name="Probabilities"
+        rows={{ kind: 'text', count: of.texts.length, label: (i) => of.texts[i]! }}
+        columns={{ kind: 'answer', count: labels.length, label: (i) => labels[i]! }}
+        cell={(i, j) => {
+          const at = i * labels.length + j;
+          return (
+            <>
+              <BarNumber value={(after ?? before)[at]!} />
+              {after && <span class="working">was {fixed(before[at]!, 4)}</span>}
+            </>
+          );
+        }}
+      />
+    </div>
+  );
+}
+
+function Heads({ of }: { of: LoadedModel }) {
+  const off = headsOff.value;
+  const wanted = wantedOff.value;
+  const toggle = (head: number) =>
+    update({ off: wanted.includes(head) ? wanted.filter((each) => each !== head) : [...wanted, head].sort((a, b) => a - b) });
+  const made = lines.value.value;
+  const current = made?.model === of && made.off === off ? made : undefined;
+  const count = (length: number) => Array.from({ length }, (_, i) => i);
+  return (
+    <Part title="What if heads are switched off?">
+      <p>
+        A head that is off hands over nothing: what it has found is multiplied by 0 before the heads are put together, an{' '}
+        <Term word="ablation">ablation</Term>. A pressed button is a head that is off; it is off everywhere on this page.
+      </p>
+      <div class="use-heads" role="group" aria-label="Heads that are off">
+        {count(of.layers).map((layer) => (
+          <div key={layer} class="use-heads-layer">
+            <span aria-hidden="true">Layer {layer + 1}</span>
+            {count(of.heads).map((head) => {
+              const index = layer * of.heads + head;
+              return (
+                <button
+                  key={head}
+                  type="button"
+                  aria-label={`Layer ${layer + 1}, head ${head + 1}`}
+                  aria-pressed={wanted.includes(index)}
+                  onClick={() => toggle(index)}
+                >
+                  {head + 1}
+                </button>
+              );
+            })}
+          </div>
+        ))}
+      </div>
+      <div class="buttons">
+        <button type="button" disabled={wanted.length === 0} onClick={() => update({ off: [] })}>
+          Switch all heads on
+        </button>
+      </div>
+      <p class="use-effect" aria-live="polite">
+        {off.length === 0 ? 'All heads are on.' : current ? effectOf(current) : 'Computing …'}
+      </p>
+    </Part>
+  );
+}
+
+/** In words: what the heads that are off change. */
+function effectOf({ texts, all, off, without, model: { labels } }: Lines): string {
+  const similarity = furthest(all.similarity, without!.similarity);
+  const [i, j] = [Math.floor(similarity.index / texts.length), similarity.index % texts.length];
+  const now = without!.similarity.data[similarity.index]!;
+  let text = `${counted(off.length, 'head')} off. The similarity that changes most is that of lines ${i + 1} and ${j + 1}: ${fixed(now - similarity.difference, 4)} before, ${fixed(now, 4)} now (${signed(similarity.difference)}).`;
+  if (labels && all.probabilities && without!.probabilities) {
+    const probability = furthest(all.probabilities, without!.probabilities);
+    const line = Math.floor(probability.index / labels.length);
+    const changed = without!.probabilities.data[probability.index]!;
+    const [was, is] = [largestOf(all.probabilities), largestOf(without!.probabilities)];
+    const turned = texts.filter((_, each) => was[each] !== is[each]).length;
+    text += ` The probability that changes most is “${labels[probability.index % labels.length]}” of line ${line + 1}: ${fixed(changed - probability.difference, 4)} before, ${fixed(changed, 4)} now. ${turned === 0 ? 'No answer turns.' : `${counted(turned, 'answer')} of ${texts.length} ${turned === 1 ? 'turns' : 'turn'}.`}`;
+  }
+  return text;
+}
+
+function InTurn({ of }: { of: LoadedModel }) {
+  const made = ablation.value?.model === of ? ablation.value : undefined;
+  const progress = ablating.value;
+  const data = made?.effects.data;
+  const strongest = data ? data.reduce((best, value, i) => (Math.abs(value) > Math.abs(data[best]!) ? i : best), 0) : 0;
+  const [layer, head] = [Math.floor(strongest / of.heads), strongest % of.heads];
+  const most = Math.abs(data?.[strongest] ?? 0);
+  return (
+    <Part title="Which heads matter?">
+      <p>
+        {of.labels
+          ? 'Each head alone is switched off once, and the classifier is asked again about the sentence at the top of the page.'
+          : 'Each head alone is switched off once, and the vector of the sentence at the top of the page is compared with what it was.'}{' '}
+        Often most heads can be missed, and a few cannot (Michel et al. 2019).
+      </p>
+      <div class="use-turn">
+        <button type="button" disabled={progress !== undefined} onClick={() => void switchEachOff()}>
+          Switch each head off in turn
+        </button>
+        {progress && (
+          <>
+            <progress max={progress.total} value={progress.done} aria-label="Heads tried" />
+            <span class="figure">
+              {progress.done} of {progress.total}
+            </span>
+            <button type="button" onClick={progress.cancel}>
+              Cancel
+            </button>
+          </>
+        )}
+      </div>
+      {ablationFailure.value && (
+        <p role="alert" class="error">
+          The heads could not be tried. {ablationFailure.value}
+        </p>
+      )}
+      {made && (
+        <>
+          <p>
+            {!isCurrent(made) && 'The text or the model has changed since: try them again. '}
+            {made.answer
+              ? `With all heads the answer is “${made.answer.label}”, probability ${fixed(made.answer.probability, 4)}. The table says by how much that probability changes without the head.`
+              : 'The table says how far the cosine to the vector with all heads falls below 1 without the head.'}{' '}
+            The strongest is layer {layer + 1}, head {head + 1}: {signed(data![strongest]!)}.
+          </p>
+          <p class="buttons">
+            <button type="button" onClick={() => update({ layer, head })}>
+              Put layer {layer + 1}, head {head + 1} in focus
+            </button>
+          </p>
+          <NumberTable
+            name="Effect of each head"
+            rows={{ kind: 'layer', count: of.layers }}
+            columns={{ kind: 'head', count: of.heads }}
+            cell={(i, j) => signed(made.effects.data[i * of.heads + j]!)}
+            tint={(i, j) => (most > 0 ? Math.abs(made.effects.data[i * of.heads + j]!) / most : 0)}
+          />
+          <p class="note">
+            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on each time, and nothing is masked.
+          </p>
+        </>
+      )}
+    </Part>
+  );
+}

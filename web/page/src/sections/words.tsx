@@ -1,0 +1,283 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useState } from 'preact/hooks';
+import { fixed } from '../numbers.ts';
+import { shownModel } from '../state/derived.ts';
+import {
+  analogies,
+  analogy,
+  faultOfMap,
+  faultOfWord,
+  mostMapNeighbours,
+  mostMapWords,
+  neighbours,
+  readWords,
+  similarity,
+  updateWords,
+  wordMap,
+  wordsView,
+  type Near,
+  type Word,
+} from '../state/words.ts';
+import '../styles/words.css';
+import { BarNumber } from '../ui/bar_number.tsx';
+import { Formula } from '../ui/formula.tsx';
+import { NumberTable } from '../ui/number_table.tsx';
+import { Term } from '../ui/term.tsx';
+import { WordMapPicture } from '../ui/word_map.tsx';
+
+export function Words() {
+  useEffect(() => {
+    const ends = [neighbours, similarity, analogy, wordMap].map(({ follow }) => follow());
+    return () => ends.forEach((end) => end());
+  }, []);
+  const of = shownModel.value;
+  return (
+    <section id="words" aria-labelledby="words-title">
+      <h2 id="words-title">Words</h2>
+      <div class="lede">
+        <p>
+          Before any attention, every <Term word="token">token</Term> is a row of the <Term word="word table">word table</Term>, which the model has
+          learned as well. Words that are used alike have rows that point the same way.{' '}
+          {of && (
+            <>
+              The one of the loaded model, {of.name}, has {tableSize(of.shapes)}.
+            </>
+          )}
+        </p>
+        <p class="try">
+          <strong>Try:</strong> look for the neighbours of “music”, then fill in the analogy “queen is to king as actress is to …”.
+        </p>
+      </div>
+      <div class="words-parts">
+        <Neighbours />
+        <div class="words-part">
+          <Pair />
+          <AnalogyPart />
+        </div>
+        <MapPart />
+      </div>
+    </section>
+  );
+}
+
+/** "8800 tokens of 64 numbers" */
+function tableSize(shapes: ReadonlyMap<string, readonly number[]>): string {
+  const [, dims] = [...shapes].find(([name]) => /word_embeddings|tok_embeddings/.test(name)) ?? [];
+  return dims ? `${dims[0]} tokens of ${dims[1]} numbers each` : 'one row for each token of its vocabulary';
+}
+
+const Failed = ({ why }: { why: string | undefined }) =>
+  why ? (
+    <p role="alert" class="error">
+      The word table could not be read. {why}
+    </p>
+  ) : null;
+
+/** One word; what is wrong with it stands beside it. */
+function WordField({ label, value, found, onInput }: { label: string; value: string; found: Word | undefined; onInput: (text: string) => void }) {
+  const id = useId();
+  const fault = found && found.text === value.trim() ? faultOfWord(found) : undefined;
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        type="text"
+        value={value}
+        spellcheck={false}
+        autocomplete="off"
+        autocapitalize="off"
+        aria-invalid={fault ? 'true' : undefined}
+        aria-describedby={fault ? `${id}-error` : undefined}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      {fault && (
+        <p role="alert" id={`${id}-error`} class="error">
+          {fault}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Ranked({ name, near }: { name: string; near: readonly Near[] }) {
+  return (
+    <ol class="ranked" aria-label={name}>
+      {near.map(({ id, token, similarity }) => (
+        <li key={id}>
+          <span class="ranked-name">{token}</span>
+          <BarNumber value={similarity} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Neighbours() {
+  const made = neighbours.value.value;
+  return (
+    <div class="words-part">
+      <h3>Nearest words</h3>
+      <p>
+        By the <Term word="cosine" /> of their rows.
+      </p>
+      <WordField label="Word" value={wordsView.value.word} found={made?.word} onInput={(word) => updateWords({ word })} />
+      <Failed why={neighbours.failure.value} />
+      {made && made.near.length > 0 && <Ranked name="Nearest words" near={made.near} />}
+    </div>
+  );
+}
+
+function Pair() {
+  const { first, second } = wordsView.value;
+  const made = similarity.value.value;
+  return (
+    <>
+      <h3>Two words</h3>
+      <div class="words-row">
+        <WordField label="First word" value={first} found={made?.words[0]} onInput={(text) => updateWords({ first: text })} />
+        <WordField label="Second word" value={second} found={made?.words[1]} onInput={(text) => updateWords({ second: text })} />
+      </div>
+      <Failed why={similarity.failure.value} />
+      <p class="words-answer" aria-live="polite">
+        Similarity: {made?.similarity === undefined ? 'none' : <BarNumber value={made.similarity} />}
+      </p>
+      <p class="note words-opposites">Opposites are often near each other: they stand in the same places of a sentence.</p>
+    </>
+  );
+}
+
+function AnalogyPart() {
+  const { analogy: texts } = wordsView.value;
+  const made = analogy.value.value;
+  const [best] = made?.near ?? [];
+  const set = (place: number, text: string) =>
+    updateWords({ analogy: texts.map((each, i) => (i === place ? text : each)) as [string, string, string] });
+  return (
+    <>
+      <h3 class="words-second">Analogies</h3>
+      <p>
+        An <Term word="analogy" /> is the way from the first word to the second, gone from the third: where does one arrive?
+      </p>
+      <Formula>
+        <mi>b</mi>
+        <mo>-</mo>
+        <mi>a</mi>
+        <mo>+</mo>
+        <mi>c</mi>
+      </Formula>
+      <div class="words-row">
+        <WordField label="a" value={texts[0]} found={made?.words[0]} onInput={(text) => set(0, text)} />
+        <WordField label="is to b" value={texts[1]} found={made?.words[1]} onInput={(text) => set(1, text)} />
+        <WordField label="as c" value={texts[2]} found={made?.words[2]} onInput={(text) => set(2, text)} />
+      </div>
+      <div class="buttons words-examples" role="group" aria-label="Examples of analogies">
+        {analogies.map((each) => (
+          <button key={each.join()} type="button" aria-pressed={each.join() === texts.join()} onClick={() => updateWords({ analogy: each })}>
+            {each[0]} : {each[1]} :: {each[2]}
+          </button>
+        ))}
+      </div>
+      <Failed why={analogy.failure.value} />
+      <p class="words-answer" aria-live="polite">
+        {best ? (
+          <>
+            {texts[0]} is to {texts[1]} as {texts[2]} is to <strong>{best.token}</strong>.
+          </>
+        ) : (
+          'No answer.'
+        )}
+      </p>
+      {made && made.near.length > 0 && <Ranked name="Answers to the analogy" near={made.near} />}
+    </>
+  );
+}
+
+function MapPart() {
+  const [asTable, setAsTable] = useState(false);
+  const { map, neighbours: count } = wordsView.value;
+  const fault = faultOfMap(readWords(map));
+  const made = wordMap.value.value;
+  const percent = (share: number) => `${Math.round(100 * share)} %`;
+  return (
+    <div class="words-part words-wide">
+      <h3>A map of words</h3>
+      <p>
+        A table with {shownModel.value?.hiddenSize ?? 'many'} columns has as many dimensions, and paper has two. The map shows the two directions in
+        which these words differ most, their <Term word="principal components" />. Words that are close here need not be close, but words that are far
+        apart here are.
+      </p>
+      <div class="words-map-fields">
+        <div class="field">
+          <label for="words-map">Words on the map</label>
+          <textarea
+            id="words-map"
+            rows={2}
+            spellcheck={false}
+            value={map}
+            aria-invalid={fault ? 'true' : undefined}
+            aria-describedby={fault ? 'words-map-error' : undefined}
+            onInput={(event) => updateWords({ map: event.currentTarget.value })}
+          />
+          {fault && (
+            <p role="alert" id="words-map-error" class="error">
+              {fault}
+            </p>
+          )}
+          <Failed why={wordMap.failure.value} />
+          {made?.missing.map((word) => (
+            <p key={word.text} class="note">
+              {faultOfWord(word)}
+            </p>
+          ))}
+        </div>
+        <div class="field">
+          <label for="words-near">Neighbours of each</label>
+          <select id="words-near" value={count} onChange={(event) => updateWords({ neighbours: Number(event.currentTarget.value) })}>
+            {Array.from({ length: mostMapNeighbours + 1 }, (_, i) => (
+              <option key={i} value={i}>
+                {i}
+              </option>
+            ))}
+          </select>
+        </div>
+      </div>
+      {made && made.points.length > 0 && (
+        <figure class="words-map">
+          <WordMapPicture of={made} label="Map of the words and their neighbours; the table below has the same numbers" />
+          <figcaption class="note">
+            Full circles are the words that were asked for, open ones their neighbours. The first direction, from left to right, holds{' '}
+            {percent(made.shares[0])} of all differences, the second {percent(made.shares[1])}. At most {mostMapWords} words.
+          </figcaption>
+        </figure>
+      )}
+      {made && made.points.length > 0 && (
+        <>
+          <p class="buttons">
+            <button type="button" aria-expanded={asTable} onClick={() => setAsTable(!asTable)}>
+              View map as table
+            </button>
+          </p>
+          {asTable && <MapTable />}
+        </>
+      )}
+    </div>
+  );
+}
+
+function MapTable(): ComponentChildren {
+  const { points } = wordMap.value.value!;
+  const columns = ['first direction', 'second direction', 'neighbour of'];
+  return (
+    <NumberTable
+      name="Words on the map"
+      rows={{ kind: 'word', count: points.length, label: (i) => points[i]!.token }}
+      columns={{ kind: 'direction', count: 3, label: (j) => columns[j]! }}
+      cell={(i, j) => {
+        const point = points[i]!;
+        if (j === 2) return point.of === undefined ? '' : points[point.of]!.token;
+        return fixed(j === 0 ? point.x : point.y, 4);
+      }}
+    />
+  );
+}

@@ -1,0 +1,62 @@
+/** Each head switched off alone, in turn: what that does to the answer about the text above (Michel et al. 2019). */
+import { signal } from '@preact/signals';
+import type { Tensor } from 'attn';
+import { editedWeights, shownModel } from './derived.ts';
+import { engine, type LoadedModel } from './model.ts';
+import { answersWithout, type Answers } from './pooling.ts';
+import { explain } from './status.ts';
+import { view, type Edit } from './view.ts';
+
+export interface Ablation {
+  readonly model: LoadedModel;
+  readonly text: string;
+  readonly pair: string | undefined;
+  readonly weights: readonly Edit[];
+  /** The answer with all heads on; undefined for a model without labels. */
+  readonly answer: { readonly label: string; readonly probability: number } | undefined;
+  /** (layers,H): what the probability of that answer changes by; without labels what the cosine of the text's vector to its own with all heads on does. */
+  readonly effects: Tensor;
+}
+
+export interface Ablating {
+  readonly done: number;
+  readonly total: number;
+  readonly cancel: () => void;
+}
+
+export const ablation = signal<Ablation | undefined>(undefined);
+export const ablating = signal<Ablating | undefined>(undefined);
+export const ablationFailure = signal<string | undefined>(undefined);
+
+export async function switchEachOff(): Promise<void> {
+  const [of, attn, { text, pair }, weights] = [shownModel.value, engine.value, view.value, editedWeights.value];
+  if (!of || !attn || ablating.value) return;
+  let cancelled = false;
+  const total = of.layers * of.heads;
+  const report = (done: number) => (ablating.value = { done, total, cancel: () => (cancelled = true) });
+  report(0);
+  ablationFailure.value = undefined;
+  try {
+    const encoding = await of.text.tokenize(pair === undefined ? text : [[text, pair]]);
+    const all = await answersWithout(attn, of, encoding, []);
+    const best = all.probabilities ? all.probabilities.data.indexOf(Math.max(...all.probabilities.data)) : -1;
+    const effect = async ({ vectors, probabilities }: Answers) =>
+      probabilities ? probabilities.data[best]! - all.probabilities!.data[best]! : (await attn.linear(vectors, all.vectors)).data[0]! - 1;
+    const effects = { data: new Float32Array(total), dims: [of.layers, of.heads] };
+    for (let head = 0; head < total; ++head) {
+      if (cancelled || shownModel.value !== of) return;
+      effects.data[head] = await effect(await answersWithout(attn, of, encoding, [head]));
+      report(head + 1);
+    }
+    const answer = all.probabilities && { label: of.labels![best]!, probability: all.probabilities.data[best]! };
+    ablation.value = { model: of, text, pair, weights, answer, effects };
+  } catch (error) {
+    if (shownModel.value === of) ablationFailure.value = explain(error);
+  } finally {
+    ablating.value = undefined;
+  }
+}
+
+/** Whether the numbers are still those of the model and the text above. */
+export const isCurrent = (of: Ablation): boolean =>
+  of.model === shownModel.value && of.text === view.value.text && of.pair === view.value.pair && of.weights === editedWeights.value;

@@ -1,0 +1,140 @@
+/** The view in the page's address, so that a link shows what its sender saw. Only what differs from the first view is there. */
+import { effect } from '@preact/signals';
+import { lab, labFromParams, labToParams } from './lab.ts';
+import { linesFromParams, linesToParams } from './lines.ts';
+import { initialView, update, view, type Edit, type LayerChanges, type View } from './view.ts';
+import { wordsFromParams, wordsToParams } from './words.ts';
+
+/** Longer addresses are cut off by some programs on the way. */
+export const longestHash = 8000;
+
+const edits = (list: readonly Edit[]) => list.map(({ name, index, value }) => `${name}@${index}=${value}`).join(';');
+
+function readEdits(text: string): readonly Edit[] {
+  return text.split(';').flatMap((each) => {
+    const [, name, index, value] = /^(.+)@(\d+)=(.+)$/.exec(each) ?? [];
+    return name !== undefined && Number.isFinite(Number(value)) ? [{ name, index: Number(index), value: Number(value) }] : [];
+  });
+}
+
+const whole = (text: string, least = 0) => (/^\d+$/.test(text) ? Math.max(least, Number(text)) : least);
+const wholes = (text: string) =>
+  text
+    .split('.')
+    .filter((each) => /^\d+$/.test(each))
+    .map(Number);
+const oneOf = <T extends string>(text: string, values: readonly T[], otherwise: T): T => (values.includes(text as T) ? (text as T) : otherwise);
+const fraction = (text: string, most: number, otherwise: number) => {
+  const value = Number(text);
+  return text !== '' && value >= 0 && value <= most ? value : otherwise;
+};
+
+interface Field {
+  readonly write: (view: View) => string;
+  readonly read: (text: string, view: View) => Partial<View>;
+}
+
+const changeOf = (view: View): LayerChanges => view.change ?? { layer: view.layer, factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
+
+/** In the order in which they are read: later ones may build on earlier ones. */
+const fields: Readonly<Record<string, Field>> = {
+  model: { write: (v) => v.model, read: (text) => ({ model: text }) },
+  text: { write: (v) => v.text, read: (text) => ({ text }) },
+  pair: { write: (v) => v.pair ?? '', read: (pair) => ({ pair }) },
+  layer: { write: (v) => String(v.layer + 1), read: (text) => ({ layer: whole(text, 1) - 1 }) },
+  head: { write: (v) => String(v.head + 1), read: (text) => ({ head: whole(text, 1) - 1 }) },
+  cell: {
+    write: ({ cell }) => `${cell.row}.${cell.column}`,
+    read: (text) => {
+      const [row = 0, column = 0] = wholes(text);
+      return { cell: { row, column } };
+    },
+  },
+  locked: { write: (v) => String(Number(v.locked)), read: (text) => ({ locked: text === '1' }) },
+  order: { write: (v) => v.order, read: (text) => ({ order: oneOf(text, ['index', 'entropy', 'kind'], 'index') }) },
+  special: { write: (v) => v.special, read: (text) => ({ special: oneOf(text, ['show', 'hide', 'renormalise'], 'show') }) },
+  threshold: { write: (v) => String(v.threshold), read: (text) => ({ threshold: fraction(text, 1, 0) }) },
+  colours: { write: (v) => v.scaleBy, read: (text) => ({ scaleBy: oneOf(text, ['row', 'head'], 'head') }) },
+  words: { write: (v) => String(Number(v.mergeWords)), read: (text) => ({ mergeWords: text === '1' }) },
+  table: { write: (v) => String(Number(v.asTable)), read: (text) => ({ asTable: text === '1' }) },
+  step: { write: (v) => String(v.step + 1), read: (text) => ({ step: whole(text, 1) - 1 }) },
+  causal: { write: (v) => String(Number(v.causal)), read: (text) => ({ causal: text === '1' }) },
+  padding: { write: (v) => v.padding.join('.'), read: (text) => ({ padding: wholes(text) }) },
+  mask: { write: (v) => v.drawn.join('.'), read: (text) => ({ drawn: wholes(text) }) },
+  off: { write: (v) => v.off.join('.'), read: (text) => ({ off: wholes(text) }) },
+  weights: { write: (v) => edits(v.weights), read: (text) => ({ weights: readEdits(text) }) },
+  change: {
+    write: ({ change }) => (change ? [change.layer + 1, change.factor, change.score, change.dropout, change.seed].join(',') : ''),
+    read: (text, now) => {
+      const [layer = '', factor = '', score = '', dropout = '', seed = ''] = text.split(',');
+      return {
+        change: {
+          ...changeOf(now),
+          layer: whole(layer, 1) - 1,
+          factor: fraction(factor, 1000, 1),
+          score: oneOf(score, ['scaled_dot', 'dot', 'general', 'additive'], 'scaled_dot'),
+          dropout: fraction(dropout, 0.99, 0),
+          seed: whole(seed),
+        },
+      };
+    },
+  },
+  x: {
+    write: ({ change }) => (change ? edits(change.edits) : ''),
+    read: (text, now) => ({ change: { ...changeOf(now), edits: readEdits(text) } }),
+  },
+};
+
+export function toHash(of: View): string {
+  const params = new URLSearchParams();
+  for (const [name, { write }] of Object.entries(fields)) if (write(of) !== write(initialView)) params.set(name, write(of));
+  return params.toString();
+}
+
+/** Everything that the page is set to: the view, the numbers of the lab, texts to compare and words. */
+export function linkHash(): string {
+  const params = new URLSearchParams(toHash(view.value));
+  for (const [name, text] of [...labToParams(lab.value), ...linesToParams(), ...wordsToParams()]) params.set(name, text);
+  return params.toString();
+}
+
+/** What is not known is left out; what makes no sense is as in the first view. */
+export function fromHash(hash: string): Partial<View> {
+  const params = new URLSearchParams(hash.replace(/^#/, ''));
+  let read: Partial<View> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const text = params.get(name);
+    if (text !== null) read = { ...read, ...field.read(text, { ...initialView, ...read }) };
+  }
+  return read;
+}
+
+/** Reads the address now and when the visitor changes it, and writes the view into it from then on. */
+export function keepInHash(): void {
+  const readOthers = (hash: string) => {
+    const params = new URLSearchParams(hash.replace(/^#/, ''));
+    lab.value = labFromParams(params);
+    linesFromParams(params);
+    wordsFromParams(params);
+  };
+  update(fromHash(location.hash));
+  readOthers(location.hash);
+  let written = '';
+  let timer: number | undefined;
+  effect(() => {
+    const hash = linkHash();
+    // Browsers refuse more than some hundred changes of the address within a minute or so.
+    clearTimeout(timer);
+    timer = window.setTimeout(() => {
+      if (hash.length > longestHash) return;
+      written = hash;
+      history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+    }, 300);
+  });
+  addEventListener('hashchange', () => {
+    const hash = location.hash.slice(1);
+    if (hash === written || document.getElementById(hash)) return; // a link to a section
+    view.value = { ...initialView, ...fromHash(hash) };
+    readOthers(hash);
+  });
+}

@@ -1,0 +1,27 @@
+/** The weights of the layer in focus, as they are now. */
+import type { Tensor } from 'attn';
+import { layerNames, type LayerNames } from '../parameter_names.ts';
+import type { LoadedModel } from './model.ts';
+import type { Edit } from './view.ts';
+
+export interface LayerParameters {
+  /** Where the weights are; undefined for a family that is not known here. */
+  readonly names: LayerNames | undefined;
+  /** All of the layer, by the checkpoint's names. */
+  readonly parameters: ReadonlyMap<string, Tensor>;
+}
+
+/** Reads them again only when the model, the layer or an edit is another one. */
+export function parameterReader(): (of: LoadedModel, layer: number, edits: readonly Edit[]) => Promise<LayerParameters> {
+  let key: readonly unknown[] = [];
+  let kept: LayerParameters = { names: undefined, parameters: new Map() };
+  return async (of, layer, edits) => {
+    const now = [of, layer, JSON.stringify(edits)];
+    if (now.every((each, i) => each === key[i])) return kept;
+    const names = layerNames(of.shapes, layer);
+    const all = new Set(Object.values(names ?? {}).flatMap((each) => (each ? [each.weight.name, ...(each.bias ? [each.bias.name] : [])] : [])));
+    kept = { names, parameters: new Map(await Promise.all([...all].map(async (name) => [name, await of.text.getParameter(name)] as const))) };
+    key = now;
+    return kept;
+  };
+}

@@ -1,0 +1,153 @@
+/** A few texts, one a line: how alike they are, and what the classifier says of each; beside it the same with some heads off. */
+import { signal } from '@preact/signals';
+import type { Tensor } from 'attn';
+import type { Attn } from 'attn/worker';
+import { derived, editedWeights, headsOff, shownModel } from './derived.ts';
+import { engine, type LoadedModel } from './model.ts';
+import { answersWithout } from './pooling.ts';
+import { withModel } from './run.ts';
+
+export const fewestLines = 3;
+export const mostLines = 30;
+
+/** Two things to sort by: what is spoken of, and whether it is liked. */
+export const initialLines = [
+  'The acting is wonderful.',
+  'A superb performance by the whole cast.',
+  'The acting is dreadful.',
+  'The music is beautiful.',
+  'The music is an awful noise.',
+  'I laughed from beginning to end.',
+  'A dull waste of two hours.',
+  'Funny, warm and moving.',
+].join('\n');
+
+export const linesText = signal(initialLines);
+/** From 0. */
+export const chosenLine = signal(0);
+
+export const readLines = (text: string): readonly string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+
+/** What is wrong with the lines, and what to do. */
+export function faultOf(lines: readonly string[]): string | undefined {
+  if (lines.length < fewestLines)
+    return `There ${lines.length === 1 ? 'is 1 text' : `are ${lines.length} texts`}: write at least ${fewestLines}, one a line.`;
+  if (lines.length > mostLines) return `There are ${lines.length} texts: keep at most ${mostLines}, one a line.`;
+  return undefined;
+}
+
+/** More characters than this would crowd out the view, which matters more in a link. */
+const longest = 2000;
+
+/** What differs from the first texts, as pairs of an address. */
+export function linesToParams(): readonly (readonly [string, string])[] {
+  const [text, line] = [linesText.value, chosenLine.value];
+  const texts: readonly (readonly [string, string])[] = text === initialLines || text.length > longest ? [] : [['lines', text]];
+  return line === 0 ? texts : [...texts, ['line', String(line + 1)]];
+}
+
+export function linesFromParams(params: URLSearchParams): void {
+  linesText.value = params.get('lines') ?? initialLines;
+  const line = Number(params.get('line') ?? 1);
+  chosenLine.value = Number.isInteger(line) && line > 0 ? line - 1 : 0;
+}
+
+export interface LineAnswers {
+  /** (N,N): cosines. */
+  readonly similarity: Tensor;
+  /** (N,C) in the order of the model's labels; undefined where it has none. */
+  readonly probabilities: Tensor | undefined;
+}
+
+export interface Lines {
+  readonly model: LoadedModel;
+  readonly texts: readonly string[];
+  readonly all: LineAnswers;
+  readonly off: readonly number[];
+  /** With those heads off; undefined when all are on. */
+  readonly without: LineAnswers | undefined;
+}
+
+/** Texts of one forward: between two forwards newer wishes are heard. */
+const batchSize = 8;
+
+async function withAll(attn: Attn, of: LoadedModel, texts: readonly string[]): Promise<LineAnswers> {
+  const vectors = await withModel(() => of.text.embed(texts, { normalize: true, batchSize }));
+  const { labels } = of;
+  let probabilities: Tensor | undefined;
+  if (labels) {
+    const classes = await withModel(() => of.text.classify(texts, { batchSize }));
+    const scores = classes.flatMap((each) => labels.map((label) => each.find((one) => one.label === label)!.score));
+    probabilities = { data: Float32Array.from(scores), dims: [texts.length, labels.length] };
+  }
+  return { similarity: await attn.linear(vectors, vectors), probabilities };
+}
+
+async function withSome(
+  attn: Attn,
+  of: LoadedModel,
+  texts: readonly string[],
+  off: readonly number[],
+  isWanted: () => boolean,
+): Promise<LineAnswers | undefined> {
+  const rows: { readonly vectors: Tensor; readonly probabilities: Tensor | undefined }[] = [];
+  for (let first = 0; first < texts.length; first += batchSize) {
+    if (!isWanted()) return undefined;
+    rows.push(await answersWithout(attn, of, await of.text.tokenize(texts.slice(first, first + batchSize)), off));
+  }
+  const together = (parts: readonly Tensor[]): Tensor => ({
+    data: Float32Array.from(parts.flatMap(({ data }) => Array.from(data))),
+    dims: [texts.length, parts[0]!.dims[1]!],
+  });
+  const vectors = together(rows.map((each) => each.vectors));
+  return {
+    similarity: await attn.linear(vectors, vectors),
+    probabilities: rows[0]!.probabilities && together(rows.map((each) => each.probabilities!)),
+  };
+}
+
+export const lines = derived<Lines>(() => {
+  const [of, attn, texts, off] = [shownModel.value, engine.value, readLines(linesText.value), headsOff.value];
+  // Not for its value: when weights change, so does everything.
+  void editedWeights.value;
+  if (!of || !attn || faultOf(texts)) return undefined;
+  return async (isWanted) => {
+    const all = await withAll(attn, of, texts);
+    const without = off.length > 0 ? await withSome(attn, of, texts, off, isWanted) : undefined;
+    return { model: of, texts, all, off, without };
+  };
+});
+
+/** The other lines by falling similarity to one. */
+export function neighboursOf(
+  { texts, all, without }: Lines,
+  line: number,
+): readonly { readonly line: number; readonly before: number; readonly after: number }[] {
+  const at = ({ similarity }: LineAnswers, other: number) => similarity.data[line * texts.length + other]!;
+  return texts
+    .map((_, other) => ({ line: other, before: at(all, other), after: at(without ?? all, other) }))
+    .filter((each) => each.line !== line)
+    .sort((a, b) => b.after - a.after);
+}
+
+/** Where two tensors of one shape are furthest apart. */
+export function furthest(a: Tensor, b: Tensor): { readonly index: number; readonly difference: number } {
+  let [index, difference] = [0, 0];
+  a.data.forEach((value, i) => {
+    if (Math.abs(b.data[i]! - value) > Math.abs(difference)) [index, difference] = [i, b.data[i]! - value];
+  });
+  return { index, difference };
+}
+
+/** Which column of each row is the largest. */
+export function largestOf({ data, dims }: Tensor): readonly number[] {
+  const [rows, columns] = dims as [number, number];
+  return Array.from({ length: rows }, (_, i) => {
+    const row = data.subarray(i * columns, (i + 1) * columns);
+    return row.indexOf(Math.max(...row));
+  });
+}

@@ -1,0 +1,77 @@
+/** The two directions in which rows of numbers differ most (principal components, Pearson 1901). The matrix products are the package's. */
+import type { Dims, Tensor } from 'attn';
+
+/** x weightᵀ, as Attn.linear. */
+export type Linear = (x: Tensor, weight: Tensor) => Promise<Tensor>;
+
+export interface Projection {
+  /** Of each row, along the first and the second direction. */
+  readonly points: readonly (readonly [number, number])[];
+  /** Which parts of the whole variance the two directions have. */
+  readonly shares: readonly [number, number];
+}
+
+/** Power iteration gets no further than float32 lets it. */
+const tolerance = 1e-6;
+const mostSteps = 500;
+
+/** x (N,E) less its mean row. */
+function centred({ data, dims }: Tensor): Tensor {
+  const [count, width] = dims as [number, number];
+  const result = new Float32Array(data.length);
+  for (let e = 0; e < width; ++e) {
+    let sum = 0;
+    for (let i = 0; i < count; ++i) sum += data[i * width + e]!;
+    for (let i = 0; i < count; ++i) result[i * width + e] = data[i * width + e]! - sum / count;
+  }
+  return { data: result, dims };
+}
+
+const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
+
+/** Makes the second row orthogonal to the first and both of length 1 (Gram-Schmidt); the lengths that they had. What has none becomes 0. */
+function orthonormalise(first: Float32Array, second: Float32Array, least: number): readonly [number, number] {
+  const shrink = (row: Float32Array) => {
+    const length = Math.sqrt(dot(row, row));
+    row.forEach((value, i) => (row[i] = length > least ? value / length : 0));
+    return length > least ? length : 0;
+  };
+  const length = shrink(first);
+  // Twice: once leaves what rounding has put back.
+  for (let time = 0; time < 2; ++time) {
+    const along = dot(first, second);
+    second.forEach((value, i) => (second[i] = value - along * first[i]!));
+  }
+  return [length, shrink(second)];
+}
+
+/** x (N,E). The Gram matrix of the centred rows has the eigenvalues of their scatter matrix, and as vectors the points themselves, up to length. */
+export async function principalComponents(x: Tensor, linear: Linear): Promise<Projection> {
+  const count = x.dims[0]!;
+  const rows = centred(x);
+  const gram = await linear(rows, rows);
+  let trace = 0;
+  for (let i = 0; i < count; ++i) trace += gram.data[i * (count + 1)]!;
+  const vectors: { data: Float32Array; dims: Dims } = { data: new Float32Array(2 * count), dims: [2, count] };
+  // A start without any pattern: one that fits the data's own symmetry might miss a direction.
+  for (let i = 0; i < 2 * count; ++i) vectors.data[i] = ((Math.sin(12.9898 * (i + 1)) * 43758.5453) % 1) + 0.01;
+  const halves = (data: Float32Array) => [data.subarray(0, count), data.subarray(count)] as const;
+  orthonormalise(...halves(vectors.data), 0);
+  let values: readonly [number, number] = [0, 0];
+  for (let step = 0; step < mostSteps && trace > 0; ++step) {
+    const before = vectors.data;
+    vectors.data = (await linear(vectors, gram)).data;
+    values = orthonormalise(...halves(vectors.data), 1e-6 * trace);
+    if (vectors.data.every((value, i) => Math.abs(value - before[i]!) < tolerance)) break;
+  }
+  const along = halves(vectors.data).map((row, k) => {
+    // A direction has no sign of its own: the point furthest out is on the positive side.
+    const furthest = row.reduce((most, value) => (Math.abs(value) > Math.abs(most) ? value : most), 0);
+    const length = Math.sqrt(values[k]!) * (furthest < 0 ? -1 : 1);
+    return Array.from(row, (value) => value * length);
+  });
+  return {
+    points: Array.from({ length: count }, (_, i) => [along[0]![i]!, along[1]![i]!] as const),
+    shares: trace > 0 ? [values[0] / trace, values[1] / trace] : [0, 0],
+  };
+}

@@ -1,0 +1,118 @@
+/** The sentiment classifier against what PyTorch computed from it (tools/goldens/page.py), number by number. */
+import type { Tensor } from 'attn';
+import type { Attn } from 'attn/worker';
+import referenceUrl from '../../../../testdata/page_reference.safetensors?url';
+import { largestDifference } from '../differences.ts';
+import { derived, editedWeights, shownModel } from './derived.ts';
+import { engine, type LoadedModel } from './model.ts';
+import { withModel } from './run.ts';
+
+interface Case {
+  readonly name: string;
+  readonly texts: readonly [string | readonly [string, string]];
+  readonly tokens: readonly [readonly string[]];
+  /** By result: the largest difference of PyTorch's own float32 to its float64. */
+  readonly expected: Readonly<Record<string, number>>;
+}
+
+interface Reference {
+  readonly torch: string;
+  readonly transformers: string;
+  readonly cases: readonly Case[];
+  readonly tensors: ReadonlyMap<string, Tensor>;
+}
+
+/** One kind of numbers, over all texts. */
+export interface Compared {
+  readonly what: string;
+  readonly count: number;
+  /** max |here - PyTorch's float64| */
+  readonly difference: number;
+  /** What is allowed: of the texts' the strictest. */
+  readonly tolerance: number;
+  readonly passes: boolean;
+}
+
+/** Adds what was compared once more of `what`. */
+export function addCompared(rows: Map<string, Compared>, what: string, { data }: Tensor, expected: ArrayLike<number>, allowed: number): void {
+  const row = rows.get(what) ?? { what, count: 0, difference: 0, tolerance: Infinity, passes: true };
+  const difference = largestDifference(data, expected);
+  rows.set(what, {
+    what,
+    count: row.count + expected.length,
+    difference: Math.max(row.difference, difference),
+    tolerance: Math.min(row.tolerance, allowed),
+    passes: row.passes && difference <= allowed,
+  });
+}
+
+export interface Comparison {
+  readonly model: LoadedModel;
+  readonly torch: string;
+  readonly transformers: string;
+  readonly texts: number;
+  readonly rows: readonly Compared[];
+}
+
+/** testdata/README.md: twice what float32 cost PyTorch itself and 1e-6, both times the largest value where that is above 1. */
+export const tolerance = (error: number, expected: ArrayLike<number>): number => {
+  let largest = 1;
+  for (let i = 0; i < expected.length; ++i) largest = Math.max(largest, Math.abs(expected[i]!));
+  return (2 * error + 1e-6) * largest;
+};
+
+export async function readReference(attn: Attn, file: ArrayBuffer): Promise<Reference> {
+  const length = new DataView(file).getUint32(0, true);
+  const { torch, transformers, cases } = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))).__metadata__;
+  return { torch, transformers, cases: JSON.parse(cases), tensors: await attn.parseSafetensors(file) };
+}
+
+async function fetchReference(attn: Attn): Promise<Reference> {
+  const response = await fetch(referenceUrl);
+  if (!response.ok) throw new Error(`${referenceUrl} answered ${response.status}. Reload the page.`);
+  return readReference(attn, await response.arrayBuffer());
+}
+
+let reference: Promise<Reference> | undefined;
+
+/** 'attentions.0' -> 'Attention weights of layer 1' */
+function describe(result: string, layers: number): string {
+  const [kind, index] = result.split('.');
+  if (kind === 'attentions') return `Attention weights of layer ${Number(index) + 1}`;
+  if (kind === 'logits') return 'Logits of the classifier';
+  if (kind === 'lastHiddenState') return `Hidden states after layer ${layers}`;
+  return index === '0' ? 'Embeddings' : `Hidden states after layer ${index}`;
+}
+
+const order = ['Embeddings', 'Attention', 'Hidden', 'Logits'];
+
+export async function compare(of: LoadedModel, { torch, transformers, cases, tensors }: Reference): Promise<Comparison> {
+  const rows = new Map<string, Compared>();
+  for (const { name, texts, tokens, expected } of cases) {
+    const encoding = await of.text.tokenize(texts as readonly string[]);
+    if (encoding.tokens[0]!.join(' ') !== tokens[0].join(' ')) throw new Error(`The tokens of “${texts[0]}” are not those of PyTorch's tokenizer.`);
+    const result = await withModel(() => of.text.forward(encoding, { outputAttentions: true, outputHiddenStates: true }));
+    for (const [key, error] of Object.entries(expected)) {
+      const [kind, index] = key.split('.') as ['attentions' | 'hiddenStates' | 'lastHiddenState' | 'logits', string?];
+      const whole = result[kind]!;
+      const actual = (Array.isArray(whole) ? whole[Number(index)]! : whole) as Tensor;
+      const wanted = tensors.get(`${name}/expected.${key}`)!;
+      addCompared(rows, describe(key, of.layers), actual, wanted.data, tolerance(error, wanted.data));
+    }
+  }
+  const place = ({ what }: Compared) => order.findIndex((each) => what.startsWith(each));
+  const sorted = [...rows.values()].sort((a, b) => place(a) - place(b) || a.what.localeCompare(b.what));
+  return { model: of, torch, transformers, texts: cases.length, rows: sorted };
+}
+
+/** Only of the model that there are references of, and only as it was published. */
+export const comparison = derived<Comparison>(() => {
+  const [of, attn, edits] = [shownModel.value, engine.value, editedWeights.value];
+  if (!of || !attn || of.id !== 'sentiment' || edits.length > 0) return undefined;
+  return async () => {
+    reference ??= fetchReference(attn);
+    // A download that failed is tried again next time.
+    reference.catch(() => (reference = undefined));
+    return compare(of, await reference);
+  };
+});

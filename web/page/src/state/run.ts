@@ -1,0 +1,242 @@
+/** What the model makes of the view: computed anew, in the worker, whenever one of the two changes. */
+import { batch, effect, signal, untracked } from '@preact/signals';
+import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
+import { parameterReader, type LayerParameters } from './layer_parameters.ts';
+import { variantOf, type Variant } from './layer_variant.ts';
+import { engine, failure, hasIndependentLabels, headMaskOf, model, type LoadedModel } from './model.ts';
+import { codeOf, explain, newestOnly, oneAtATime, status } from './status.ts';
+import { view, type Edit, type View } from './view.ts';
+
+export interface LabelScore {
+  readonly label: string;
+  readonly score: number;
+}
+
+export interface Run {
+  readonly model: LoadedModel;
+  /** What it was computed from. */
+  readonly view: View;
+  readonly encoding: Encoding;
+  readonly tokens: readonly string[];
+  /** By layer (1,H,L,L). */
+  readonly attentions: readonly Tensor[];
+  /** Layers + 1 of (1,L,E). */
+  readonly hiddenStates: readonly Tensor[];
+  readonly logits: Tensor | undefined;
+  /** Of the forward alone, the way to the worker and back included. */
+  readonly milliseconds: number;
+}
+
+/** Everything inside one layer of the run, with what the visitor has changed. */
+export interface LayerTrace {
+  readonly run: Run;
+  readonly layer: number;
+  readonly trace: Required<EncoderTrace>;
+}
+
+/** With the weights that the layer has now. */
+export type LayerInFocus = LayerTrace & LayerParameters;
+
+export const run = signal<Run | undefined>(undefined);
+/** The same text without any change. */
+export const baseline = signal<Run | undefined>(undefined);
+/** Of the layer in focus; comes a moment after the run. */
+export const layerTrace = signal<LayerInFocus | undefined>(undefined);
+/** The same layer without any change; only where there is a change. */
+export const baselineTrace = signal<LayerTrace | undefined>(undefined);
+export const running = signal(false);
+
+/** Calls of the model one at a time: for a moment, while the baseline is computed, its weights are not those of the view. */
+export const withModel = oneAtATime();
+
+/** Numbers of the checkpoint that were written over, as they were; by model, since each has its own. */
+const originals = new WeakMap<LoadedModel, Map<string, Tensor>>();
+
+/** A number of the checkpoint as it was published, where it has been written over. */
+export const originalOf = (of: LoadedModel, name: string, index: number): number | undefined => originals.get(of)?.get(name)?.data[index];
+
+/** Writes the edits into the model's weights; weights that are not edited any more get their own numbers back. */
+async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<void> {
+  const kept = originals.get(of) ?? new Map<string, Tensor>();
+  originals.set(of, kept);
+  const names = new Set([...kept.keys(), ...edits.map(({ name }) => name)].filter((name) => of.shapes.has(name)));
+  if (names.size === 0) return;
+  const state = new Map<string, Tensor>();
+  for (const name of names) {
+    const original = kept.get(name) ?? (await of.text.getParameter(name));
+    kept.set(name, original);
+    const data = original.data.slice();
+    for (const edit of edits) if (edit.name === name && edit.index < data.length) data[edit.index] = edit.value;
+    state.set(name, { data, dims: original.dims });
+    if (!edits.some((edit) => edit.name === name)) kept.delete(name);
+  }
+  await of.text.loadStateDict(state, { strict: false });
+}
+
+/** What View says of the whole model, as options of a forward. */
+function optionsOf(of: LoadedModel, { causal, drawn, off }: View, length: number): TextForwardOptions {
+  const options: TextForwardOptions = { outputAttentions: true, outputHiddenStates: true, isCausal: causal };
+  if (drawn.length > 0) {
+    const data = new Uint8Array(length * length);
+    for (const cell of drawn) if (cell < data.length) data[cell] = 1;
+    options.mask = { kind: 'block', data, dims: [length, length] };
+  }
+  if (off.length > 0) options.headMask = headMaskOf(of, off);
+  return options;
+}
+
+/** The ids with some tokens hidden, as padding is. */
+function hide(encoding: Encoding, padding: readonly number[]): Encoding {
+  if (padding.length === 0) return encoding;
+  const attentionMask = encoding.attentionMask.slice();
+  for (const j of padding) if (j < attentionMask.length) attentionMask[j] = 0;
+  return { ...encoding, attentionMask };
+}
+
+const unchanged = (of: View): View => ({ ...of, causal: false, padding: [], drawn: [], off: [], weights: [], change: undefined });
+
+/** What is inside of one layer of a forward with these options, and nothing else of it. */
+async function traceLayer(
+  of: LoadedModel,
+  inputs: Encoding,
+  options: TextForwardOptions,
+  layer: number,
+  names?: readonly EncoderTraceName[],
+): Promise<EncoderTrace> {
+  const { trace } = await of.text.forward(inputs, {
+    ...options,
+    outputAttentions: false,
+    outputHiddenStates: false,
+    trace: { layers: [layer], ...(names && { names }) },
+  });
+  return trace!.get(layer)!;
+}
+
+interface Computed {
+  readonly run: Run;
+  readonly inputs: Encoding;
+  readonly options: TextForwardOptions;
+  readonly variant: Variant | undefined;
+}
+
+async function compute(of: LoadedModel, now: View): Promise<Computed> {
+  const encoding = await of.text.tokenize(now.pair === undefined ? now.text : [[now.text, now.pair]]);
+  const tokens = encoding.tokens[0]!;
+  const inputs = hide(encoding, now.padding);
+  await applyWeights(of, now.weights);
+  let options = optionsOf(of, now, tokens.length);
+  let variant: Variant | undefined;
+  const { change } = now;
+  if (change && change.layer < of.layers) {
+    const { layer } = change;
+    const edits = change.edits.filter(({ name }) => name === 'X');
+    if (edits.length > 0) {
+      const { hiddenStates } = await of.text.forward(inputs, { ...options, outputAttentions: false });
+      const { data, dims } = hiddenStates![layer]!;
+      for (const { index, value } of edits) if (index < data.length) data[index] = value;
+      options = { ...options, patch: { layer, hiddenState: { data, dims } } };
+    }
+    if (change.factor !== 1 || change.score !== 'scaled_dot' || change.dropout > 0) {
+      const trace = await traceLayer(of, inputs, options, layer, ['q', 'k', 'v', 'scores', 'masked_scores']);
+      variant = await variantOf(engine.value!, trace, change, of.config['model_type'] === 'mpnet');
+      options = { ...options, patch: { ...options.patch, layer, merged: variant.merged } };
+    }
+  }
+  const start = performance.now();
+  const result = await of.text.forward(inputs, options);
+  const milliseconds = performance.now() - start;
+  const attentions = [...result.attentions!];
+  if (variant) attentions[change!.layer] = variant.trace.weights;
+  const made = { model: of, view: now, encoding, tokens, attentions, hiddenStates: result.hiddenStates!, logits: result.logits, milliseconds };
+  return { run: made, inputs, options, variant };
+}
+
+async function traceOf({ run: of, inputs, options, variant }: Computed, layer: number): Promise<LayerTrace> {
+  const own = await traceLayer(of.model, inputs, options, layer);
+  return { run: of, layer, trace: { ...own, ...(of.view.change?.layer === layer ? variant?.trace : undefined) } as Required<EncoderTrace> };
+}
+
+/** What of the view a run depends on. */
+const keyOf = (of: View) => JSON.stringify([of.text, of.pair, of.causal, of.padding, of.drawn, of.off, of.weights, of.change]);
+
+/** Begins to follow the view and the model. */
+export function follow(): void {
+  const inTurn = newestOnly();
+  const parameters = parameterReader();
+  let computed: Computed | undefined;
+  let plain: Computed | undefined;
+  let key = '';
+  effect(() => {
+    const of = model.value;
+    const now = view.value;
+    if (!of) return;
+    const job = () =>
+      withModel(async () => {
+        running.value = true;
+        try {
+          if (!computed || computed.run.model !== of || key !== keyOf(now)) {
+            const base = baseline.value;
+            const isPlain = keyOf(now) === keyOf(unchanged(now));
+            if (!isPlain && (base?.model !== of || base.view.text !== now.text || base.view.pair !== now.pair)) {
+              plain = await compute(of, unchanged(now));
+              baseline.value = plain.run;
+            }
+            const made = await compute(of, now);
+            computed = made;
+            key = keyOf(now);
+            batch(() => {
+              if (isPlain) {
+                plain = made;
+                baseline.value = made.run;
+              }
+              run.value = made.run;
+            });
+            const { tokens, milliseconds } = computed.run;
+            status.value = {
+              text: `Ready. ${of.name}: ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`,
+            };
+          }
+          // What is inside a layer of a long text takes longer than its maps: typing goes first.
+          if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
+          if (model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
+          const layer = Math.min(now.layer, of.layers - 1);
+          if (layerTrace.value?.run !== computed.run || layerTrace.value.layer !== layer)
+            layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parameters(of, layer, now.weights)) };
+          if (key === keyOf(unchanged(now))) baselineTrace.value = undefined;
+          else if (plain && (baselineTrace.value?.run !== plain.run || baselineTrace.value.layer !== layer)) {
+            await applyWeights(of, []);
+            baselineTrace.value = await traceOf(plain, layer);
+            await applyWeights(of, now.weights);
+          }
+        } catch (error) {
+          // A model that was put away meanwhile is followed by another.
+          if (model.value === of) {
+            status.value = { text: `The attention could not be computed. ${explain(error)}`, failed: true };
+            if (codeOf(error) === 'ABORTED' || codeOf(error) === 'INTERNAL')
+              failure.value = {
+                what: 'The module has stopped.',
+                cause: explain(error),
+                fix: 'Start it again: the text and the view stay.',
+                code: codeOf(error),
+              };
+          }
+        } finally {
+          running.value = false;
+        }
+      });
+    // What a job reads before its first await is none of the effect's business.
+    untracked(() => void inTurn(job));
+  });
+}
+
+/** Probabilities from logits, by falling score; as TextModel.classify gives them. */
+export function probabilities(of: Run): readonly LabelScore[] {
+  const { labels } = of.model;
+  if (!of.logits || !labels) return [];
+  const logits = Array.from(of.logits.data);
+  const multiple = hasIndependentLabels(of.model, logits.length);
+  const largest = Math.max(...logits);
+  const exp = logits.map((value) => (multiple ? 1 / (1 + Math.exp(-value)) : Math.exp(value - largest)));
+  const sum = multiple ? 1 : exp.reduce((a, b) => a + b, 0);
+  return labels.map((label, i) => ({ label, score: exp[i]! / sum })).sort((a, b) => b.score - a.score);
+}

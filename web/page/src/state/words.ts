@@ -1,0 +1,231 @@
+/** The loaded model's table of words: neighbours, similarity, analogies, and a map of some words. */
+import { signal } from '@preact/signals';
+import type { Tensor } from 'attn';
+import type { Attn } from 'attn/worker';
+import { derived, editedWeights, shownModel } from './derived.ts';
+import { engine, type LoadedModel } from './model.ts';
+import { principalComponents } from './pca.ts';
+import { toLengthOne } from './pooling.ts';
+import { withModel } from './run.ts';
+
+export interface WordsView {
+  readonly word: string;
+  readonly first: string;
+  readonly second: string;
+  /** a is to b as c is to the answer. */
+  readonly analogy: readonly [string, string, string];
+  /** Apart by spaces, commas or lines. */
+  readonly map: string;
+  /** How many of each word's neighbours are on the map. */
+  readonly neighbours: number;
+}
+
+export const initialWords: WordsView = {
+  word: 'funny',
+  first: 'good',
+  second: 'bad',
+  analogy: ['man', 'king', 'woman'],
+  map: 'good great bad terrible funny boring actor actress man woman king queen music song',
+  neighbours: 2,
+};
+
+export const wordsView = signal(initialWords);
+
+export function updateWords(changes: Partial<WordsView>): void {
+  wordsView.value = { ...wordsView.value, ...changes };
+}
+
+const fields = ['word', 'first', 'second', 'analogy', 'map', 'neighbours'] as const;
+const written = (of: WordsView, field: (typeof fields)[number]) => (field === 'analogy' ? of.analogy.join(':') : String(of[field]));
+/** More characters than this would crowd out the view, which matters more in a link. */
+const longest = 1000;
+
+/** What differs from the first words, as pairs of an address. */
+export const wordsToParams = (): readonly (readonly [string, string])[] =>
+  fields
+    .map((field) => [`words.${field}`, written(wordsView.value, field), written(initialWords, field)] as const)
+    .filter(([, now, first]) => now !== first && now.length <= longest)
+    .map(([name, now]) => [name, now] as const);
+
+/** What is not there or makes no sense is as in the first words. */
+export function wordsFromParams(params: URLSearchParams): void {
+  const read = (field: (typeof fields)[number]) => params.get(`words.${field}`) ?? written(initialWords, field);
+  const [a, b, c, ...more] = read('analogy').split(':');
+  const count = Number(read('neighbours'));
+  wordsView.value = {
+    word: read('word'),
+    first: read('first'),
+    second: read('second'),
+    analogy: a === undefined || b === undefined || c === undefined || more.length > 0 ? initialWords.analogy : [a, b, c],
+    map: read('map'),
+    neighbours: Number.isInteger(count) && count >= 0 && count <= mostMapNeighbours ? count : initialWords.neighbours,
+  };
+}
+
+/** Analogies that are told of word tables (Mikolov et al. 2013), of those words that the small model knows too. */
+export const analogies: readonly WordsView['analogy'][] = [
+  ['man', 'king', 'woman'],
+  ['man', 'actor', 'woman'],
+  ['good', 'best', 'bad'],
+  ['film', 'films', 'story'],
+  ['love', 'loved', 'laugh'],
+];
+
+export const mostMapWords = 24;
+export const mostMapNeighbours = 5;
+const nearestCount = 10;
+
+/** A word, and the one token that it is, where it is one. */
+export interface Word {
+  readonly text: string;
+  readonly id: number | undefined;
+  /** What the model's tokenizer makes of it. */
+  readonly pieces: readonly string[];
+}
+
+export interface Near {
+  readonly id: number;
+  readonly token: string;
+  readonly similarity: number;
+}
+
+/** As people write it: the sign with which some vocabularies mark the start of a word is left out. */
+export const readable = (token: string): string => token.replace(/^[Ġ▁](?=.)/, '');
+
+const isUnknown = (token: string) => token === '[UNK]' || token === '<unk>';
+
+export async function findWords(of: LoadedModel, texts: readonly string[]): Promise<readonly Word[]> {
+  if (texts.length === 0) return [];
+  // As inside a sentence: some vocabularies tell words after a space from others.
+  const encoding = await of.text.tokenize(texts.map((text) => ` ${text.trim()}`));
+  return Promise.all(
+    texts.map(async (each, i) => {
+      const text = each.trim();
+      const places = encoding.tokens[i]!.flatMap((_, j) => (encoding.offsets[i]![j] ? [j] : []));
+      const pieces = places.map((j) => encoding.tokens[i]![j]!);
+      const one = pieces.length === 1 && !isUnknown(pieces[0]!);
+      // Pieces such as ##ing are typed as they stand in the vocabulary.
+      const id = one ? encoding.inputIds[i * encoding.dims[1]! + places[0]!] : text === '' ? undefined : await of.text.tokenToId(text);
+      return { text, id, pieces };
+    }),
+  );
+}
+
+/** Why a word has no place in the table; undefined: it has one. */
+export function faultOfWord({ text, id, pieces }: Word): string | undefined {
+  if (id !== undefined) return undefined;
+  if (text === '') return 'Write a word.';
+  if (pieces.some(isUnknown) || pieces.length === 0) return `The model does not know “${text}”.`;
+  return `“${text}” is not one token: the model reads ${pieces.map(readable).join(' + ')}. Take a more common word.`;
+}
+
+async function named(of: LoadedModel, near: readonly { readonly id: number; readonly similarity: number }[]): Promise<readonly Near[]> {
+  return Promise.all(near.map(async ({ id, similarity }) => ({ id, similarity, token: readable((await of.text.idToToken(id)) ?? String(id)) })));
+}
+
+/** What all of these need, and what makes them anew. */
+function needed(): { readonly of: LoadedModel; readonly attn: Attn } | undefined {
+  void editedWeights.value;
+  return shownModel.value && engine.value && { of: shownModel.value, attn: engine.value };
+}
+
+export interface Neighbours {
+  readonly word: Word;
+  readonly near: readonly Near[];
+}
+
+export const neighbours = derived<Neighbours>(() => {
+  const [given, text] = [needed(), wordsView.value.word];
+  if (!given) return undefined;
+  return async () => {
+    const { of } = given;
+    const [word] = (await findWords(of, [text])) as [Word];
+    if (word.id === undefined) return { word, near: [] };
+    const table = await of.text.wordEmbeddings;
+    return { word, near: await named(of, await withModel(() => table.nearest(word.id!, nearestCount))) };
+  };
+});
+
+export interface Similarity {
+  readonly words: readonly Word[];
+  readonly similarity: number | undefined;
+}
+
+export const similarity = derived<Similarity>(() => {
+  const [given, { first, second }] = [needed(), wordsView.value];
+  if (!given) return undefined;
+  return async () => {
+    const { of } = given;
+    const words = await findWords(of, [first, second]);
+    const [a, b] = words.map(({ id }) => id);
+    if (a === undefined || b === undefined) return { words, similarity: undefined };
+    const table = await of.text.wordEmbeddings;
+    return { words, similarity: await withModel(() => table.similarity(a, b)) };
+  };
+});
+
+export interface Analogy {
+  readonly words: readonly Word[];
+  /** Nearest to b - a + c, the three left out. */
+  readonly near: readonly Near[];
+}
+
+export const analogy = derived<Analogy>(() => {
+  const [given, { analogy: texts }] = [needed(), wordsView.value];
+  if (!given) return undefined;
+  return async () => {
+    const { of } = given;
+    const words = await findWords(of, texts);
+    const [a, b, c] = words.map(({ id }) => id);
+    if (a === undefined || b === undefined || c === undefined) return { words, near: [] };
+    const table = await of.text.wordEmbeddings;
+    return { words, near: await named(of, await withModel(() => table.analogy(a, b, c, 5))) };
+  };
+});
+
+export interface MapPoint {
+  readonly token: string;
+  readonly x: number;
+  readonly y: number;
+  /** The word that it is a neighbour of, as its place in the list; undefined for the chosen words themselves. */
+  readonly of: number | undefined;
+}
+
+export interface WordMap {
+  readonly points: readonly MapPoint[];
+  /** Words that are not one token. */
+  readonly missing: readonly Word[];
+  /** How much of all differences the two directions show. */
+  readonly shares: readonly [number, number];
+}
+
+export const readWords = (text: string): readonly string[] => [...new Set(text.split(/[\s,;]+/).filter((word) => word !== ''))];
+
+export function faultOfMap(words: readonly string[]): string | undefined {
+  if (words.length < 3) return 'Write at least 3 words.';
+  if (words.length > mostMapWords) return `There are ${words.length} words: keep at most ${mostMapWords}.`;
+  return undefined;
+}
+
+async function mapOf(attn: Attn, of: LoadedModel, texts: readonly string[], count: number): Promise<WordMap> {
+  const words = await findWords(of, texts);
+  const table = await of.text.wordEmbeddings;
+  const points = new Map<number, { readonly token: string; readonly of: number | undefined }>();
+  for (const { id } of words) if (id !== undefined) points.set(id, { token: readable((await of.text.idToToken(id))!), of: undefined });
+  const chosen = [...points.keys()];
+  for (const [place, id] of chosen.entries())
+    for (const near of await named(of, await withModel(() => table.nearest(id, count))))
+      if (!points.has(near.id)) points.set(near.id, { token: near.token, of: place });
+  const missing = words.filter(({ id }) => id === undefined);
+  if (points.size === 0) return { points: [], missing, shares: [0, 0] };
+  const rows: Tensor = await withModel(() => table.forward([...points.keys()]));
+  const { points: places, shares } = await principalComponents(await toLengthOne(attn, rows), (x, weight) => attn.linear(x, weight));
+  return { points: [...points.values()].map((point, i) => ({ ...point, x: places[i]![0], y: places[i]![1] })), missing, shares };
+}
+
+export const wordMap = derived<WordMap>(() => {
+  const [given, { map, neighbours: count }] = [needed(), wordsView.value];
+  const texts = readWords(map);
+  if (!given || faultOfMap(texts)) return undefined;
+  return () => mapOf(given.attn, given.of, texts, count);
+});

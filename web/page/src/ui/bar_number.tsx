@@ -1,0 +1,11 @@
+import { fixed } from '../numbers.ts';
+import '../styles/bars.css';
+
+/** A number from 0 to 1 with a bar as long as it is; negative ones have none. */
+export function BarNumber({ value, decimals = 4 }: { value: number; decimals?: number }) {
+  return (
+    <span class="bar-number" style={{ '--share': `${(100 * Math.min(1, Math.max(0, value || 0))).toFixed(1)}%` }}>
+      {fixed(value, decimals)}
+    </span>
+  );
+}

@@ -1,0 +1,25 @@
+/** Files that were dropped, those in folders included, by their paths. */
+export async function droppedFiles(data: DataTransfer): Promise<readonly (readonly [path: string, file: File])[]> {
+  // The list is emptied when the event is over: all of it is read before the first await.
+  const entries = Array.from(data.items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  if (entries.length === 0) return Array.from(data.files, (file) => [file.name, file] as const);
+  return (await Promise.all(entries.map((entry) => filesIn(entry)))).flat();
+}
+
+/** A model's folder is not deep; a whole disk dropped by mistake is. */
+const deepest = 3;
+
+async function filesIn(entry: FileSystemEntry, depth = 0): Promise<readonly (readonly [string, File])[]> {
+  const path = entry.fullPath.replace(/^\//, '');
+  if (entry.isFile) return [[path, await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject))]];
+  if (depth === deepest) return [];
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const inside: FileSystemEntry[] = [];
+  for (;;) {
+    // It hands out some hundred at a time.
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (some.length === 0) break;
+    inside.push(...some);
+  }
+  return (await Promise.all(inside.map((each) => filesIn(each, depth + 1)))).flat();
+}

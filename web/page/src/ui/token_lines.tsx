@@ -1,0 +1,126 @@
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { curve, rowLines, strongest } from '../draw/lines.ts';
+import type { Shown } from '../state/shown.ts';
+import type { Cell } from './attention_map.tsx';
+import { scrollable, useOverflow } from './overflow.ts';
+
+/** More lines than this are no picture but a surface. */
+const mostLines = 300;
+/** Of the row in focus, what is less than this is not seen anyway. */
+const leastWeight = 0.003;
+
+interface Props {
+  readonly shown: Shown;
+  readonly threshold: number;
+  readonly cell: Cell;
+  readonly locked: boolean;
+  readonly onPoint: (cell: Cell) => void;
+  readonly onLock: (cell: Cell, locked: boolean) => void;
+}
+
+/** The same head as lines: from each query on the left to the keys on the right, thicker for more weight. For the pointer; the map is for all. */
+export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: Props) {
+  const { places, weights } = shown;
+  const size = places.length;
+  const frame = useRef<HTMLDivElement>(null);
+  const overflows = useOverflow(frame);
+  const [rowHeight, setRowHeight] = useState(20);
+  useLayoutEffect(() => {
+    const element = frame.current!;
+    const measure = () => setRowHeight(Math.max(16, Math.min(44, element.clientHeight / size)));
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, [size]);
+
+  const pointed = useRef(false);
+  useEffect(() => {
+    const element = frame.current!;
+    if (!overflows || pointed.current) return;
+    const top = cell.row * rowHeight;
+    if (top < element.scrollTop || top > element.scrollTop + element.clientHeight - rowHeight) element.scrollTop = top - element.clientHeight / 2;
+  }, [cell.row, overflows, rowHeight]);
+
+  const all = useMemo(() => strongest(weights, size, threshold, mostLines), [shown, threshold]);
+  const ofRow = useMemo(() => rowLines(weights, size, cell.row, Math.max(threshold, leastWeight)), [shown, threshold, cell.row]);
+  const faint = useMemo(
+    () =>
+      all.map((line) => <path key={`${line.row}.${line.column}`} d={curve(line)} stroke-width={6 * line.weight} opacity={0.15 + line.weight / 2} />),
+    [all],
+  );
+
+  /** The key that a query looks at most. */
+  const best = (row: number): Cell => {
+    let column = 0;
+    for (let j = 1; j < size; ++j) if (weights[row * size + j]! > weights[row * size + column]!) column = j;
+    return { row, column };
+  };
+  // Half a thousand labels stay as they are while the pointer moves; the active one lies over them.
+  const labels = useMemo(
+    () => (
+      <ol>
+        {places.map(({ label, source }, i) => (
+          <li key={i} class={source === 1 ? 'second' : ''}>
+            <span>{label}</span>
+          </li>
+        ))}
+      </ol>
+    ),
+    [places],
+  );
+  const column = (side: 'query' | 'key') => {
+    const active = side === 'query' ? cell.row : cell.column;
+    const at = (event: { clientY: number; currentTarget: Element }) => {
+      const box = event.currentTarget.getBoundingClientRect();
+      return Math.max(0, Math.min(size - 1, Math.floor(((event.clientY - box.top) / box.height) * size)));
+    };
+    const target = (i: number) => (side === 'query' ? best(i) : { row: cell.row, column: i });
+    return (
+      <div
+        class={side === 'query' ? 'lines-tokens as-query' : 'lines-tokens as-key'}
+        onPointerMove={(event) => {
+          const i = at(event);
+          if (!locked && i !== active && event.pointerType === 'mouse') onPoint(target(i));
+        }}
+        onClick={(event) => {
+          const i = at(event);
+          onLock(target(i), !(locked && i === active));
+        }}
+      >
+        {labels}
+        <span class={places[active]!.source === 1 ? 'active second' : 'active'} style={{ top: `${(active + 0.5) * rowHeight}px` }}>
+          {places[active]!.label}
+        </span>
+      </div>
+    );
+  };
+  return (
+    <div
+      class="lines-frame"
+      ref={frame}
+      onPointerEnter={() => (pointed.current = true)}
+      onPointerLeave={() => (pointed.current = false)}
+      {...scrollable(overflows, 'Lines from queries to keys')}
+    >
+      <div class="lines" aria-hidden="true" style={{ height: `${rowHeight * size}px`, '--label-size': `${Math.min(14, rowHeight * 0.75)}px` }}>
+        {column('query')}
+        <svg viewBox={`0 0 100 ${size}`} preserveAspectRatio="none">
+          <g class="lines-all">{faint}</g>
+          <g class="lines-row">
+            {ofRow.map((line) => (
+              <path
+                key={line.column}
+                d={curve(line)}
+                stroke-width={1 + 8 * line.weight}
+                opacity={0.35 + 0.65 * line.weight}
+                class={line.column === cell.column ? 'active' : ''}
+              />
+            ))}
+          </g>
+        </svg>
+        {column('key')}
+      </div>
+    </div>
+  );
+}

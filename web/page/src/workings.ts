@@ -1,0 +1,50 @@
+/** How a number came about, for people to follow. The numbers themselves are the module's; this only spells them out. */
+
+export interface Term {
+  readonly index: number;
+  readonly a: number;
+  readonly b: number;
+}
+
+export interface DotWorking {
+  /** The largest products, in their own order. */
+  readonly terms: readonly Term[];
+  /** Of the others: how many, and what they come to. */
+  readonly restCount: number;
+  readonly rest: number;
+  /** Of all. */
+  readonly sum: number;
+}
+
+/** Σ a_i b_i over `count` terms, of which the `limit` with the largest products are written out. */
+export function dotWorking(a: (index: number) => number, b: (index: number) => number, count: number, limit = 16): DotWorking {
+  const all = Array.from({ length: count }, (_, index): Term => ({ index, a: a(index), b: b(index) }));
+  const size = ({ a, b }: Term) => Math.abs(a * b);
+  const kept = new Set([...all].sort((x, y) => size(y) - size(x)).slice(0, limit));
+  const sumOf = (terms: readonly Term[]) => terms.reduce((sum, { a, b }) => sum + a * b, 0);
+  const others = all.filter((term) => !kept.has(term));
+  return { terms: all.filter((term) => kept.has(term)), restCount: others.length, rest: sumOf(others), sum: sumOf(all) };
+}
+
+export interface SoftmaxWorking {
+  /** It is taken away first, so that no exponential is too large. */
+  readonly largest: number;
+  readonly exponentials: readonly number[];
+  readonly sum: number;
+}
+
+/** exp(x - largest) of each number of a row, and their sum; undefined where everything is blocked. */
+export function softmaxWorking(row: ArrayLike<number>): SoftmaxWorking | undefined {
+  const values = Array.from(row);
+  const largest = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  if (largest === -Infinity) return undefined;
+  const exponentials = values.map((value) => Math.exp(value - largest));
+  return { largest, exponentials, sum: exponentials.reduce((a, b) => a + b, 0) };
+}
+
+/** Mean and biased variance of a row. */
+export function meanAndVariance(row: ArrayLike<number>): { readonly mean: number; readonly variance: number } {
+  const values = Array.from(row);
+  const mean = values.reduce((a, b) => a + b, 0) / values.length;
+  return { mean, variance: values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length };
+}

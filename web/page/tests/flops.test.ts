@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { encoderSize, gigaflops, multiplyAdds } from '../src/flops.ts';
+
+const config = (name: string) => JSON.parse(readFileSync(new URL(`../../../testdata/models/${name}/config.json`, import.meta.url), 'utf8'));
+
+describe('arithmetic of a forward', () => {
+  it('is that of the products written out', () => {
+    // One layer, E = 2, F = 3, L = 5: Q, K, V and W_O are 5×2×2 each, q kᵀ and weights·v 5×5×2, the feed-forward 5×2×3 and 5×3×2.
+    const size = { layers: 1, width: 2, hidden: 3, gated: false };
+    expect(multiplyAdds(size, 5)).toEqual({ projections: 80, attention: 100, feedForward: 60, total: 240 });
+    expect(multiplyAdds({ ...size, layers: 4 }, 5).total).toBe(960);
+    expect(multiplyAdds({ ...size, gated: true }, 5).feedForward).toBe(90);
+    expect(multiplyAdds(size, 0).total).toBe(0);
+  });
+
+  it('of all-MiniLM-L6-v2 over 128 tokens is 2.9 GFLOP', () => {
+    expect(gigaflops(multiplyAdds({ layers: 6, width: 384, hidden: 1536, gated: false }, 128).total, 1000)).toBeCloseTo(2.87, 1);
+  });
+
+  it('knows the sizes under the names of every family', () => {
+    expect(encoderSize(config('sentiment'))).toEqual({ layers: 2, width: 64, hidden: 256, gated: false });
+    expect(encoderSize(config('tiny-distilbert'))).toEqual({ layers: 2, width: 32, hidden: 48, gated: false });
+    expect(encoderSize(config('tiny-modernbert'))).toEqual({ layers: 4, width: 32, hidden: 48, gated: true });
+    for (const name of ['tiny-bert', 'tiny-roberta', 'tiny-xlm-roberta', 'tiny-mpnet']) expect(encoderSize(config(name))?.hidden).toBe(48);
+    expect(encoderSize({})).toBeUndefined();
+  });
+});

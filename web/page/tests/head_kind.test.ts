@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { headSummary, kindText } from '../src/head_kind.ts';
+
+const length = 8;
+const special = Array.from({ length }, (_, i) => i === 0 || i === length - 1);
+/** A head whose rows look at the column that `to` says, and a little at all. */
+const looking = (to: (row: number) => number, share = 0.9) => {
+  const weights = new Float32Array(length * length).fill((1 - share) / length);
+  for (let i = 0; i < length; ++i) {
+    const column = to(i);
+    weights[i * length + Math.min(length - 1, Math.max(0, column))]! += share;
+  }
+  return weights;
+};
+
+describe('the kind of a head', () => {
+  it.each([
+    ['previous', (i: number) => i - 1],
+    ['next', (i: number) => i + 1],
+    ['self', (i: number) => i],
+    ['separator', () => 0],
+    ['separator', () => length - 1],
+    ['mixed', () => 3],
+  ] as const)('%s', (kind, to) => {
+    expect(headSummary(looking(to), special).kind).toBe(kind);
+  });
+  it('diffuse, with the entropy of L tokens alike', () => {
+    const { kind, entropy, shares } = headSummary(
+      looking(() => 0, 0),
+      special,
+    );
+    expect(kind).toBe('diffuse');
+    expect(entropy).toBeCloseTo(Math.log(length), 5);
+    expect(shares).toEqual({ previous: 0.125, next: 0.125, self: 0.125, separator: 0.25 });
+  });
+  it('a neighbour that is a special token counts as that', () => {
+    const { shares } = headSummary(
+      looking((i) => i - 1, 1),
+      special,
+    );
+    expect(shares.previous).toBe(1);
+    // Of the six words only the first has [CLS] before it.
+    expect(shares.separator).toBeCloseTo(1 / 6, 6);
+  });
+  it('a text without words, or without any token, has no share', () => {
+    expect(headSummary(new Float32Array([0.5, 0.5, 0.5, 0.5]), [true, true])).toMatchObject({ kind: 'diffuse', shares: { self: 0, separator: 0 } });
+    expect(headSummary(new Float32Array(0), []).entropy).toBe(0);
+  });
+  it('says the share', () => {
+    expect(
+      kindText(
+        headSummary(
+          looking((i) => i),
+          special,
+        ),
+      ),
+    ).toBe('mostly the token itself, 91 %');
+    expect(
+      kindText(
+        headSummary(
+          looking(() => 3),
+          special,
+        ),
+      ),
+    ).toMatch(/^certain tokens, about 1\.\d at a time$/);
+  });
+});

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { matrixText } from '../src/matrix_text.ts';
+import { shortestFloat32 } from '../src/numbers.ts';
+import { fileOf, inputsFile, maximumPrinted, snippetsOf, type LabInputs } from '../src/snippets.ts';
+import { initialLab, labFromParams, labToParams, type Lab } from '../src/state/lab.ts';
+
+const tensor = (dims: readonly number[], from = 0) => ({
+  data: Float32Array.from({ length: dims.reduce((a, b) => a * b, 1) }, (_, i) => (i + from) / 4),
+  dims,
+});
+const common = { scale: undefined, mask: undefined, keyPadding: undefined, causal: false };
+const attention: LabInputs = { mode: 'attention', Q: tensor([2, 2]), K: tensor([3, 2], 1), V: tensor([3, 1]), ...common };
+const multiHead: LabInputs = {
+  mode: 'multi-head',
+  X: tensor([2, 2]),
+  Wq: tensor([2, 4]),
+  Wk: tensor([2, 4]),
+  Wv: tensor([2, 2]),
+  Wo: tensor([2, 3]),
+  heads: 2,
+  ...common,
+};
+const codeOf = (inputs: LabInputs) => Object.fromEntries(snippetsOf(inputs).map(({ title, code }) => [title, code])) as Record<string, string>;
+
+describe('the lab in the address', () => {
+  const roundTrip = (lab: Lab) => labFromParams(new URLSearchParams(labToParams(lab).map(([name, text]) => [name, text])));
+
+  it('holds nothing for the first numbers, and everything that was changed', () => {
+    expect(labToParams(initialLab)).toEqual([]);
+    const changed: Lab = {
+      ...initialLab,
+      mode: 'multi-head',
+      fields: { ...initialLab.fields, X: { text: '[[1, 2.5],\n [-3, 4e-2]]' }, 'Key padding': { text: '[1, 0]' } },
+      heads: '1',
+      scale: '0.7',
+      maskKind: 'additive',
+      paddingKind: 'block',
+      causal: true,
+    };
+    expect(roundTrip(changed)).toEqual(changed);
+    const bare = { ...changed, fields: { ...changed.fields, X: { text: ' [ [1 , 2.5],[-3,4e-2]]' } } };
+    expect(roundTrip(bare), 'space between numbers and marks says nothing').toEqual(changed);
+  });
+
+  it('keeps what is wrong as wrong as it was', () => {
+    const wrong: Lab = { ...initialLab, fields: { ...initialLab.fields, Q: { text: '[[1 2]]' } }, scale: 'x' };
+    expect(roundTrip(wrong)).toEqual(wrong);
+    expect(labFromParams(new URLSearchParams('lab.mode=other&lab.mask-kind=no&lab.causal=yes'))).toEqual(initialLab);
+  });
+
+  it('leaves long numbers and those of files out, so that the view stays in the link', () => {
+    const text = matrixText(tensor([30, 40]), shortestFloat32);
+    expect(labToParams({ ...initialLab, fields: { ...initialLab.fields, Q: { text } } })).toEqual([]);
+    const file = { label: 'q.npy, shape (2, 2)', tensor: tensor([2, 2]) };
+    expect(labToParams({ ...initialLab, scale: '2', fields: { ...initialLab.fields, Q: { text: file.label, file } } })).toEqual([]);
+  });
+});
+
+describe('programs for the numbers of the lab', () => {
+  it('hold every number in full', () => {
+    const data = Float32Array.of(0.1, 1 / 3, 1e-38, 3e9);
+    const code = codeOf({ ...attention, Q: { data, dims: [2, 2] } });
+    expect(code['JavaScript']).toContain('const q = { data: Float32Array.of(0.1, 0.33333334, 1e-38, 3000000000), dims: [2, 2] };');
+    expect(code['C++']).toContain('const xt::xtensor<float, 2> q{{0.1F, 0.33333334F}, {1e-38F, 3000000000.0F}};');
+    expect(code['PyTorch']).toContain('q = torch.tensor([[0.1, 0.33333334], [1e-38, 3000000000]], dtype=torch.float32)');
+  });
+
+  it('have the options, those of C++ in the order of the struct', () => {
+    const mask = { kind: 'additive', data: Float32Array.of(0, -Infinity, 0.5), dims: [3] } as const;
+    const keyPadding = { kind: 'block', data: Uint8Array.of(0, 0, 1), dims: [3] } as const;
+    const code = codeOf({ ...attention, scale: 0.7, mask, keyPadding, causal: true });
+    expect(code['JavaScript']).toContain(
+      "needWeights: true, trace: true, scale: 0.7, isCausal: true, mask: { kind: 'additive', ...mask }, keyPaddingMask: { kind: 'block', ...padding }",
+    );
+    expect(code['C++']).toContain(
+      '{.mask = attn::Mask::additive(mask), .key_padding_mask = attn::Mask::block(padding), .is_causal = true, .scale = 0.7F, .need_weights = true',
+    );
+    expect(code['C++']).toContain('mask{0, -INFINITY, 0.5F};');
+    expect(code['PyTorch']).toContain("mask = torch.tensor([0, float('-inf'), 0.5], dtype=torch.float32)");
+    expect(code['PyTorch']).toContain('scores = scores + mask\n');
+    expect(code['PyTorch']).toContain("scores = scores.masked_fill(padding != 0, float('-inf'))");
+  });
+
+  it('bring masks into the shape of the scores where PyTorch would read them otherwise', () => {
+    const flags = (dims: readonly number[]) => ({ kind: 'attend' as const, data: new Uint8Array(dims.reduce((a, b) => a * b, 1)).fill(1), dims });
+    const heads: LabInputs = { mode: 'attention', Q: tensor([2, 3, 4, 2]), K: tensor([2, 3, 5, 2]), V: tensor([2, 3, 5, 1]), ...common };
+    const python = (more: Partial<typeof common> | object) => codeOf({ ...heads, ...more } as LabInputs)['PyTorch'];
+    expect(python({ mask: flags([4, 5]) })).toContain('masked_fill(mask == 0');
+    expect(python({ mask: flags([2, 4, 5]) })).toContain('masked_fill(mask.reshape(2, 1, 4, 5) == 0');
+    expect(python({ keyPadding: flags([2, 5]) })).toContain('masked_fill(padding.reshape(2, 1, 1, 5) == 0');
+    expect(codeOf({ ...multiHead, mask: flags([1, 2, 2, 2]) })['PyTorch']).toContain('mask.reshape(2, 2, 2)');
+  });
+
+  it('keep weights as torch does, and put a W_O behind the layer that is not as wide as X', () => {
+    const code = codeOf(multiHead);
+    expect(code['JavaScript']).toContain('embedDim: 2, numHeads: 2, headDim: 2, valueHeadDim: 1, bias: false, outProj: false');
+    expect(code['JavaScript']).toContain('const wq = { data: Float32Array.of(0, 1, 0.25, 1.25, 0.5, 1.5, 0.75, 1.75), dims: [4, 2] };');
+    expect(code['JavaScript']).toContain('const output = attn.linear(merged, wo);');
+    expect(code['C++']).toContain('.head_dim = 2, .value_head_dim = 1, .bias = false, .out_proj = false');
+    expect(code['C++']).toContain('attn::linear(result.output, wo)');
+    const square = codeOf({ ...multiHead, Wq: tensor([2, 2]), Wk: tensor([2, 2]), Wo: tensor([2, 2]) });
+    expect(square['JavaScript']).toContain('{ embedDim: 2, numHeads: 2, bias: false, outProj: true }');
+    expect(square['JavaScript']).toContain("'out_proj.weight': wo }");
+  });
+
+  it('read many numbers from a file, which is there to save', () => {
+    expect(fileOf(attention)).toBeUndefined();
+    const rows = maximumPrinted / 64;
+    const large: LabInputs = { ...multiHead, X: tensor([rows, 64]), Wq: tensor([64, 4]), Wk: tensor([64, 4]), Wv: tensor([64, 2]), Wo: undefined };
+    expect(Object.keys(fileOf(large)!)).toEqual(['X', 'q_proj.weight', 'k_proj.weight', 'v_proj.weight']);
+    expect(fileOf(large)!['q_proj.weight']!.dims).toEqual([4, 64]);
+    for (const { code } of snippetsOf(large)) {
+      expect(code).toContain(inputsFile);
+      expect(code.length).toBeLessThan(1500);
+    }
+  });
+});

@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import { load, type Tensor } from 'attn';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { layerNames, onPaper, type LinearNames } from '../src/parameter_names.ts';
+
+const folder = (model: string) => new URL(`../../../testdata/models/${model}/`, import.meta.url);
+
+/** Names and shapes of a checkpoint in testdata/models. */
+function shapesOf(model: string): Map<string, readonly number[]> {
+  const file = readFileSync(new URL('model.safetensors', folder(model)));
+  const header = JSON.parse(file.subarray(8, 8 + Number(file.readBigUInt64LE(0))).toString()) as Record<string, { shape: number[] }>;
+  return new Map(Object.entries(header).flatMap(([name, { shape }]) => (name === '__metadata__' ? [] : [[name, shape]])));
+}
+
+const whole = (name: string, count: number) => ({ name, first: 0, count });
+
+describe('the weights of a layer in a checkpoint', () => {
+  it('of BERT, with and without the prefix of a model with a head', () => {
+    for (const [model, prefix, width] of [
+      ['sentiment', 'bert.', 64],
+      ['tiny-bert-cls', '', 32],
+    ] as const) {
+      const layer = `${prefix}encoder.layer.1.`;
+      const names = layerNames(shapesOf(model), 1)!;
+      expect(names.query).toEqual({
+        weight: whole(`${layer}attention.self.query.weight`, width),
+        bias: whole(`${layer}attention.self.query.bias`, width),
+      });
+      expect(names.output.weight).toEqual(whole(`${layer}attention.output.dense.weight`, width));
+      expect(names.norm1!.weight.name).toBe(`${layer}attention.output.LayerNorm.weight`);
+      expect(names.norm2!.weight.name).toBe(`${layer}output.LayerNorm.weight`);
+      expect(names.linear2.weight.name).toBe(`${layer}output.dense.weight`);
+      expect(names.gate).toBeUndefined();
+    }
+  });
+
+  it('of the first BERT files, whose norms have gamma and beta', () => {
+    expect(layerNames(shapesOf('tiny-bert-legacy'), 0)!.norm2).toEqual({
+      weight: whole('bert.encoder.layer.0.output.LayerNorm.gamma', 32),
+      bias: whole('bert.encoder.layer.0.output.LayerNorm.beta', 32),
+    });
+  });
+
+  it('of ModernBERT, where one matrix holds queries, keys and values, and one the gate and what it gates', () => {
+    const names = layerNames(shapesOf('tiny-modernbert'), 2)!;
+    const fused = 'model.layers.2.attn.Wqkv.weight';
+    expect([names.query, names.key, names.value].map(({ weight }) => weight)).toEqual([
+      { name: fused, first: 0, count: 32 },
+      { name: fused, first: 32, count: 32 },
+      { name: fused, first: 64, count: 32 },
+    ]);
+    expect(names.query.bias).toBeUndefined();
+    expect([names.gate!.weight, names.linear1.weight]).toEqual([
+      { name: 'model.layers.2.mlp.Wi.weight', first: 0, count: 48 },
+      { name: 'model.layers.2.mlp.Wi.weight', first: 48, count: 48 },
+    ]);
+    const biased = layerNames(shapesOf('tiny-modernbert-2024'), 1)!;
+    expect(biased.value.bias).toEqual({ name: 'model.layers.1.attn.Wqkv.bias', first: 64, count: 32 });
+    expect(layerNames(shapesOf('tiny-modernbert'), 0)!.norm1, 'the first layer has no norm before its attention').toBeUndefined();
+  });
+
+  it.each(['tiny-bert', 'tiny-bert-multilabel', 'tiny-distilbert', 'tiny-mpnet', 'tiny-mpnet-mean', 'tiny-roberta', 'tiny-xlm-roberta'])(
+    'of %s, each part once and of its shape',
+    (model) => {
+      const shapes = shapesOf(model);
+      const names = layerNames(shapes, 1)!;
+      const parts = [names.query, names.key, names.value, names.output, names.linear1, names.linear2, names.norm1!, names.norm2!];
+      const all = parts.flatMap(({ weight, bias }) => [weight.name, bias!.name]);
+      expect(new Set(all).size).toBe(16);
+      expect(all.every((name) => name.includes('.layer.1.'))).toBe(true);
+      expect(shapes.get(names.query.weight.name)).toEqual([32, 32]);
+      expect(shapes.get(names.linear1.weight.name)).toEqual([48, 32]);
+      expect(shapes.get(names.linear2.weight.name)).toEqual([32, 48]);
+      expect(parts.slice(6).map(({ weight }) => shapes.get(weight.name))).toEqual([[32], [32]]);
+    },
+  );
+
+  it('tells layer 1 from layer 11, and knows when a layer or a family is not there', () => {
+    const one = new Map([...shapesOf('tiny-bert')].map(([name, shape]) => [name.replace('.layer.1.', '.layer.11.'), shape]));
+    expect(layerNames(one, 1)).toBeUndefined();
+    expect(layerNames(one, 11)!.key.weight.name).toBe('bert.encoder.layer.11.attention.self.key.weight');
+    expect(layerNames(new Map([['h.0.attn.c_attn.weight', [96, 32]]]), 0)).toBeUndefined();
+  });
+});
+
+describe('those weights give what the layer computes', () => {
+  let attn: Awaited<ReturnType<typeof load>>;
+  beforeAll(async () => void (attn = await load({ variant: 'simd' })));
+  afterAll(() => attn.dispose());
+
+  it.each([
+    'tiny-bert',
+    'tiny-bert-legacy',
+    'tiny-distilbert',
+    'tiny-mpnet',
+    'tiny-roberta',
+    'tiny-xlm-roberta',
+    'tiny-modernbert',
+    'tiny-modernbert-2024',
+  ])('of %s', async (model) => {
+    const text = await attn.loadModel(folder(model));
+    const { hiddenStates, trace: traces } = text.forward(text.tokenize('A film with wonderful actors'), {
+      outputHiddenStates: true,
+      trace: { layers: [1] },
+    });
+    const trace = traces!.get(1)!;
+    const names = layerNames(text.parameterShapes(), 1)!;
+    const preNorm = text.config['model_type'] === 'modernbert';
+    const head = 2;
+    /** Number `column` of row 3, by the weights of the checkpoint. */
+    const compute = (x: Tensor, { weight, bias }: LinearNames, first: number, column: number) => {
+      const part = { out: [first, 1 + column] as const };
+      const w = onPaper(text.getParameter(weight.name), weight, part);
+      const width = x.dims.at(-1)!;
+      let sum = bias ? onPaper(text.getParameter(bias.name), bias, part).value(0, column) : 0;
+      for (let i = 0; i < width; ++i) sum += x.data[3 * width + i]! * w.value(i, column);
+      return sum;
+    };
+    const number = (x: Tensor, column: number) => x.data[3 * x.dims.at(-1)! + column]!;
+    const x = preNorm ? trace.norm1! : hiddenStates![1]!;
+    const width = x.dims[2]! / 4;
+    for (const [part, name] of [
+      ['query', 'q_proj'],
+      ['key', 'k_proj'],
+      ['value', 'v_proj'],
+    ] as const)
+      expect(compute(x, names[part], head * width, 5), part).toBeCloseTo(number(trace[name]!, head * width + 5), 4);
+    expect(compute(trace.merged!, names.output, 0, 7), 'output').toBeCloseTo(number(trace.output!, 7), 4);
+    expect(compute(trace.ff_hidden!, names.linear2, 0, 9), 'linear2').toBeCloseTo(number(trace.ff_output!, 9), 4);
+    const act = (value: number, of: string) => {
+      const named = { gelu: 'gelu', gelu_new: 'gelu_tanh', gelu_pytorch_tanh: 'gelu_tanh', relu: 'relu', silu: 'silu' }[of] as 'gelu';
+      return attn.activation({ data: Float32Array.of(value), dims: [1] }, named).data[0]!;
+    };
+    const activation = String(text.config['hidden_act'] ?? text.config['activation'] ?? text.config['hidden_activation']);
+    const z = preNorm ? trace.norm2! : trace.norm1!;
+    const one = compute(z, names.linear1, 0, 11);
+    const hidden = names.gate ? act(compute(z, names.gate, 0, 11), activation) * one : act(one, activation);
+    expect(hidden, 'linear1 and gate').toBeCloseTo(number(trace.ff_hidden!, 11), 4);
+    // A norm's weights: scale and shift of the row that came before it.
+    const [before, after, norm] = preNorm ? [trace.attn_residual!, trace.norm2!, names.norm2!] : [trace.ff_residual!, trace.norm2!, names.norm2!];
+    const row = Array.from(before.data.subarray(3 * 4 * width, 4 * 4 * width));
+    const mean = row.reduce((a, b) => a + b) / row.length;
+    const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / row.length;
+    const gamma = onPaper(text.getParameter(norm.weight.name), norm.weight).value(0, 13);
+    const beta = norm.bias ? onPaper(text.getParameter(norm.bias.name), norm.bias).value(0, 13) : 0;
+    expect(((row[13]! - mean) / Math.sqrt(variance + 1e-6)) * gamma + beta, 'norm2').toBeCloseTo(number(after, 13), 3);
+    text.dispose();
+  });
+});

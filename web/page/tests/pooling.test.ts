@@ -1,0 +1,57 @@
+import type { Attn as Direct, TextModel as DirectModel } from 'attn';
+import type { Attn } from 'attn/worker';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { largestDifference } from '../src/differences.ts';
+import { answersWithout, poolingOf } from '../src/state/pooling.ts';
+import { loadDirect, openModel } from './models.ts';
+
+const texts = ['A happy person smiles.', 'Was it bad?', 'The film was not bad, it was good!'];
+
+let attn: Attn;
+let direct: Direct;
+beforeAll(async () => ({ attn, direct } = await loadDirect()));
+afterAll(() => direct.dispose());
+
+describe('answers from a forward with no head off', () => {
+  it.each([
+    ['sentiment', 'mean'],
+    ['tiny-mpnet-mean', 'mean'],
+    ['tiny-bert-cls', 'cls'],
+    ['tiny-bert-multilabel', 'mean'],
+  ])('are those of embed and classify: %s, %s', async (name, pooling) => {
+    const of = await openModel(direct, name);
+    expect(await poolingOf(of)).toBe(pooling);
+    const { vectors, probabilities } = await answersWithout(attn, of, await of.text.tokenize(texts), []);
+    const embedded = await of.text.embed(texts, { normalize: true });
+    expect(vectors.dims).toEqual(embedded.dims);
+    expect(largestDifference(vectors.data, embedded.data)).toBeLessThan(1e-6);
+    expect(probabilities !== undefined).toBe(of.labels !== undefined);
+    if (!of.labels) return;
+    const classes = await of.text.classify(texts);
+    const scores = classes.flatMap((each) => of.labels!.map((label) => each.find((one) => one.label === label)!.score));
+    expect(largestDifference(probabilities!.data, Float32Array.from(scores))).toBeLessThan(1e-6);
+  });
+
+  it('take the maximum where the checkpoint does', async () => {
+    const ofMaximum = (text: DirectModel) =>
+      new Proxy(text, {
+        get: (target, name) => {
+          const value = Reflect.get(target, name, target);
+          if (name === 'embed') return (given: string[], options: object) => target.embed(given, { pooling: 'max', ...options });
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    const of = await openModel(direct, 'tiny-mpnet-mean', ofMaximum);
+    expect(await poolingOf(of)).toBe('max');
+    const { vectors } = await answersWithout(attn, of, await of.text.tokenize(texts), []);
+    expect(largestDifference(vectors.data, (await of.text.embed(texts, { normalize: true })).data)).toBeLessThan(1e-6);
+  });
+});
+
+it('a head that is off changes the answers, and each another way', async () => {
+  const of = await openModel(direct, 'sentiment');
+  const encoding = await of.text.tokenize(texts);
+  const without = async (off: readonly number[]) => (await answersWithout(attn, of, encoding, off)).probabilities!.data.join();
+  const answers = await Promise.all([[], [0], [1], [7], [0, 7]].map(without));
+  expect(new Set(answers).size).toBe(5);
+});
