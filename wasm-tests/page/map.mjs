@@ -1,4 +1,5 @@
 /** The sentence, one head and all heads. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { sentence } from './data.mjs';
 import { assertCells, assertNear, json, ofHead, section } from './page.mjs';
@@ -106,6 +107,27 @@ export const tests = {
       `(() => { const field = find('textbox', 'Sentence'); for (let n = 1; n <= ${last.length}; ++n) choose(field, ${json(last)}.slice(0, n)); return true; })()`,
     );
     await assertMap(page, weightsOf(data.forward(last), layer, head), data.tokens(last));
+  },
+  async 'a run that takes long can be cancelled, and Run begins it again'({ page, data }) {
+    await page.open('table=1');
+    const first = weightsOf(data.forward(sentence), layer, head);
+    await assertMap(page, first, data.tokens(sentence));
+    // Whatever is asked of the worker reaches it late.
+    await page.driver.evaluate(
+      `attnProbe.workers.forEach((worker) => { worker.postMessage = (...given) => setTimeout(() => Worker.prototype.postMessage.apply(worker, given), 600); }), undefined`,
+    );
+    const text = 'Never mind the script.';
+    await page.choose('textbox', 'Sentence', text);
+    await page.until("all('button', 'Cancel').length === 1 && (find('button', 'Cancel').click(), true)", 'Cancel');
+    assert.match(await page.tool("text(find('status'))"), /^Cancelled\./);
+    await page.until("all('button', 'Run').length === 1", 'Run');
+    await page.driver.evaluate('attnProbe.workers.forEach((worker) => delete worker.postMessage), undefined');
+    // What was cancelled does not come after all.
+    await sleep(1500);
+    await assertMap(page, first, data.tokens(sentence));
+    await page.click('button', 'Run');
+    await assertMap(page, weightsOf(data.forward(text), layer, head), data.tokens(text));
+    await page.until("/^Ready/.test(text(find('status')))", 'ready');
   },
   async 'an empty text has its special tokens, and a long one is cut where the model ends'({ page, data }) {
     await page.open('table=1');

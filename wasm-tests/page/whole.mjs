@@ -124,6 +124,14 @@ export const tests = {
     assert.deepEqual(values, [text, '1', '3', true, 'true', true, '1', 'music', others]);
     await page.driver.evaluate("location.hash = 'text=Good.&table=1', undefined");
     await page.numbers('Attention weights', ofHead(data.forward('Good.').attentions[1], 3));
+    // An address that is written over while the page is about to write its own.
+    await page.tool(`(() => {
+      choose(find('textbox', 'Sentence'), 'Typed.');
+      for (const end = performance.now() + 400; performance.now() < end; );
+      location.hash = 'text=Over.&table=1';
+      return true;
+    })()`);
+    await page.numbers('Attention weights', ofHead(data.forward('Over.').attentions[1], 3));
   },
   async 'an address that makes no sense does no harm'({ page, data }) {
     await page.open(

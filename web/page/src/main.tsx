@@ -9,4 +9,5 @@ keepInHash();
 follow();
 followHeads();
 void startPage();
-render(<App />, document.getElementById('app')!);
+// Files and the worker are asked for by this thread too: before it is busy with the sections.
+setTimeout(() => render(<App />, document.getElementById('app')!));

@@ -19,10 +19,9 @@ describe('arithmetic of a forward', () => {
   });
 
   it('knows the sizes under the names of every family', () => {
-    expect(encoderSize(config('sentiment'))).toEqual({ layers: 2, width: 64, hidden: 256, gated: false });
-    expect(encoderSize(config('tiny-distilbert'))).toEqual({ layers: 2, width: 32, hidden: 48, gated: false });
-    expect(encoderSize(config('tiny-modernbert'))).toEqual({ layers: 4, width: 32, hidden: 48, gated: true });
-    for (const name of ['tiny-bert', 'tiny-roberta', 'tiny-xlm-roberta', 'tiny-mpnet']) expect(encoderSize(config(name))?.hidden).toBe(48);
-    expect(encoderSize({})).toBeUndefined();
+    expect(encoderSize(config('sentiment'))).toEqual({ layers: 2, heads: 4, width: 64, hidden: 256, gated: false });
+    expect(encoderSize(config('tiny-distilbert'))).toEqual({ layers: 2, heads: 4, width: 32, hidden: 48, gated: false });
+    expect(encoderSize(config('tiny-modernbert'))).toEqual({ layers: 4, heads: 4, width: 32, hidden: 48, gated: true });
+    for (const name of ['tiny-bert', 'tiny-roberta', 'tiny-xlm-roberta', 'tiny-mpnet']) expect(encoderSize(config(name)).hidden).toBe(48);
   });
 });

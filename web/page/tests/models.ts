@@ -11,11 +11,18 @@ export async function loadDirect(): Promise<{ readonly attn: Attn; readonly dire
   return { attn: direct as unknown as Attn, direct };
 }
 
-/** A checkpoint of testdata/models, with what the page keeps of it. */
-export async function openModel(direct: Direct, name: string, change: (text: DirectModel) => unknown = (text) => text): Promise<LoadedModel> {
+/** A checkpoint of testdata/models, with what the page keeps of it; settings are written over those of its config.json. */
+export async function openModel(
+  direct: Direct,
+  name: string,
+  change: (text: DirectModel) => unknown = (text) => text,
+  settings: Readonly<Record<string, unknown>> = {},
+): Promise<LoadedModel> {
   const folder = inTestdata(`models/${name}/`);
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => statSync(new URL(file, folder)).isFile());
-  const text = await direct.loadModel(Object.fromEntries(files.map((file) => [file, readFileSync(new URL(file, folder))])));
+  const read = (file: string) => readFileSync(new URL(file, folder));
+  const changed = JSON.stringify({ ...JSON.parse(read('config.json').toString()), ...settings });
+  const text = await direct.loadModel({ ...Object.fromEntries(files.map((file) => [file, read(file)])), 'config.json': changed });
   const { attentions } = text.forward(text.tokenize('a'), { outputAttentions: true });
   const { config, labels } = text;
   const shapes = text.parameterShapes();

@@ -14,12 +14,14 @@ afterAll(() => direct.dispose());
 
 describe('answers from a forward with no head off', () => {
   it.each([
-    ['sentiment', 'mean'],
-    ['tiny-mpnet-mean', 'mean'],
-    ['tiny-bert-cls', 'cls'],
-    ['tiny-bert-multilabel', 'mean'],
-  ])('are those of embed and classify: %s, %s', async (name, pooling) => {
-    const of = await openModel(direct, name);
+    ['sentiment', 'mean', undefined],
+    ['tiny-mpnet-mean', 'mean', undefined],
+    ['tiny-bert-cls', 'cls', undefined],
+    ['tiny-bert-multilabel', 'mean', undefined],
+    ['tiny-bert-multilabel', 'mean', 'regression'],
+    ['sentiment', 'mean', 'multi_label_classification'],
+  ])('are those of embed and classify: %s, %s, %s', async (name, pooling, problem) => {
+    const of = await openModel(direct, name, undefined, problem === undefined ? {} : { problem_type: problem });
     expect(await poolingOf(of)).toBe(pooling);
     const { vectors, probabilities } = await answersWithout(attn, of, await of.text.tokenize(texts), []);
     const embedded = await of.text.embed(texts, { normalize: true });

@@ -3,6 +3,7 @@ import { counted } from '../numbers.ts';
 import { modelFiles } from '../model_folder.ts';
 import { longestHash, linkHash } from '../state/hash.ts';
 import {
+  answerFunction,
   chooseFiles,
   chooseModel,
   failure,
@@ -15,7 +16,7 @@ import {
   type LoadedModel,
   type Loading,
 } from '../state/model.ts';
-import { baseline, probabilities, run, type Run } from '../state/run.ts';
+import { answers, baseline, cancelRun, run, runAgain, runsLong, type Run } from '../state/run.ts';
 import { isChanged, setText, undoChanges, view, type View } from '../state/view.ts';
 import '../styles/bar.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
@@ -79,6 +80,7 @@ function Texts() {
         </label>
       )}
       <div class="buttons">
+        <RunButton />
         <label class="inline-field">
           <span>Examples</span>
           <select
@@ -115,6 +117,19 @@ function Texts() {
         </p>
       )}
     </div>
+  );
+}
+
+/** What is typed runs by itself; a run that takes long can be cancelled, and begun again. */
+function RunButton() {
+  return runsLong.value ? (
+    <button type="button" onClick={cancelRun}>
+      Cancel
+    </button>
+  ) : (
+    <button type="button" disabled={!model.value} onClick={runAgain}>
+      Run
+    </button>
   );
 }
 
@@ -374,10 +389,11 @@ const most = 3;
 
 /** What a classifier says; where the visitor has changed something, what it said before. */
 function Answer({ of, before }: { of: Run; before: Run | undefined }) {
-  const now = probabilities(of);
+  const now = answers(of);
   if (now.length === 0) return null;
-  const then = before && before.model === of.model ? probabilities(before) : [];
-  const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+  const then = before && before.model === of.model ? answers(before) : [];
+  const isShare = answerFunction(of.model, now.length) !== 'identity';
+  const shown = (score: number) => (isShare ? `${(100 * score).toFixed(1)} %` : score.toFixed(3));
   return (
     <ul class="answer" aria-label="The classifier's answer">
       {now.slice(0, most).map(({ label, score }) => {
@@ -385,10 +401,10 @@ function Answer({ of, before }: { of: Run; before: Run | undefined }) {
         return (
           <li key={label}>
             <span>{label}</span>
-            <span class="answer-bar" aria-hidden="true" style={{ '--share': `${100 * score}%` }} />
+            <span {...(isShare && { class: 'answer-bar', style: { '--share': `${100 * score}%` } })} aria-hidden="true" />
             <span class="figure">
-              {percent(score)}
-              {old && <span class="muted"> was {percent(old.score)}</span>}
+              {shown(score)}
+              {old && <span class="muted"> was {shown(old.score)}</span>}
             </span>
           </li>
         );

@@ -6,7 +6,7 @@ import { editedWeights, shownModel } from '../state/derived.ts';
 import type { LoadedModel } from '../state/model.ts';
 import { comparison, type Compared, type Comparison } from '../state/reference.ts';
 import { selfCheck, type SelfCheck } from '../state/self_check.ts';
-import { followSpeed, measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed, type Timed } from '../state/speed.ts';
+import { followSpeed, measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed } from '../state/speed.ts';
 import '../styles/proof.css';
 import { Formula, Group } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
@@ -226,8 +226,7 @@ function SpeedPart({ of }: { of: LoadedModel }) {
 
 function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Speed }) {
   const size = encoderSize(model.config);
-  const parts = size && multiplyAdds(size, tokens);
-  const rate = ({ multiplyAdds: count, milliseconds: time }: Timed) => (count === undefined ? undefined : gigaflops(count, time));
+  const parts = multiplyAdds(size, tokens);
   const columns = ['time', 'GFLOP/s', 'share of the peak'];
   const rows = [
     { name: `the text above, ${counted(tokens, 'token')}`, timed: alone },
@@ -251,51 +250,43 @@ function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Spe
         columns={{ kind: 'measured', count: columns.length, label: (j) => columns[j]! }}
         cell={(i, j) => {
           const { timed } = rows[i]!;
-          const speedOf = rate(timed);
-          return [
-            milliseconds(timed.milliseconds),
-            speedOf?.toFixed(1) ?? 'unknown',
-            speedOf === undefined ? 'unknown' : `${((100 * speedOf) / peak).toFixed(0)} %`,
-          ][j];
+          const rate = gigaflops(timed.multiplyAdds, timed.milliseconds);
+          return [milliseconds(timed.milliseconds), rate.toFixed(1), `${((100 * rate) / peak).toFixed(0)} %`][j];
         }}
       />
       <p>
-        Medians, for the text alone of {samples} samples of {sampleMilliseconds} ms of forwards one after the other; the way to the worker and back is in them, and for a short text in a small model it is most
-        of the time. The peak, <strong class="figure">{peak.toFixed(1)} GFLOP/s</strong>, is what one thread of this browser reaches with
-        multiply-adds in registers alone, measured a moment ago.
+        Medians, for the text alone of {samples} samples of {sampleMilliseconds} ms of forwards one after the other; the way to the worker and back is
+        in them, and for a short text in a small model it is most of the time. The peak, <strong class="figure">{peak.toFixed(1)} GFLOP/s</strong>, is
+        what one thread of this browser reaches with multiply-adds in registers alone, measured a moment ago.
       </p>
-      {parts && (
-        <>
-          <p>
-            <Term word="GFLOP/s" /> counts two operations for each multiply-add of the projections, the attention and the{' '}
-            <Term word="feed-forward">feed-forward</Term>, with N = {size.layers} layers, L = {tokens} tokens, E = {size.width} and F = {size.hidden}:{' '}
-            {parts.projections} + {parts.attention} + {parts.feedForward} = {parts.total} multiply-adds a text.
-          </p>
-          <Formula>
-            <mi>N</mi>
-            <Group>
-              <mn>4</mn>
-              <mi>L</mi>
-              <msup>
-                <mi>E</mi>
-                <mn>2</mn>
-              </msup>
-              <mo>+</mo>
-              <mn>2</mn>
-              <msup>
-                <mi>L</mi>
-                <mn>2</mn>
-              </msup>
-              <mi>E</mi>
-              <mo>+</mo>
-              <mn>{size.gated ? 3 : 2}</mn>
-              <mi>L</mi>
-              <mi>E</mi>
-              <mi>F</mi>
-            </Group>
-          </Formula>
-        </>
-      )}
+      <p>
+        <Term word="GFLOP/s" /> counts two operations for each multiply-add of the projections, the attention and the{' '}
+        <Term word="feed-forward">feed-forward</Term>, with N = {size.layers} layers, L = {tokens} tokens, E = {size.width} and F = {size.hidden}:{' '}
+        {parts.projections} + {parts.attention} + {parts.feedForward} = {parts.total} multiply-adds a text.
+      </p>
+      <Formula>
+        <mi>N</mi>
+        <Group>
+          <mn>4</mn>
+          <mi>L</mi>
+          <msup>
+            <mi>E</mi>
+            <mn>2</mn>
+          </msup>
+          <mo>+</mo>
+          <mn>2</mn>
+          <msup>
+            <mi>L</mi>
+            <mn>2</mn>
+          </msup>
+          <mi>E</mi>
+          <mo>+</mo>
+          <mn>{size.gated ? 3 : 2}</mn>
+          <mi>L</mi>
+          <mi>E</mi>
+          <mi>F</mi>
+        </Group>
+      </Formula>
       <dl class="proof-facts">
         {facts.map(([name, value]) => (
           <div key={name}>

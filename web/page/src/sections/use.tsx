@@ -6,7 +6,7 @@ import { colour } from '../palette.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../state/ablation.ts';
 import { headsOff, shownModel } from '../state/derived.ts';
 import { chosenLine, faultOf, furthest, largestOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../state/lines.ts';
-import type { LoadedModel } from '../state/model.ts';
+import { answerFunction, answerName, type LoadedModel } from '../state/model.ts';
 import { update, view } from '../state/view.ts';
 import '../styles/use.css';
 import { BarNumber } from '../ui/bar_number.tsx';
@@ -240,8 +240,17 @@ function Classification({ of }: { of: LoadedModel }) {
       )}
       {labels && (
         <p>
-          The same lines, each with the probability of every answer. They come from the <Term word="logits" /> through <Term word="softmax" />, and
-          say how sure the model is, not whether it is right.
+          {answerFunction(of, labels.length) === 'identity' ? (
+            <>
+              The same lines, each with the model’s <Term word="logits" />: it was trained to estimate numbers, and these are its estimates.
+            </>
+          ) : (
+            <>
+              The same lines, each with the probability of every answer. They come from the <Term word="logits" /> through{' '}
+              {answerFunction(of, labels.length) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}, and say how sure the model
+              is, not whether it is right.
+            </>
+          )}
         </p>
       )}
       {labels && current?.all.probabilities && <Probabilities of={current} labels={labels} />}
@@ -252,17 +261,18 @@ function Classification({ of }: { of: LoadedModel }) {
 function Probabilities({ of, labels }: { of: Lines; labels: readonly string[] }) {
   const before = of.all.probabilities!.data;
   const after = of.without?.probabilities?.data;
+  const isValue = answerName(of.model) === 'value';
   return (
     <div class="use-lines">
       <NumberTable
-        name="Probabilities"
+        name={isValue ? 'Values' : 'Probabilities'}
         rows={{ kind: 'text', count: of.texts.length, label: (i) => of.texts[i]! }}
         columns={{ kind: 'answer', count: labels.length, label: (i) => labels[i]! }}
         cell={(i, j) => {
           const at = i * labels.length + j;
           return (
             <>
-              <BarNumber value={(after ?? before)[at]!} />
+              {isValue ? fixed((after ?? before)[at]!, 4) : <BarNumber value={(after ?? before)[at]!} />}
               {after && <span class="working">was {fixed(before[at]!, 4)}</span>}
             </>
           );
@@ -320,7 +330,8 @@ function Heads({ of }: { of: LoadedModel }) {
 }
 
 /** In words: what the heads that are off change. */
-function effectOf({ texts, all, off, without, model: { labels } }: Lines): string {
+function effectOf({ texts, all, off, without, model }: Lines): string {
+  const { labels } = model;
   const similarity = furthest(all.similarity, without!.similarity);
   const [i, j] = [Math.floor(similarity.index / texts.length), similarity.index % texts.length];
   const now = without!.similarity.data[similarity.index]!;
@@ -331,7 +342,7 @@ function effectOf({ texts, all, off, without, model: { labels } }: Lines): strin
     const changed = without!.probabilities.data[probability.index]!;
     const [was, is] = [largestOf(all.probabilities), largestOf(without!.probabilities)];
     const turned = texts.filter((_, each) => was[each] !== is[each]).length;
-    text += ` The probability that changes most is “${labels[probability.index % labels.length]}” of line ${line + 1}: ${fixed(changed - probability.difference, 4)} before, ${fixed(changed, 4)} now. ${turned === 0 ? 'No answer turns.' : `${counted(turned, 'answer')} of ${texts.length} ${turned === 1 ? 'turns' : 'turn'}.`}`;
+    text += ` The ${answerName(model)} that changes most is “${labels[probability.index % labels.length]}” of line ${line + 1}: ${fixed(changed - probability.difference, 4)} before, ${fixed(changed, 4)} now. ${turned === 0 ? 'No answer turns.' : `${counted(turned, 'answer')} of ${texts.length} ${turned === 1 ? 'turns' : 'turn'}.`}`;
   }
   return text;
 }
@@ -377,7 +388,7 @@ function InTurn({ of }: { of: LoadedModel }) {
           <p>
             {!isCurrent(made) && 'The text or the model has changed since: try them again. '}
             {made.answer
-              ? `With all heads the answer is “${made.answer.label}”, probability ${fixed(made.answer.probability, 4)}. The table says by how much that probability changes without the head.`
+              ? `With all heads the answer is “${made.answer.label}”, ${answerName(of)} ${fixed(made.answer.probability, 4)}. The table says by how much that ${answerName(of)} changes without the head.`
               : 'The table says how far the cosine to the vector with all heads falls below 1 without the head.'}{' '}
             The strongest is layer {layer + 1}, head {head + 1}: {signed(data![strongest]!)}.
           </p>

@@ -119,21 +119,23 @@ export function keepInHash(): void {
   };
   update(fromHash(location.hash));
   readOthers(location.hash);
-  let written = '';
+  let seen = location.hash;
   let timer: number | undefined;
   effect(() => {
     const hash = linkHash();
     // Browsers refuse more than some hundred changes of the address within a minute or so.
     clearTimeout(timer);
     timer = window.setTimeout(() => {
-      if (hash.length > longestHash) return;
-      written = hash;
+      // Where the visitor has just written another address, its event is on the way.
+      if (hash.length > longestHash || location.hash !== seen) return;
       history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+      seen = location.hash;
     }, 300);
   });
   addEventListener('hashchange', () => {
-    const hash = location.hash.slice(1);
-    if (hash === written || document.getElementById(hash)) return; // a link to a section
+    seen = location.hash;
+    const hash = seen.slice(1);
+    if (document.getElementById(hash)) return; // a link to a section
     view.value = { ...initialView, ...fromHash(hash) };
     readOthers(hash);
   });

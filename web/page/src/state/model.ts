@@ -6,6 +6,7 @@ import configUrl from '../../../../testdata/models/sentiment/config.json?url';
 import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
 import tokenizerUrl from '../../../../testdata/models/sentiment/tokenizer.json?url';
 import tokenizerConfigUrl from '../../../../testdata/models/sentiment/tokenizer_config.json?url';
+import { encoderSize } from '../flops.ts';
 import { codeOf, explain, status } from './status.ts';
 import { initialView, update, view } from './view.ts';
 
@@ -32,9 +33,18 @@ export function headMaskOf({ layers, heads }: LoadedModel, off: readonly number[
   return { data, dims: [layers, heads] };
 }
 
-/** Whether each label has a probability of its own (sigmoid), or all share one (softmax). */
-export const hasIndependentLabels = ({ config }: LoadedModel, count: number): boolean =>
-  config['problem_type'] === 'multi_label_classification' || count === 1;
+/**
+ * What makes a classifier's answer of its logits: softmax where one label is right, sigmoid where each may be, and nothing where the labels are numbers to
+ * be estimated (regression).
+ */
+export function answerFunction({ config }: LoadedModel, count: number): 'softmax' | 'sigmoid' | 'identity' {
+  const problem = config['problem_type'];
+  if (problem === 'regression') return 'identity';
+  return problem === 'multi_label_classification' || count === 1 ? 'sigmoid' : 'softmax';
+}
+
+/** What one number of the answer is called. */
+export const answerName = (of: LoadedModel): string => (answerFunction(of, of.labels?.length ?? 0) === 'identity' ? 'value' : 'probability');
 
 export interface Loading {
   readonly name: string;
@@ -175,7 +185,7 @@ async function open(choice: Choice, keepView: boolean): Promise<void> {
       onProgress: ({ phase, file, loaded, total }) => report(phase, loaded, total, file),
     });
     const [config, labels, shapes] = await Promise.all([text.config, text.labels, text.parameterShapes()]);
-    const { attentions, lastHiddenState } = await text.forward(await text.tokenize('a'), { outputAttentions: true });
+    const { layers, heads, width } = encoderSize(config);
     if (mine !== attempt) return await text.dispose();
     const old = model.value;
     batch(() => {
@@ -185,9 +195,9 @@ async function open(choice: Choice, keepView: boolean): Promise<void> {
         text,
         config,
         labels,
-        layers: attentions!.length,
-        heads: attentions![0]!.dims[1]!,
-        hiddenSize: lastHiddenState.dims[2]!,
+        layers,
+        heads,
+        hiddenSize: width,
         shapes,
         loadTime: performance.now() - start,
       };

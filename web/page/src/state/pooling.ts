@@ -1,7 +1,7 @@
 /** One vector a text and the probabilities of the labels, from a forward: for heads that are off, which embed() and classify() do not know. */
 import type { Encoding, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { hasIndependentLabels, headMaskOf, type LoadedModel } from './model.ts';
+import { answerFunction, headMaskOf, type LoadedModel } from './model.ts';
 import { withModel } from './run.ts';
 
 const poolings = ['mean', 'cls', 'max'] as const;
@@ -54,8 +54,10 @@ export function toLengthOne(attn: Attn, x: Tensor): Promise<Tensor> {
 }
 
 /** (B,C) in the order of the labels. */
-export function probabilitiesOf(attn: Attn, of: LoadedModel, logits: Tensor): Promise<Tensor> {
-  return hasIndependentLabels(of, logits.dims[1]!) ? attn.activation(logits, 'sigmoid') : attn.softmax(logits);
+export async function answersOf(attn: Attn, of: LoadedModel, logits: Tensor): Promise<Tensor> {
+  const kind = answerFunction(of, logits.dims[1]!);
+  if (kind === 'identity') return logits;
+  return kind === 'sigmoid' ? attn.activation(logits, 'sigmoid') : attn.softmax(logits);
 }
 
 export interface Answers {
@@ -71,6 +73,6 @@ export async function answersWithout(attn: Attn, of: LoadedModel, encoding: Enco
   const { lastHiddenState, logits } = await withModel(() => of.text.forward(encoding, { headMask: headMaskOf(of, off) }));
   return {
     vectors: await toLengthOne(attn, await pool(attn, pooling, lastHiddenState, encoding)),
-    probabilities: logits && of.labels ? await probabilitiesOf(attn, of, logits) : undefined,
+    probabilities: logits && of.labels ? await answersOf(attn, of, logits) : undefined,
   };
 }

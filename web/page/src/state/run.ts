@@ -3,7 +3,7 @@ import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
-import { engine, failure, hasIndependentLabels, headMaskOf, model, type LoadedModel } from './model.ts';
+import { engine, failure, answerFunction, headMaskOf, model, type LoadedModel } from './model.ts';
 import { codeOf, explain, newestOnly, oneAtATime, status } from './status.ts';
 import { view, type Edit, type View } from './view.ts';
 
@@ -45,6 +45,9 @@ export const layerTrace = signal<LayerInFocus | undefined>(undefined);
 /** The same layer without any change; only where there is a change. */
 export const baselineTrace = signal<LayerTrace | undefined>(undefined);
 export const running = signal(false);
+/** A run that a visitor may want to cancel. */
+export const runsLong = signal(false);
+const longMilliseconds = 300;
 
 /** Calls of the model one at a time: for a moment, while the baseline is computed, its weights are not those of the view. */
 export const withModel = oneAtATime();
@@ -159,6 +162,25 @@ async function traceOf({ run: of, inputs, options, variant }: Computed, layer: n
 /** What of the view a run depends on. */
 const keyOf = (of: View) => JSON.stringify([of.text, of.pair, of.causal, of.padding, of.drawn, of.off, of.weights, of.change]);
 
+/** Counts the visitor's wishes to have the same computed once more. */
+const wishes = signal(0);
+/** The run that goes on, if any. */
+let current: { cancelled: boolean } | undefined;
+
+/** Computes the view anew, also where nothing has changed. */
+export const runAgain = (): void => void ++wishes.value;
+
+/** What is shown stays. A forward that the worker is in the middle of is finished there, and thrown away. */
+export function cancelRun(): void {
+  if (!current) return;
+  current.cancelled = true;
+  batch(() => {
+    running.value = false;
+    runsLong.value = false;
+    status.value = { text: 'Cancelled. What you see is what was computed before.' };
+  });
+}
+
 /** Begins to follow the view and the model. */
 export function follow(): void {
   const inTurn = newestOnly();
@@ -166,24 +188,32 @@ export function follow(): void {
   let computed: Computed | undefined;
   let plain: Computed | undefined;
   let key = '';
+  let fulfilled = 0;
   effect(() => {
     const of = model.value;
     const now = view.value;
+    const wish = wishes.value;
     if (!of) return;
     const job = () =>
       withModel(async () => {
+        const mine = (current = { cancelled: false });
         running.value = true;
+        const timer = setTimeout(() => (runsLong.value = !mine.cancelled), longMilliseconds);
         try {
-          if (!computed || computed.run.model !== of || key !== keyOf(now)) {
+          if (!computed || computed.run.model !== of || key !== keyOf(now) || fulfilled !== wish) {
             const base = baseline.value;
             const isPlain = keyOf(now) === keyOf(unchanged(now));
             if (!isPlain && (base?.model !== of || base.view.text !== now.text || base.view.pair !== now.pair)) {
-              plain = await compute(of, unchanged(now));
-              baseline.value = plain.run;
+              const made = await compute(of, unchanged(now));
+              if (mine.cancelled) return;
+              plain = made;
+              baseline.value = made.run;
             }
             const made = await compute(of, now);
+            if (mine.cancelled) return;
             computed = made;
             key = keyOf(now);
+            fulfilled = wish;
             batch(() => {
               if (isPlain) {
                 plain = made;
@@ -198,7 +228,7 @@ export function follow(): void {
           }
           // What is inside a layer of a long text takes longer than its maps: typing goes first.
           if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
-          if (model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
+          if (mine.cancelled || model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
           const layer = Math.min(now.layer, of.layers - 1);
           if (layerTrace.value?.run !== computed.run || layerTrace.value.layer !== layer)
             layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parameters(of, layer, now.weights)) };
@@ -210,7 +240,7 @@ export function follow(): void {
           }
         } catch (error) {
           // A model that was put away meanwhile is followed by another.
-          if (model.value === of) {
+          if (model.value === of && !mine.cancelled) {
             status.value = { text: `The attention could not be computed. ${explain(error)}`, failed: true };
             if (codeOf(error) === 'ABORTED' || codeOf(error) === 'INTERNAL')
               failure.value = {
@@ -221,7 +251,12 @@ export function follow(): void {
               };
           }
         } finally {
-          running.value = false;
+          clearTimeout(timer);
+          if (current === mine) current = undefined;
+          batch(() => {
+            running.value = false;
+            runsLong.value = false;
+          });
         }
       });
     // What a job reads before its first await is none of the effect's business.
@@ -229,14 +264,20 @@ export function follow(): void {
   });
 }
 
-/** Probabilities from logits, by falling score; as TextModel.classify gives them. */
-export function probabilities(of: Run): readonly LabelScore[] {
+function labelScores(of: LoadedModel, logits: readonly number[]): readonly number[] {
+  const kind = answerFunction(of, logits.length);
+  if (kind === 'identity') return logits;
+  if (kind === 'sigmoid') return logits.map((value) => 1 / (1 + Math.exp(-value)));
+  const largest = Math.max(...logits);
+  const exp = logits.map((value) => Math.exp(value - largest));
+  const sum = exp.reduce((a, b) => a + b, 0);
+  return exp.map((value) => value / sum);
+}
+
+/** What a classifier makes of its logits, by falling score; as TextModel.classify gives them. */
+export function answers(of: Run): readonly LabelScore[] {
   const { labels } = of.model;
   if (!of.logits || !labels) return [];
-  const logits = Array.from(of.logits.data);
-  const multiple = hasIndependentLabels(of.model, logits.length);
-  const largest = Math.max(...logits);
-  const exp = logits.map((value) => (multiple ? 1 / (1 + Math.exp(-value)) : Math.exp(value - largest)));
-  const sum = multiple ? 1 : exp.reduce((a, b) => a + b, 0);
-  return labels.map((label, i) => ({ label, score: exp[i]! / sum })).sort((a, b) => b.score - a.score);
+  const scores = labelScores(of.model, Array.from(of.logits.data));
+  return labels.map((label, i) => ({ label, score: scores[i]! })).sort((a, b) => b.score - a.score);
 }

@@ -16,8 +16,8 @@ export interface Timed {
   readonly copies: number;
   /** Median, of all copies together. */
   readonly milliseconds: number;
-  /** Of all copies; undefined when the sizes are not known. */
-  readonly multiplyAdds: number | undefined;
+  /** Of all copies. */
+  readonly multiplyAdds: number;
 }
 
 export interface Speed {
@@ -94,11 +94,10 @@ async function measureNow(): Promise<void> {
   try {
     const { encoding } = now;
     const length = encoding.dims[1]!;
-    const size = encoderSize(of.config);
-    const each = size && multiplyAdds(size, length).total;
-    const copies = each ? Math.min(256, Math.max(1, Math.round(wantedMultiplyAdds / each))) : 8;
+    const each = multiplyAdds(encoderSize(of.config), length).total;
+    const copies = Math.min(256, Math.max(1, Math.round(wantedMultiplyAdds / each)));
     const alone = { copies: 1, milliseconds: await time(of, encoding, samples), multiplyAdds: each };
-    const batch = { copies, milliseconds: await time(of, copiesOf(encoding, copies), 5), multiplyAdds: each && each * copies };
+    const batch = { copies, milliseconds: await time(of, copiesOf(encoding, copies), 5), multiplyAdds: each * copies };
     const peak = await peakOf(attn);
     speed.value = { model: of, tokens: length, alone, batch, peak, info: await attn.info };
     speedFailure.value = undefined;

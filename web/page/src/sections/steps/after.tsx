@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { Tensor } from 'attn';
 import { brief, fixed } from '../../numbers.ts';
 import type { LinearNames } from '../../parameter_names.ts';
-import { baseline, probabilities } from '../../state/run.ts';
+import { answerFunction, answerName } from '../../state/model.ts';
+import { answers, baseline } from '../../state/run.ts';
 import { update, view } from '../../state/view.ts';
 import { reach, type Walk } from '../../state/walk.ts';
 import { Call, Eq, Formula, I, Plus, Sub } from '../../ui/formula.tsx';
@@ -469,8 +470,8 @@ const places: Readonly<Record<string, string>> = {
 const shareOf = (difference: number) => (difference === 0 ? 0 : Math.min(1, Math.max(0, (Math.log10(difference) + 7) / 8)));
 
 function Answer({ walk }: { walk: Walk }) {
-  const after = probabilities(walk.run);
-  const unchanged = baseline.value && baseline.value.tokens.length === walk.run.tokens.length ? probabilities(baseline.value) : [];
+  const after = answers(walk.run);
+  const unchanged = baseline.value && baseline.value.tokens.length === walk.run.tokens.length ? answers(baseline.value) : [];
   if (after.length === 0)
     return (
       <p class="note">
@@ -481,7 +482,7 @@ function Answer({ walk }: { walk: Walk }) {
     <NumberTable
       name="The classifier’s answer"
       rows={{ kind: 'answer', count: after.length, label: (i) => after[i]!.label }}
-      columns={{ kind: 'probability', count: 3, label: (j) => ['unchanged model', 'with your changes', 'difference'][j]! }}
+      columns={{ kind: answerName(walk.run.model), count: 3, label: (j) => ['unchanged model', 'with your changes', 'difference'][j]! }}
       cell={(i, j) => {
         const { label, score } = after[i]!;
         const old = unchanged.find((each) => each.label === label)?.score ?? score;
@@ -490,6 +491,12 @@ function Answer({ walk }: { walk: Walk }) {
     />
   );
 }
+
+const functionWords = {
+  softmax: ', and softmax makes probabilities of them.',
+  sigmoid: ', and the sigmoid, 1 / (1 + e⁻ˣ), makes a probability of each.',
+  identity: ', which are the answer.',
+};
 
 export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
   const found = reach.value;
@@ -500,7 +507,8 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
         {layer + 1 < run.model.layers
           ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} of the same build. `
           : 'This was the last layer. '}
-        At the end the classifier makes its scores, the <Term word="logits" />, of the last rows, and softmax makes probabilities of them.
+        At the end the classifier makes its scores, the <Term word="logits" />, of the last rows
+        {functionWords[answerFunction(walk.run.model, walk.run.model.labels?.length ?? 0)]}
       </p>
       <Answer walk={walk} />
       <h4>How far your changes reach</h4>
