@@ -119,9 +119,18 @@ async function* piecesOf(content: Given, name: string): AsyncGenerator<Uint8Arra
     }
     return;
   }
-  for (let at = 0; at < content.size; at += pieceBytes) {
+  const read = (at: number) => {
+    const piece = content.slice(at, at + pieceBytes).arrayBuffer();
+    piece.catch(() => {}); // reported where it is awaited, if it ever is
+    return piece;
+  };
+  // Browsers read in another process: a piece comes while the one before is taken.
+  let next = read(0);
+  for (let at = pieceBytes; at - pieceBytes < content.size; at += pieceBytes) {
     try {
-      yield new Uint8Array(await content.slice(at, at + pieceBytes).arrayBuffer());
+      const piece = await next;
+      if (at < content.size) next = read(at);
+      yield new Uint8Array(piece);
     } catch (error) {
       throw network(`${name} could not be read (${reason(error)})`, {}, error);
     }
