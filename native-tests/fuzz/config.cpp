@@ -1,11 +1,20 @@
 // The small files of a checkpoint, with zero bytes between them: config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json,
 // tokenizer_config.json. What they describe is estimated, and made where it is small enough.
 #include "attn/models/model_loader.hpp"
+#include "attn/tensor/shape.hpp"
 #include "fuzz.hpp"
 #include "mutate.hpp"
 
+namespace {
+
+/// The seeds need half of it; models of thousands of layers would take a second each.
+constexpr std::uint64_t kModelLimit = std::uint64_t{1} << 20;
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using attn::fuzz::require;
+  attn::set_memory_limit(kModelLimit);
   const auto parts = attn::fuzz::split({data, size}, 5);
   const attn::detail::ModelFiles files{parts[0], parts[1], parts[2], parts[3], parts[4]};
   attn::fuzz::succeeds([&] {
