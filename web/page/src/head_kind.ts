@@ -24,9 +24,9 @@ export interface HeadSummary {
 }
 
 /** A head is of the kind with the largest share, if that is at least so large. */
-const leastShare = 0.35;
+export const leastShare = 0.35;
 /** Else it is diffuse, if its rows look at so large a part of all tokens: e^entropy / L. */
-const leastSpread = 0.75;
+export const leastSpread = 0.75;
 
 /** weights (L,L); whether each of the L tokens is special. */
 export function headSummary(weights: Float32Array, special: readonly boolean[]): HeadSummary {
@@ -60,9 +60,21 @@ export function headSummary(weights: Float32Array, special: readonly boolean[]):
   return { kind, shares, entropy };
 }
 
+const isSpread = (kind: HeadKind): kind is 'diffuse' | 'mixed' => kind === 'diffuse' || kind === 'mixed';
+const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} at a time`;
+const oftenness = (share: number) => (share > 0.5 ? 'mostly' : 'often');
+const percent = (share: number) => `${Math.round(100 * share)} %`;
+
 /** "mostly the previous token, 78 %" */
-export function kindText({ kind, shares, entropy }: HeadSummary): string {
-  if (kind === 'diffuse' || kind === 'mixed') return `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} at a time`;
-  const share = shares[kind];
-  return `${share > 0.5 ? 'mostly' : 'often'} ${headKinds[kind]}, ${Math.round(100 * share)} %`;
+export function kindText(of: HeadSummary): string {
+  if (isSpread(of.kind)) return spreadText(of);
+  const share = of.shares[of.kind];
+  return `${oftenness(share)} ${headKinds[of.kind]}, ${percent(share)}`;
+}
+
+/** "looks mostly at the previous token: 78 % of the weight" */
+export function lookText(of: HeadSummary): string {
+  if (isSpread(of.kind)) return `looks at ${spreadText(of)}`;
+  const share = of.shares[of.kind];
+  return `looks ${oftenness(share)} at ${headKinds[of.kind]}: ${percent(share)} of the weight`;
 }

@@ -24,6 +24,18 @@ export function brief(value: number): string {
   return Math.abs(value) < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
 }
 
+/** A factor or a number that is taken away: a negative one stands in brackets. */
+export const bracketed = (value: number): string => (value < 0 ? `(${brief(value)})` : brief(value));
+
+/** With the sign that joins it to what stands before: "+ 0.5", "- 0.5". */
+export const joined = (value: number): string => `${value < 0 ? '-' : '+'} ${brief(Math.abs(value))}`;
+
+/** Two digits, for how large something is: "1.7", "0.0045", "3.1e-6". */
+export function shortNumber(value: number): string {
+  const size = Math.abs(value);
+  return value === 0 || (size >= 1e-3 && size < 1e4) ? String(Number(value.toPrecision(2))) : value.toExponential(1);
+}
+
 /** The shortest decimal that reads back as the same float32. */
 export function shortestFloat32(value: number): string {
   if (!Number.isFinite(value)) return String(value);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headSummary, kindText } from '../src/head_kind.ts';
+import { headSummary, kindText, lookText } from '../src/head_kind.ts';
 
 const length = 8;
 const special = Array.from({ length }, (_, i) => i === 0 || i === length - 1);
@@ -63,5 +63,23 @@ describe('the kind of a head', () => {
         ),
       ),
     ).toMatch(/^certain tokens, about 1\.\d at a time$/);
+  });
+  it('says it as a sentence goes on', () => {
+    expect(
+      lookText(
+        headSummary(
+          looking((i) => i),
+          special,
+        ),
+      ),
+    ).toBe('looks mostly at the token itself: 91 % of the weight');
+    expect(
+      lookText(
+        headSummary(
+          looking(() => 3),
+          special,
+        ),
+      ),
+    ).toMatch(/^looks at certain tokens, about 1\.\d at a time$/);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { mergeHeads, splitHeads, transposed } from '../src/arrays.ts';
-import { fixed, median, shortestFloat32, teaching } from '../src/numbers.ts';
+import { bracketed, fixed, joined, median, shortestFloat32, shortNumber, teaching } from '../src/numbers.ts';
 
 describe('numbers as text', () => {
   it('are ASCII with fixed decimals and never a negative zero', () => {
@@ -19,6 +19,15 @@ describe('numbers as text', () => {
 
   it('are as short as float32 allows', () => {
     expect([0.1, 1 / 3, 16777217].map((value) => shortestFloat32(Math.fround(value)))).toEqual(['0.1', '0.33333334', '16777216']);
+  });
+
+  it('are joined by their sign, and stand in brackets as a second factor', () => {
+    expect([0.5, -0.5, 0].map(joined)).toEqual(['+ 0.5', '- 0.5', '+ 0']);
+    expect([0.5, -0.03145, -2].map(bracketed)).toEqual(['0.5', '(-0.03145)', '(-2)']);
+  });
+
+  it('say how large something is in two digits', () => {
+    expect([0, 1.7321, 0.6, 0.00446, 3.14e-6, 23456].map(shortNumber)).toEqual(['0', '1.7', '0.6', '0.0045', '3.1e-6', '2.3e+4']);
   });
 
   it('have a median', () => {

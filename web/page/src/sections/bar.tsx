@@ -17,6 +17,7 @@ import {
   type Loading,
 } from '../state/model.ts';
 import { answers, baseline, cancelRun, run, runAgain, runsLong, type Run } from '../state/run.ts';
+import { status } from '../state/status.ts';
 import { isChanged, setText, undoChanges, view, type View } from '../state/view.ts';
 import '../styles/bar.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
@@ -40,9 +41,9 @@ export function Bar() {
       <div class="bar-head">
         <h1 id="sentence-title">Which words look at which?</h1>
         <p>
-          In a Transformer, every word gathers from the others. How much from each is its <Term word="attention weight">attention</Term>: where a cell
-          is bright, the word of the <span class="as-query">row</span> looks at the word of the <span class="as-key">column</span>.{' '}
-          <strong>Try:</strong> point at a word, then change the sentence.
+          A Transformer, the kind of model behind chat and search, lets every word of a text gather from the others. How much from each is its{' '}
+          <Term word="attention weight">attention</Term>: where a cell is bright, the word of the <span class="as-query">row</span> looks at the word
+          of the <span class="as-key">column</span>. <strong>Try:</strong> point at a word, then change the sentence.
         </p>
       </div>
       <div class="bar-body">
@@ -179,7 +180,7 @@ function Model() {
     <div class="model">
       <div class="model-name">
         <p>
-          <strong>Model:</strong> {loaded ? `${loaded.name}, ${loaded.layers} × ${loaded.heads} heads` : 'starting …'}
+          <strong>Model:</strong> {loaded ? `${loaded.name}, ${loaded.layers} × ${loaded.heads} heads` : status.value.failed ? 'none' : 'starting …'}
         </p>
         <button type="button" class="quiet" aria-expanded={more} aria-controls="other-model" onClick={() => setMore(!more)}>
           Another model

@@ -3,9 +3,9 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { fromRows, transposed } from '../arrays.ts';
-import { brief, teaching } from '../numbers.ts';
+import { bracketed, brief, teaching } from '../numbers.ts';
 import { engine } from '../state/model.ts';
-import { explain, newestOnly } from '../state/status.ts';
+import { explain, newestOnly, status } from '../state/status.ts';
 import '../styles/stepper.css';
 import { Call, Eq, Formula, I, Sub, Sum, Transposed } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
@@ -169,7 +169,7 @@ const transposedK = (
 
 /** One entry as the sum of products that it is. */
 function dotText(left: Tensor, i: number, right: (k: number) => number, count: number): string {
-  return Array.from({ length: count }, (_, k) => `${brief(at(left, i, k))}·${brief(right(k))}`).join(' + ');
+  return Array.from({ length: count }, (_, k) => `${brief(at(left, i, k))}·${bracketed(right(k))}`).join(' + ');
 }
 
 export function Example() {
@@ -388,7 +388,7 @@ export function Example() {
                 tensor={{ data: c.weightedValues.data.subarray(i * count * width, (i + 1) * count * width), dims: [count, width] }}
                 rows="key"
                 columns="number"
-                detail={(j, d) => `${brief(at(c.weights, i, j))} · ${brief(at(c.V, j, d))}`}
+                detail={(j, d) => `${brief(at(c.weights, i, j))} · ${bracketed(at(c.V, j, d))}`}
               />
             ))}
           </>
@@ -475,7 +475,7 @@ export function Example() {
               {current.body(computed)}
             </div>
           ) : (
-            <p class="note">The module is starting.</p>
+            <p class="note">{status.value.failed ? 'The module is not running.' : 'The module is starting.'}</p>
           )}
         </div>
       </div>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useCallback, useRef, useState } from 'preact/hooks';
 import { save, formats } from '../export/save.ts';
 import { selectionOf } from '../export/selection.ts';
-import { kindText } from '../head_kind.ts';
+import { lookText } from '../head_kind.ts';
 import { fixed } from '../numbers.ts';
 import { heads } from '../state/heads.ts';
 import { run, running, type Run } from '../state/run.ts';
@@ -66,7 +66,7 @@ function Kind({ of }: { of: Run }) {
   const summary = heads.value?.run.model === of.model ? heads.value.list[layer * of.model.heads + head] : undefined;
   return (
     <p class="focus-kind">
-      {summary && <>Here it looks at {kindText(summary)}.</>}
+      {summary && <>Here it {lookText(summary)}.</>}
       {of.view.off.includes(layer * of.model.heads + head) && <strong> Switched off: nobody gets what it finds.</strong>}
     </p>
   );
@@ -140,7 +140,7 @@ function Loaded({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () 
       </div>
       <ShadedText shown={now} texts={lineOf(of).texts} cell={cell} locked={locked} onPoint={point} onLock={lock} />
       <p class="try">
-        <strong>Try:</strong> hide the special tokens and renormalise. What do the words look at among themselves?
+        <strong>Try:</strong> hide the <Term word="special token">special tokens</Term> and renormalise. What do the words look at among themselves?
       </p>
       <Controls of={of} />
       <div class="buttons">
@@ -186,6 +186,8 @@ function Reading({ shown: { places, weights }, cell, locked, special }: { shown:
   const row = weights.subarray(cell.row * size, (cell.row + 1) * size);
   const sum = row.reduce((a, b) => a + b, 0);
   const [query, key] = [places[cell.row]!, places[cell.column]!];
+  const percent = 100 * row[cell.column]!;
+  const share = percent > 0 && percent < 0.05 ? 'less than 0.1 %' : `${percent.toFixed(1)} %`;
   const pair = places.some(({ source }) => source === 1);
   const source = (of: number | undefined) => pair && of !== undefined && <small class="muted"> text {of + 1}</small>;
   return (
@@ -202,7 +204,7 @@ function Reading({ shown: { places, weights }, cell, locked, special }: { shown:
         )}
       </p>
       <p class="note">
-        The row sums to <span class="figure">{fixed(sum, 4)}</span>
+        Of all that {query.label} gathers, {share} comes from {key.label}. The row sums to <span class="figure">{fixed(sum, 4)}</span>
         {special === 'hide' && '; the rest is on the hidden special tokens'}
         {special === 'renormalise' && ', after division by what is left without special tokens'}.
       </p>
@@ -307,14 +309,14 @@ function Controls({ of }: { of: Run }) {
 }
 
 const specialNotes: Readonly<Record<SpecialTokens, string>> = {
-  show: 'All that the model sees.',
+  show: 'All that the model reads.',
   hide: 'Rows sum to less than 1.',
   renormalise: 'Each row is divided by what is left of it.',
 };
 
 const mergeHint = (tokens: readonly string[]) =>
-  `Of the parts of a word rows are averaged and columns summed (Clark et al. 2019).${
-    tokens.some((token) => token.startsWith('##')) ? '' : ' Try a rare word, such as “unputdownable”.'
+  `A rare word is read in parts. Their rows are averaged, their columns summed (Clark et al. 2019). ${
+    tokens.some((token) => token.startsWith('##')) ? 'Parts that go on with a word begin with ##.' : 'Try “unputdownable”.'
   }`;
 
 function Export({ of, handle }: { of: Run; handle: { current: { open(): void } | null } }) {

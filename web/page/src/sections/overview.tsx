@@ -1,7 +1,8 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { headKinds, kindText, type HeadKind } from '../head_kind.ts';
+import { headKinds, kindText, leastShare, leastSpread, type HeadKind } from '../head_kind.ts';
 import { paint } from '../palette.ts';
 import { heads, type Head } from '../state/heads.ts';
+import { shownModel } from '../state/derived.ts';
 import { headInFocus, layerInFocus } from '../state/shown.ts';
 import { update, view, type HeadOrder } from '../state/view.ts';
 import '../styles/overview.css';
@@ -29,8 +30,8 @@ export function Overview() {
           token that all look at.
         </p>
         <p class="try">
-          <strong>Try:</strong> sort by entropy, choose the first head, which settles on the fewest tokens, and switch it off. Does the answer above
-          change?
+          <strong>Try:</strong> sort by <Term word="entropy" />, choose the first head, which settles on the fewest tokens, and switch it off.{' '}
+          {shownModel.value && !shownModel.value.labels ? 'Do the maps of later layers change?' : 'Does the answer above change?'}
         </p>
       </div>
       {heads.value ? <Loaded /> : <div class="heads-placeholder" />}
@@ -131,7 +132,7 @@ function Loaded() {
             <dt>previous, next, self</dt>
             <dd>
               The mean weight from a token of the text to the one before it, after it, or to itself. The kind with the largest share names the head,
-              if that is at least 35 %.
+              if that is at least {Math.round(100 * leastShare)} %.
             </dd>
           </div>
           <div>
@@ -144,7 +145,7 @@ function Loaded() {
           <div>
             <dt>diffuse</dt>
             <dd>
-              No such share, and rows that spread over at least 75 % of the tokens. A row of weights w spreads over{' '}
+              No such share, and rows that spread over at least {Math.round(100 * leastSpread)} % of the tokens. A row of weights w spreads over{' '}
               <math>
                 <msup>
                   <mi>e</mi>
@@ -187,7 +188,7 @@ function Thumbnail({ of, chosen, off, onChoose }: { of: Head; chosen: boolean; o
   const { layer, head, kind, entropy, picture, size } = of;
   const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(() => {
-    const context = canvas.current!.getContext('2d')!;
+    const context = canvas.current!.getContext('2d', { willReadFrequently: true })!;
     const image = context.createImageData(size, size);
     for (let i = 0; i < picture.length; ++i) paint(image.data, i, picture[i]!);
     context.putImageData(image, 0, 0);

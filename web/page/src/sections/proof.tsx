@@ -195,12 +195,18 @@ function Checks({ of }: { of: LoadedModel }) {
   );
 }
 
+/** As much of a text as a sentence about it can hold. */
+function shortened(text: string, most = 80): string {
+  const letters = Array.from(text);
+  return letters.length <= most ? text : `${letters.slice(0, most).join('').trimEnd()} …`;
+}
+
 function Checked({ of: { rows, steps, text }, layers }: { of: SelfCheck; layers: number }) {
   return (
     <>
       <p>
         The sums of {rows.count} rows miss 1 by at most <strong class="figure">{scientific(rows.difference)}</strong>. The steps of{' '}
-        {counted(layers, 'layer')}, for “{text}”:
+        {counted(layers, 'layer')}, for “{shortened(text)}”:
       </p>
       <ComparedTable name="Layers recomputed step by step" rows={steps} />
       <p class="note">Allowed is 1e-6 times the largest value where that is above 1: products may be summed in another order.</p>

@@ -2,9 +2,10 @@ import type { FunctionComponent } from 'preact';
 import { useEffect } from 'preact/hooks';
 import '../styles/stepper.css';
 import '../styles/steps.css';
-import { fixed, scientific } from '../numbers.ts';
+import { fixed, shortNumber } from '../numbers.ts';
 import { changeInFocus, changeLayer, isChanged, undoChanges, update, view, type Edit } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
+import { Subscripted } from '../ui/subscripted.tsx';
 import { Term } from '../ui/term.tsx';
 import { AnswerStep, ConcatStep, FeedForwardStep, FirstNormStep, OutputStep, SecondNormStep } from './steps/after.tsx';
 import { CompareStep, ContextStep, InputStep, MaskStep, ProjectionStep, ScaleStep, SoftmaxStep } from './steps/attention.tsx';
@@ -53,8 +54,8 @@ export function Steps() {
           after it follows.
         </p>
         <p class="try">
-          <strong>Try:</strong> in step 4 pull the score scale to 0, then look at the last step: what has the classifier to say now that every token
-          counts alike?
+          <strong>Try:</strong> in step 4 pull the score scale to 0, so that every token counts alike. Then look at the last step:{' '}
+          {walk && !walk.run.model.labels ? 'how far does it reach?' : 'what does the classifier say now?'}
         </p>
       </div>
       {walkFailure.value && (
@@ -104,12 +105,15 @@ function Loaded({ walk }: { walk: Walk }) {
             return (
               <li key={step.title}>
                 <button type="button" class="quiet" aria-current={i === index ? 'step' : undefined} onClick={() => go(i)}>
-                  <span class="figure">{i + 1}</span> <span class="step-title">{step.title}</span>
+                  <span class="figure">{i + 1}</span>{' '}
+                  <span class="step-title">
+                    <Subscripted>{step.title}</Subscripted>
+                  </span>
                   {difference !== undefined && (
                     <span class="step-delta figure">
                       <span aria-hidden="true">Δ </span>
                       <span class="visually-hidden">changed by up to </span>
-                      {difference === Infinity ? 'blocked' : scientific(difference)}
+                      {difference === Infinity ? 'blocked' : shortNumber(difference)}
                     </span>
                   )}
                 </button>
@@ -127,7 +131,7 @@ function Loaded({ walk }: { walk: Walk }) {
             </button>
           </div>
           <h3 aria-live="polite">
-            Step {index + 1} of {steps.length}: {current.title}
+            Step {index + 1} of {steps.length}: <Subscripted>{current.title}</Subscripted>
           </h3>
           <div class="step-body" key={`${run.model.id} ${layer} ${head} ${index}`}>
             <current.Body walk={walk} sizes={sizes} />
@@ -199,6 +203,7 @@ function Changes({ walk }: { walk: Walk }) {
       <button type="button" onClick={undoChanges}>
         Undo all changes
       </button>
+      <p class="note">Δ beside a step: the most by which one of its numbers now differs from that of the unchanged model.</p>
     </details>
   );
 }

@@ -10,7 +10,7 @@ import { answerFunction, answerName, type LoadedModel } from '../state/model.ts'
 import { update, view } from '../state/view.ts';
 import '../styles/use.css';
 import { BarNumber } from '../ui/bar_number.tsx';
-import { Formula } from '../ui/formula.tsx';
+import { Call, Eq, Formula } from '../ui/formula.tsx';
 import { MatrixMap } from '../ui/matrix_map.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
@@ -91,15 +91,12 @@ function Similarity() {
         diagonal is every text with itself.
       </p>
       <Formula>
-        <mrow>
-          <mi>cos</mi>
-          <mo>(</mo>
+        <Call name="cos">
           <mi>a</mi>
           <mo>,</mo>
           <mi>b</mi>
-          <mo>)</mo>
-        </mrow>
-        <mo>=</mo>
+        </Call>
+        <Eq />
         <mfrac>
           <mrow>
             <mi>a</mi>
@@ -360,7 +357,7 @@ function InTurn({ of }: { of: LoadedModel }) {
         {of.labels
           ? 'Each head alone is switched off once, and the classifier is asked again about the sentence at the top of the page.'
           : 'Each head alone is switched off once, and the vector of the sentence at the top of the page is compared with what it was.'}{' '}
-        Often most heads can be missed, and a few cannot (Michel et al. 2019).
+        Often most heads can be spared, and a few cannot (Michel et al. 2019).
       </p>
       <div class="use-turn">
         <button type="button" disabled={progress !== undefined} onClick={() => void switchEachOff()}>

@@ -102,14 +102,17 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
 
 function Ranked({ name, near }: { name: string; near: readonly Near[] }) {
   return (
-    <ol class="ranked" aria-label={name}>
-      {near.map(({ id, token, similarity }) => (
-        <li key={id}>
-          <span class="ranked-name">{token}</span>
-          <BarNumber value={similarity} />
-        </li>
-      ))}
-    </ol>
+    <>
+      <ol class="ranked" aria-label={name}>
+        {near.map(({ id, token, similarity }) => (
+          <li key={id}>
+            <span class="ranked-name">{token}</span>
+            <BarNumber value={similarity} />
+          </li>
+        ))}
+      </ol>
+      {near.some(({ token }) => token.startsWith('##')) && <p class="note">Tokens that go on with a word begin with ##.</p>}
+    </>
   );
 }
 
@@ -157,7 +160,7 @@ function AnalogyPart() {
     <>
       <h3 class="words-second">Analogies</h3>
       <p>
-        An <Term word="analogy" /> is the way from the first word to the second, gone from the third: where does one arrive?
+        The way from the first word to the second, gone from the third: where does it lead? That is an <Term word="analogy" />.
       </p>
       <Formula>
         <mi>b</mi>

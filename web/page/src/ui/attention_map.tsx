@@ -2,6 +2,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { drawCells, labelEvery, levelsOf, type Look } from '../draw/heatmap.ts';
 import { fixed } from '../numbers.ts';
 import type { Place, Shown } from '../state/shown.ts';
+import { useWidth } from './size.ts';
 
 export interface Cell {
   readonly row: number;
@@ -22,6 +23,8 @@ export interface AttentionMapProps {
 
 /** Keys that are handed on. */
 const others = [',', '.', '[', ']', 'm', 'e', '?'];
+/** Rows that Page Up and Page Down move by. */
+export const pageStep = 10;
 /** Of a row assistive technology gets the cells this far around the active one. */
 const reach = 64;
 
@@ -53,18 +56,8 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
   const size = places.length;
   const field = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
+  const width = useWidth(field);
   const [spoken, setSpoken] = useState('');
-
-  useLayoutEffect(() => {
-    const element = field.current!;
-    const measure = () => setWidth(element.clientWidth);
-    // With the size of its labels its own changes, which it may not do while it is told of a change.
-    const observer = new ResizeObserver(() => requestAnimationFrame(measure));
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, []);
 
   const levels = useMemo(() => levelsOf(shown, look), [shown, look.threshold, look.scaleBy]);
   useLayoutEffect(() => {
@@ -114,6 +107,8 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
       ArrowDown: () => move(row + 1, column),
       ArrowLeft: () => move(row, column - 1),
       ArrowRight: () => move(row, column + 1),
+      PageUp: () => move(row - pageStep, column),
+      PageDown: () => move(row + pageStep, column),
       Home: () => move(corner ? 0 : row, 0),
       End: () => move(corner ? size - 1 : row, size - 1),
       Enter: () => onLock(latest.current, !locked),

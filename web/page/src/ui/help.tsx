@@ -1,7 +1,9 @@
 import type { RefObject } from 'preact';
+import { pageStep } from './attention_map.tsx';
 
 const keys: readonly (readonly [string, string])[] = [
   ['Arrow keys', 'move to another cell of the map, or to another of the small pictures'],
+  ['Page Up, Page Down', `${pageStep} rows up or down`],
   ['Home, End', 'first and last key of the row; with Ctrl, first and last cell'],
   ['Enter', 'lock the cell, or let it go; Escape lets it go too'],
   [', and .', 'previous and next head'],

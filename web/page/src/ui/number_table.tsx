@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
+import { scrollable, useOverflow } from './overflow.ts';
 
 /** Whole rows are shown as far as this many cells allow; more would slow every browser down. */
 const defaultCells = 4096;
@@ -22,25 +23,16 @@ export interface NumberTableProps {
   readonly columns: Axis;
   readonly cell: (row: number, column: number) => ComponentChildren;
   readonly maximumCells?: number;
-  /** A last column beside the matrix. */
-  /** 0 ... 1: how strongly a cell is tinted. */
+  /** 0 … 1: how strongly a cell is tinted. */
   readonly tint?: (row: number, column: number) => number;
+  /** A last column beside the matrix. */
   readonly total?: { readonly name: string; readonly cell: (row: number) => string } | undefined;
 }
 
 /** A matrix as a table with row and column headers. A table larger than its place scrolls, by keyboard too. */
 export function NumberTable({ name, rows, columns, cell, tint, total, maximumCells = defaultCells }: NumberTableProps) {
   const frame = useRef<HTMLDivElement>(null);
-  const [overflows, setOverflows] = useState(false);
-  useLayoutEffect(() => {
-    const element = frame.current!;
-    const measure = () => setOverflows(element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    observer.observe(element.firstElementChild!);
-    measure();
-    return () => observer.disconnect();
-  }, []);
+  const overflows = useOverflow(frame);
   const width = Math.min(columns.count, maximumColumns);
   const shown = { columns: width, rows: Math.min(rows.count, Math.max(1, Math.floor(maximumCells / width))) };
   const label = (axis: Axis, index: number) => axis.label?.(index) ?? `${axis.kind} ${index + 1}`;
@@ -49,7 +41,7 @@ export function NumberTable({ name, rows, columns, cell, tint, total, maximumCel
   const indices = (count: number) => Array.from({ length: count }, (_, i) => i);
   return (
     <div class={shown.rows * shown.columns > largeCells ? 'table-block large' : 'table-block'}>
-      <div ref={frame} class="table-frame" {...(overflows ? { tabIndex: 0, role: 'group', 'aria-label': `${name}, scrolls` } : {})}>
+      <div ref={frame} class="table-frame" {...scrollable(overflows, name)}>
         <table>
           <caption>{name}</caption>
           <thead>

@@ -1,5 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { fixed, shortestFloat32 } from '../numbers.ts';
+import { useWidth } from './size.ts';
+import { Subscripted } from './subscripted.tsx';
 
 export interface Place {
   readonly row: number;
@@ -32,14 +34,24 @@ export interface StepTableProps {
 }
 
 const pageRows = 16;
-const pageColumns = 12;
+/** As many columns as have room: on a phone one would have to turn pages and scroll. Wide screens show the 16 numbers of a small head at once. */
+const columnsFrom = [
+  [1120, 16],
+  [800, 12],
+  [560, 8],
+  [420, 5],
+] as const;
+const leastColumns = 3;
 
-/** The start of the page that index is on, the one that is shown where it is on that. */
-const pageOf = (index: number, start: number, page: number) => (index >= start && index < start + page ? start : Math.floor(index / page) * page);
+/** The start of the page that index is on. */
+const pageOf = (index: number, page: number) => Math.floor(index / page) * page;
 
 /** A matrix of any size, a page of it at a time. One tab stop: arrow keys, Home, End, Page Up and Page Down move from cell to cell. */
 export function StepTable({ name, rows, columns, value, selected, onSelect, edit, toggle, tint, total }: StepTableProps) {
   const table = useRef<HTMLTableElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const width = useWidth(frame);
+  const pageColumns = columnsFrom.find(([least]) => width >= least)?.[1] ?? leastColumns;
   const [start, setStart] = useState<Place>({ row: 0, column: 0 });
   const [editing, setEditing] = useState<Place & { readonly text: string; readonly typed: boolean }>();
   /** An input that has been closed loses the focus a moment later: that is no second answer. */
@@ -51,8 +63,8 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
   const place = { row: Math.min(selected.row, rows.count - 1), column: Math.min(selected.column, columns.count - 1) };
   const from = { row: Math.min(start.row, rows.count - 1), column: Math.min(start.column, columns.count - 1) };
   useLayoutEffect(() => {
-    setStart({ row: pageOf(place.row, from.row, pageRows), column: pageOf(place.column, from.column, pageColumns) });
-  }, [place.row, place.column]);
+    setStart({ row: pageOf(place.row, pageRows), column: pageOf(place.column, pageColumns) });
+  }, [place.row, place.column, pageColumns]);
   useLayoutEffect(() => {
     if (!takeFocus.current) return;
     const cell = table.current!.querySelector<HTMLElement>('td [tabindex="0"]');
@@ -155,9 +167,11 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
 
   return (
     <div class="step-table">
-      <div class="table-frame">
+      <div class="table-frame" ref={frame}>
         <table ref={table} onKeyDown={keydown}>
-          <caption>{name}</caption>
+          <caption>
+            <Subscripted>{name}</Subscripted>
+          </caption>
           <thead>
             <tr>
               <th scope="col" class="corner">
@@ -180,7 +194,7 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
             {indices(shownRows, from.row).map((i) => (
               <tr key={i}>
                 <th scope="row" class={i === place.row ? 'current' : ''}>
-                  {rows.label(i)}
+                  {rows.kind ? rows.label(i) : <Subscripted>{rows.label(i)}</Subscripted>}
                 </th>
                 {indices(shownColumns, from.column).map((j) => {
                   const at = { row: i, column: j };

@@ -27,7 +27,8 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
   const [rowHeight, setRowHeight] = useState(20);
   useLayoutEffect(() => {
     const element = frame.current!;
-    const measure = () => setRowHeight(Math.max(16, Math.min(44, element.clientHeight / size)));
+    // Whole pixels: with half of one too much the frame could be scrolled, and would be a tab stop.
+    const measure = () => setRowHeight(Math.max(16, Math.min(44, Math.floor(element.getBoundingClientRect().height) / size)));
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     measure();

@@ -1,7 +1,8 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { counted } from '../numbers.ts';
 import { fit, placeLabels } from '../draw/labels.ts';
 import type { WordMap } from '../state/words.ts';
+import { useWidth } from './size.ts';
 
 const size = 13;
 const radius = 4;
@@ -9,16 +10,7 @@ const radius = 4;
 /** Words as points, names beside them as far as there is room. As wide as its place, so that letters stay as large as they are. */
 export function WordMapPicture({ of: { points }, label }: { of: WordMap; label: string }) {
   const frame = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(640);
-  useLayoutEffect(() => {
-    const element = frame.current!;
-    const measure = () => setWidth(Math.max(240, element.clientWidth));
-    // With its width its height changes, which it may not do while it is told of a change.
-    const observer = new ResizeObserver(() => requestAnimationFrame(measure));
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, []);
+  const width = Math.max(240, useWidth(frame));
   const { height, places } = fit(points, width, Math.min(60, width / 12));
   // The chosen words come first: they get their names before their neighbours do.
   const named = placeLabels(

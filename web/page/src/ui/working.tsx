@@ -1,6 +1,6 @@
 /** How the selected number came about. */
 import { Fragment, type ComponentChildren } from 'preact';
-import { brief, fixed } from '../numbers.ts';
+import { bracketed, brief, fixed, joined } from '../numbers.ts';
 import { dotWorking } from '../workings.ts';
 
 /** `name` says which number: "Q of film, number 3". */
@@ -34,7 +34,7 @@ export interface DotProps {
   readonly result?: number;
 }
 
-/** (0.5 · 0.2) + … + bias, the products that matter most. The first factor is in the colour of rows, the second in that of columns. */
+/** 0.5·0.2 + … + bias, the products that matter most. The first factor is in the colour of rows, the second in that of columns. */
 export function Dot({ a, b, count, bias, result }: DotProps) {
   const { terms, restCount, rest, sum } = dotWorking(a, b, count);
   return (
@@ -42,22 +42,21 @@ export function Dot({ a, b, count, bias, result }: DotProps) {
       {terms.map(({ index, a: left, b: right }, i) => (
         <Fragment key={index}>
           <span class="working-term">
-            {i > 0 && '+ '}
-            <span class="as-query">{brief(left)}</span>·<span class="as-key">{brief(right)}</span>
+            <span class="as-query">{i > 0 ? joined(left) : brief(left)}</span>·<span class="as-key">{bracketed(right)}</span>
           </span>{' '}
         </Fragment>
       ))}
       {restCount > 0 && (
         <>
           <span class="working-term">
-            + {brief(rest)} <span class="note">from {restCount} smaller products</span>
+            {joined(rest)} <span class="note">from {restCount} smaller products</span>
           </span>{' '}
         </>
       )}
       {bias !== undefined && (
         <>
           <span class="working-term">
-            + {brief(bias)} <span class="note">bias</span>
+            {joined(bias)} <span class="note">bias</span>
           </span>{' '}
         </>
       )}

@@ -1,7 +1,7 @@
 /** The steps after the heads: W_O, the sums, the norms, the feed-forward, and what comes of it all. */
 import { useState } from 'preact/hooks';
 import type { Tensor } from 'attn';
-import { brief, fixed } from '../../numbers.ts';
+import { bracketed, brief, fixed, joined, shortNumber } from '../../numbers.ts';
 import type { LinearNames } from '../../parameter_names.ts';
 import { answerFunction, answerName } from '../../state/model.ts';
 import { answers, baseline } from '../../state/run.ts';
@@ -59,7 +59,7 @@ export function ConcatStep({ walk, sizes }: StepProps) {
         <mo>]</mo>
       </Formula>
       <fieldset class="token-toggles">
-        <legend>Heads of layer {layer + 1} that are switched off</legend>
+        <legend>Switch off heads of layer {layer + 1}</legend>
         {Array.from({ length: H }, (_, h) => (
           <button
             key={h}
@@ -193,8 +193,8 @@ function Norm({
         value={at(output, row, column)}
         before={before(walk, trace, row * E + column)}
       >
-        ({brief(x)} − {brief(mean)}) / √({brief(variance)} + {eps.toExponential()}) · {brief(weight)}
-        {bias !== undefined && ` + ${brief(bias)}`} = {fixed(at(output, row, column))}
+        ({brief(x)} − {bracketed(mean)}) / √({brief(variance)} + {eps.toExponential()}) · {bracketed(weight)}
+        {bias !== undefined && ` ${joined(bias)}`} = {fixed(at(output, row, column))}
       </Working>
       <p class="note">Mean and variance are those of the row of {tokens[row]}.</p>
       {isShown(walk, linear) && (
@@ -224,7 +224,7 @@ function Residual({
         value={at(sum, row, column)}
         before={before(walk, trace, row * sizes.E + column)}
       >
-        <span class="as-query">{brief(at(a, row, column))}</span> + <span class="as-key">{brief(at(b, row, column))}</span> ={' '}
+        <span class="as-query">{brief(at(a, row, column))}</span> <span class="as-key">{joined(at(b, row, column))}</span> ={' '}
         {fixed(at(sum, row, column))}
       </Working>
     </>
@@ -340,7 +340,8 @@ export function FeedForwardStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        The <Term word="feed-forward" />: every token by itself goes from {E} numbers to {F}, through {activation}, and back.
+        The <Term word="feed-forward" />: every token by itself goes from {E} numbers to {F}, through the{' '}
+        <Term word="activation">activation {activation}</Term>, and back.
         {gated && (
           <>
             {' '}
@@ -348,7 +349,7 @@ export function FeedForwardStep({ walk, sizes }: StepProps) {
           </>
         )}
       </p>
-      <p class="note">Z is here what the norm before has made of it.</p>
+      <p class="note">Z stands for the normed Z of the step before.</p>
       <Choice
         name="Map shown"
         value={map}
@@ -472,12 +473,6 @@ const shareOf = (difference: number) => (difference === 0 ? 0 : Math.min(1, Math
 function Answer({ walk }: { walk: Walk }) {
   const after = answers(walk.run);
   const unchanged = baseline.value && baseline.value.tokens.length === walk.run.tokens.length ? answers(baseline.value) : [];
-  if (after.length === 0)
-    return (
-      <p class="note">
-        This model has no classifier. What comes out is the last hidden state, of which the mean over the tokens is the text’s embedding.
-      </p>
-    );
   return (
     <NumberTable
       name="The classifier’s answer"
@@ -501,22 +496,32 @@ const functionWords = {
 export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
   const found = reach.value;
   const { layer, run } = walk;
+  const { labels } = run.model;
   return (
     <>
       <p>
         {layer + 1 < run.model.layers
           ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} of the same build. `
           : 'This was the last layer. '}
-        At the end the classifier makes its scores, the <Term word="logits" />, of the last rows
-        {functionWords[answerFunction(walk.run.model, walk.run.model.labels?.length ?? 0)]}
+        {labels ? (
+          <>
+            At the end the classifier makes its scores, the <Term word="logits" />, of the last rows
+            {functionWords[answerFunction(run.model, labels.length)]}
+          </>
+        ) : (
+          <>
+            This model has no classifier: what comes out are the rows of its last <Term word="hidden state" />. Put together, they are one{' '}
+            <Term word="vector" /> for the whole text.
+          </>
+        )}
       </p>
-      <Answer walk={walk} />
+      {labels && <Answer walk={walk} />}
       <h4>How far your changes reach</h4>
       {found ? (
         <NumberTable
           name="Largest difference to the unchanged model"
           rows={{
-            kind: 'of',
+            kind: 'place',
             count: found.length,
             label: (i) =>
               `${found[i]!.layer === undefined ? 'at the end' : `layer ${found[i]!.layer! + 1}`}, ${places[found[i]!.place] ?? found[i]!.place}`,
@@ -524,7 +529,7 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
           columns={{ kind: 'difference', count: 1, label: () => 'max |Δ|' }}
           cell={(i) => {
             const { difference } = found[i]!;
-            return difference === Infinity ? 'blocked' : difference === 0 ? '0' : difference.toExponential(2);
+            return difference === Infinity ? 'blocked' : shortNumber(difference);
           }}
           tint={(i) => shareOf(found[i]!.difference)}
         />

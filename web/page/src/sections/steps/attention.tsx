@@ -2,7 +2,7 @@
 import { Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { splitHeads } from '../../arrays.ts';
-import { brief, fixed } from '../../numbers.ts';
+import { bracketed, brief, fixed, joined } from '../../numbers.ts';
 import { changeInFocus, changeLayer, update, view, type ScoreFunction } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Call, Eq, Formula, I, Plus, Sub, Sum, Transposed } from '../../ui/formula.tsx';
@@ -34,7 +34,7 @@ export function InputStep({ walk, sizes }: StepProps) {
     <>
       <p>
         One row for each <Term word="token" />: its <Term word="hidden state" /> of {sizes.E} numbers.{' '}
-        {layer === 0 ? 'Before the first layer it is the token’s own vector with its position.' : `It is what layer ${layer} has made of it.`}
+        {layer === 0 ? 'Before the first layer it is the token’s own vector with its position.' : `X is what came out of layer ${layer}.`}
       </p>
       <Formula>
         <I>X</I>
@@ -155,11 +155,11 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
             outKind="head"
           />
           <p class="note">
-            {linear.weight.name}
+            In the model’s file W_{letter} is part of {linear.weight.name}
             {linear.weight.first > 0 || linear.weight.count !== walk.parameters.get(linear.weight.name)!.dims[0]
               ? ', which holds queries, keys and values one below the other'
               : ''}
-            : {D} of {linear.weight.count} columns are this head’s.
+            : {D} of its {linear.weight.count} columns are this head’s.
           </p>
         </WeightsBehind>
       ) : (
@@ -231,6 +231,7 @@ export function CompareStep({ walk, sizes }: StepProps) {
             ))}
           </select>
         </label>
+        {score === 'scaled_dot' && <p class="note">What this model was trained with. The others are earlier ways to compare.</p>}
         {(score === 'general' || score === 'additive') && (
           <p class="note">
             No checkpoint has learned weights for it:{' '}
@@ -249,7 +250,8 @@ export function CompareStep({ walk, sizes }: StepProps) {
             {Array.from({ length: Math.min(8, sizes.D) }, (_, d) => (
               <Fragment key={d}>
                 <span class="working-term">
-                  {d > 0 && '+ '}tanh(<span class="as-query">{brief(at(q, row, d))}</span> + <span class="as-key">{brief(at(k, column, d))}</span>)
+                  {d > 0 && '+ '}tanh(<span class="as-query">{brief(at(q, row, d))}</span> + <span class="as-key">{bracketed(at(k, column, d))}</span>
+                  )
                 </span>{' '}
               </Fragment>
             ))}
@@ -328,7 +330,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
         {sizes.positionBias && (
           <>
             {' '}
-            + {fixed(value - product * scale)} <span class="note">position bias</span>
+            {joined(value - product * scale)} <span class="note">position bias</span>
           </>
         )}{' '}
         = {fixed(value)}
@@ -378,7 +380,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
         </label>
         <fieldset class="token-toggles">
           <legend>
-            Tokens hidden as <Term word="padding" />
+            Hide tokens as <Term word="padding" />
           </legend>
           {tokens.map((token, j) => (
             <button
@@ -462,7 +464,7 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
       >
         {working ? (
           <>
-            exp({brief(at(masked, row, column))} − {brief(working.largest)}) = {fixed(working.exponentials[column]!)}
+            exp({brief(at(masked, row, column))} − {bracketed(working.largest)}) = {fixed(working.exponentials[column]!)}
             <br />
             sum of the row: {most.map((j) => `${fixed(working.exponentials[j]!, 4)} (${tokens[j]})`).join(' + ')}
             {L > most.length && ` + ${L - most.length} smaller ones`} = {fixed(working.sum)}

@@ -262,7 +262,9 @@ export function Choice<T extends string>({
 }
 
 export const EditHint = () => (
-  <p class="note">Click a number, or move to it with the arrow keys and press Enter, to write over it. Enter applies, Escape leaves the old one.</p>
+  <p class="note hint">
+    Click a number, or move to it with the arrow keys and press Enter, to write over it. Enter applies, Escape leaves the old one.
+  </p>
 );
 
 export function Slider({
