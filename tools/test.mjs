@@ -141,12 +141,14 @@ const packageStep = (name) => async () => {
   return { passed, failed: failed + ((code !== 0 || passed === 0) && failed === 0) };
 };
 
-/** libFuzzer, half a minute a target: one test each. */
-const fuzz = async () => {
-  const { out } = await run('node', ['native-tests/fuzz/run.mjs', '--seconds', '30']);
-  const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(out) ?? [0, 0, 1];
-  return { passed: Number(passed), failed: Number(failed) };
-};
+/** A script that prints its totals. */
+const script =
+  (...args) =>
+  async () => {
+    const { out } = await run('node', args);
+    const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(out) ?? [0, 0, 1];
+    return { passed: Number(passed), failed: Number(failed) };
+  };
 
 /** tools/setup PART. A user without the browsers, the model or clang is told so and goes on; everything else is needed. */
 const setup = (part) => async () => {
@@ -247,7 +249,7 @@ for (const [name, filter] of [
 }
 if (!results.some(({ name, skipped }) => name === 'set-up: fuzz' && skipped)) {
   plan(compiled, 'native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz']);
-  plan(compiled, 'native-fuzz: 30 s a target', fuzz, ['native-fuzz: build']);
+  plan(compiled, 'native-fuzz: 30 s a target', script('native-tests/fuzz/run.mjs', '--seconds', '30'), ['native-fuzz: build']);
 }
 
 plan(packaged, 'include rule', commands(['node', 'tools/check-includes.mjs']));
@@ -288,6 +290,7 @@ for (const name of Object.keys(packageSteps)) {
   else if (!['packaging', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }
+plan(packaged, "the lab's programs", script('wasm-tests/lab/run.mjs'), ['package: build', 'native: plain build']);
 await Promise.all([compiled, packaged].map(runLane));
 
 console.log('\n== summary');

@@ -1,6 +1,7 @@
 /**
  * Three browsers behind one small interface:
  *   open(url), evaluate(expression) -> JSON value, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
+ *   print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
  *   requests() -> URLs seen by the browser itself, or undefined, messages() -> console lines seen by the browser itself, or undefined, close().
  * Only browsers that the system has are used; nothing is downloaded.
  */
@@ -114,6 +115,21 @@ async function chromium() {
       await page.emulateMedia({ colorScheme: on ? 'dark' : 'light' });
       return true;
     },
+    async print(on) {
+      await page.emulateMedia({ media: on ? 'print' : null });
+      return true;
+    },
+    async memory() {
+      await session.send('HeapProfiler.collectGarbage');
+      const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await session.send('Runtime.getHeapUsage');
+      const { nodes, jsEventListeners } = await session.send('Memory.getDOMCounters');
+      return { bytes: usedSize + embedderHeapUsedSize + backingStorageSize, nodes, listeners: jsEventListeners };
+    },
+    async drop(files, x, y) {
+      for (const type of ['dragEnter', 'dragOver', 'drop'])
+        await session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });
+      return true;
+    },
     messages: () => messages,
     requests: () => requests,
     close: () => browser.close(),
@@ -161,6 +177,9 @@ async function firefox() {
         return false;
       }
     },
+    print: async () => false,
+    memory: async () => undefined,
+    drop: async () => false,
     messages: () => messages,
     requests: () => requests,
     async close() {
@@ -241,6 +260,9 @@ async function webkit() {
       type: (text) => driver.actions().sendKeys(text).perform(),
       resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
       dark: async () => false,
+      print: async () => false,
+      memory: async () => undefined,
+      drop: async () => false,
       version: `WebKitGTK ${(await driver.getCapabilities()).get('browserVersion')}`,
       messages: () => undefined,
       requests: () => undefined,

@@ -42,5 +42,16 @@ export async function packageNumbers() {
       model.loadStateDict({ [name]: original }, { strict: false });
     }
   }
-  return { attn, model, layers, heads, tokens, forward, trace, without, answer, edited, merged };
+  /** Another model, from its folder in the repository: what it makes of a text. */
+  async function another(folder, text) {
+    const other = await attn.loadModel(join(repository, folder));
+    try {
+      const inputs = other.tokenize(text);
+      const { attentions } = other.forward(inputs, { outputAttentions: true });
+      return { attentions, tokens: inputs.tokens[0], layers: attentions.length, heads: attentions[0].dims[1] };
+    } finally {
+      other.dispose();
+    }
+  }
+  return { attn, model, layers, heads, tokens, forward, trace, without, answer, edited, merged, another };
 }

@@ -25,15 +25,20 @@ export class Page {
     this.origin = origin;
   }
   /** Loads the page anew; ready when the first map is drawn. */
-  async open(hash = '') {
-    await within(this.driver.open(`${this.origin}?${++opened}#${hash}`), 30000, 'the page did not open');
+  async open(hash = '', folder = '') {
+    await this.visit(hash, folder);
+    await this.until("document.documentElement.dataset.ready === 'true'", 'the first map', 30000);
+  }
+  /** Loads the page anew, or what stands for it in a folder; it may not come as far as a map. */
+  async visit(hash = '', folder = '') {
+    await within(this.driver.open(`${this.origin}${folder}?${++opened}#${hash}`), 30000, 'the page did not open');
     // A driver may be back while the page before is still there.
-    await this.until(`location.search === '?${opened}' && document.documentElement.dataset.ready === 'true'`, 'the first map', 30000);
+    await this.until(`location.search === '?${opened}' && !!document.querySelector('#app > *')`, 'the page', 30000);
   }
   /** An expression of attnTools. */
   tool(expression) {
     return this.driver.evaluate(
-      `(() => { if (!globalThis.attnTools) { ${tools} } const { all, find, mark, table, text, choose, nameOf } = attnTools; return ${expression}; })()`,
+      `(() => { if (!globalThis.attnTools) { ${tools} } const { all, find, mark, table, text, choose, nameOf, visible } = attnTools; return ${expression}; })()`,
     );
   }
   /** What the expression gives as soon as that is true; what is not there yet is waited for. */
@@ -82,12 +87,13 @@ export class Page {
   texts(role, name, within = 'document') {
     return this.tool(`Array.from(find(${json(role)}, ${json(name)}, ${within}).children, text)`);
   }
-  async axe(what) {
+  /** `part`: a selector. */
+  async axe(what, part = ':root') {
     // Colours may be on their way from one theme to another.
-    await sleep(400);
+    await this.until("document.getAnimations().every((each) => each.playState !== 'running')", 'all is still');
     if (!(await this.driver.evaluate('typeof axe === "object"'))) await this.driver.evaluate(`(() => { ${axe} })(), undefined`);
     const findings = await this.driver.evaluate(
-      `axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ' ' + (n.failureSummary ?? '').replace(/\\s+/g, ' ')).join(' | ')))`,
+      `axe.run(${json(part)}, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ' ' + (n.failureSummary ?? '').replace(/\\s+/g, ' ')).join(' | ')))`,
     );
     assert.deepEqual(findings, [], `axe-core, ${what}`);
   }

@@ -8,13 +8,14 @@ import { buildExample, repository } from '../support/steps.mjs';
 import { packageNumbers } from './data.mjs';
 import { tests as lab } from './lab.mjs';
 import { tests as map } from './map.mjs';
+import { tests as models } from './models.mjs';
 import { Page } from './page.mjs';
 import { tests as steps } from './steps.mjs';
 import { tests as use } from './use.mjs';
 import { tests as whole } from './whole.mjs';
 
 /** Name -> what has to hold. They run in this order; each opens the page. */
-const tests = { ...whole, ...map, ...steps, ...lab, ...use };
+const tests = { ...whole, ...models, ...map, ...steps, ...lab, ...use };
 
 /** Isolation changes where the module runs its threads, not what the page does: there the main points are enough. */
 const whereIsolated = /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back/;
@@ -59,7 +60,8 @@ export async function pageTests(engine, { page: root = join(repository, 'build/p
   const parts = missing(engine);
   if (parts.length) return { passed: 0, failed: 0, skipped: `${parts.join(', ')} not found` };
   console.log(version(engine));
-  await buildExample();
+  const withExample = only.test('examples/browser');
+  if (withExample) await buildExample();
   const data = await packageNumbers();
   const checks = new Checks(engine);
   const driver = await launch(engine);
@@ -84,7 +86,7 @@ export async function pageTests(engine, { page: root = join(repository, 'build/p
       }
     }
     for (const isolated of [false, true])
-      if (only.test('examples/browser')) await checks.check(`examples/browser${isolated ? ', isolated' : ''}`, () => example(driver, isolated));
+      if (withExample) await checks.check(`examples/browser${isolated ? ', isolated' : ''}`, () => example(driver, isolated));
   } finally {
     await within(driver.close(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
     data.attn.dispose();

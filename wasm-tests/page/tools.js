@@ -73,5 +73,5 @@ globalThis.attnTools = (() => {
     element.dispatchEvent(new Event('input', { bubbles: true }));
     element.dispatchEvent(new Event('change', { bubbles: true }));
   }
-  return { text, nameOf, all, find, mark, table, choose };
+  return { text, visible, nameOf, all, find, mark, table, choose };
 })();

@@ -40,6 +40,26 @@ const probe = `(() => {
   new PerformanceObserver((list) => { for (const e of list.getEntries()) seen.requests.push(e.name); }).observe({ type: 'resource', buffered: true });
 })();`;
 
+/**
+ * The built page once more under /without/NAME/, for a browser that lacks this: each script begins with such lines, the worker's too. No model stands
+ * beside it there.
+ */
+const lacking = {
+  models: '',
+  webassembly: 'delete globalThis.WebAssembly;',
+  memory: "WebAssembly.instantiate = WebAssembly.instantiateStreaming = async () => { throw new RangeError('could not allocate memory'); };",
+  growth: "WebAssembly.Memory.prototype.grow = () => { throw new RangeError('could not grow memory'); };",
+  // Enough for a small model.
+  'much-growth': `{
+    const { prototype } = WebAssembly.Memory;
+    const grow = (globalThis.attnGrow ??= prototype.grow);
+    prototype.grow = function (pages) {
+      if (this.buffer.byteLength + pages * 65536 > 12e6) throw new RangeError('could not grow memory');
+      return grow.call(this, pages);
+    };
+  }`,
+};
+
 /** Starts a server; resolves to { url, close }. A test page posts what it has so far and at the end to /results. */
 export function startServer({
   root,
@@ -105,7 +125,8 @@ export function startServer({
       response.setHeader('cross-origin-embedder-policy', 'require-corp');
     }
     if (models(request, response)) return;
-    const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
+    const whole = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
+    const [, without, path] = /^(?:\/without\/([\w-]+)(?=\/))?(.*)$/.exec(whole);
     if (Object.hasOwn(fixtures, path) && !(path === '/favicon.ico' && root && existsSync(join(root, path)))) {
       return void Promise.resolve()
         .then(() => fixtures[path](request, response))
@@ -117,7 +138,7 @@ export function startServer({
       request.on('end', () => (onResults?.(JSON.parse(Buffer.concat(chunks).toString())), response.writeHead(204).end()));
       return;
     }
-    const folder = Object.keys(folders).find((f) => path.startsWith(f));
+    const folder = without === undefined ? Object.keys(folders).find((f) => path.startsWith(f)) : undefined;
     const base = folder ? folders[folder] : root;
     if (!base) return void response.writeHead(404).end('not found');
     let file = resolve(base, '.' + sep + normalize(folder ? path.slice(folder.length) : path));
@@ -130,6 +151,8 @@ export function startServer({
         const html = readFileSync(file, 'utf8').replace(/<head>/i, '<head><script src="/probe.js"></script>');
         return void response.writeHead(200, { 'content-type': type }).end(html);
       }
+      if (without !== undefined && extname(file) === '.js')
+        return void response.writeHead(200, { 'content-type': type }).end(`${lacking[without]}\n${readFileSync(file, 'utf8')}`);
       response.writeHead(200, { 'content-type': type, 'content-length': stat.size });
       createReadStream(file).pipe(response);
     } catch {

@@ -38,6 +38,8 @@ export interface MultiHeadInputs extends CommonInputs {
   readonly heads: number;
 }
 
+export type LabInputs = ({ readonly mode: 'attention' } & AttentionInputs) | ({ readonly mode: 'multi-head' } & MultiHeadInputs);
+
 /** What the leading dimensions of a result count. */
 export type Leading = 'batch' | 'head';
 export interface NamedResult {
@@ -135,7 +137,7 @@ function checkMasks({ mask, keyPadding }: CommonInputs, hasBatch: boolean, batch
     );
 }
 
-export async function runAttention(attn: Attn, inputs: AttentionInputs): Promise<LabResult> {
+async function runAttention(attn: Attn, inputs: AttentionInputs): Promise<LabResult> {
   const { Q, K, V } = inputs;
   const rank = Q.dims.length;
   for (const [name, tensor] of [
@@ -182,7 +184,7 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
     if (tensor && tensor.dims.length !== 2)
       throw new FieldError(name, `${name} has shape ${shapeText(tensor.dims)}. A weight matrix has two dimensions, in × out.`);
   }
-  if (!Number.isInteger(heads) || heads < 1) throw new FieldError('Heads', 'The number of heads is a whole number from 1.');
+  if (!Number.isInteger(heads) || heads < 1) throw new FieldError('Heads', 'Write how many heads there are, as a whole number from 1.');
   for (const [name, tensor] of [
     ['Wq', Wq],
     ['Wk', Wk],
@@ -238,7 +240,7 @@ export function stateOf(inputs: MultiHeadInputs): Readonly<Record<string, Tensor
   };
 }
 
-export async function runMultiHead(attn: Attn, inputs: MultiHeadInputs): Promise<LabResult> {
+async function runMultiHead(attn: Attn, inputs: MultiHeadInputs): Promise<LabResult> {
   checkMultiHead(inputs);
   const { X, Wv, Wo } = inputs;
   const single = X.dims.length === 2;
@@ -258,3 +260,7 @@ export async function runMultiHead(attn: Attn, inputs: MultiHeadInputs): Promise
     await layer.dispose();
   }
 }
+
+/** Throws a FieldError when shapes do not fit, and what the module throws. */
+export const runLab = (attn: Attn, inputs: LabInputs): Promise<LabResult> =>
+  inputs.mode === 'attention' ? runAttention(attn, inputs) : runMultiHead(attn, inputs);

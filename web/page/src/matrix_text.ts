@@ -82,7 +82,7 @@ export function parseMatrixText(text: string, minRank = 2): Tensor {
       expectItem = false;
       continue;
     } else {
-      if (!counts.length) throw new MatrixTextError('A single number was given. Write rows as [[1, 0], [0, 1]].');
+      if (!counts.length) throw new MatrixTextError('A single number was given, or rows without brackets. Write rows as [[1, 0], [0, 1]].');
       if (!expectItem) throw new MatrixTextError(`A comma is missing: ${place(start)}.`);
       if (rank < 0) rank = counts.length;
       if (counts.length !== rank)

@@ -1,11 +1,9 @@
 /** Programs that give the lab's numbers: JavaScript with this package, C++ with the library, Python with PyTorch. Each runs as pasted. */
 import type { Mask, Tensor } from 'attn';
 import { transposed } from './arrays.ts';
-import { alignedDims, multiHeadOptions, stateOf, type AttentionInputs, type MultiHeadInputs } from './lab_run.ts';
+import { alignedDims, multiHeadOptions, stateOf, type LabInputs } from './lab_run.ts';
 import { matrixText } from './matrix_text.ts';
 import { shortestFloat32 } from './numbers.ts';
-
-export type LabInputs = ({ readonly mode: 'attention' } & AttentionInputs) | ({ readonly mode: 'multi-head' } & MultiHeadInputs);
 
 export interface Snippet {
   readonly title: 'JavaScript' | 'C++' | 'PyTorch';
@@ -50,7 +48,7 @@ function arraysOf(inputs: LabInputs): readonly Named[] {
 }
 
 /** Whether W_O comes after the layer, since its rows are not as wide as those of X. */
-const hasOwnOutput = (inputs: MultiHeadInputs): boolean => inputs.Wo !== undefined && !multiHeadOptions(inputs).outProj;
+const hasOwnOutput = (inputs: LabInputs): boolean => inputs.mode === 'multi-head' && inputs.Wo !== undefined && !multiHeadOptions(inputs).outProj;
 
 /** What has to lie in `inputsFile` beside the programs; undefined where they hold their numbers themselves. */
 export function fileOf(inputs: LabInputs): Readonly<Record<string, Tensor>> | undefined {
@@ -59,11 +57,13 @@ export function fileOf(inputs: LabInputs): Readonly<Record<string, Tensor>> | un
   return Object.fromEntries(arrays.map(({ name, tensor }) => [name, tensor]));
 }
 
+/** Every number in full; -0 keeps its sign. */
+const numberText = (value: number) => (Object.is(value, -0) ? '-0' : shortestFloat32(value));
 const scaleText = (scale: number) => shortestFloat32(Math.fround(scale));
 const weightNote = 'weights are (out, in), as torch keeps them';
 
 function javascript(inputs: LabInputs, fromFile: boolean): string {
-  const numbers = (data: ArrayLike<number>) => Array.from(data, shortestFloat32).join(', ');
+  const numbers = (data: ArrayLike<number>) => Array.from(data, numberText).join(', ');
   const tensor = ({ variable, name, tensor: { data, dims } }: Named) =>
     fromFile
       ? `const ${variable} = file.get('${name}');`
@@ -102,7 +102,8 @@ function javascript(inputs: LabInputs, fromFile: boolean): string {
       );
     else lines.push(`const { output, weights, trace } = layer.forward(x, undefined, undefined, { ${options} });`);
   }
-  lines.push("console.log('output', output, 'weights', weights, 'trace', trace);", 'attn.dispose();', '');
+  const steps = hasOwnOutput(inputs) ? '{ ...trace, output }' : 'trace';
+  lines.push(`console.log('output', output, 'weights', weights, 'trace', ${steps});`, 'attn.dispose();', '');
   return lines.join('\n');
 }
 
@@ -110,8 +111,9 @@ function javascript(inputs: LabInputs, fromFile: boolean): string {
 function cppNumber(value: number): string {
   if (Number.isNaN(value)) return 'NAN';
   if (!Number.isFinite(value)) return value > 0 ? 'INFINITY' : '-INFINITY';
-  const text = shortestFloat32(value);
-  return /[.e]/.test(text) ? `${text}F` : Math.abs(value) < 2 ** 24 ? text : `${text}.0F`;
+  const text = numberText(value);
+  // A whole number that float holds may stand without F; not -0, which is 0 then.
+  return /[.e]/.test(text) ? `${text}F` : Math.abs(value) < 2 ** 24 && text !== '-0' ? text : `${text}.0F`;
 }
 
 function cpp(inputs: LabInputs, fromFile: boolean): string {
@@ -157,8 +159,10 @@ function cpp(inputs: LabInputs, fromFile: boolean): string {
     lines.push(
       `  attn::MultiHeadAttention layer({${made.join(', ')}});`,
       `  layer.load_state_dict({${state.map(({ name, variable }) => `{"${name}", ${variable}}`).join(', ')}});`,
-      `  const auto result = layer.forward(x, {${options}});`,
-      hasOwnOutput(inputs) ? '  const auto output = attn::linear(result.output, wo);' : '  const auto& output = result.output;',
+      `  ${hasOwnOutput(inputs) ? 'auto' : 'const auto'} result = layer.forward(x, {${options}});`,
+      ...(hasOwnOutput(inputs)
+        ? ['  const auto output = attn::linear(result.output, wo);', '  result.trace->at(attn::TraceName::output) = output;']
+        : ['  const auto& output = result.output;']),
     );
   }
   lines.push(
@@ -179,13 +183,17 @@ function cpp(inputs: LabInputs, fromFile: boolean): string {
 }
 
 const pythonNumber = (value: number) =>
-  Number.isFinite(value) ? shortestFloat32(value) : `float('${value > 0 ? 'inf' : value < 0 ? '-inf' : 'nan'}')`;
+  Object.is(value, -0) ? '-0.0' : Number.isFinite(value) ? shortestFloat32(value) : `float('${value > 0 ? 'inf' : value < 0 ? '-inf' : 'nan'}')`;
 
 function python(inputs: LabInputs, fromFile: boolean): string {
   const tensor = ({ variable, name, tensor: each }: Named) =>
     `${variable} = ${fromFile ? `file['${name}']` : `torch.tensor(${matrixText(each, pythonNumber).replaceAll(/\n\s*/g, ' ')}, dtype=torch.float32)`}`;
   const { scale, mask, keyPadding, causal } = inputs;
   const multiHead = inputs.mode === 'multi-head';
+  /** Where hidden keys may hold no numbers, they have to be left out by hand. */
+  const skips =
+    (mask !== undefined || keyPadding !== undefined || causal) &&
+    arraysOf({ ...inputs, mask: undefined, keyPadding: undefined }).some(({ tensor: { data } }) => !data.every(Number.isFinite));
   /** Which of B, H, L, S the scores have. */
   const kept = multiHead
     ? inputs.X.dims.length === 2
@@ -200,7 +208,7 @@ function python(inputs: LabInputs, fromFile: boolean): string {
   const apply = (variable: string, of: Mask, full: readonly number[]) => {
     const name = `${variable}${shaped(of, full)}`;
     return of.kind === 'additive'
-      ? `scores = scores + ${name}`
+      ? `scores = ${skips ? `(scores + ${name}).masked_fill(${name}.isneginf(), float('-inf'))` : `scores + ${name}`}`
       : `scores = scores.masked_fill(${name} ${of.kind === 'attend' ? '==' : '!='} 0, float('-inf'))`;
   };
   const lines = [
@@ -225,8 +233,13 @@ function python(inputs: LabInputs, fromFile: boolean): string {
     ...(causal ? ["scores = scores.masked_fill(~torch.ones(scores.shape[-2:]).tril().bool(), float('-inf'))"] : []),
     'weights = scores.softmax(-1)',
     // torch's softmax gives NaN where everything is hidden; attn, as torch's own attention, gives zeros.
-    ...(mask || keyPadding ? ['weights = weights.masked_fill(scores.isneginf().all(-1, keepdim=True), 0)'] : []),
-    'output = weights @ v',
+    ...(mask || keyPadding || skips ? ['weights = weights.masked_fill(scores.isneginf(), 0)'] : []),
+    ...(skips
+      ? [
+          '# attn skips hidden keys; times zero, as torch does it, their NaN would spread',
+          'output = (weights.unsqueeze(-1) * v.unsqueeze(-3)).masked_fill(scores.isneginf().unsqueeze(-1), 0).sum(-2)',
+        ]
+      : ['output = weights @ v']),
     ...(multiHead ? ['output = output.transpose(-3, -2).flatten(-2)'] : []),
     ...(multiHead && inputs.Wo ? ['output = output @ wo.T'] : []),
     'torch.set_printoptions(precision=8, threshold=10000)',

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { readLab } from '../src/lab_inputs.ts';
+import type { LabInputs } from '../src/lab_run.ts';
 import { matrixText } from '../src/matrix_text.ts';
 import { shortestFloat32 } from '../src/numbers.ts';
-import { fileOf, inputsFile, maximumPrinted, snippetsOf, type LabInputs } from '../src/snippets.ts';
+import { fileOf, inputsFile, maximumPrinted, snippetsOf } from '../src/snippets.ts';
 import { initialLab, labFromParams, labToParams, type Lab } from '../src/state/lab.ts';
 
 const tensor = (dims: readonly number[], from = 0) => ({
@@ -56,6 +58,46 @@ describe('the lab in the address', () => {
   });
 });
 
+describe('the fields of the lab', () => {
+  const withMask = (text: string, maskKind: Lab['maskKind']): Lab => ({
+    ...initialLab,
+    maskKind,
+    fields: { ...initialLab.fields, Mask: { text }, 'Key padding': { text } },
+  });
+
+  it('become arrays and options', () => {
+    const inputs = readLab({ ...withMask('[1, 0, true]', 'attend'), paddingKind: 'additive', scale: ' 0.5 ', causal: true });
+    expect(inputs).toMatchObject({ mode: 'attention', scale: 0.5, causal: true, K: { dims: [3, 3] } });
+    expect(inputs.mask).toEqual({ kind: 'attend', data: Uint8Array.of(1, 0, 1), dims: [3] });
+    expect(inputs.keyPadding).toEqual({ kind: 'additive', data: Float32Array.of(1, 0, 1), dims: [3] });
+    expect(readLab({ ...initialLab, mode: 'multi-head', heads: '' })).toMatchObject({
+      mode: 'multi-head',
+      heads: NaN,
+      Wo: undefined,
+      scale: undefined,
+    });
+  });
+
+  it('say which of them cannot be read, and what to write', () => {
+    const complaint = (lab: Lab) => {
+      try {
+        readLab(lab);
+      } catch (error) {
+        return `${(error as { field?: string }).field}: ${(error as Error).message}`;
+      }
+      return 'none';
+    };
+    expect(complaint({ ...initialLab, fields: { ...initialLab.fields, K: { text: '[[1, 2], [3]]' } } })).toMatch(/^K: Row 2 has 1 number/);
+    expect(complaint({ ...initialLab, scale: 'half' })).toMatch(/^Scale: “half” is not a number/);
+    expect(complaint({ ...initialLab, scale: '1e39' })).toMatch(/^Scale: 1e39 is too large/);
+    // A mask that is meant to be added would hide what it shows.
+    expect(complaint(withMask('[0, 0, -Infinity]', 'attend'))).toMatch(/^Mask: .*-Infinity.*1 and 0 only.*added to the scores/);
+    expect(complaint(withMask('[0, 0.5, 1]', 'block'))).toMatch(/^Mask: .*0\.5/);
+    expect(complaint({ ...withMask('[0, 0, NaN]', 'additive') })).toMatch(/^Mask: NaN cannot be added/);
+    expect(complaint({ ...withMask('[0, 0, -Infinity]', 'additive'), paddingKind: 'additive' })).toBe('none');
+  });
+});
+
 describe('programs for the numbers of the lab', () => {
   it('hold every number in full', () => {
     const data = Float32Array.of(0.1, 1 / 3, 1e-38, 3e9);
@@ -79,6 +121,16 @@ describe('programs for the numbers of the lab', () => {
     expect(code['PyTorch']).toContain("mask = torch.tensor([0, float('-inf'), 0.5], dtype=torch.float32)");
     expect(code['PyTorch']).toContain('scores = scores + mask\n');
     expect(code['PyTorch']).toContain("scores = scores.masked_fill(padding != 0, float('-inf'))");
+  });
+
+  it('keep the sign of zero, and leave out by hand what attn skips', () => {
+    const odd: LabInputs = { ...attention, V: { data: Float32Array.of(-0, NaN, -Infinity), dims: [3, 1] } };
+    const code = codeOf({ ...odd, mask: { kind: 'attend', data: Uint8Array.of(1, 0, 0), dims: [3] } });
+    expect(code['JavaScript']).toContain('Float32Array.of(-0, NaN, -Infinity)');
+    expect(code['C++']).toContain('v{{-0.0F}, {NAN}, {-INFINITY}};');
+    expect(code['PyTorch']).toContain("[[-0.0], [float('nan')], [float('-inf')]]");
+    expect(code['PyTorch']).toContain('.masked_fill(scores.isneginf().unsqueeze(-1), 0).sum(-2)');
+    expect(codeOf(odd)['PyTorch']).toContain('output = weights @ v');
   });
 
   it('bring masks into the shape of the scores where PyTorch would read them otherwise', () => {

@@ -1,11 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Mask, Tensor } from 'attn';
+import type { Mask } from 'attn';
 import type { Attn } from 'attn/worker';
 import { download } from '../export/download.ts';
-import { FieldError, runAttention, runMultiHead, type FieldName, type LabResult, type NamedResult } from '../lab_run.ts';
-import { parseMatrixText } from '../matrix_text.ts';
+import { minRankOf, readLab } from '../lab_inputs.ts';
+import { FieldError, runLab, type FieldName, type LabInputs, type LabResult, type NamedResult } from '../lab_run.ts';
 import { fixed, shapeText } from '../numbers.ts';
-import { fileOf, inputsFile, snippetsOf, type LabInputs } from '../snippets.ts';
+import { fileOf, inputsFile, snippetsOf } from '../snippets.ts';
 import { lab, updateLab, type Lab as LabState, type LabMode, type MatrixName } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';
@@ -29,8 +29,6 @@ const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: stri
     { name: 'Wo', hint: '(heads · Dv) × out', optional: true },
   ],
 };
-
-const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);
 
 /** What the module calls an argument, and the field that it came from. */
 const argumentFields: Readonly<Record<string, FieldName>> = {
@@ -71,52 +69,9 @@ export function Lab() {
     changed();
     updateLab(changes);
   };
-  const isEmpty = (name: MatrixName) => !fields[name].file && fields[name].text.trim() === '';
-
-  const tensorOf = (name: MatrixName): Tensor => {
-    const { text, file } = fields[name];
-    if (file) return file.tensor;
-    try {
-      return parseMatrixText(text, minRankOf(name));
-    } catch (error) {
-      throw new FieldError(name, explain(error));
-    }
-  };
-
-  const maskOf = (name: 'Mask' | 'Key padding', kind: Mask['kind']): Mask | undefined => {
-    if (isEmpty(name)) return undefined;
-    const { data, dims } = tensorOf(name);
-    const bad = data.find((value) => Number.isNaN(value) || value === Infinity);
-    if (bad !== undefined)
-      throw new FieldError(name, `The mask holds ${bad}. Use 0 and 1, or for a mask that is added finite numbers and -Infinity.`);
-    return { kind, data: kind === 'additive' ? data : Uint8Array.from(data, (value) => Number(value !== 0)), dims };
-  };
-
-  const readCommon = () => {
-    const written = scale.trim();
-    const number = written === '' ? undefined : Number(written);
-    if (number !== undefined && !Number.isFinite(Math.fround(number)))
-      throw new FieldError('Scale', `“${written}” is not a number. Write one such as 0.5, or leave the field empty for 1/√D.`);
-    return { scale: number, mask: maskOf('Mask', maskKind), keyPadding: maskOf('Key padding', paddingKind), causal };
-  };
-
-  const readInputs = (): LabInputs => {
-    if (mode === 'attention') return { mode, Q: tensorOf('Q'), K: tensorOf('K'), V: tensorOf('V'), ...readCommon() };
-    return {
-      mode,
-      X: tensorOf('X'),
-      Wq: tensorOf('Wq'),
-      Wk: tensorOf('Wk'),
-      Wv: tensorOf('Wv'),
-      Wo: isEmpty('Wo') ? undefined : tensorOf('Wo'),
-      heads: heads.trim() === '' ? NaN : Number(heads),
-      ...readCommon(),
-    };
-  };
-
   const compute = async (ready: Attn): Promise<Ran> => {
-    const inputs = readInputs();
-    return { inputs, result: await (inputs.mode === 'attention' ? runAttention(ready, inputs) : runMultiHead(ready, inputs)) };
+    const inputs = readLab(lab.value);
+    return { inputs, result: await runLab(ready, inputs) };
   };
 
   const run = async () => {

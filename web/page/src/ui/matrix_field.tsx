@@ -67,7 +67,12 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
       if (names.length === 1) take(`${file.name}, ${chosen}`, tensors.get(chosen)!);
       else choose({ fileName: file.name, tensors, chosen }, chosen);
     } catch (failure) {
-      onError(`${file.name}: ${explain(failure)}${codeOf(failure) === 'FORMAT' ? '. Choose a .npy or a safetensors file.' : ''}`);
+      const isOther = codeOf(failure) === 'FORMAT' && !/\.safetensors$/i.test(file.name);
+      onError(
+        isOther
+          ? `${file.name} is neither a .npy nor a safetensors file. Save the array with numpy.save, or paste its rows into the field.`
+          : `${file.name}: ${explain(failure)}`,
+      );
     }
   };
 

@@ -1,0 +1,61 @@
+/** What is in the lab's fields, as arrays and options; what cannot be read is a FieldError. */
+import type { Mask, Tensor } from 'attn';
+import { FieldError, type LabInputs } from './lab_run.ts';
+import { parseMatrixText } from './matrix_text.ts';
+import type { Lab, MatrixName } from './state/lab.ts';
+
+/** One list is enough for a mask. */
+export const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);
+
+export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, causal }: Lab): LabInputs {
+  const isEmpty = (name: MatrixName) => !fields[name].file && fields[name].text.trim() === '';
+
+  const tensorOf = (name: MatrixName): Tensor => {
+    const { text, file } = fields[name];
+    if (file) return file.tensor;
+    try {
+      return parseMatrixText(text, minRankOf(name));
+    } catch (error) {
+      throw new FieldError(name, (error as Error).message);
+    }
+  };
+
+  const maskOf = (name: 'Mask' | 'Key padding', kind: Mask['kind']): Mask | undefined => {
+    if (isEmpty(name)) return undefined;
+    const { data, dims } = tensorOf(name);
+    if (kind === 'additive') {
+      const bad = data.find((value) => Number.isNaN(value) || value === Infinity);
+      if (bad !== undefined) throw new FieldError(name, `${bad} cannot be added to a score. Use finite numbers, and -Infinity to hide a key.`);
+      return { kind, data, dims };
+    }
+    // A mask that is meant to be added would say the contrary here: its 0 lets a key be seen.
+    const bad = data.find((value) => value !== 0 && value !== 1);
+    if (bad !== undefined)
+      throw new FieldError(name, `A number is ${bad}, and this mask may hold 1 and 0 only. Choose “added to the scores” if that is what it is for.`);
+    return { kind, data: Uint8Array.from(data), dims };
+  };
+
+  const scaleOf = (): number | undefined => {
+    const written = scale.trim();
+    if (written === '') return undefined;
+    const number = Number(written);
+    if (Number.isNaN(number))
+      throw new FieldError('Scale', `“${written}” is not a number. Write one such as 0.5, or leave the field empty for 1/√D.`);
+    if (!Number.isFinite(Math.fround(number)))
+      throw new FieldError('Scale', `${written} is too large. Write a number such as 0.5, or leave the field empty for 1/√D.`);
+    return number;
+  };
+
+  const common = () => ({ scale: scaleOf(), mask: maskOf('Mask', maskKind), keyPadding: maskOf('Key padding', paddingKind), causal });
+  if (mode === 'attention') return { mode, Q: tensorOf('Q'), K: tensorOf('K'), V: tensorOf('V'), ...common() };
+  return {
+    mode,
+    X: tensorOf('X'),
+    Wq: tensorOf('Wq'),
+    Wk: tensorOf('Wk'),
+    Wv: tensorOf('Wv'),
+    Wo: isEmpty('Wo') ? undefined : tensorOf('Wo'),
+    heads: heads.trim() === '' ? NaN : Number(heads),
+    ...common(),
+  };
+}
