@@ -224,7 +224,8 @@ describe('attn/worker', () => {
     await attn.scaledDotProductAttention(q, k, v, { needWeights: true });
     const { used } = (await attn.info).heap;
     for (let i = 0; i < 200; i++) await attn.scaledDotProductAttention(q, k, v, { needWeights: i % 2 === 0 });
-    assert.equal((await attn.info).heap.used, used);
+    // Less where the engine has just collected what tests before this one left behind.
+    assert.isAtMost((await attn.info).heap.used, used);
   });
 
   it('progress comes through', async () => {
