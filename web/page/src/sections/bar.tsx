@@ -393,7 +393,7 @@ function Answer({ of, before }: { of: Run; before: Run | undefined }) {
   const now = answers(of);
   if (now.length === 0) return null;
   const then = before && before.model === of.model ? answers(before) : [];
-  const isShare = answerFunction(of.model, now.length) !== 'identity';
+  const isShare = answerFunction(of.model) !== 'identity';
   const shown = (score: number) => (isShare ? `${(100 * score).toFixed(1)} %` : score.toFixed(3));
   return (
     <ul class="answer" aria-label="The classifier's answer">

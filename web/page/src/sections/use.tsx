@@ -237,15 +237,15 @@ function Classification({ of }: { of: LoadedModel }) {
       )}
       {labels && (
         <p>
-          {answerFunction(of, labels.length) === 'identity' ? (
+          {answerFunction(of) === 'identity' ? (
             <>
               The same lines, each with the model’s <Term word="logits" />: it was trained to estimate numbers, and these are its estimates.
             </>
           ) : (
             <>
               The same lines, each with the probability of every answer. They come from the <Term word="logits" /> through{' '}
-              {answerFunction(of, labels.length) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}, and say how sure the model
-              is, not whether it is right.
+              {answerFunction(of) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}, and say how sure the model is, not whether
+              it is right.
             </>
           )}
         </p>

@@ -37,14 +37,14 @@ export function headMaskOf({ layers, heads }: LoadedModel, off: readonly number[
  * What makes a classifier's answer of its logits: softmax where one label is right, sigmoid where each may be, and nothing where the labels are numbers to
  * be estimated (regression).
  */
-export function answerFunction({ config }: LoadedModel, count: number): 'softmax' | 'sigmoid' | 'identity' {
+export function answerFunction({ config, labels }: LoadedModel): 'softmax' | 'sigmoid' | 'identity' {
   const problem = config['problem_type'];
   if (problem === 'regression') return 'identity';
-  return problem === 'multi_label_classification' || count === 1 ? 'sigmoid' : 'softmax';
+  return problem === 'multi_label_classification' || labels?.length === 1 ? 'sigmoid' : 'softmax';
 }
 
 /** What one number of the answer is called. */
-export const answerName = (of: LoadedModel): string => (answerFunction(of, of.labels?.length ?? 0) === 'identity' ? 'value' : 'probability');
+export const answerName = (of: LoadedModel): string => (answerFunction(of) === 'identity' ? 'value' : 'probability');
 
 export interface Loading {
   readonly name: string;

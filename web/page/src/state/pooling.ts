@@ -55,7 +55,7 @@ export function toLengthOne(attn: Attn, x: Tensor): Promise<Tensor> {
 
 /** (B,C) in the order of the labels. */
 export async function answersOf(attn: Attn, of: LoadedModel, logits: Tensor): Promise<Tensor> {
-  const kind = answerFunction(of, logits.dims[1]!);
+  const kind = answerFunction(of);
   if (kind === 'identity') return logits;
   return kind === 'sigmoid' ? attn.activation(logits, 'sigmoid') : attn.softmax(logits);
 }

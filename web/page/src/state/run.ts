@@ -265,7 +265,7 @@ export function follow(): void {
 }
 
 function labelScores(of: LoadedModel, logits: readonly number[]): readonly number[] {
-  const kind = answerFunction(of, logits.length);
+  const kind = answerFunction(of);
   if (kind === 'identity') return logits;
   if (kind === 'sigmoid') return logits.map((value) => 1 / (1 + Math.exp(-value)));
   const largest = Math.max(...logits);

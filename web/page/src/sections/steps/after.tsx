@@ -506,7 +506,7 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
         {labels ? (
           <>
             At the end the classifier makes its scores, the <Term word="logits" />, of the last rows
-            {functionWords[answerFunction(run.model, labels.length)]}
+            {functionWords[answerFunction(run.model)]}
           </>
         ) : (
           <>
