@@ -140,6 +140,7 @@ describe('loading', () => {
       "maximumMemory: '1 GB'": { maximumMemory: '1 GB' },
       'onProgress: 3': { onProgress: 3 },
       'signal: {}': { signal: {} },
+      'a signal that cannot be left': { signal: { aborted: false, addEventListener: () => {} } },
       'options: 5': 5,
     };
     for (const [name, value] of Object.entries(options))

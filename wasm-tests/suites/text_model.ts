@@ -477,6 +477,74 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
+    it('a change of the weights waits for what was asked before, and what is asked after it for the change', async () => {
+      const remote = await loadWorker(setup);
+      const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+      const many = Array.from({ length: 40 }, (_, i) => texts[i % texts.length]);
+      const before = await model.embed(many);
+      const changed = new Map(Array.from(await model.stateDict(), ([name, { data, dims }]) => [name, { data: data.map((x) => 2 - x), dims }]));
+      const seen: string[] = [];
+      const note =
+        (name: string) =>
+        <T>(value: T): T => (seen.push(name), value);
+      const calls = [
+        model.embed(many, { batchSize: 1 }).then(note('long')),
+        model.tokenize(texts).then(note('between its batches')),
+        model.loadStateDict(changed).then(note('change')),
+        model.embed(many, { batchSize: 1 }).then(note('after it')),
+      ] as const;
+      assertSameBits(await calls[0], before);
+      const after = await calls[3];
+      assert.notDeepEqual(after.data, before.data);
+      assertSameBits(await model.embed(many), after);
+      await calls[2];
+      assert.equal(seen[0], 'between its batches');
+      assert.equal(seen[3], 'after it');
+
+      const words = await model.wordEmbeddings;
+      const last = model.embed(many, { batchSize: 1 });
+      await Promise.all([words.initialize({ seed: 1 }), last.then((e) => assertSameBits(e, after))]);
+      assert.notDeepEqual((await model.embed(many)).data, after.data);
+      await remote.dispose();
+    });
+
+    it('dispose of the model, and of the instance, let earlier calls finish', async () => {
+      const remote = await loadWorker(setup);
+      const load = () => remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+      const [first, second] = [await load(), await load()];
+      const expected = await first.embed(texts);
+      const slowly = { batchSize: 1 };
+      const controller = new AbortController();
+      const calls = [first.embed(texts, slowly), second.embed(texts, { ...slowly, onProgress: () => {} })];
+      const classes = first.classify(texts.slice(0, 2), slowly);
+      const disposing = first.dispose();
+      await assertRejects(first.embed(texts), 'DISPOSED', ['model'], WorkerError);
+      const loading = load();
+      const aborting = second.embed(Array(5000).fill('good'), { ...slowly, signal: controller.signal });
+      const ended = remote.dispose();
+      await assertRejects(second.embed(5 as never), 'DISPOSED', ['instance'], WorkerError);
+      await assertRejects(load(), 'DISPOSED', ['instance'], WorkerError);
+      for (const call of calls) assertSameBits(await call, expected);
+      assert.lengthOf(await classes, 2);
+      await disposing;
+      const late = await loading;
+      controller.abort();
+      await assertRejects(aborting, 'ABORTED', [], WorkerError);
+      await ended;
+      await assertRejects(late.embed(texts), 'DISPOSED', ['instance'], WorkerError);
+    });
+
+    it('members called on something else', async () => {
+      const remote = await loadWorker(setup);
+      const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+      const members = Object.getPrototypeOf(model) as Record<string, (...args: unknown[]) => Promise<unknown>>;
+      for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(members)))
+        if (name !== 'constructor')
+          for (const self of [undefined, {}, remote])
+            await assertRejects(async () => (value ?? get).call(self), 'WRONG_INSTANCE', [name], WorkerError);
+      await remote.dispose();
+    });
+
     it('a worker that is ended rejects what a model has pending', async () => {
       const remote = await loadWorker(setup);
       const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });

@@ -292,6 +292,10 @@ describe('attn/worker', () => {
     await other.dispose();
     await assertRejects(other.softmax(x), 'DISPOSED', [], AttnError);
     await assertRejects(module.forward(x), 'DISPOSED', [], AttnError);
+    // Whatever the arguments are.
+    await assertRejects(other.softmax(3 as never), 'DISPOSED', [], AttnError);
+    await assertRejects(module.forward(3 as never), 'DISPOSED', [], AttnError);
+    await assertRejects(async () => await new other.MultiHeadAttention(3 as never), 'DISPOSED', [], AttnError);
   });
 
   it("workers come and go, and a module of another instance's worker is its own", async () => {

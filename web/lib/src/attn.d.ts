@@ -1086,7 +1086,8 @@ export interface TextModel {
 
   /**
    * One vector a text. Texts are sorted by length into batches; the batch size changes no bit of a result. Between batches events are
-   * handled, so a page stays alive and `signal` is heard.
+   * handled, so a page stays alive and `signal` is heard; weights that are changed meanwhile count from the next batch on, and `dispose()` ends it
+   * with `DISPOSED` (in attn/worker both wait until it is done).
    *
    * @param options besides {@link TokenizeOptions}: `pooling` and `normalize` (to length 1), defaults as the checkpoint's own files say (mean, not
    * normalised, without them); `'mean'` and `'max'` leave padding out. `batchSize`, default 32. `onProgress` counts texts

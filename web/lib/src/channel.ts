@@ -31,13 +31,13 @@ export interface Host {
   call(name: string, leaves: readonly Leaf[]): unknown;
   create(name: string, leaves: readonly Leaf[]): number;
   callModule(id: number, name: string, leaves: readonly Leaf[]): unknown;
-  release(id: number): void;
+  release(id: number): Promise<void>;
   /** What takes long has a number of the caller's, by which it can be aborted. */
   abort(task: number): void;
   loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
   /** A method of a model that takes texts, tokens or names. */
   askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: BatchProgress | undefined): unknown;
-  dispose(): void;
+  dispose(): Promise<void>;
 }
 
 interface Thrown {

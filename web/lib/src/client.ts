@@ -82,6 +82,7 @@ export class Session {
   readonly #connection: Connection;
   readonly #host: Comlink.Remote<Host>;
   readonly #waiting = new Set<(error: AttnError) => void>();
+  readonly #asked = new Set<Promise<unknown>>();
   #gone: AttnError | undefined;
   disposed = false;
 
@@ -102,6 +103,19 @@ export class Session {
 
   /** One question to the worker. Sent before this returns, so calls keep their order. */
   ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>): Promise<T> {
+    const asked = this.#ask(question);
+    const answered = () => void this.#asked.delete(asked);
+    this.#asked.add(asked);
+    asked.then(answered, answered);
+    return asked;
+  }
+
+  /** Waits until everything that was asked has its answer. */
+  async answered(): Promise<void> {
+    await Promise.allSettled(this.#asked);
+  }
+
+  #ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#gone) throw this.#gone;
       const done = () => {
@@ -163,8 +177,13 @@ function createClass({ session, signatures, forgotten }: RemoteLender, construct
       call = async (self, op, signature, args) => {
         if (typeof self !== 'object' || self === null || !(#id in self))
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
+        const assertUsable = () => {
+          session.assertUsable(op);
+          if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
+        };
+        assertUsable();
         const leaves = new Parcel().leaves(readArguments(op, signature, args));
-        if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
+        assertUsable(); // once more: a getter may have disposed of it
         return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
       };
     }
@@ -189,6 +208,7 @@ function createClass({ session, signatures, forgotten }: RemoteLender, construct
   defineMethods(RemoteLayer, name, signatures, call!);
 
   async function create(args: readonly unknown[]): Promise<RemoteLayer> {
+    session.assertUsable(name);
     const leaves = new Parcel().leaves(readArguments(name, constructor, args));
     return new RemoteLayer(await session.call(name, (host) => host.create(name, leaves)));
   }
@@ -232,12 +252,15 @@ export interface RemoteLender {
 
 function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform): Contract.Attn {
   let disposing: Promise<void> | undefined;
+  /** Models that are being loaded: before the worker is asked for one, scripts may have to come. */
+  const loading = new Set<Promise<unknown>>();
 
   /** Calls made before still get their answers. */
   function dispose(): Promise<void> {
-    disposing ??= session
-      .ask((host) => host.dispose())
+    disposing ??= Promise.all(loading)
+      .then(() => session.ask((host) => host.dispose()))
       .catch(() => {}) // the worker may be gone already
+      .then(() => session.answered())
       .then(() => session.end(new AttnError('DISPOSED', 'attn/worker: this instance was disposed of')));
     session.disposed = true;
     return disposing;
@@ -265,12 +288,23 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
     adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
   };
-  all['loadModel'] = async (source: unknown, options?: unknown) => (await import('./remote_model.js')).loadModel(lender, source, options);
+  async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
+    session.assertUsable('loadModel');
+    return (await import('./remote_model.js')).loadModel(lender, source, options);
+  }
+  all['loadModel'] = (source: unknown, options?: unknown) => {
+    const model = loadModel(source, options);
+    const forget = () => void loading.delete(done);
+    const done = model.then(forget, forget);
+    loading.add(done);
+    return model;
+  };
   for (const signature of signatures) {
     const { name, owner } = signature;
     if (owner === internalClass) continue;
     if (owner === undefined)
       all[name] = named(name, async (...args: unknown[]) => {
+        session.assertUsable(name);
         const leaves = new Parcel().leaves(readArguments(name, signature, args));
         return session.call(name, (host) => host.call(name, leaves));
       });

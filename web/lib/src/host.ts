@@ -20,11 +20,36 @@ function move(answer: unknown): unknown {
   return typeof answer === 'object' && answer !== null ? Comlink.transfer(answer, buffersOf(answer)) : answer;
 }
 
+/**
+ * Calls in the order in which they came. Between the batches of a long one others get their turn, but those that change or end what it works
+ * with wait for it, and later calls wait for them.
+ */
+class Turns {
+  #change: Promise<unknown> = Promise.resolve();
+  readonly #running = new Set<Promise<unknown>>();
+
+  take<T>(changes: boolean, work: () => T | Promise<T>): Promise<T> {
+    const turn = (changes ? Promise.all(this.#running) : this.#change).then(work);
+    const done = turn.then(
+      () => void this.#running.delete(done),
+      () => void this.#running.delete(done),
+    );
+    this.#running.add(done);
+    if (changes) this.#change = done;
+    return turn;
+  }
+}
+
+/** What changes a module. */
+const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval'];
+
 export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
   /** Layers and models; a model's words are one of them, and go with it. */
-  const modules = new Map<number, { owner: string; layer: NativeLayer; model?: TextModel; words?: number }>();
+  const modules = new Map<number, { owner: string; layer: NativeLayer; turns: Turns; model?: TextModel; words?: number }>();
+  /** All calls: the end of the instance waits for them. */
+  const all = new Turns();
   const tasks = new Map<number, AbortController>();
   let lastId = 0;
 
@@ -33,6 +58,8 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
     return loaded;
   }
   const signature = (name: string, owner?: string) => engine().signatures.find((each) => each.name === name && each.owner === owner)!;
+
+  const inTurn = <T>(turns: Turns, changes: boolean, work: () => T | Promise<T>) => all.take(false, () => turns.take(changes, work));
 
   const moduleOf = (id: number, name: string) => {
     const module = modules.get(id);
@@ -85,57 +112,58 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
     info: () => engine().info,
     call: (name, leaves) => move(engine().call(name, signature(name), leaves)),
     create(owner, leaves) {
-      modules.set(++lastId, { owner, layer: engine().create(owner, leaves) });
+      modules.set(++lastId, { owner, layer: engine().create(owner, leaves), turns: new Turns() });
       return lastId;
     },
     callModule(id, name, leaves) {
-      const { owner, layer } = moduleOf(id, name);
-      return move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer));
+      const { owner, layer, turns } = moduleOf(id, name);
+      return inTurn(turns, changing.includes(name), () => move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer)));
     },
-    release(id) {
+    async release(id) {
       const module = modules.get(id);
       modules.delete(id);
       if (!module) return;
-      const { model, words } = module;
+      const { model, words, layer, turns } = module;
       if (words !== undefined) modules.delete(words);
-      if (model) model.dispose();
-      else engine().free(module.layer);
+      await inTurn(turns, true, () => (model ? model.dispose() : engine().free(layer)));
     },
     abort(task) {
       tasks.get(task)?.abort();
     },
-    async loadModel(task, source, options, onProgress) {
-      engine();
-      let made: TextModel | undefined;
-      try {
-        const model = await during(
-          onProgress,
-          async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
-          task,
-        );
-        const { handlesOf } = await import('./load_model.js');
-        const handles = handlesOf(model);
-        const [id, words] = [++lastId, ++lastId];
-        modules.set(id, { owner: internalClass, layer: handles.model, model, words });
-        modules.set(words, { owner: 'Embedding', layer: handles.words });
-        return { id, words, config: model.config, labels: model.labels };
-      } catch (error) {
-        made?.dispose();
-        throw error;
-      }
-    },
+    loadModel: (task, source, options, onProgress) =>
+      all.take(false, async () => {
+        let made: TextModel | undefined;
+        try {
+          const model = await during(
+            onProgress,
+            async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
+            task,
+          );
+          const { handlesOf } = await import('./load_model.js');
+          const handles = handlesOf(model);
+          const [id, words, turns] = [++lastId, ++lastId, new Turns()];
+          modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
+          modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
+          return { id, words, config: model.config, labels: model.labels };
+        } catch (error) {
+          made?.dispose();
+          throw error;
+        }
+      }),
     async askModel(id, name, args, task, onProgress) {
-      const { model } = moduleOf(id, name);
+      const { model, turns } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (name !== 'embed' && name !== 'classify') return move(method.apply(model, [...args]));
+      if (name !== 'embed' && name !== 'classify') return inTurn(turns, false, () => move(method.apply(model, [...args])));
       const [texts, options] = args;
       return move(
-        await during(onProgress, async (signal, reporting) => method.call(model, texts, { ...(options as object), signal, ...reporting }), task),
+        await during(
+          onProgress,
+          (signal, reporting) => inTurn(turns, false, () => method.call(model, texts, { ...(options as object), signal, ...reporting })),
+          task,
+        ),
       );
     },
-    dispose() {
-      attn?.dispose();
-    },
+    dispose: () => all.take(true, () => attn?.dispose()),
   };
   keepErrors();
   Comlink.expose(host, endpoint);

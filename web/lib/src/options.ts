@@ -17,7 +17,8 @@ export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'b
 }
 
 export function readSignal(op: string, value: unknown): AbortSignal | undefined {
-  const looksRight = typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
+  const looksRight =
+    typeof value === 'object' && value !== null && ['aborted', 'addEventListener', 'removeEventListener'].every((name) => name in value);
   if (value !== undefined && !looksRight) fail('ARGUMENT', op, 'signal', describe(value), 'an AbortSignal');
   return value as AbortSignal | undefined;
 }

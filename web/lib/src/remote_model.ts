@@ -22,7 +22,7 @@ import {
   readToken,
   tokenizeOptions,
 } from './model_options.js';
-import { internalClass, opOf, readArguments } from './signature.js';
+import { internalClass, type Leaf, opOf, readArguments, type Signature } from './signature.js';
 
 let lastTask = 0;
 
@@ -44,123 +44,139 @@ async function abortableTask<T>(
   }
 }
 
+interface State extends RemoteLender {
+  readonly parts: RemoteParts;
+  words: Adopted | undefined;
+  disposed: boolean;
+}
+
+let stateOf: (op: string, self: unknown) => State;
+
+/** The state of a model that can be called. */
+function usable(op: string, self: unknown): State {
+  const state = stateOf(op, self);
+  state.session.assertUsable(op);
+  if (state.disposed) throw new AttnError('DISPOSED', `${op}: this model was disposed of`, { op });
+  return state;
+}
+
+/** Asks the model for what `read` makes of the arguments, whose getters may have disposed of it. */
+async function ask(self: unknown, name: AskedMethod, read: () => { args: readonly unknown[]; options?: CheckedTextOptions }): Promise<never> {
+  usable(name, self);
+  const { args, options } = read();
+  const state = usable(name, self);
+  const { signal, onProgress } = options ?? {};
+  const report: BatchProgress | undefined = watched(name, onProgress);
+  return abortableTask(state, name, signal, (task) =>
+    state.session.call(name, (host) => host.askModel(state.parts.id, name, args, task, report && Comlink.proxy(report)) as Promise<unknown>),
+  );
+}
+
+/** Calls a method that is the module's own; `read` reads the arguments by its signature. */
+async function call(self: unknown, name: string, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
+  const { signatures, session, parts } = usable(name, self);
+  const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
+  const op = opOf(internalClass, name);
+  const leaves = new Parcel().leaves(read(op, signature));
+  usable(name, self);
+  return session.call(op, (host) => host.callModule(parts.id, name, leaves) as Promise<unknown>);
+}
+
 class RemoteTextModel {
-  readonly #lender: RemoteLender;
-  readonly #parts: RemoteParts;
-  #words: Adopted | undefined;
-  #disposed = false;
+  readonly #state: State;
 
   constructor(lender: RemoteLender, parts: RemoteParts) {
-    this.#lender = lender;
-    this.#parts = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels) };
+    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels) };
+    this.#state = { ...lender, parts: own, words: undefined, disposed: false };
     lender.forgotten?.register(this, parts.id, this);
   }
 
-  #assertUsable(op: string): void {
-    this.#lender.session.assertUsable(op);
-    if (this.#disposed) throw new AttnError('DISPOSED', `${op}: this model was disposed of`, { op });
-  }
-
-  async #property<T>(name: string, value: T): Promise<T> {
-    this.#assertUsable(name);
-    return value;
+  static {
+    stateOf = (op, self) => {
+      if (typeof self !== 'object' || self === null || !(#state in self))
+        throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a model`, { op });
+      return self.#state;
+    };
   }
 
   get config(): Promise<Readonly<Record<string, unknown>>> {
-    return this.#property('config', this.#parts.config);
+    return (async () => usable('config', this).parts.config)();
   }
 
   get labels(): Promise<readonly string[] | undefined> {
-    return this.#property('labels', this.#parts.labels);
+    return (async () => usable('labels', this).parts.labels)();
   }
 
   get wordEmbeddings(): Promise<object> {
-    if (!this.#words?.layer) this.#words = this.#lender.adopt('Embedding', this.#parts.words, this);
-    return this.#property('wordEmbeddings', this.#words.layer!);
-  }
-
-  async #ask(name: AskedMethod, args: readonly unknown[], options?: CheckedTextOptions): Promise<unknown> {
-    this.#assertUsable(name);
-    const { session } = this.#lender;
-    const { signal, onProgress } = options ?? {};
-    const report: BatchProgress | undefined = watched(name, onProgress);
-    return abortableTask(this.#lender, name, signal, (task) =>
-      session.call(name, (host) => host.askModel(this.#parts.id, name, args, task, report && Comlink.proxy(report)) as Promise<unknown>),
-    );
-  }
-
-  async #encoded(name: 'forward' | 'traceLayer', inputs: unknown, others: Readonly<Record<string, unknown>>): Promise<unknown> {
-    const { session } = this.#lender;
-    const op = opOf(internalClass, name);
-    const leaves = new Parcel().leaves(readEncoded(op, this.#signature(name), inputs, others));
-    this.#assertUsable(op);
-    return session.call(op, (host) => host.callModule(this.#parts.id, name, leaves) as Promise<unknown>);
-  }
-
-  #signature(name: string) {
-    return this.#lender.signatures.find((each) => each.owner === internalClass && each.name === name)!;
+    return (async () => {
+      const state = usable('wordEmbeddings', this);
+      if (!state.words?.layer) state.words = state.adopt('Embedding', state.parts.words, this);
+      return state.words.layer!;
+    })();
   }
 
   async tokenize(texts: unknown, options?: unknown): Promise<Encoding> {
-    const list = readTexts('tokenize', texts, true);
-    const read = readTextOptions('tokenize', options, tokenizeOptions);
-    return (await this.#ask('tokenize', [list, read.plain])) as Encoding;
+    return ask(this, 'tokenize', () => {
+      const list = readTexts('tokenize', texts, true);
+      return { args: [list, readTextOptions('tokenize', options, tokenizeOptions).plain] };
+    });
   }
 
   async forward(inputs: unknown, options?: unknown): Promise<unknown> {
-    return this.#encoded('forward', inputs, { options });
+    return call(this, 'forward', (op, signature) => readEncoded(op, signature, inputs, { options }));
   }
 
   async traceLayer(inputs: unknown, layer: unknown, names?: unknown): Promise<unknown> {
-    return this.#encoded('traceLayer', inputs, { layer, names });
+    return call(this, 'traceLayer', (op, signature) => readEncoded(op, signature, inputs, { layer, names }));
   }
 
   async parameterShapes(): Promise<ReadonlyMap<string, unknown>> {
-    return (await this.#ask('parameterShapes', [])) as ReadonlyMap<string, unknown>;
+    return ask(this, 'parameterShapes', () => ({ args: [] }));
   }
 
   async stateDict(): Promise<unknown> {
-    return this.#ask('stateDict', []);
+    return ask(this, 'stateDict', () => ({ args: [] }));
   }
 
   async getParameter(name: unknown): Promise<unknown> {
-    return this.#ask('getParameter', [readParameterName(name)]);
+    return ask(this, 'getParameter', () => ({ args: [readParameterName(name)] }));
   }
 
   async loadStateDict(state: unknown, options?: unknown): Promise<unknown> {
-    const op = 'loadStateDict';
-    const leaves = new Parcel().leaves(readArguments(op, this.#signature(op), [state, options]));
-    this.#assertUsable(op);
-    return this.#lender.session.call(op, (host) => host.callModule(this.#parts.id, op, leaves) as Promise<unknown>);
+    return call(this, 'loadStateDict', (op, signature) => readArguments(op, signature, [state, options]));
   }
 
   async tokenToId(token: unknown): Promise<number | undefined> {
-    return (await this.#ask('tokenToId', [readToken('tokenToId', token)])) as number | undefined;
+    return ask(this, 'tokenToId', () => ({ args: [readToken('tokenToId', token)] }));
   }
 
   async idToToken(id: unknown): Promise<string | undefined> {
-    return (await this.#ask('idToToken', [readId('idToToken', id)])) as string | undefined;
+    return ask(this, 'idToToken', () => ({ args: [readId('idToToken', id)] }));
   }
 
   async embed(texts: unknown, options?: unknown): Promise<Tensor> {
-    const list = readTexts('embed', texts, false);
-    const read = readTextOptions('embed', options, embedOptions);
-    return (await this.#ask('embed', [list, read.plain], read)) as Tensor;
+    return ask(this, 'embed', () => {
+      const list = readTexts('embed', texts, false);
+      const read = readTextOptions('embed', options, embedOptions);
+      return { args: [list, read.plain], options: read };
+    });
   }
 
   async classify(texts: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['classify']>>> {
-    const list = readTexts('classify', texts, true);
-    const read = readTextOptions('classify', options, classifyOptions);
-    return (await this.#ask('classify', [list, read.plain], read)) as Awaited<ReturnType<Direct['classify']>>;
+    return ask(this, 'classify', () => {
+      const list = readTexts('classify', texts, true);
+      const read = readTextOptions('classify', options, classifyOptions);
+      return { args: [list, read.plain], options: read };
+    });
   }
 
   async dispose(): Promise<void> {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    const { session, forgotten } = this.#lender;
-    forgotten?.unregister(this);
+    const state = stateOf('dispose', this);
+    if (state.disposed) return;
+    state.disposed = true;
+    state.forgotten?.unregister(this);
     // An instance that is gone has taken its models along.
-    if (!session.disposed) await session.ask((host) => host.release(this.#parts.id)).catch(() => {});
+    if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
   }
 
   [disposeSymbol](): Promise<void> {
@@ -196,7 +212,7 @@ export async function loadModel(lender: RemoteLender, source: unknown, options: 
   const made = await abortableTask(lender, op, signal, async (task) => {
     const plain = { cache, sha256: Object.fromEntries(sha256) };
     const files = sent(lender, source);
-    const parts = (await session.call(op, (host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))) as RemoteParts;
+    const parts = await session.ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)));
     // It may have been too late for the worker to hear of it.
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;

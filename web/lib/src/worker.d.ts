@@ -53,7 +53,7 @@ export type Promisified<T> = {
   readonly [K in keyof T]: T[K] extends new (...args: infer A) => infer R
     ? new (...args: A) => Promise<Promisified<R> & AsyncDisposable>
     : T[K] extends (...args: infer A) => infer R
-      ? (...args: A) => Promise<R>
+      ? (...args: A) => Promise<Awaited<R>>
       : Promise<T[K]>;
 };
 
@@ -68,7 +68,10 @@ export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
     readonly wordEmbeddings: Promise<Embedding>;
   };
 
-/** One running instance in its worker. Calls run in the order in which they are made; `writeSafetensors` runs here. */
+/**
+ * One running instance in its worker. Calls run in the order in which they are made; only between the batches of `embed` and `classify`, and while a
+ * model loads, others get their turn. What changes or ends a model waits for what was asked of it before. `writeSafetensors` runs here.
+ */
 export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel'> &
   AsyncDisposable & {
     /**
