@@ -2,9 +2,13 @@
 one part each, and of all code points. Offsets are in UTF-16 units."""
 
 import json
+import pathlib
 import random
+import shutil
+import tempfile
 
 import tokenizers
+import transformers
 from tokenizers import Tokenizer
 
 import common
@@ -382,6 +386,36 @@ def code_points():
     return result
 
 
+# ---------------------------------------------------------------- tokenizer_config.json
+
+# Checkpoint, and what its tokenizer_config.json says otherwise: what transformers' tokenizers make of it counts, not tokenizer.json.
+SETTINGS = [
+    ("tiny-bert", {"do_lower_case": False}),
+    ("tiny-bert", {"strip_accents": False}),
+    ("tiny-bert", {"tokenize_chinese_chars": False}),
+    ("tiny-bert", {"do_lower_case": False, "strip_accents": True}),
+    ("tiny-bert", {"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}),
+    ("tiny-distilbert", {"do_lower_case": False}),
+    ("tiny-roberta", {"add_prefix_space": True}),
+]
+SETTINGS_TEXTS = [4, 5, 7, 8, 15, 17, 18, 22, 23, 25, 35]
+
+
+def settings():
+    for name, changes in SETTINGS:
+        folder = common.TESTDATA / "models" / name
+        config = json.loads((folder / "tokenizer_config.json").read_text()) | changes
+        with tempfile.TemporaryDirectory() as place:
+            for file in ("config.json", "tokenizer.json"):
+                shutil.copy(folder / file, place)
+            (pathlib.Path(place) / "tokenizer_config.json").write_text(json.dumps(config))
+            made = transformers.AutoTokenizer.from_pretrained(place)
+        made.backend_tokenizer.no_padding()
+        all_cases = [case(made.backend_tokenizer, TEXTS[index]) for index in SETTINGS_TEXTS]
+        all_cases += [case(made.backend_tokenizer, *pair) for pair in PAIRS]
+        yield name, changes, config, all_cases
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -413,6 +447,11 @@ def generate():
         body = ",\n".join(line(c) for c in variant_cases(parts))
         made.append(f'{{"name":{line(name)},"parts":{line(parts)},"cases":[\n{body}\n]}}')
     write("variants", {"model": MIRROR}, "variants", made)
+    made = []
+    for name, changes, config, all_cases in settings():
+        body = ",\n".join(line(c) for c in all_cases)
+        made.append(f'{{"checkpoint":{line(name)},"changes":{line(changes)},"config":{line(config)},"cases":[\n{body}\n]}}')
+    write("settings", {"transformers": transformers.__version__}, "settings", made)
     write("code_points", {"chunk": CHUNK, "starts": STARTS}, "sweeps", [line(c) for c in code_points()])
 
 

@@ -276,6 +276,7 @@ describe('loading models', () => {
         () => ({
           ...files,
           'tokenizer.json': text('tokenizer.json').replace('"lowercase": true', '"lowercase": false'),
+          'tokenizer_config.json': '{"tokenizer_class": "TokenizersBackend"}',
           'sentence_bert_config.json': '{"max_seq_length": 16, "do_lower_case": true}',
         }),
         'UNSUPPORTED',
@@ -287,6 +288,7 @@ describe('loading models', () => {
           'tokenizer.json': text('tokenizer.json')
             .replace('"lowercase": true', '"lowercase": false')
             .replace(/"[aA]":/g, (letter) => `"${letter.codePointAt(1)}":`),
+          'tokenizer_config.json': '{"tokenizer_class": "TokenizersBackend"}',
           'sentence_bert_config.json': '{"max_seq_length": 16, "do_lower_case": true}',
         }),
         'UNSUPPORTED',

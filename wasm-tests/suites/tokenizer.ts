@@ -28,6 +28,12 @@ interface Variant {
   readonly parts: Readonly<Record<string, unknown>>;
   readonly cases: readonly Case[];
 }
+interface Settings {
+  readonly checkpoint: string;
+  readonly changes: object;
+  readonly config: object;
+  readonly cases: readonly Case[];
+}
 interface Sweep {
   readonly name: string;
   readonly normalizer?: object;
@@ -43,7 +49,7 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'code_points'].map((name) => `testdata/tokenizers/${name}.json`);
+  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points'].map((name) => `testdata/tokenizers/${name}.json`);
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
   for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
   // Not in the repository: a tool fetches it.
@@ -93,6 +99,15 @@ describe('tokenizer', () => {
     for (const { name, parts, cases } of variants) {
       const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...parts }) });
       for (const c of cases) run(tokenizer, c, name);
+    }
+  });
+
+  it('what tokenizer_config.json says otherwise than tokenizer.json, as transformers has it', () => {
+    const { settings } = read('testdata/tokenizers/settings.json') as { readonly settings: readonly Settings[] };
+    assert.lengthOf(settings, 7);
+    for (const { checkpoint, changes, config, cases } of settings) {
+      const tokenizer = new Tokenizer({ tokenizer: fileOf(checkpoint), tokenizerConfig: encode(config) });
+      for (const c of cases) run(tokenizer, c, `${checkpoint}, ${JSON.stringify(changes)}`);
     }
   });
 

@@ -36,7 +36,6 @@ class Value {
   const Json::Array& array() const { return as(json_ != nullptr ? json_->array() : nullptr, "an array"); }
   const std::string& string() const { return as(json_ != nullptr ? json_->string() : nullptr, "a string"); }
   bool boolean() const { return as(json_ != nullptr ? json_->boolean() : nullptr, "true or false"); }
-  bool boolean_or(bool otherwise) const { return is_there() ? boolean() : otherwise; }
   std::int32_t whole(std::int64_t most = 0x7fffffff) const {
     const double number = as(json_ != nullptr ? json_->number() : nullptr, "a number");
     if (!(number >= 0) || number > static_cast<double>(most) || std::floor(number) != number)
@@ -75,14 +74,32 @@ class Value {
 /// Of a string in the file: the JSON parser lets only UTF-8 pass.
 std::u32string code_points(std::string_view utf8) { return code_points(decode_utf8(utf8).value()); }
 
-BertNormalizer read_normalizer(const Value& value) {
+/// tokenizer_config.json, which sets some values anew: as the classes of transformers have it that are made for a kind of model. Those for any
+/// tokenizer.json take it as it is.
+class Settings {
+ public:
+  explicit Settings(const Value& config) : config_(config) {
+    const Value name = config["tokenizer_class"];
+    count_ = !name.is_there() || (name.string() != "PreTrainedTokenizerFast" && name.string() != "TokenizersBackend");
+  }
+
+  bool is_there(std::string_view name) const { return count_ && config_[name].is_there(); }
+  bool boolean(std::string_view name, const Value& otherwise) const { return is_there(name) ? config_[name].boolean() : otherwise.boolean(); }
+
+ private:
+  Value config_;
+  bool count_ = false;
+};
+
+BertNormalizer read_normalizer(const Value& value, const Settings& settings) {
   if (!value.is_there()) return {};
   value.expect_type({"BertNormalizer"});
   value.only({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
-  const bool lowercase = value["lowercase"].boolean();
+  const bool lowercase = settings.boolean("do_lower_case", value["lowercase"]);
+  const bool strips = settings.is_there("strip_accents") || value["strip_accents"].is_there();
   return {.clean_text = value["clean_text"].boolean(),
-          .handle_chinese_chars = value["handle_chinese_chars"].boolean(),
-          .strip_accents = value["strip_accents"].boolean_or(lowercase),
+          .handle_chinese_chars = settings.boolean("tokenize_chinese_chars", value["handle_chinese_chars"]),
+          .strip_accents = strips ? settings.boolean("strip_accents", value["strip_accents"]) : lowercase,
           .lowercase = lowercase};
 }
 
@@ -187,7 +204,7 @@ Template read_template(const Value& value, const Value& special_tokens, bool pai
   return pieces;
 }
 
-void read_post_processor(const Value& value, TokenizerFile& file) {
+void read_post_processor(const Value& value, const Settings& settings, TokenizerFile& file) {
   const auto first = [](std::int32_t type_id) { return TemplatePiece{.kind = TemplatePiece::Kind::first, .type_id = type_id}; };
   const auto second = [](std::int32_t type_id) { return TemplatePiece{.kind = TemplatePiece::Kind::second, .type_id = type_id}; };
   if (!value.is_there()) {
@@ -216,7 +233,7 @@ void read_post_processor(const Value& value, TokenizerFile& file) {
     value.only({"type", "cls", "sep", "trim_offsets", "add_prefix_space"});
     file.pair = {special(cls, 0), first(0), special(sep, 0), special(sep, 0), second(0), special(sep, 0)};
     file.trim_offsets = value["trim_offsets"].boolean();
-    file.add_prefix_space = value["add_prefix_space"].boolean();
+    file.add_prefix_space = settings.boolean("add_prefix_space", value["add_prefix_space"]);
   }
 }
 
@@ -227,19 +244,13 @@ std::optional<std::int32_t> token_id(const TokenizerFile& file, const std::strin
 }
 
 /// As transformers' AutoTokenizer: tokenizer_config.json goes before tokenizer.json.
-void read_padding(const Value& value, std::span<const std::uint8_t> tokenizer_config, TokenizerFile& file) {
+void read_padding(const Value& value, const Value& config, TokenizerFile& file) {
   std::vector<std::string> candidates;
-  if (!tokenizer_config.empty()) {
-    const Json json = parse_json("tokenizer_config.json", tokenizer_config, kMaxBytes);
-    const Value config("tokenizer_config.json", &json);
-    config.object();
-    for (const char* side : {"padding_side", "truncation_side"})
-      if (config[side].is_there() && config[side].string() != "right")
-        config[side].refuse(ErrorCode::unsupported, {"right"}, {config[side].string()});
-    // Older files have the token with its flags.
-    const Value token = config["pad_token"];
-    if (token.is_there()) candidates.push_back(token["content"].is_there() ? token["content"].string() : token.string());
-  }
+  for (const char* side : {"padding_side", "truncation_side"})
+    if (config[side].is_there() && config[side].string() != "right") config[side].refuse(ErrorCode::unsupported, {"right"}, {config[side].string()});
+  // Older files have the token with its flags.
+  const Value given = config["pad_token"];
+  if (given.is_there()) candidates.push_back(given["content"].is_there() ? given["content"].string() : given.string());
   if (value.is_there()) {
     if (value["pad_type_id"].is_there()) file.pad_type_id = value["pad_type_id"].whole();
     if (value["pad_token"].is_there()) candidates.push_back(value["pad_token"].string());
@@ -259,15 +270,19 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   root.object();
   if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
     version.refuse(ErrorCode::unsupported, {"1.0"}, {version.string()});
+  const Json config_json = tokenizer_config.empty() ? Json() : parse_json("tokenizer_config.json", tokenizer_config, kMaxBytes);
+  const Value config("tokenizer_config.json", tokenizer_config.empty() ? nullptr : &config_json);
+  if (!tokenizer_config.empty()) config.object();
+  const Settings settings(config);
   std::unordered_map<std::int32_t, std::string> tokens;
-  const BertNormalizer normalizer = read_normalizer(root["normalizer"]);
+  const BertNormalizer normalizer = read_normalizer(root["normalizer"], settings);
   read_pre_tokenizer(root["pre_tokenizer"]);
   WordPiece model = read_model(root["model"], tokens);
   TokenizerFile file{.normalizer = normalizer, .model = std::move(model), .tokens = std::move(tokens)};
   file.size = static_cast<std::int64_t>(root["model"]["vocab"].object().size());
   read_added_tokens(root["added_tokens"], file);
-  read_post_processor(root["post_processor"], file);
-  read_padding(root["padding"], tokenizer_config, file);
+  read_post_processor(root["post_processor"], settings, file);
+  read_padding(root["padding"], config, file);
   return file;
 }
 

@@ -36,6 +36,11 @@ export class Section {
     return (this.get(name) ?? undefined) !== undefined;
   }
 
+  /** The same with other values. */
+  with(values: Readonly<Record<string, unknown>>): Section {
+    return new Section({ ...this.#values, ...values }, this.path);
+  }
+
   names(): string[] {
     return Object.keys(this.#values);
   }

@@ -29,6 +29,20 @@ function tokenText(value: unknown, path: string): string {
   return typeof value === 'string' ? value : new Section(value, path).string('content');
 }
 
+/** What tokenizer_config.json sets anew in a part of tokenizer.json of that type: names there, by those here. */
+const settings: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  BertNormalizer: { lowercase: 'do_lower_case', strip_accents: 'strip_accents', handle_chinese_chars: 'tokenize_chinese_chars' },
+  ByteLevel: { add_prefix_space: 'add_prefix_space' },
+  RobertaProcessing: { add_prefix_space: 'add_prefix_space' },
+};
+
+/** As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is. */
+function withSettings(part: Section, config: Section | undefined): Section {
+  if (!config || /^(PreTrainedTokenizerFast|TokenizersBackend)$/.test(config.string('tokenizer_class', ''))) return part;
+  const names = Object.entries(settings[String(part.get('type'))] ?? {}).filter(([, name]) => config.has(name));
+  return part.with(Object.fromEntries(names.map(([own, name]) => [own, config.get(name)])));
+}
+
 interface Padding {
   readonly id: number;
   readonly type: number;
@@ -66,11 +80,10 @@ export class Tokenizer {
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
     const config = files.tokenizerConfig && parse(files.tokenizerConfig, 'tokenizer_config.json');
     // The small sections first: what is not supported shows before a vocabulary is read.
-    this.#normalizer = file.has('normalizer') ? readNormalizer(file.section('normalizer')) : (text) => text;
-    this.#preTokenizer = file.has('pre_tokenizer') ? readPreTokenizer(file.section('pre_tokenizer')) : (pieces) => [...pieces];
-    this.#postProcessor = file.has('post_processor')
-      ? readPostProcessor(file.section('post_processor'))
-      : { added: [0, 0], process: (parts) => parts };
+    const part = (name: string) => withSettings(file.section(name), config);
+    this.#normalizer = file.has('normalizer') ? readNormalizer(part('normalizer')) : (text) => text;
+    this.#preTokenizer = file.has('pre_tokenizer') ? readPreTokenizer(part('pre_tokenizer')) : (pieces) => [...pieces];
+    this.#postProcessor = file.has('post_processor') ? readPostProcessor(part('post_processor')) : { added: [0, 0], process: (parts) => parts };
     this.#model = readModel(file.section('model'));
     this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
     this.#padding = this.#readPadding(file, config);
