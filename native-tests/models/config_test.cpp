@@ -156,6 +156,12 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
   refused(ErrorCode::config, "config.json", "relative_attention_num_buckets", with_member(stock("tiny-mpnet"), "relative_attention_num_buckets", 64));
 }
 
+TEST_CASE("an activation may have one of several names", "[models]") {
+  for (const char* name : {"gelu", "gelu_python"}) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu);
+  for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
+    CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu_tanh);
+}
+
 TEST_CASE("heads for other things than classes are UNSUPPORTED, those that predict words are left out", "[models]") {
   for (const char* head : {"BertForQuestionAnswering", "BertForTokenClassification", "BertForMultipleChoice", "BertForNextSentencePrediction"})
     refused(ErrorCode::unsupported, "config.json", "architectures[0]", with_member(bert(), "architectures", json::array({head})),
@@ -169,8 +175,10 @@ TEST_CASE("heads for other things than classes are UNSUPPORTED, those that predi
 
 TEST_CASE("labels are numbered without a hole", "[models]") {
   refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"2", "b"}}), {"without a name for 1"});
-  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", 5}}), {"without a name for 1"});
+  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", {5}}}), {"without a name for 1"});
   refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"a", "b"}}), {"without a name for 0"});
+  // Names that are written as numbers, as those of stars are.
+  CHECK(read(with_member(bert(), "id2label", {{"0", 1}, {"1", true}, {"2", "c"}})).labels == std::vector<std::string>{"1", "true", "c"});
   const auto nameless = [](const json& count) {
     return with_config(bert(), [&](json& config) {
       config.erase("id2label");
@@ -224,6 +232,13 @@ TEST_CASE("rotary positions and layer types of ModernBERT are those that attn ha
           with_member(modern, "layer_types", {"full_attention", "chunked_attention", "full_attention", "full_attention"}), {"chunked_attention"});
   refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", "full_attention"), {"a string"});
   refused(ErrorCode::config, "config.json", "local_attention", with_member(modern, "local_attention", 0));
+  // Its other name, to one side.
+  CHECK(read(with_member(modern, "sliding_window", 5)).distances.at(1).window == 5);
+  CHECK(read(with_member(modern, "local_attention", 11)).distances.at(1).window == 5);
+  refused(ErrorCode::config, "config.json", "sliding_window", with_member(modern, "sliding_window", 0));
+  // One for all kinds of layers, as other models have it.
+  refused(ErrorCode::unsupported, "config.json", "rope_parameters.rope_theta", with_member(modern, "rope_parameters", {{"rope_theta", 123.0}}),
+          {"full_attention"});
   refused(ErrorCode::config, "config.json", "global_attn_every_n_layers", with_config(modern, [](json& config) {
             config.erase("layer_types");
             config["global_attn_every_n_layers"] = 0;

@@ -57,9 +57,9 @@ std::vector<std::string> read_labels(const ConfigReader& config) {
   for (std::int64_t id = 0; id < count; ++id) {
     const std::string key = std::to_string(id);
     const Json* label = named ? names->find(key) : nullptr;
-    if (named && (label == nullptr || label->string() == nullptr))
+    if (named && (label == nullptr || label->object() != nullptr || label->array() != nullptr))
       config.refuse(ErrorCode::config, "id2label", {"a name for each number from 0 to ", count - 1}, {"one without a name for ", key});
-    labels.push_back(label != nullptr ? *label->string() : "LABEL_" + key);
+    labels.push_back(label != nullptr ? words_of(*label) : "LABEL_" + key);
   }
   return labels;
 }
@@ -184,8 +184,8 @@ std::string ConfigReader::string(std::string_view name, std::string_view otherwi
 
 Activation ConfigReader::activation(std::string_view name) const {
   const std::string given = string(name, "gelu");
-  if (given == "gelu") return Activation::gelu;
-  if (given == "gelu_new" || given == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (given == "gelu" || given == "gelu_python") return Activation::gelu;
+  if (given == "gelu_new" || given == "gelu_fast" || given == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (given == "relu") return Activation::relu;
   if (given == "silu" || given == "swish") return Activation::silu;
   refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu"}, {given});

@@ -10,7 +10,9 @@ constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
 
 /// The base of a kind of layer: transformers writes rope_parameters since version 5, and two numbers before.
 double theta_of(const ConfigReader& config, std::string_view kind, double otherwise) {
-  const ConfigReader rope = config.object("rope_parameters").object(kind);
+  const ConfigReader all = config.object("rope_parameters"), rope = all.object(kind);
+  if (all.has("rope_theta"))
+    all.refuse(ErrorCode::unsupported, "rope_theta", {"one for full_attention and one for sliding_attention"}, {"one for all"});
   rope.only("rope_type", "default");
   for (const std::string_view name : {"factor", "partial_rotary_factor"})
     if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
@@ -45,7 +47,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   // Not there it is its default, null it is the global one.
   const double local = config.is_null("local_rope_theta") ? global : config.positive("local_rope_theta", kLocalTheta);
   const double full = theta_of(config, "full_attention", global), sliding = theta_of(config, "sliding_attention", local);
-  const std::int64_t window = config.whole("local_attention", 2, 0x7fffffff, 128) / 2;
+  // To one side, or of both sides.
+  const std::int64_t window =
+      config.has("sliding_window") ? config.whole("sliding_window", 1, 0x7fffffff) : config.whole("local_attention", 2, 0x7fffffff, 128) / 2;
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(model.num_hidden_layers); ++layer)
     model.distances.push_back(is_sliding(config, layer) ? LayerDistance{sliding, window} : LayerDistance{full, 0});
 
