@@ -117,8 +117,12 @@ export const tests = {
       `attnProbe.workers.forEach((worker) => { worker.postMessage = (...given) => setTimeout(() => Worker.prototype.postMessage.apply(worker, given), 600); }), undefined`,
     );
     const text = 'Never mind the script.';
-    await page.choose('textbox', 'Sentence', text);
-    await page.until("all('button', 'Cancel').length === 1 && (find('button', 'Cancel').click(), true)", 'Cancel');
+    await page.choose('textbox', 'Sentence', 'Never mind.');
+    // What waits for its turn is cancelled with what goes on.
+    await page.until(
+      `all('button', 'Cancel').length === 1 && (choose(find('textbox', 'Sentence'), ${json(text)}), find('button', 'Cancel').click(), true)`,
+      'Cancel',
+    );
     assert.match(await page.tool("text(find('status'))"), /^Cancelled\./);
     await page.until("all('button', 'Run').length === 1", 'Run');
     await page.driver.evaluate('attnProbe.workers.forEach((worker) => delete worker.postMessage), undefined');

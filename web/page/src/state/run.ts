@@ -164,16 +164,15 @@ const keyOf = (of: View) => JSON.stringify([of.text, of.pair, of.causal, of.padd
 
 /** Counts the visitor's wishes to have the same computed once more. */
 const wishes = signal(0);
-/** The run that goes on, if any. */
-let current: { cancelled: boolean } | undefined;
+/** Counts how often the visitor has cancelled what was asked for until then. */
+let cancellations = 0;
 
 /** Computes the view anew, also where nothing has changed. */
 export const runAgain = (): void => void ++wishes.value;
 
 /** What is shown stays. A forward that the worker is in the middle of is finished there, and thrown away. */
 export function cancelRun(): void {
-  if (!current) return;
-  current.cancelled = true;
+  ++cancellations;
   batch(() => {
     running.value = false;
     runsLong.value = false;
@@ -194,23 +193,25 @@ export function follow(): void {
     const now = view.value;
     const wish = wishes.value;
     if (!of) return;
+    const before = cancellations;
+    const cancelled = () => cancellations !== before;
     const job = () =>
       withModel(async () => {
-        const mine = (current = { cancelled: false });
+        if (cancelled()) return;
         running.value = true;
-        const timer = setTimeout(() => (runsLong.value = !mine.cancelled), longMilliseconds);
+        const timer = setTimeout(() => (runsLong.value = !cancelled()), longMilliseconds);
         try {
           if (!computed || computed.run.model !== of || key !== keyOf(now) || fulfilled !== wish) {
             const base = baseline.value;
             const isPlain = keyOf(now) === keyOf(unchanged(now));
             if (!isPlain && (base?.model !== of || base.view.text !== now.text || base.view.pair !== now.pair)) {
               const made = await compute(of, unchanged(now));
-              if (mine.cancelled) return;
+              if (cancelled()) return;
               plain = made;
               baseline.value = made.run;
             }
             const made = await compute(of, now);
-            if (mine.cancelled) return;
+            if (cancelled()) return;
             computed = made;
             key = keyOf(now);
             fulfilled = wish;
@@ -228,7 +229,7 @@ export function follow(): void {
           }
           // What is inside a layer of a long text takes longer than its maps: typing goes first.
           if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
-          if (mine.cancelled || model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
+          if (cancelled() || model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
           const layer = Math.min(now.layer, of.layers - 1);
           if (layerTrace.value?.run !== computed.run || layerTrace.value.layer !== layer)
             layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parameters(of, layer, now.weights)) };
@@ -240,7 +241,7 @@ export function follow(): void {
           }
         } catch (error) {
           // A model that was put away meanwhile is followed by another.
-          if (model.value === of && !mine.cancelled) {
+          if (model.value === of && !cancelled()) {
             status.value = { text: `The attention could not be computed. ${explain(error)}`, failed: true };
             if (codeOf(error) === 'ABORTED' || codeOf(error) === 'INTERNAL')
               failure.value = {
@@ -252,7 +253,6 @@ export function follow(): void {
           }
         } finally {
           clearTimeout(timer);
-          if (current === mine) current = undefined;
           batch(() => {
             running.value = false;
             runsLong.value = false;
