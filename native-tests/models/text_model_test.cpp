@@ -305,6 +305,8 @@ TEST_CASE("a folder that is no checkpoint says what is wrong with it", "[models]
   const Folder folder("tiny-bert");
   folder.remove("model.safetensors");
   check_error({ErrorCode::format, op, "", {"model.safetensors"}}, [&] { TextModel::load(folder.path()); });
+  folder.write("model.onnx", "a graph");
+  check_error({ErrorCode::unsupported, op, "", {"model.onnx", "exported"}}, [&] { TextModel::load(folder.path()); });
   folder.write("pytorch_model.bin", "weights");
   check_error({ErrorCode::unsupported, op, "", {"pytorch_model.bin", "save_pretrained"}}, [&] { TextModel::load(folder.path()); });
   folder.write("model.safetensors.index.json", "{}");

@@ -196,6 +196,7 @@ describe('loading models', () => {
       ['gone', 'NETWORK', ['404']],
       ['pickle', 'UNSUPPORTED', ['pytorch_model.bin', 'save_pretrained']],
       ['sharded', 'UNSUPPORTED', ['model.safetensors.index.json', 'max_shard_size']],
+      ['onnx', 'UNSUPPORTED', ['onnx/model.onnx', 'exported']],
       ['vocabulary', 'UNSUPPORTED', ['vocab.txt', 'tokenizer.json', 'save_pretrained']],
       ['html-config', 'FORMAT', ['HTML', 'config.json']],
     ];
@@ -231,6 +232,15 @@ describe('loading models', () => {
         () => ({ 'config.json': files['config.json'], 'tokenizer.json': files['tokenizer.json'], 'best.pt': new Uint8Array(9) }),
         'UNSUPPORTED',
         ['best.pt'],
+      ],
+      'only graphs of ONNX': [
+        () => ({
+          'config.json': files['config.json'],
+          'tokenizer.json': files['tokenizer.json'],
+          'onnx/model_quantized.onnx': new Uint8Array(9),
+        }),
+        'UNSUPPORTED',
+        ['onnx/model_quantized.onnx', 'exported'],
       ],
       'shards alone': [
         () => ({

@@ -45,6 +45,7 @@ const odd = {
   gone: (_q, r) => missing(r),
   pickle: (_q, r) => missing(r),
   sharded: (_q, r) => missing(r),
+  onnx: (_q, r) => missing(r),
   encoded: (_q, r, bytes) => whole(r, gzipSync(bytes), { 'content-encoding': 'gzip' }),
   silent: (_q, r, bytes) => r.writeHead(200).end(bytes),
   hang: (_q, r, bytes) => {
@@ -129,6 +130,7 @@ export function modelFolders(folder) {
     response.setHeader('access-control-expose-headers', 'etag, content-range, content-encoding');
     if (how === 'pickle' && file === 'pytorch_model.bin') return (whole(response, Buffer.from('PK')), true);
     if (how === 'sharded' && file === 'model.safetensors.index.json') return (whole(response, Buffer.from('{}')), true);
+    if (how === 'onnx' && file === 'onnx/model.onnx') return (whole(response, Buffer.from([8, 7])), true);
     if (how === 'vocabulary' && file === 'vocab.txt') return (whole(response, Buffer.from('[PAD]\n')), true);
     if (how === 'vocabulary' && file === 'tokenizer.json') return (missing(response), true);
     if (how === 'html-config' && file === 'config.json') return (html(response), true);

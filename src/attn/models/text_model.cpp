@@ -46,6 +46,9 @@ void check_weights(const std::filesystem::path& folder) {
   if (there("pytorch_model.bin"))
     refuse_file(ErrorCode::unsupported, folder, {"model.safetensors: load it with transformers and save it with save_pretrained"},
                 {"a checkpoint with pytorch_model.bin, which can run code when it is read"});
+  if (there("onnx/model.onnx") || there("model.onnx"))
+    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors, which the checkpoint has that model.onnx was exported from"},
+                {"a graph for onnxruntime"});
 }
 
 void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader) {

@@ -76,9 +76,16 @@ const conversions: readonly {
   {
     missing: 'model.safetensors',
     files: ['tf_model.h5', 'flax_model.msgpack'],
-    pattern: /\.(h5|msgpack|onnx|gguf)$/,
+    pattern: /\.(h5|msgpack|gguf)$/,
     what: 'weights of another framework',
     help: 'in Python AutoModel.from_pretrained(folder, from_tf=True or from_flax=True).save_pretrained(folder) writes model.safetensors',
+  },
+  {
+    missing: 'model.safetensors',
+    files: ['onnx/model.onnx', 'model.onnx'],
+    pattern: /\.onnx$/,
+    what: 'a graph for onnxruntime',
+    help: 'the checkpoint that it was exported from has the weights',
   },
   {
     missing: 'tokenizer.json',
