@@ -30,6 +30,14 @@ function cut(response, bytes, at, headers = {}, status = 200) {
   response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 50 + at / 10000));
 }
 
+/** Servers that lack a file, and have another in its place. */
+const instead = new Map([
+  ['pickle', [weights, 'pytorch_model.bin', 'PK']],
+  ['sharded', [weights, 'model.safetensors.index.json', '{}']],
+  ['onnx', [weights, 'onnx/model.onnx', '\b\x07']],
+  ['vocabulary', ['tokenizer.json', 'vocab.txt', '[PAD]\n']],
+]);
+
 /** How a server answers for the weights; `state` is of one run. */
 const odd = {
   html: (_q, r) => html(r),
@@ -43,9 +51,6 @@ const odd = {
   broken: (_q, r) => r.writeHead(503, 'busy').end(),
   forbidden: (_q, r) => r.writeHead(403).end(),
   gone: (_q, r) => missing(r),
-  pickle: (_q, r) => missing(r),
-  sharded: (_q, r) => missing(r),
-  onnx: (_q, r) => missing(r),
   encoded: (_q, r, bytes) => whole(r, gzipSync(bytes), { 'content-encoding': 'gzip' }),
   silent: (_q, r, bytes) => r.writeHead(200).end(bytes),
   hang: (_q, r, bytes) => {
@@ -128,11 +133,9 @@ export function modelFolders(folder) {
     const state = run === '' ? { answers: 0, asked: [] } : stateOf(run);
     state.asked.push({ file, range: request.headers.range, ifRange: request.headers['if-range'] });
     response.setHeader('access-control-expose-headers', 'etag, content-range, content-encoding');
-    if (how === 'pickle' && file === 'pytorch_model.bin') return (whole(response, Buffer.from('PK')), true);
-    if (how === 'sharded' && file === 'model.safetensors.index.json') return (whole(response, Buffer.from('{}')), true);
-    if (how === 'onnx' && file === 'onnx/model.onnx') return (whole(response, Buffer.from([8, 7])), true);
-    if (how === 'vocabulary' && file === 'vocab.txt') return (whole(response, Buffer.from('[PAD]\n')), true);
-    if (how === 'vocabulary' && file === 'tokenizer.json') return (missing(response), true);
+    const [absent, there, content] = instead.get(how) ?? [];
+    if (file === absent) return (missing(response), true);
+    if (file === there) return (whole(response, Buffer.from(content)), true);
     if (how === 'html-config' && file === 'config.json') return (html(response), true);
     let bytes;
     try {
