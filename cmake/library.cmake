@@ -119,8 +119,9 @@ function(attn_compile_options target)
 endfunction()
 
 # attn_precompile(TARGET): xtensor's headers are read once instead of once a file; they are most of the compile time.
+# clang writes the folder of the clone into what it precompiled: with ccache, of no use to another clone.
 function(attn_precompile target)
-  if(ATTN_PRECOMPILE)
+  if(ATTN_PRECOMPILE AND NOT (ATTN_CCACHE AND CMAKE_CXX_COMPILER_ID MATCHES Clang))
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/tensor/tensor.hpp)
   endif()
 endfunction()
@@ -162,6 +163,8 @@ set(ATTN_FLAGS_avx512f -mavx512f -mavx2 -mfma
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
 list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}"
+  SKIP_PRECOMPILE_HEADERS ON)
 # xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
 set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "draw.hpp"
+#include "support/testdata.hpp"
 
 namespace digest {
 namespace {
@@ -41,7 +42,7 @@ std::string hash_of(const attn::TextModel& model, const attn::Encoding& inputs) 
 std::vector<std::string> model_lines() {
   std::vector<std::string> lines;
   for (const std::string name : kCheckpoints) {
-    const fs::path folder = fs::path(ATTN_TESTDATA) / "models" / name;
+    const fs::path folder = attn::test::testdata("models") / name;
     const attn::TextModel model = attn::TextModel::load(folder);
     const attn::StateDict golden = attn::read_safetensors(folder.string() + ".safetensors");
     for (const auto& [key, ids] : golden) {

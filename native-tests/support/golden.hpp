@@ -10,10 +10,9 @@
 #include "attn/attn.hpp"
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
+#include "support/testdata.hpp"
 
 namespace attn::test {
-
-inline std::filesystem::path testdata(const std::string& name) { return std::filesystem::path(ATTN_TESTDATA) / name; }
 
 std::vector<std::uint8_t> bytes_of(const std::filesystem::path& path);
 
