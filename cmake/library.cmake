@@ -122,7 +122,8 @@ endfunction()
 # clang writes the folder of the clone into what it precompiled: with ccache, of no use to another clone.
 function(attn_precompile target)
   if(ATTN_PRECOMPILE AND NOT (ATTN_CCACHE AND CMAKE_CXX_COMPILER_ID MATCHES Clang))
-    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/tensor/tensor.hpp)
+    # By the name that sources include it by: a path of the clone would be in all that is made with it.
+    target_precompile_headers(${target} PRIVATE <attn/tensor/tensor.hpp>)
   endif()
 endfunction()
 
