@@ -25,5 +25,6 @@ import './text_model.ts';
 import './model_edits.ts';
 import './sentiment.ts';
 import './load_model.ts';
+import './kept_models.ts';
 
 if (host.complete) await import('./tokenizer.ts');

@@ -1,6 +1,7 @@
 /**
  * The checkpoints of testdata/models as servers may have them: /model/HOW/NAME/FILE, where HOW says what is odd. NAME may be `large-` and a name: its
- * weights then have 9 MB of metadata in front. With ?run=ID a server remembers what it was asked for, and /asked?run=ID tells it.
+ * weights then have 9 MB of metadata in front. With ?run=ID a server remembers what it was asked for, and /asked?run=ID tells it; after
+ * /renew?run=ID&file=FILE it has another state of that file, which means the same.
  */
 import { readFileSync } from 'node:fs';
 import { join, normalize } from 'node:path';
@@ -9,11 +10,11 @@ import { gzipSync } from 'node:zlib';
 
 const weights = 'model.safetensors';
 
-/** The same tensors behind a header that is longer than what is kept in one piece. */
-function enlarged(file) {
+/** The same tensors with so many letters of metadata. */
+function enlarged(file, letters) {
   const length = Number(file.readBigUInt64LE(0));
   const header = JSON.parse(file.subarray(8, 8 + length));
-  let text = JSON.stringify({ ...header, __metadata__: { filler: 'x'.repeat(9e6) } });
+  let text = JSON.stringify({ ...header, __metadata__: { filler: 'x'.repeat(letters) } });
   text += ' '.repeat((8 - (Buffer.byteLength(text) % 8)) % 8);
   const size = Buffer.alloc(8);
   size.writeBigUInt64LE(BigInt(text.length));
@@ -83,6 +84,21 @@ const breaking = {
   updates: { at: [1], headers: { etag: '"one"' }, again: 'changed' },
 };
 
+/** How servers tell the states of a file apart; `state` counts from 0. */
+const telling = {
+  good: (state) => ({ etag: `"${state}"` }),
+  'weak-tags': (state) => ({ etag: `W/"${state}"` }),
+  'dated-files': (state) => ({ 'last-modified': new Date(Date.UTC(2026, 10, 21, 12, state)).toUTCString() }),
+  // Copied by a tool that sets every date alike.
+  'tagged-files': (state) => ({ etag: `"${state}"`, 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' }),
+  unmarked: () => ({}),
+};
+/** Servers that do not tell: by the answer to HEAD. */
+const silentHeads = {
+  'no-heads': (r) => r.writeHead(405).end(),
+  'hanging-heads': () => {},
+};
+
 function breakingAnswer({ at, headers, again }, request, response, bytes, state) {
   const breakAt = at[state.answers++];
   const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
@@ -112,12 +128,12 @@ export function modelFolders(folder) {
   const runs = new Map();
   const large = new Map();
   const stateOf = (run) => {
-    if (!runs.has(run)) runs.set(run, { answers: 0, asked: [] });
+    if (!runs.has(run)) runs.set(run, { answers: 0, asked: [], renewed: new Map() });
     return runs.get(run);
   };
   const read = (name, file) => {
     if (!name.startsWith('large-') || file !== weights) return readFileSync(join(folder, normalize(name.replace(/^large-/, '')), normalize(file)));
-    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights))));
+    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights)), 9e6)); // more than is kept in one piece
     return large.get(name);
   };
   return (request, response) => {
@@ -127,12 +143,23 @@ export function modelFolders(folder) {
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(stateOf(run).asked));
       return true;
     }
+    if (url.pathname === '/renew') {
+      const { renewed } = stateOf(run);
+      const file = url.searchParams.get('file');
+      renewed.set(file, (renewed.get(file) ?? 0) + 1);
+      response.writeHead(204).end();
+      return true;
+    }
     const match = /^\/model\/([\w-]+)\/([\w-]+)\/([\w./-]+)$/.exec(decodeURIComponent(url.pathname));
     if (!match) return false;
     const [, how, name, file] = match;
-    const state = run === '' ? { answers: 0, asked: [] } : stateOf(run);
-    state.asked.push({ file, range: request.headers.range, ifRange: request.headers['if-range'] });
+    const state = run === '' ? { answers: 0, asked: [], renewed: new Map() } : stateOf(run);
+    const { method } = request;
+    state.asked.push({ method, file, range: request.headers.range, ifRange: request.headers['if-range'] });
     response.setHeader('access-control-expose-headers', 'etag, content-range, content-encoding');
+    // No request of ours may need its permission.
+    if (method === 'OPTIONS') return (response.writeHead(403).end(), true);
+    if (method === 'HEAD' && silentHeads[how]) return (silentHeads[how](response), true);
     const [absent, there, content] = instead.get(how) ?? [];
     if (file === absent) return (missing(response), true);
     if (file === there) return (whole(response, Buffer.from(content)), true);
@@ -143,10 +170,14 @@ export function modelFolders(folder) {
     } catch {
       return (how === 'one-page' ? html(response) : missing(response), true);
     }
+    const renewed = state.renewed.get(file) ?? 0;
+    if (renewed > 0) bytes = file === weights ? enlarged(bytes, renewed) : Buffer.concat([bytes, Buffer.from(' '.repeat(renewed))]);
+    const described = (telling[how] ?? telling.good)(renewed);
+    if (method === 'HEAD') return (whole(response, bytes, file === weights ? (breaking[how]?.headers ?? described) : described), true);
     const answer = file === weights && (odd[how] ?? (breaking[how] && ((q, r, b, s) => breakingAnswer(breaking[how], q, r, b, s))));
     if (answer) void Promise.resolve(answer(request, response, bytes, state)).catch(() => response.destroy());
     else if (how === 'encoded') odd.encoded(request, response, bytes);
-    else whole(response, bytes, { etag: `"${bytes.length}"` });
+    else whole(response, bytes, described);
     return true;
   };
 }

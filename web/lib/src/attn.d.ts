@@ -894,12 +894,17 @@ export interface ModelOptions {
   /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
   fetch?: typeof fetch;
   /**
-   * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good. Kept files are used
-   * without asking the server again. What a download that broke off has brought is kept beside, and the next one goes on from there (by Range)
-   * if the server says that the file is still the same. Of several loads of one folder at once, in whatever tab, one keeps files. `'none'` reads and
-   * keeps nothing.
+   * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
+   * `attn-models`, which a page may open, list and delete by itself. The next load asks the server with a HEAD for each kept file whether its ETag, or
+   * else its date (Last-Modified), is another by now, and then loads all anew. Offline, or where the server does not tell within 3 seconds, what is
+   * kept is used; files whose `sha256` is given are not asked for. What a download that broke off has brought is kept in `attn-models-parts`, and the
+   * next one goes on from there (by Range) if the server says that the file is still the same. Of several loads of one folder at once, in whatever
+   * tab, one keeps files.
+   *
+   * `'reload'` asks the server for all files, past the browser's own cache too, and replaces what is kept once they were found good. `'none'` reads
+   * and keeps nothing.
    */
-  cache?: 'default' | 'none';
+  cache?: 'default' | 'none' | 'reload';
   /** File name -> hex digest. A mismatch, or such a file that is missing, is `FORMAT`, and nothing is kept; a name that is never read is `ARGUMENT`. */
   sha256?: Readonly<Record<string, string>>;
   /** Aborting, at any moment, rejects with `ABORTED` and frees what was loaded. */

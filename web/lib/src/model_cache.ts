@@ -4,6 +4,9 @@
  * cache, or no more room, there is nothing kept.
  */
 
+/** The header of a kept file that names the load which kept it. */
+export const keptWith = 'x-attn-load';
+
 /** The most that a closed page loses of a download. */
 const partBytes = 4 * 2 ** 20;
 
@@ -207,9 +210,14 @@ export class Keeper {
     return quiet(() => this.#files.match(url));
   }
 
-  /** Whether it is kept. */
-  async put(url: string, body: BodyInit, size: number): Promise<boolean> {
-    const headers = { 'content-length': String(size), 'content-type': url.includes('.json') ? 'application/json' : 'application/octet-stream' };
+  /** Whether it is kept; with what the server said of its state. `load` is that of all files of a model which belong together. */
+  async put(url: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
+    const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
+    headers.set('content-type', url.includes('.json') ? 'application/json' : 'application/octet-stream');
+    for (const name of ['etag', 'last-modified']) {
+      const value = said?.get(name);
+      if (value) headers.set(name, value);
+    }
     const kept = await quiet(async () => {
       await this.#files.put(url, new Response(body, { headers }));
       return true;

@@ -39,16 +39,16 @@ export function readSource(value: unknown): Source {
   return { files };
 }
 
+const cacheModes = ['default', 'none', 'reload'] as const;
+
 export interface CheckedModelOptions {
   readonly fetch: ModelOptions['fetch'];
-  readonly cache: 'default' | 'none';
+  readonly cache: (typeof cacheModes)[number];
   /** By file, in lower case. */
   readonly sha256: ReadonlyMap<string, string>;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ModelOptions['onProgress'];
 }
-
-const cacheModes = ['default', 'none'] as const;
 
 export function readModelOptions(value: unknown): CheckedModelOptions {
   const names = ['fetch', 'cache', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];

@@ -1,7 +1,8 @@
-/** A model's folder on a server: fetched, kept in the Cache API, and resumed after a break. */
+/** A model's folder on a server: fetched, kept in the Cache API, asked whether it is still the same, and resumed after a break. */
+import { abortable } from './abort.js';
 import { reason } from './download.js';
 import { AttnError, describe, fail } from './error.js';
-import { bodyOf, Keeper, type Parts } from './model_cache.js';
+import { bodyOf, Keeper, keptWith, type Parts } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
 import { type CheckedModelOptions, fileNames, type FileName } from './model_options.js';
 
@@ -20,6 +21,18 @@ function lengthOf({ headers }: Response): number | undefined {
   return length > 0 ? length : undefined;
 }
 
+/** How long a server is waited for that may say whether what is kept is still the same. */
+const patience = 3000;
+
+/** What tells one state of a file from another; the first that is known of both says whether they are the same. A weak ETag will do for that. */
+function isOther(kept: Headers, now: Headers): boolean {
+  for (const name of ['etag', 'last-modified']) {
+    const [before, after] = [kept, now].map((headers) => headers.get(name)?.replace(/^W\//, ''));
+    if (before && after) return before !== after;
+  }
+  return false;
+}
+
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
 
 function discard(response: Response): void {
@@ -36,23 +49,30 @@ async function withLock<T>(name: string, work: (locked: boolean) => Promise<T>):
 
 export class UrlFolder implements Folder {
   readonly #base: URL;
+  readonly #options: CheckedModelOptions;
   readonly #fetch: typeof fetch;
   readonly #signal: AbortSignal;
   readonly #keeper: Keeper | undefined;
   /** Whether anything is written to the cache: of several loads at once only one does. */
   readonly #keeps: boolean;
-  /** Whether all of the model is kept: then nothing is asked of the server. */
-  #kept = false;
+  /** Of which load all of the model is kept: its files are read from there. */
+  #kept: string | undefined;
+  /** What the browser's own cache may answer: nothing by itself where the server was asked, or shall be. Engines without one may refuse the word. */
+  #httpCache: RequestCache | undefined;
   #parts: Parts | undefined;
+  /** What the server said of files that it has. */
+  readonly #headers = new Map<FileName, Headers>();
   /** What the server said of files that it does not have. */
   readonly #status = new Map<FileName, number>();
 
-  private constructor(base: URL, { fetch: given }: CheckedModelOptions, signal: AbortSignal, keeper: Keeper | undefined, keeps: boolean) {
+  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, keeper: Keeper | undefined, keeps: boolean) {
     this.#base = base;
-    this.#fetch = given ?? globalThis.fetch;
+    this.#options = options;
+    this.#fetch = options.fetch ?? globalThis.fetch;
     this.#signal = signal;
     this.#keeper = keeper;
     this.#keeps = keeps;
+    this.#httpCache = options.cache === 'reload' ? 'reload' : undefined;
   }
 
   /** `work` with the folder at a URL, whose files nobody else keeps meanwhile. */
@@ -66,16 +86,54 @@ export class UrlFolder implements Folder {
     base.hash = '';
     base.pathname = base.pathname.replace(/\/?$/, '/');
     if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
-    const keeper = options.cache === 'default' && /^https?:$/.test(base.protocol) ? await Keeper.open() : undefined;
+    const keeper = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await Keeper.open() : undefined;
     if (!keeper) return work(new UrlFolder(base, options, signal, keeper, false));
     return withLock(`attn-model ${base.href}`, async (locked) => {
       const folder = new UrlFolder(base, options, signal, keeper, locked);
-      // The weights are put last: where they are, all else is that there was.
-      const kept = await keeper.match(folder.#url(weights));
-      folder.#kept = kept !== undefined;
-      if (kept) discard(kept);
+      await folder.#look(keeper);
       return work(folder);
     });
+  }
+
+  /** Whether what is kept will do. */
+  async #look(keeper: Keeper): Promise<void> {
+    if (this.#options.cache === 'reload') return;
+    // The weights are put last: where they are, all else is that there was.
+    const kept = await keeper.match(this.#url(weights));
+    if (!kept) return;
+    discard(kept);
+    if (await this.#isRenewed(keeper)) this.#httpCache = 'no-cache';
+    else this.#kept = kept.headers.get(keptWith) ?? '';
+  }
+
+  /** Whether the server says that it has another file by now. If it does not say, or not soon, what is kept is taken. */
+  async #isRenewed(keeper: Keeper): Promise<boolean> {
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    const timer = setTimeout(end, patience);
+    this.#signal.addEventListener('abort', end);
+    let renewed = false;
+    const compare = async (file: FileName) => {
+      const kept = await keeper.match(this.#url(file));
+      if (!kept) return;
+      discard(kept);
+      // No header of ours: to another origin that would need its permission.
+      const response = await this.#ask(file, { method: 'HEAD', cache: 'no-cache', signal: ending.signal });
+      discard(response);
+      if (response.ok && isOther(kept.headers, response.headers)) renewed = true;
+    };
+    // A digest says by itself whether the file is the right one.
+    const asked = fileNames.filter((file) => !this.#options.sha256.has(file));
+    try {
+      await abortable(ending.signal, () => Promise.allSettled(asked.map(compare)));
+    } catch {
+      // It took too long, or nobody waits any more.
+    } finally {
+      clearTimeout(timer);
+      this.#signal.removeEventListener('abort', end);
+      end();
+    }
+    return renewed;
   }
 
   /** What the folder's URL asks for (a token, a version) is asked for with each file. */
@@ -93,7 +151,8 @@ export class UrlFolder implements Folder {
     const url = this.#url(file);
     let response: Response;
     try {
-      response = await this.#fetch.call(undefined, url, { credentials: 'same-origin', signal: this.#signal, ...init });
+      const cache = this.#httpCache && { cache: this.#httpCache };
+      response = await this.#fetch.call(undefined, url, { credentials: 'same-origin', signal: this.#signal, ...cache, ...init });
     } catch (error) {
       throw network(`URL ${url} could not be fetched (${reason(error)})`, { url }, error);
     }
@@ -115,6 +174,7 @@ export class UrlFolder implements Folder {
       if (status === 404 || status === 410 || status === 403) return undefined;
       throw network(`${name} answered ${status} ${response.statusText}`.trimEnd(), { url, status });
     }
+    this.#headers.set(file, response.headers);
     const before = parts?.size ?? 0;
     const length = lengthOf(response);
     const total = length === undefined ? undefined : before + length;
@@ -163,18 +223,25 @@ export class UrlFolder implements Folder {
       (all === undefined || total === undefined || Number(all) === total);
     if (continues && !isWhole) return this.#opened(weights, response, parts);
     discard(response);
+    this.#headers.set(weights, response.headers);
     return continues ? { name: this.nameOf(weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
   async open(file: FileName): Promise<ModelFile | undefined> {
     const url = this.#url(file);
-    if (this.#kept) {
+    if (this.#kept !== undefined) {
       const response = await this.#keeper!.match(url);
+      const other = response?.headers.get(keptWith) ?? '';
+      // Files of two loads may belong to two states of the model.
+      if (response && this.#kept !== '' && other !== '' && this.#kept !== other) {
+        discard(response);
+        throw new AttnError('FORMAT', `${op}: ${file} was kept anew meanwhile`, { op, url });
+      }
       return response && { name: `URL ${url} (as it was kept)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
     if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
     const parts = (this.#parts = await this.#keeper!.parts(url));
-    const rest = await this.#resume(parts);
+    const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
     if (rest) return rest;
     const response = await this.#ask(file);
     // A server that does not answer now may let the next load go on.
@@ -187,7 +254,7 @@ export class UrlFolder implements Folder {
   }
 
   async existing(files: readonly string[]): Promise<string[]> {
-    if (this.#kept) return [];
+    if (this.#kept !== undefined) return [];
     const there = await Promise.all(
       files.map(async (file) => {
         const response = await this.#ask(file).catch(() => undefined);
@@ -200,7 +267,7 @@ export class UrlFolder implements Folder {
 
   absent(file: FileName): AttnError {
     const url = this.#url(file);
-    if (this.#kept) return new AttnError('FORMAT', `${op}: ${file} has gone from the cache`, { op, url });
+    if (this.#kept !== undefined) return new AttnError('FORMAT', `${op}: ${file} has gone from the cache`, { op, url });
     const status = this.#status.get(file);
     return network(`URL ${url} answered ${status}`, { url, status });
   }
@@ -208,10 +275,10 @@ export class UrlFolder implements Folder {
   async settle(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
     const keeper = this.#keeper!;
     const parts = this.#parts;
-    if (this.#kept) {
+    if (this.#kept !== undefined) {
       if (outcome !== 'bad') return false;
       if (this.#keeps) for (const file of fileNames) await keeper.delete(this.#url(file));
-      this.#kept = false;
+      this.#kept = undefined;
       return true;
     }
     if (!parts) return false;
@@ -226,12 +293,16 @@ export class UrlFolder implements Folder {
   async #keep(keeper: Keeper, parts: Parts, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
     const whole = await parts.whole(this.#signal);
     if (!whole) return false;
+    const load = crypto.randomUUID();
+    const put = (file: FileName, body: BodyInit, size: number) => keeper.put(this.#url(file), body, size, load, this.#headers.get(file));
+    // Those of an earlier state say that all else is there.
+    await keeper.delete(this.#url(weights));
     for (const file of fileNames) {
       const bytes = small.get(file);
       // What an earlier state of the folder had, this one may not have.
       if (!bytes) await keeper.delete(this.#url(file));
-      else if (!(await keeper.put(this.#url(file), bytes, bytes.length))) return false;
+      else if (!(await put(file, bytes, bytes.length))) return false;
     }
-    return keeper.put(this.#url(weights), whole.body, whole.size);
+    return put(weights, whole.body, whole.size);
   }
 }

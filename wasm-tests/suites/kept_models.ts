@@ -1,0 +1,206 @@
+/** What is kept of a model follows the server: when it is asked, what of, and what happens where it does not answer. */
+import { type Attn, type ModelOptions, type TextModel } from 'attn';
+import { assert } from 'chai';
+import { assertRejects } from '../support/errors.ts';
+import { fakeCaches, withCaches } from '../support/fake_caches.ts';
+import { host, loadHere, url } from '../support/host.ts';
+import { assertSameBits } from '../support/tensors.ts';
+
+type Progress = Parameters<NonNullable<ModelOptions['onProgress']>>[0];
+
+const name = 'tiny-bert-cls';
+const weights = 'model.safetensors';
+const fileNames = [
+  ...['config.json', 'tokenizer.json', weights, 'tokenizer_config.json', 'modules.json'],
+  ...['1_Pooling/config.json', 'sentence_bert_config.json'],
+];
+
+let lastRun = 0;
+const folder = (how: string) => `${url(`model/${how}/${name}`)}?run=kept-${Date.now()}-${host.variant}-${++lastRun}`;
+const runOf = (location: string) => new URL(location).searchParams.get('run')!;
+const fileOf = (location: string, file: string) => {
+  const address = new URL(location);
+  address.pathname += `/${file}`;
+  return address.href;
+};
+
+/** Gives the server another state of a file, which means the same. */
+const renew = (location: string, file: string) => fetch(url(`renew?run=${runOf(location)}&file=${encodeURIComponent(file)}`));
+
+interface Asked {
+  readonly method: string;
+  readonly file: string;
+  readonly range?: string;
+}
+/** What the server was asked for since the last time. */
+const seenOf = new Map<string, number>();
+async function asked(location: string): Promise<Asked[]> {
+  const all: Asked[] = await (await fetch(url(`asked?run=${runOf(location)}`))).json();
+  const news = all.slice(seenOf.get(location) ?? 0);
+  seenOf.set(location, all.length);
+  return news;
+}
+const filesAsked = (list: readonly Asked[], method: string) => list.filter((each) => each.method === method).map(({ file }) => file);
+
+const kinds: Record<string, () => CacheStorage> = {};
+if (host.complete) kinds['made up'] = () => fakeCaches();
+if (typeof caches !== 'undefined') kinds['of the host'] = () => caches;
+
+for (const [kind, makeCaches] of Object.entries(kinds))
+  describe(`kept models follow the server, with caches ${kind}`, () => {
+    const storage = makeCaches();
+    const within = (title: string, body: () => Promise<void>) => it(title, () => withCaches(storage, body));
+    let attn: Attn;
+    let expected: Awaited<ReturnType<TextModel['embed']>>;
+    before(async () => {
+      attn = await loadHere();
+      const model = await attn.loadModel(url(`testdata/models/${name}`), { cache: 'none' });
+      expected = await model.embed('It was good');
+      model.dispose();
+    });
+    after(() => attn.dispose());
+
+    /** Loads, and tells where files came from. */
+    async function phases(location: string, options: ModelOptions = {}): Promise<string[]> {
+      const seen = new Set<string>();
+      const model = await attn.loadModel(location, { ...options, onProgress: ({ phase }: Progress) => seen.add(phase) });
+      assertSameBits(await model.embed('It was good'), expected);
+      model.dispose();
+      return [...seen];
+    }
+    const kept = async (location: string, file: string) => new Uint8Array(await (await storage.match(fileOf(location, file)))!.arrayBuffer());
+    const served = async (location: string, file: string) => {
+      const response = await fetch(fileOf(location, file));
+      await asked(location);
+      return new Uint8Array(await response.arrayBuffer());
+    };
+    async function assertKeptAsServed(location: string): Promise<void> {
+      for (const file of fileNames) assert.deepEqual(await kept(location, file), await served(location, file), file);
+      const parts = await (await storage.open('attn-models-parts')).keys();
+      assert.isEmpty(parts.filter((request) => request.url.includes(runOf(location))));
+    }
+
+    within('a load of what is kept asks with one HEAD a kept file, and for no content', async () => {
+      const location = folder('good');
+      assert.deepEqual(await phases(location), ['download']);
+      assert.sameMembers(filesAsked(await asked(location), 'GET'), fileNames);
+      assert.deepEqual(await phases(location), ['cache']);
+      const again = await asked(location);
+      assert.sameMembers(filesAsked(again, 'HEAD'), fileNames);
+      assert.lengthOf(again, fileNames.length);
+    });
+
+    for (const how of ['good', 'weak-tags', 'dated-files', 'tagged-files'])
+      within(`each file that is another by now brings all anew, and is kept: ${how}`, async () => {
+        const location = folder(how);
+        await phases(location);
+        for (const file of fileNames) {
+          await renew(location, file);
+          await asked(location);
+          assert.deepEqual(await phases(location), ['download'], file);
+          assert.sameMembers(filesAsked(await asked(location), 'GET'), fileNames, file);
+          await assertKeptAsServed(location);
+          assert.deepEqual(await phases(location), ['cache'], `${file}, once more`);
+        }
+      });
+
+    for (const how of ['unmarked', 'no-heads'])
+      within(`a server that does not tell: what is kept is used, until 'reload': ${how}`, async () => {
+        const location = folder(how);
+        await phases(location);
+        for (const file of fileNames) await renew(location, file);
+        assert.deepEqual(await phases(location), ['cache']);
+        assert.deepEqual(await phases(location, { cache: 'reload' }), ['download']);
+        await assertKeptAsServed(location);
+        assert.deepEqual(await phases(location), ['cache']);
+      });
+
+    within('a server that lets wait: what is kept is used after some seconds', async () => {
+      const location = folder('hanging-heads');
+      await phases(location);
+      const started = Date.now();
+      assert.deepEqual(await phases(location), ['cache']);
+      assert.isAtLeast(Date.now() - started, 2900);
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 100);
+      const before = Date.now();
+      await assertRejects(attn.loadModel(location, { signal: controller.signal }), 'ABORTED');
+      assert.isBelow(Date.now() - before, 2500, 'an abort is heard meanwhile');
+    });
+
+    within('offline: what is kept is used', async () => {
+      const location = folder('good');
+      await phases(location);
+      const offline: typeof fetch = () => Promise.reject(new TypeError('offline'));
+      assert.deepEqual(await phases(location, { fetch: offline }), ['cache']);
+      await assertRejects(attn.loadModel(location, { fetch: offline, cache: 'reload' }), 'NETWORK', ['offline']);
+      assert.deepEqual(await phases(location, { fetch: offline }), ['cache'], 'a failed reload has taken nothing away');
+    });
+
+    within('files whose digest is given are not asked for', async () => {
+      const location = folder('good');
+      await phases(location);
+      const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', await kept(location, weights)));
+      const sha256 = { [weights]: Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('') };
+      await asked(location);
+      assert.deepEqual(await phases(location, { sha256 }), ['cache']);
+      assert.sameMembers(
+        filesAsked(await asked(location), 'HEAD'),
+        fileNames.filter((file) => file !== weights),
+      );
+    });
+
+    within("'reload' asks for all, past the browser's own cache, and takes nothing of an earlier break", async () => {
+      const location = folder('breaks');
+      await assertRejects(attn.loadModel(location), 'NETWORK', [weights]);
+      await asked(location);
+      const modes = new Set<RequestCache | undefined>();
+      const mine: typeof fetch = (address, init) => {
+        modes.add(init?.cache);
+        return fetch(address, init);
+      };
+      assert.deepEqual(await phases(location, { cache: 'reload', fetch: mine }), ['download']);
+      assert.deepEqual([...modes], ['reload']);
+      assert.isTrue((await asked(location)).every(({ range }) => range === undefined));
+      await assertKeptAsServed(location);
+      assert.deepEqual(await phases(location), ['cache']);
+    });
+
+    within('what is asked again comes past the copy that a browser may have', async () => {
+      const location = folder('good');
+      await phases(location);
+      await renew(location, 'config.json');
+      const modes = new Map<string, Set<RequestCache | undefined>>();
+      const mine: typeof fetch = (address, init) => {
+        const method = init?.method ?? 'GET';
+        modes.set(method, (modes.get(method) ?? new Set()).add(init?.cache));
+        return fetch(address, init);
+      };
+      assert.deepEqual(await phases(location, { fetch: mine }), ['download']);
+      assert.deepEqual([...modes.get('HEAD')!], ['no-cache']);
+      assert.deepEqual([...modes.get('GET')!], ['no-cache']);
+    });
+
+    within("what 'reload' finds bad is not kept, and what was good stays", async () => {
+      const location = folder('good');
+      await phases(location);
+      const before = await kept(location, weights);
+      const html: typeof fetch = (address, init) =>
+        String(address).includes(weights) ? Promise.resolve(new Response('<!doctype html>')) : fetch(address, init);
+      await assertRejects(attn.loadModel(location, { cache: 'reload', fetch: html }), 'FORMAT', ['HTML']);
+      assert.deepEqual(await kept(location, weights), before);
+      assert.deepEqual(await phases(location), ['cache']);
+    });
+
+    within('files of two loads are not put together', async () => {
+      const location = folder('good');
+      await phases(location);
+      const files = await storage.open('attn-models');
+      const first = (await files.match(fileOf(location, 'config.json')))!;
+      await renew(location, weights);
+      assert.deepEqual(await phases(location), ['download']);
+      await files.put(fileOf(location, 'config.json'), first);
+      assert.include(await phases(location), 'download');
+      await assertKeptAsServed(location);
+    });
+  });
