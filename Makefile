@@ -7,12 +7,13 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test package page wasm bench format clean
+.PHONY: help demo test coverage package page wasm bench format clean
 .NOTPARALLEL:
 
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
-	@echo 'make test      build everything and run every test, natively, in Node and in three browsers'
+	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
+	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
@@ -25,7 +26,12 @@ demo: page
 	@node tools/demo.mjs
 
 test:
-	@node tools/test.mjs || { command -v node >/dev/null || { tools/setup node; echo '0 passed, 1 failed'; }; exit 1; }
+	@node tools/test.mjs $(if $(filter-out 0,$(ALL)),--all) $(if $(ONLY),--only '$(ONLY)') || { command -v node >/dev/null || { tools/setup node; echo '0 passed, 1 failed'; }; exit 1; }
+
+coverage:
+	@tools/setup native wasm node models fuzz
+	@$(MAKE) wasm
+	@node tools/coverage.mjs
 
 wasm:
 	@tools/setup wasm node

@@ -1,25 +1,31 @@
-// node tools/test.mjs [--only TEXT]: builds everything and runs every test; --only takes the steps whose names hold TEXT, with
-// what was built before. Each step says what it counted; one that cannot run counts as a failure, and the others go on.
+// node tools/test.mjs [--all] [--only TEXT]: builds what is needed and runs every kind of test once; --all the whole matrix (other
+// instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, every set-up of the package). --only takes the steps whose names hold TEXT,
+// with what was built before. Each step says what it counted; one that cannot run counts as a failure, and the others go on.
 // After the set-ups two lanes run side by side, what a C++ compiler makes and what JavaScript is; the output of a step stays together.
-// The last line is "N passed, N failed" over all of them. With CI=true a missing browser is a failure too.
+// At the end come the slowest steps and tests, and last "N passed, N failed" over all of them. With CI=true a missing browser is a failure too.
 //
 // It needs nothing but Node itself at first: the packages come with the step "set-up: node".
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { steps as packageSteps } from '../wasm-tests/support/steps.mjs';
+import { took } from '../wasm-tests/support/timings.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const at = (...parts) => join(root, ...parts);
 const ci = process.env.CI === 'true';
-const only = process.argv[2] === '--only' ? process.argv[3] : undefined;
+const { only, all } = parseArgs({ options: { only: { type: 'string' }, all: { type: 'boolean' } } }).values;
 const jobs = String(availableParallelism());
 
 // Started by make, the builds inside would take its flags for theirs.
 for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
+
+const timings = join(mkdtempSync(join(tmpdir(), 'attn-test-')), 'timings.jsonl');
+process.env.ATTN_TEST_TIMINGS = timings;
 
 /** The step whose code runs. */
 const current = new AsyncLocalStorage();
@@ -104,6 +110,10 @@ const catch2 =
     // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
     const xml = readFileSync(report, 'utf8');
     const cases = xml.match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
+    for (const each of cases) {
+      const [, title, seconds] = /\bname="([^"]*)"[^>]*\btime="([^"]*)"/.exec(each) ?? [];
+      took(`${current.getStore().name}: ${title}`, Number(seconds));
+    }
     const failed = cases.filter((each) => /<(failure|error)\b/.test(each)).length;
     const skipped = cases.filter((each) => /<skipped\b/.test(each)).length;
     const passed = cases.length - failed - skipped;
@@ -196,8 +206,10 @@ async function runLane(lane) {
 }
 
 mkdirSync(at('build'), { recursive: true });
+/** What the whole matrix has beyond one of each kind. A step that is asked for by name may be any. */
+const whole = all || only !== undefined;
 const setups = [];
-for (const part of ['node', 'native', 'wasm', 'browsers', 'models', 'fuzz']) plan(setups, `set-up: ${part}`, setup(part));
+for (const part of ['node', 'native', 'wasm', 'browsers', 'models', ...(whole ? ['fuzz'] : [])]) plan(setups, `set-up: ${part}`, setup(part));
 await runLane(setups);
 
 // Both lanes begin with what the other one waits for.
@@ -207,47 +219,41 @@ const needsWasm = ['set-up: wasm', 'set-up: node'];
 plan(compiled, 'wasm: build', preset('wasm'), needsWasm);
 plan(compiled, 'native: build', preset('native'), needsNative);
 
-// The library as its README says to build it, and the programs that use it.
-plan(
-  compiled,
-  'native: plain build',
-  commands(['cmake', '-S', '.', '-B', 'build/release'], build('build/release'), [
-    'cmake',
-    '--install',
-    'build/release',
-    '--prefix',
-    'build/installed',
-  ]),
-  needsNative,
-);
-for (const name of ['wasm-debug', 'wasm-asan']) plan(compiled, `${name}: build`, preset(name), needsWasm);
+// What programs that use the library find installed: built as the README says, or what is there already.
+const install = (folder) => ['cmake', '--install', folder, '--prefix', 'build/installed'];
+const installed = whole ? 'native: plain build' : 'native: install';
+if (whole)
+  plan(compiled, installed, commands(['cmake', '-S', '.', '-B', 'build/release'], build('build/release'), install('build/release')), needsNative);
+else plan(compiled, installed, commands(install('build/native')), ['native: build']);
+if (whole) for (const name of ['wasm-debug', 'wasm-asan']) plan(compiled, `${name}: build`, preset(name), needsWasm);
 
 plan(compiled, 'native: tests', catch2('native'), ['native: build']);
 plan(compiled, 'native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build']);
 plan(compiled, 'native: bits', digest('native'), ['native: build']);
 // The same again on the four lanes of the simd WebAssembly, and on narrower instruction sets, which this machine would not choose by itself.
-for (const arch of ['emulated', ...(process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : [])]) {
+for (const arch of ['emulated', ...(whole && process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : [])]) {
   const env = { ATTN_MAX_ARCH: arch };
   plan(compiled, `native on ${arch}: tests`, catch2('native', { filter: ['~[kernels]'], env }), ['native: build']);
   plan(compiled, `native on ${arch}: bits`, digest('native', env), ['native: build']);
 }
 
-const installed = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
-plan(compiled, 'C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', installed), ['native: plain build']);
-// The whole library once more: as quickly as a compiler can.
-const quick = ['-DCMAKE_CXX_FLAGS_RELEASE=-O0', '-DATTN_PRECOMPILE=ON'];
-plan(compiled, 'a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched', ...quick), needsNative);
+const prefix = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
+plan(compiled, 'C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', prefix), [installed]);
+// The whole library once more, with the flags of the preset native: ccache has it.
+const asNative = ['-DATTN_WERROR=ON', '-DATTN_PRECOMPILE=ON', `-DFETCHCONTENT_BASE_DIR=${at('build')}`];
+plan(compiled, 'a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative), needsNative);
 
 // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
 // AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints what there is to see of large ones.
-for (const [name, filter] of [
-  ['native-asan', '~[minilm]~[sentiment]'],
-  ['native-tsan', '[threads]'],
-]) {
-  plan(compiled, `${name}: build`, preset(name), needsNative);
-  plan(compiled, `${name}: tests`, catch2(name, { filter: [filter] }), [`${name}: build`]);
-}
-if (!results.some(({ name, skipped }) => name === 'set-up: fuzz' && skipped)) {
+if (whole)
+  for (const [name, filter] of [
+    ['native-asan', '~[minilm]~[sentiment]'],
+    ['native-tsan', '[threads]'],
+  ]) {
+    plan(compiled, `${name}: build`, preset(name), needsNative);
+    plan(compiled, `${name}: tests`, catch2(name, { filter: [filter] }), [`${name}: build`]);
+  }
+if (whole && !results.some(({ name, skipped }) => name === 'set-up: fuzz' && skipped)) {
   plan(compiled, 'native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz']);
   plan(compiled, 'native-fuzz: 30 s a target', script('native-tests/fuzz/run.mjs', '--seconds', '30'), ['native-fuzz: build']);
 }
@@ -281,16 +287,20 @@ plan(
   commands(['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'], ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page']),
   ['package: build'],
 );
+/** What the matrix has once each: the others are more engines, binaries and set-ups of the same. */
+const once = ['page-chromium', 'page-unit', 'packaging', 'examples', 'readme', 'node-simd', 'node-relaxed-threads', 'chromium'];
 // The page first: the suites compare bits with the native build, and its checked builds come later.
 for (const name of Object.keys(packageSteps)) {
+  if (!whole && !once.includes(name)) continue;
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
-  else if (name === 'readme') needs.push('native: plain build');
+  else if (name === 'readme') needs.push(installed);
   else if (!['packaging', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }
-plan(packaged, "the lab's programs", script('wasm-tests/lab/run.mjs'), ['package: build', 'native: plain build']);
+plan(packaged, "the lab's programs", script('wasm-tests/lab/run.mjs'), ['package: build', installed]);
+if (only !== undefined && steps.size === 0) console.error(`no step's name holds '${only}'; every name is in the summary of 'make test ALL=1'`);
 await Promise.all([compiled, packaged].map(runLane));
 
 console.log('\n== summary');
@@ -302,6 +312,23 @@ for (const result of results) {
   console.log(`${result.seconds.toFixed(0).padStart(5)} s  ${result.name.padEnd(32)} ${counted}`);
 }
 if (passed + failed === 0) failed = 1; // nothing ran
+const slowest = (title, all) => {
+  console.log(`\n== the slowest ${title}`);
+  for (const [name, seconds] of all.sort((a, b) => b[1] - a[1]).slice(0, 10)) console.log(`${seconds.toFixed(0).padStart(5)} s  ${name}`);
+};
+slowest(
+  'steps',
+  results.map(({ name, seconds }) => [name, seconds]),
+);
+if (existsSync(timings))
+  slowest(
+    'tests',
+    readFileSync(timings, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  );
+console.log();
 console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(5)} s  in all`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

@@ -1,5 +1,6 @@
 /** Runs the suites under mocha and posts what happened to the test server. */
 import 'mocha/mocha.js';
+import { isComplete } from '../suites/table.mjs';
 
 interface Counts {
   setup: string;
@@ -9,8 +10,12 @@ interface Counts {
   failures: { title: string; error: string }[];
   notes: string[];
   current: string;
+  /** The slowest tests so far: title and seconds. */
+  slowest: [string, number][];
   done: boolean;
 }
+
+const slowest = (all: Counts['slowest']) => all.sort((a, b) => b[1] - a[1]).slice(0, 10);
 
 export async function runSuites(query: URLSearchParams): Promise<void> {
   const counts: Counts = {
@@ -21,21 +26,23 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
     failures: [],
     notes: [],
     current: 'importing the suites',
+    slowest: [],
     done: false,
   };
   const post = () => fetch('/results', { method: 'POST', body: JSON.stringify(counts) });
   try {
+    const engine = query.get('engine') ?? 'chromium';
     const threads = Number(query.get('threads') ?? 1);
     const variant = query.get('variant') === 'relaxed' ? 'relaxed' : 'simd';
     const takesRelaxed = query.get('relaxed') === 'yes';
     globalThis.attnHost = {
-      engine: query.get('engine') ?? 'browser',
+      engine,
       variant,
       threads,
       canThread: threads > 1,
       takesRelaxed,
       build: 'release',
-      complete: threads > 1 && (variant === 'relaxed') === takesRelaxed,
+      complete: isComplete({ engine, variant, threads }),
       server: location.origin + '/',
       note: (text) => void counts.notes.push(text),
     };
@@ -50,7 +57,11 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
         counts.current = test.fullTitle();
         if (performance.now() - last > 1000) void ((last = performance.now()), post());
       });
-      run.on('pass', () => counts.passed++);
+      run.on('pass', (test) => {
+        counts.passed++;
+        counts.slowest.push([test.fullTitle(), (test.duration ?? 0) / 1000]);
+        if (counts.slowest.length > 100) counts.slowest = slowest(counts.slowest);
+      });
       run.on('fail', (test, error) => {
         counts.failed++;
         counts.failures.push({
@@ -63,6 +74,7 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
     counts.failed++;
     counts.failures.push({ title: counts.current, error: String((error as Error)?.stack ?? error) });
   }
+  counts.slowest = slowest(counts.slowest);
   counts.done = true;
   await post();
 }

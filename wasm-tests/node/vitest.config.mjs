@@ -2,16 +2,16 @@
  * The Node host. What is under test comes by environment: ATTN_TEST_HOST is the Host of support/host.ts as JSON, ATTN_TEST_PACKAGE a folder with another
  * build of the package (the checked ones).
  */
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { checkTable, suitesOf } from '../suites/table.mjs';
 
 const host = JSON.parse(process.env.ATTN_TEST_HOST);
 const folder = process.env.ATTN_TEST_PACKAGE;
-// The checked builds are one single-threaded binary, and slow: what is about other binaries or about speed stays out. So does running out of memory:
-// the checks themselves allocate when something is thrown, and AddressSanitizer takes no limit from the caller.
-const left = host.build === 'release' ? [] : ['loading', 'threads', 'worker', 'bits', 'out_of_memory'];
-if (!host.complete) left.push('tokenizer'); // no WebAssembly
+const suites = fileURLToPath(new URL('../suites', import.meta.url));
+checkTable(readdirSync(suites).filter((name) => name.endsWith('.ts')));
 
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
@@ -26,8 +26,7 @@ export default defineConfig({
   },
   test: {
     globals: true,
-    include: ['suites/*.ts'],
-    exclude: ['suites/index.ts', ...left.map((name) => `suites/${name}.ts`)],
+    include: suitesOf(host).map((name) => `suites/${name}.ts`),
     setupFiles: ['node/setup.ts'],
     server: { deps: { external: [/\/dist\/[^/]+\.js$/] } },
     pool: 'forks',

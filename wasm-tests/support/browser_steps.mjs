@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { missing, show, version, within } from '../browser/drivers.mjs';
 import { nativeDigest, repository, run } from './steps.mjs';
 import { startServer } from './server.mjs';
+import { took } from './timings.mjs';
 
 const built = join(repository, 'build/wasm-tests/browser');
 
@@ -63,6 +64,7 @@ async function setup(engine, { variant, threads }) {
     await server.close();
   }
   for (const { title, error } of results.failures) console.log(`FAILED ${name}: ${title}\n  ${error.replaceAll('\n', '\n  ')}`);
+  for (const [title, seconds] of results.slowest ?? []) took(`${name}: ${title}`, seconds);
   for (const note of results.notes) console.log(`${name}: ${note}`);
   console.log(`${name}: ${results.passed} passed, ${results.failed} failed`);
   return results;
@@ -74,8 +76,8 @@ async function setup(engine, { variant, threads }) {
  */
 const brokeDown = ({ ended, failures }) => ended || failures.some(({ error }) => error.includes('Out of bounds memory access'));
 
-/** All set-ups of one browser. */
-export async function browserSuites(engine) {
+/** The set-ups of one browser, or some of them. */
+export async function browserSuites(engine, wanted = () => true) {
   const parts = missing(engine);
   if (parts.length) return { passed: 0, failed: 0, skipped: `${parts.join(', ')} not found` };
   nativeDigest();
@@ -85,6 +87,7 @@ export async function browserSuites(engine) {
   const variants = takesRelaxed[engine] ? ['simd', 'relaxed'] : ['simd'];
   for (const variant of variants)
     for (const threads of [1, 2]) {
+      if (!wanted({ engine, variant, threads })) continue;
       let results = await setup(engine, { variant, threads });
       if (engine === 'webkit' && brokeDown(results)) {
         console.log(`${engine}: the browser broke down; once more in a new one`);

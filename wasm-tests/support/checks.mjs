@@ -1,3 +1,5 @@
+import { took } from './timings.mjs';
+
 /** A list of named checks, counted; one that throws or takes too long has failed. */
 export class Checks {
   passed = 0;
@@ -9,6 +11,7 @@ export class Checks {
   async check(name, run, seconds = 120) {
     const notes = [];
     let timer;
+    const started = performance.now();
     const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error(`not done within ${seconds} s`)), seconds * 1000)));
     try {
       await Promise.race([Promise.resolve().then(() => run((text) => notes.push(text))), late]);
@@ -19,6 +22,7 @@ export class Checks {
       console.log(`FAILED ${this.#where}: ${name}\n  ${String(error?.stack ?? error).replaceAll('\n', '\n  ')}`);
     } finally {
       clearTimeout(timer);
+      took(`${this.#where}: ${name}`, (performance.now() - started) / 1000);
     }
   }
   get counts() {

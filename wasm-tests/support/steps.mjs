@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execFileSync, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { isComplete } from '../suites/table.mjs';
 import { startServer } from './server.mjs';
+import { took } from './timings.mjs';
 
 export const repository = fileURLToPath(new URL('../..', import.meta.url));
 const at = (...parts) => join(repository, ...parts);
@@ -47,8 +49,10 @@ async function checkedPackage(preset) {
 }
 
 /** Counts of a Vitest JSON report. */
-function countVitest(output) {
+function countVitest(output, name) {
   const results = JSON.parse(readFileSync(output, 'utf8'));
+  for (const file of results.testResults)
+    for (const { fullName, duration } of file.assertionResults) took(`${name}: ${fullName}`, (duration ?? 0) / 1000);
   // A file that fails as a whole (it could not be imported) holds no failed test.
   const files = results.testResults.filter((f) => f.status === 'failed' && !f.assertionResults.some((a) => a.status === 'failed')).length;
   return { passed: results.numPassedTests, failed: results.numFailedTests + files + results.numPendingTests };
@@ -62,13 +66,13 @@ async function node({ variant, threads, build = 'release' }) {
   const temporary = mkdtempSync(join(tmpdir(), 'attn-node-'));
   const [output, notes] = [join(temporary, 'results.json'), join(temporary, 'notes.txt')];
   try {
-    const complete = build === 'release' && variant === 'relaxed' && threads > 1;
+    const complete = build === 'release' && isComplete({ engine: 'node', variant, threads });
     const host = { engine: 'node', variant, threads, canThread: true, takesRelaxed: variant === 'relaxed', build, complete, server: server.url };
     await run(process.execPath, [at('node_modules/vitest/vitest.mjs'), 'run', '--config', at('wasm-tests/node/vitest.config.mjs')], {
       env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_OUTPUT: output, ATTN_TEST_NOTES: notes, ...(folder && { ATTN_TEST_PACKAGE: folder }) },
     });
     if (existsSync(notes)) console.log(readFileSync(notes, 'utf8').trim());
-    return countVitest(output);
+    return countVitest(output, `node ${variant} ${threads} ${build}`);
   } finally {
     await server.close();
     rmSync(temporary, { recursive: true, force: true });
@@ -89,7 +93,7 @@ async function pageUnits() {
       '--reporter=json',
       `--outputFile.json=${output}`,
     ]);
-    return countVitest(output);
+    return countVitest(output, 'page-unit');
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
@@ -111,7 +115,7 @@ export async function buildExample() {
   if (code !== 0 || !existsSync(join(out, 'index.html'))) throw new Error('examples/browser could not be built');
 }
 
-const browserSuites = async (engine) => (await import('./browser_steps.mjs')).browserSuites(engine);
+const browserSuites = async (engine, which) => (await import('./browser_steps.mjs')).browserSuites(engine, which);
 
 const pageTests = async (engine) => (await import('../page/tests.mjs')).pageTests(engine);
 
@@ -129,7 +133,10 @@ export const steps = {
   'node-relaxed-threads': () => node({ variant: 'relaxed', threads: 2 }),
   'node-debug': () => node({ variant: 'simd', threads: 1, build: 'debug' }),
   'node-asan': () => node({ variant: 'simd', threads: 1, build: 'asan' }),
-  chromium: () => browserSuites('chromium'),
-  firefox: () => browserSuites('firefox'),
-  webkit: () => browserSuites('webkit'),
+  chromium: () => browserSuites('chromium', isComplete),
+  firefox: () => browserSuites('firefox', isComplete),
+  webkit: () => browserSuites('webkit', isComplete),
+  'chromium-others': () => browserSuites('chromium', (each) => !isComplete(each)),
+  'firefox-others': () => browserSuites('firefox', (each) => !isComplete(each)),
+  'webkit-others': () => browserSuites('webkit', (each) => !isComplete(each)),
 };

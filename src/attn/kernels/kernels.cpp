@@ -18,7 +18,7 @@ namespace attn::kernels {
 namespace {
 
 namespace named {
-#if defined(ATTN_HAVE_WASM)
+#if defined(__wasm__)
 using wasm = xsimd::wasm;
 #else
 #if XSIMD_WITH_EMULATED

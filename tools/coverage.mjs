@@ -1,0 +1,82 @@
+// node tools/coverage.mjs [native] [node]: which lines no test reaches. natively by clang's counters under the Catch2 tests (llvm-cov), in Node by V8's
+// under the suites of one set-up (c8), through the package's source maps. Prints both tables and every function or line that was never reached.
+// Reports to open in a browser: build/coverage/native/index.html and build/coverage/node/index.html.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const at = (...parts) => join(root, ...parts);
+const parts = process.argv.slice(2);
+const wants = (part) => parts.length === 0 || parts.includes(part);
+
+function run(program, args, env = {}, quiet = false) {
+  const { status, stdout } = spawnSync(program, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', quiet ? 'pipe' : 'inherit', 'inherit'],
+    maxBuffer: 2 ** 28,
+  });
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${status}`);
+  return String(stdout);
+}
+
+/** The name with the version of the preset's clang, else the plain one. */
+const llvm = (name) => (spawnSync(`${name}-19`, ['--version']).status === 0 ? `${name}-19` : name);
+
+/** The lines of llvm-cov's text report that have a count of 0, as "file:line: source". */
+function unreached(shown) {
+  const lines = [];
+  let file = '';
+  for (const line of shown.split('\n')) {
+    const named = /^(\/.*\.[ch]pp):$/.exec(line);
+    if (named) file = named[1].slice(root.length);
+    const [, number, source] = /^\s*(\d+)\|\s*0\|(.*)$/.exec(line) ?? [];
+    if (number && /\w/.test(source)) lines.push(`${file}:${number}: ${source.trim()}`);
+  }
+  return [...new Set(lines)];
+}
+
+function native() {
+  run('cmake', ['--preset', 'native-coverage']);
+  run('cmake', ['--build', '--preset', 'native-coverage', '--parallel', String(availableParallelism())]);
+  const built = at('build/native-coverage/native-tests');
+  const out = at('build/coverage/native');
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  // The emulated lanes have code of their own (dispatch, rounding), so both are one count.
+  const programs = ['attn_tests', 'attn_allocation_tests'].map((name) => join(built, name)).filter((name) => existsSync(name));
+  for (const program of programs)
+    for (const arch of ['', 'emulated'])
+      spawnSync(program, ['--reporter', 'compact'], {
+        env: { ...process.env, LLVM_PROFILE_FILE: join(out, '%p.profraw'), ...(arch && { ATTN_MAX_ARCH: arch }) },
+        stdio: 'inherit',
+      });
+  const profile = join(out, 'all.profdata');
+  const raw = readdirSync(out).filter((name) => name.endsWith('.profraw'));
+  run(llvm('llvm-profdata'), ['merge', '-sparse', '-o', profile, ...raw.map((name) => join(out, name))]);
+  for (const name of raw) rmSync(join(out, name));
+  const [first, ...others] = programs;
+  const common = [first, ...others.flatMap((name) => ['-object', name]), `-instr-profile=${profile}`, `${at('src/attn')}/`];
+  console.log(run(llvm('llvm-cov'), ['report', ...common], {}, true));
+  run(llvm('llvm-cov'), ['show', '-format=html', `-output-dir=${out}`, ...common], {}, true);
+  const never = unreached(run(llvm('llvm-cov'), ['show', '-show-instantiations=false', ...common], {}, true));
+  console.log(`${never.length} lines that no native test reaches:\n${never.map((line) => `  ${line}`).join('\n')}`);
+}
+
+function node() {
+  const [raw, out] = [at('build/coverage/v8'), at('build/coverage/node')];
+  for (const folder of [raw, out]) rmSync(folder, { recursive: true, force: true });
+  run(process.execPath, ['wasm-tests/run.mjs', 'node-relaxed-threads'], { NODE_V8_COVERAGE: raw });
+  run(process.execPath, [
+    at('node_modules/c8/bin/c8.js'),
+    'report',
+    ...['--temp-directory', raw, '--reports-dir', out, '--reporter', 'text', '--reporter', 'html', '--exclude-after-remap'],
+    ...['--all=false', '--include', 'web/lib/src/**', '--allowExternal'],
+  ]);
+}
+
+if (wants('native')) native();
+if (wants('node')) node();

@@ -1,0 +1,63 @@
+/**
+ * What the outcome of each suite may depend on besides its own source, so that no set-up repeats what another has shown:
+ *   variant  simd or relaxed: other kernels, other roundings
+ *   threads  one or more: shared memory, other schedules
+ *   engine   what JavaScript engines do differently: compiling WebAssembly, collecting, workers, fetching, caching, exceptions
+ * A suite without any of them runs in one set-up of Node alone.
+ */
+const suites = {
+  goldens: ['variant'],
+  reference_cases: ['variant', 'engine'],
+  semantics: ['variant', 'threads', 'engine'],
+  edges: ['variant'],
+  module: [],
+  transformer: [],
+  embedding: [],
+  dropout: ['threads'],
+  loading: ['variant', 'threads', 'engine'],
+  bad_input: ['threads', 'engine'],
+  bad_layers: ['engine'],
+  bad_files: [],
+  odd_input: ['threads', 'engine'],
+  properties: ['variant', 'threads', 'engine'],
+  leaks: ['threads', 'engine'],
+  out_of_memory: ['threads', 'engine'],
+  threads: ['threads', 'engine'],
+  worker: ['variant', 'threads', 'engine'],
+  safetensors: [],
+  bits: ['variant', 'threads', 'engine'],
+  sequences: ['threads', 'engine'],
+  text_model: ['variant', 'engine'],
+  model_edits: ['threads'],
+  sentiment: ['variant', 'engine'],
+  load_model: ['threads', 'engine'],
+  kept_models: ['engine'],
+  tokenizer: ['engine'],
+};
+
+/** WebKitGTK has no relaxed SIMD, Node 20 has it behind a flag. */
+const bestVariant = { node: 'relaxed', chromium: 'relaxed', firefox: 'relaxed', webkit: 'simd' };
+
+/** One set-up of each engine runs all that can differ there: the one with most of attn in it. */
+export const isComplete = ({ engine, variant, threads }) => threads > 1 && variant === bestVariant[engine];
+
+/**
+ * The suites of a set-up. The checked builds are one single-threaded binary, and slow: what is about other binaries or about speed stays out. So does
+ * running out of memory: the checks themselves allocate when something is thrown, and AddressSanitizer takes no limit from the caller.
+ */
+export function suitesOf({ engine, variant, threads, build }) {
+  const names = Object.keys(suites);
+  if (build !== 'release') return names.filter((name) => !['loading', 'threads', 'worker', 'bits', 'out_of_memory', 'tokenizer'].includes(name));
+  const here = names.filter((name) => engine === 'node' || suites[name].includes('engine'));
+  if (isComplete({ engine, variant, threads })) return here;
+  const differs = [...(threads > 1 ? [] : ['threads']), ...(variant === bestVariant[engine] ? [] : ['variant'])];
+  return here.filter((name) => suites[name].some((each) => differs.includes(each)));
+}
+
+/** A suite that is not in the table would run nowhere. */
+export function checkTable(files) {
+  const found = files.map((file) => file.replace(/^.*\/|\.ts$/g, '')).filter((name) => name !== 'index');
+  const lost = found.filter((name) => !(name in suites));
+  if (lost.length) throw new Error(`wasm-tests/suites/table.mjs does not have ${lost.join(', ')}`);
+  return found;
+}
