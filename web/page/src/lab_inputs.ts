@@ -1,5 +1,6 @@
 /** What is in the lab's fields, as arrays and options; what cannot be read is a FieldError. */
 import type { Mask, Tensor } from 'attn';
+import { cut, longestName } from './cut.ts';
 import { FieldError, type LabInputs } from './lab_run.ts';
 import { parseMatrixText } from './matrix_text.ts';
 import type { Lab, MatrixName } from './state/lab.ts';
@@ -40,9 +41,9 @@ export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, cau
     if (written === '') return undefined;
     const number = Number(written);
     if (Number.isNaN(number))
-      throw new FieldError('Scale', `“${written}” is not a number. Write one such as 0.5, or leave the field empty for 1/√D.`);
+      throw new FieldError('Scale', `“${cut(written, longestName)}” is not a number. Write one such as 0.5, or leave the field empty for 1/√D.`);
     if (!Number.isFinite(Math.fround(number)))
-      throw new FieldError('Scale', `${written} is too large. Write a number such as 0.5, or leave the field empty for 1/√D.`);
+      throw new FieldError('Scale', `${cut(written, longestName)} is too large. Write a number such as 0.5, or leave the field empty for 1/√D.`);
     return number;
   };
 

@@ -1,12 +1,13 @@
 /** Reads arrays as people type them: nested lists of numbers, as JSON, JavaScript and Python print them. */
 import type { Tensor } from 'attn';
+import { cut, longestName } from './cut.ts';
 import { counted } from './numbers.ts';
 
 /** The message says what is wrong and what to do. */
 export class MatrixTextError extends Error {}
 
 const space = /\s*/y;
-const token = /(?:([[\],])|([-+]?(?:Infinity|inf|NaN|nan|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|true|false|True|False)(?![\w.]))/y;
+const token = /(?:([[\],])|([-+]?(?:Infinity|inf|NaN|nan|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|true|false|True|False)(?![\w.]))/y;
 
 function toNumber(text: string): number {
   const word = text.replace(/^[-+]/, '').toLowerCase();
@@ -16,7 +17,8 @@ function toNumber(text: string): number {
   if (word === 'nan') return NaN;
   if (word === 'infinity' || word === 'inf') return sign * Infinity;
   const value = Number(text);
-  if (!Number.isFinite(Math.fround(value))) throw new MatrixTextError(`${text} is too large for float32. The largest number is 3.4e38.`);
+  if (!Number.isFinite(Math.fround(value)))
+    throw new MatrixTextError(`${cut(text, longestName)} is too large for float32. The largest number is 3.4e38.`);
   return value;
 }
 

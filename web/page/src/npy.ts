@@ -1,5 +1,6 @@
 /** Reads NumPy's .npy files (format versions 1, 2 and 3): C order, real numbers, to float32. */
 import type { Tensor } from 'attn';
+import { cut, longestName } from './cut.ts';
 
 export class NpyError extends Error {}
 
@@ -42,7 +43,9 @@ export function parseNpy(bytes: Uint8Array): Tensor {
   if (!order || !shape) throw new NpyError('The header of this .npy file lacks fortran_order or shape.');
   const reader = type && Object.hasOwn(readers, type[2]!) ? readers[type[2]!] : undefined;
   if (!type || !reader) {
-    throw new NpyError(`The numbers in this .npy file are of a type that is not read (${type ? type[2] : 'a structure'}). Save a.astype('float32').`);
+    throw new NpyError(
+      `The numbers in this .npy file are of a type that is not read (${type ? cut(type[2]!, longestName) : 'a structure'}). Save a.astype('float32').`,
+    );
   }
   if (order[1] === 'True') throw new NpyError('This .npy file is in Fortran order. Save numpy.ascontiguousarray(a).');
 
@@ -52,12 +55,14 @@ export function parseNpy(bytes: Uint8Array): Tensor {
     .filter(Boolean)
     .map(Number);
   const count = dims.reduce((a, b) => a * b, 1);
-  if (!dims.length || !count) throw new NpyError(`The array in this .npy file has shape (${dims.join(', ')}); rows are needed.`);
+  if (!dims.length || !count) throw new NpyError(`The array in this .npy file has shape (${cut(dims.join(', '), longestName)}); rows are needed.`);
   if (!(count <= maximumElements)) throw new NpyError(`The array in this .npy file has ${count} numbers; this page takes up to ${maximumElements}.`);
   const [width, read] = reader;
   const offset = start + headerLength;
   if (bytes.length - offset !== count * width) {
-    throw new NpyError(`Shape (${dims.join(', ')}) needs ${count * width} bytes of numbers, the .npy file has ${bytes.length - offset}.`);
+    throw new NpyError(
+      `Shape (${cut(dims.join(', '), longestName)}) needs ${count * width} bytes of numbers, the .npy file has ${bytes.length - offset}.`,
+    );
   }
   const little = type[1] !== '>';
   const data = new Float32Array(count);

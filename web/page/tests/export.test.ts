@@ -25,6 +25,22 @@ describe('CSV', () => {
     const numbers = lines.slice(1, 3).flatMap((row) => row.split(',').slice(-2).map(Number));
     expect(Float32Array.from(numbers)).toEqual(shown.weights);
   });
+  it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', ' =1', '\uff1d1'])(
+    'makes text of the label %j, which a spreadsheet would compute',
+    (label) => {
+      expect(toCsv(shownOf([label], [1]))).toBe(`"query \\ key","'${label}"\r\n"'${label}",1\r\n`);
+    },
+  );
+  it('leaves numbers numbers, negative ones too, and other labels as they are', () => {
+    expect(
+      toCsv(
+        shownOf(
+          ["'s", 'a-b', '##=', '1'],
+          Array.from({ length: 16 }, (_, i) => -i),
+        ),
+      ),
+    ).toContain('"\'s",0,-1,-2,-3\r\n"a-b",-4,-5,-6,-7\r\n"##=",-8');
+  });
 });
 
 describe('JSON', () => {

@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { cut } from '../cut.ts';
 import { counted } from '../numbers.ts';
 import { modelFiles } from '../model_folder.ts';
-import { longestHash, linkHash } from '../state/hash.ts';
+import { longestHash, linkHash, unread } from '../state/hash.ts';
 import {
   answerFunction,
   chooseFiles,
@@ -54,6 +55,7 @@ export function Bar() {
         </div>
       </div>
       <Changed />
+      <Unread />
       <DropZone />
     </section>
   );
@@ -166,6 +168,9 @@ function Share() {
 
 const filesNote = () => (view.value.model === 'files' ? ' The model from your files is not in it.' : '');
 
+/** Of a model from a link: its host and its folder can be seen. */
+const longestAddress = 300;
+
 /** What is loaded, and what else can be. */
 function Model() {
   const [more, setMore] = useState(false);
@@ -218,7 +223,7 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
       <p>
         {id === 'files'
           ? 'This link was made with a model from files. Choose the same files to see it as its sender did.'
-          : `This link is about the model ${known?.name ?? id}.`}
+          : `This link is about the model ${known?.name ?? cut(id, longestAddress)}.`}
       </p>
       <div class="buttons">
         {id !== 'files' && (
@@ -286,7 +291,7 @@ function Other({ onChoose }: { onChoose: (id: string) => void }) {
   const [error, setError] = useState('');
   const load = () => {
     try {
-      if (!address.trim()) throw new Error();
+      if (!address.trim() || address.length > longestHash) throw new Error();
       // A folder's address ends in a slash; relative ones are relative to the page.
       const url = new URL(address.trim().replace(/\/*$/, '/'), location.href.replace(/#.*/, ''));
       if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error();
@@ -412,6 +417,24 @@ function Answer({ of, before }: { of: Run; before: Run | undefined }) {
       })}
       {now.length > most && <li class="muted">and {counted(now.length - most, 'answer')} more</li>}
     </ul>
+  );
+}
+
+/** A link that was too long to be read. */
+function Unread() {
+  if (unread.value === undefined) return null;
+  return (
+    <div role="alert" class="problem">
+      <p>
+        <strong>This link was not read.</strong> {unread.value}
+      </p>
+      <p>Ask its sender for a shorter text or fewer edits.</p>
+      <div class="buttons">
+        <button type="button" class="quiet" onClick={() => (unread.value = undefined)}>
+          Close
+        </button>
+      </div>
+    </div>
   );
 }
 

@@ -1,28 +1,34 @@
 /** The view in the page's address, so that a link shows what its sender saw. Only what differs from the first view is there. */
-import { effect } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { lab, labFromParams, labToParams } from './lab.ts';
 import { linesFromParams, linesToParams } from './lines.ts';
 import { initialView, update, view, type Edit, type LayerChanges, type View } from './view.ts';
 import { wordsFromParams, wordsToParams } from './words.ts';
 
-/** Longer addresses are cut off by some programs on the way. */
+/** Longer addresses are cut off by some programs on the way. None is written, and none is read: it would not be one of ours. */
 export const longestHash = 8000;
+
+/** Why nothing of an address was read; undefined: it was. */
+export const unread = signal<string | undefined>(undefined);
 
 const edits = (list: readonly Edit[]) => list.map(({ name, index, value }) => `${name}@${index}=${value}`).join(';');
 
 function readEdits(text: string): readonly Edit[] {
   return text.split(';').flatMap((each) => {
-    const [, name, index, value] = /^(.+)@(\d+)=(.+)$/.exec(each) ?? [];
-    return name !== undefined && Number.isFinite(Number(value)) ? [{ name, index: Number(index), value: Number(value) }] : [];
+    // From the end: a name may hold both signs, a number holds neither.
+    const equals = each.lastIndexOf('=');
+    const at = each.lastIndexOf('@', equals);
+    if (at < 1 || equals < at || equals === each.length - 1) return [];
+    const index = whole(each.slice(at + 1, equals), -1);
+    const value = Number(each.slice(equals + 1));
+    return index >= 0 && Number.isFinite(Math.fround(value)) ? [{ name: each.slice(0, at), index, value }] : [];
   });
 }
 
-const whole = (text: string, least = 0) => (/^\d+$/.test(text) ? Math.max(least, Number(text)) : least);
-const wholes = (text: string) =>
-  text
-    .split('.')
-    .filter((each) => /^\d+$/.test(each))
-    .map(Number);
+/** Up to 15 digits: what is written with more is not a place of anything. */
+const isWhole = (text: string) => /^\d{1,15}$/.test(text);
+const whole = (text: string, least = 0) => (isWhole(text) ? Math.max(least, Number(text)) : least);
+const wholes = (text: string) => text.split('.').filter(isWhole).map(Number);
 const oneOf = <T extends string>(text: string, values: readonly T[], otherwise: T): T => (values.includes(text as T) ? (text as T) : otherwise);
 const fraction = (text: string, most: number, otherwise: number) => {
   const value = Number(text);
@@ -98,8 +104,9 @@ export function linkHash(): string {
   return params.toString();
 }
 
-/** What is not known is left out; what makes no sense is as in the first view. */
+/** What is not known is left out; what makes no sense is as in the first view, and so is all of an address that is too long. */
 export function fromHash(hash: string): Partial<View> {
+  if (isTooLong(hash)) return {};
   const params = new URLSearchParams(hash.replace(/^#/, ''));
   let read: Partial<View> = {};
   for (const [name, field] of Object.entries(fields)) {
@@ -109,10 +116,16 @@ export function fromHash(hash: string): Partial<View> {
   return read;
 }
 
+const isTooLong = (hash: string) => hash.replace(/^#/, '').length > longestHash;
+
 /** Reads the address now and when the visitor changes it, and writes the view into it from then on. */
 export function keepInHash(): void {
   const readOthers = (hash: string) => {
-    const params = new URLSearchParams(hash.replace(/^#/, ''));
+    const text = hash.replace(/^#/, '');
+    unread.value = isTooLong(text)
+      ? `Its address has ${text.length} characters behind the #, and this page reads up to ${longestHash}, as many as it writes. What you see is the first view.`
+      : undefined;
+    const params = new URLSearchParams(unread.value === undefined ? text : '');
     lab.value = labFromParams(params);
     linesFromParams(params);
     wordsFromParams(params);
@@ -135,7 +148,7 @@ export function keepInHash(): void {
   addEventListener('hashchange', () => {
     seen = location.hash;
     const hash = seen.slice(1);
-    if (document.getElementById(hash)) return; // a link to a section
+    if (!isTooLong(hash) && document.getElementById(hash)) return; // a link to a section
     view.value = { ...initialView, ...fromHash(hash) };
     readOthers(hash);
   });

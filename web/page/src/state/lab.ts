@@ -55,8 +55,14 @@ export function updateLab(changes: Partial<Lab>): void {
 /** More characters than this would crowd out the view, which matters more in a link. */
 const longest = 2000;
 const kinds: readonly string[] = ['attend', 'block', 'additive'];
-/** Without what JSON does not need. */
-const compact = (text: string) => text.trim().replaceAll(/\s*([[\],])\s*/g, '$1');
+const marks = '[],';
+/** Without what JSON does not need: space beside a bracket or a comma. */
+const compact = (text: string) => {
+  const trimmed = text.trim();
+  return trimmed.replaceAll(/\s+/g, (space, at: number) =>
+    marks.includes(trimmed[at - 1]!) || marks.includes(trimmed[at + space.length]!) ? '' : space,
+  );
+};
 
 /** What differs from the first numbers, as pairs of an address; nothing when it is too long or came from a file. */
 export function labToParams({ mode, fields, heads, scale, maskKind, paddingKind, causal }: Lab): readonly (readonly [string, string])[] {

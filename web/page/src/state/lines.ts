@@ -81,7 +81,9 @@ async function withAll(attn: Attn, of: LoadedModel, texts: readonly string[]): P
   let probabilities: Tensor | undefined;
   if (labels) {
     const classes = await withModel(() => of.text.classify(texts, { batchSize }));
-    const scores = classes.flatMap((each) => labels.map((label) => each.find((one) => one.label === label)!.score));
+    // As the model has them: those of the page are cut where they are long.
+    const whole = (await of.text.labels)!;
+    const scores = classes.flatMap((each) => whole.map((label) => each.find((one) => one.label === label)!.score));
     probabilities = { data: Float32Array.from(scores), dims: [texts.length, labels.length] };
   }
   return { similarity: await attn.linear(vectors, vectors), probabilities };

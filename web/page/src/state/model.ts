@@ -6,6 +6,7 @@ import configUrl from '../../../../testdata/models/sentiment/config.json?url';
 import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
 import tokenizerUrl from '../../../../testdata/models/sentiment/tokenizer.json?url';
 import tokenizerConfigUrl from '../../../../testdata/models/sentiment/tokenizer_config.json?url';
+import { cut, longestName } from '../cut.ts';
 import { encoderSize } from '../flops.ts';
 import { codeOf, explain, status } from './status.ts';
 import { initialView, update, view } from './view.ts';
@@ -75,7 +76,8 @@ export const knownModels = [
   { id: 'all-MiniLM-L6-v2', name: 'all-MiniLM-L6-v2', about: '6 layers × 12 heads, sentence embeddings', bytes: 91_000_000 },
 ] as const;
 
-export const nameOf = (id: string): string => knownModels.find((each) => each.id === id)?.name ?? id.replace(/\/+$/, '').replace(/^.*\//, '');
+export const nameOf = (id: string): string =>
+  cut(knownModels.find((each) => each.id === id)?.name ?? id.split('/').findLast((part) => part !== '') ?? '', longestName);
 
 async function fetchBytes(url: string): Promise<ArrayBuffer> {
   const response = await fetch(url);
@@ -194,7 +196,7 @@ async function open(choice: Choice, keepView: boolean): Promise<void> {
         name,
         text,
         config,
-        labels,
+        labels: labels?.map((label) => cut(label, longestName)),
         layers,
         heads,
         hiddenSize: width,
@@ -231,7 +233,7 @@ export function chooseModel(id: string): Promise<void> {
 
 /** Files of a folder that was dropped or chosen, by their names. */
 export function chooseFiles(files: Readonly<Record<string, Blob>>, folder: string): Promise<void> {
-  return open({ id: 'files', name: folder, source: () => files }, view.value.model === 'files' && model.value?.id !== 'files');
+  return open({ id: 'files', name: cut(folder, longestName), source: () => files }, view.value.model === 'files' && model.value?.id !== 'files');
 }
 
 /** After the module has stopped: a new one with the same model; the text and the view stay. */

@@ -1,6 +1,7 @@
 /** What the model makes of the view: computed anew, in the worker, whenever one of the two changes. */
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
+import { cut, longestToken } from '../cut.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
 import { engine, failure, answerFunction, headMaskOf, model, type LoadedModel } from './model.ts';
@@ -124,7 +125,7 @@ interface Computed {
 
 async function compute(of: LoadedModel, now: View): Promise<Computed> {
   const encoding = await of.text.tokenize(now.pair === undefined ? now.text : [[now.text, now.pair]]);
-  const tokens = encoding.tokens[0]!;
+  const tokens = encoding.tokens[0]!.map((token) => cut(token, longestToken));
   const inputs = hide(encoding, now.padding);
   await applyWeights(of, now.weights);
   let options = optionsOf(of, now, tokens.length);

@@ -1,5 +1,6 @@
 /** The one line that says what is going on and what went wrong. */
 import { signal } from '@preact/signals';
+import { cut, longestMessage } from '../cut.ts';
 
 export interface Status {
   readonly text: string;
@@ -10,9 +11,10 @@ export const status = signal<Status>({ text: 'Starting …' });
 
 /** Any failure in words, with its code where it has one. */
 export function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
+  if (!(error instanceof Error)) return cut(String(error), longestMessage);
   const code = (error as { code?: unknown }).code;
-  return typeof code === 'string' ? `${error.message} (${code})` : error.message;
+  const message = cut(error.message, longestMessage);
+  return typeof code === 'string' ? `${message} (${code})` : message;
 }
 
 export const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
+import { cut, longestMessage, longestToken } from '../cut.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
 import { engine, type LoadedModel } from './model.ts';
 import { principalComponents } from './pca.ts';
@@ -90,7 +91,7 @@ export interface Near {
 }
 
 /** As people write it: the sign with which some vocabularies mark the start of a word is left out. */
-export const readable = (token: string): string => token.replace(/^[Ġ▁](?=.)/, '');
+export const readable = (token: string): string => cut(token.replace(/^[Ġ▁](?=.)/, ''), longestToken);
 
 const isUnknown = (token: string) => token === '[UNK]' || token === '<unk>';
 
@@ -115,8 +116,10 @@ export async function findWords(of: LoadedModel, texts: readonly string[]): Prom
 export function faultOfWord({ text, id, pieces }: Word): string | undefined {
   if (id !== undefined) return undefined;
   if (text === '') return 'Write a word.';
-  if (pieces.some(isUnknown) || pieces.length === 0) return `The model does not know “${text}”.`;
-  return `“${text}” is not one token: the model reads ${pieces.map(readable).join(' + ')}. Take a more common word.`;
+  const word = cut(text, longestToken);
+  if (pieces.some(isUnknown) || pieces.length === 0) return `The model does not know “${word}”.`;
+  const read = cut(pieces.slice(0, longestToken).map(readable).join(' + '), longestMessage);
+  return `“${word}” is not one token: the model reads ${read}. Take a more common word.`;
 }
 
 async function named(of: LoadedModel, near: readonly { readonly id: number; readonly similarity: number }[]): Promise<readonly Near[]> {

@@ -1,5 +1,6 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
+import { cut, longestName } from '../cut.ts';
 import { matrixText } from '../matrix_text.ts';
 import { isNpy, parseNpy } from '../npy.ts';
 import { shapeText, shortestFloat32 } from '../numbers.ts';
@@ -49,29 +50,30 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
   };
   const choose = ({ fileName, tensors }: Choices, chosen: string) => {
     setChoices({ fileName, tensors, chosen });
-    take(`${fileName}, ${chosen}`, tensors.get(chosen)!);
+    take(`${fileName}, ${cut(chosen, longestName)}`, tensors.get(chosen)!);
   };
 
   const read = async (file: File | undefined) => {
     if (!file) return;
     setChoices(undefined);
+    const fileName = cut(file.name, longestName);
     try {
       const bytes = new Uint8Array(await file.arrayBuffer());
-      if (isNpy(bytes) || /\.npy$/i.test(file.name)) return take(file.name, parseNpy(bytes));
+      if (isNpy(bytes) || /\.npy$/i.test(file.name)) return take(fileName, parseNpy(bytes));
       if (!engine.value) throw new Error('The module is still starting. Try again in a moment.');
       const tensors = await engine.value.parseSafetensors(bytes);
       const names = [...tensors.keys()];
       if (names.length === 0) throw new Error('There is no array of floating-point numbers in it.');
       // The one that is called like the field, or else the first: a field is never left with what was in it before.
       const chosen = names.find((each) => each.toLowerCase() === name.toLowerCase()) ?? names[0]!;
-      if (names.length === 1) take(`${file.name}, ${chosen}`, tensors.get(chosen)!);
-      else choose({ fileName: file.name, tensors, chosen }, chosen);
+      if (names.length === 1) take(`${fileName}, ${cut(chosen, longestName)}`, tensors.get(chosen)!);
+      else choose({ fileName, tensors, chosen }, chosen);
     } catch (failure) {
       const isOther = codeOf(failure) === 'FORMAT' && !/\.safetensors$/i.test(file.name);
       onError(
         isOther
-          ? `${file.name} is neither a .npy nor a safetensors file. Save the array with numpy.save, or paste its rows into the field.`
-          : `${file.name}: ${explain(failure)}`,
+          ? `${fileName} is neither a .npy nor a safetensors file. Save the array with numpy.save, or paste its rows into the field.`
+          : `${fileName}: ${explain(failure)}`,
       );
     }
   };
@@ -139,7 +141,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
           <select value={choices.chosen} onChange={(event) => choose(choices, event.currentTarget.value)}>
             {Array.from(choices.tensors, ([each, { dims }]) => (
               <option key={each} value={each}>
-                {each} {shapeText(dims)}
+                {cut(each, longestName)} {shapeText(dims)}
               </option>
             ))}
           </select>
