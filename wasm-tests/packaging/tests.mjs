@@ -182,7 +182,7 @@ export async function packaging() {
     ['bundler', 'esnext'],
   ])
     await check(`its types are the contract's, under strict with ${resolution}`, async () => {
-      for (const name of ['contract.d.ts', 'types.ts']) cpSync(at('wasm-tests/packaging', name), join(consumer, name));
+      for (const name of ['contract.d.ts', 'types.ts', 'exact.ts']) cpSync(at('wasm-tests/packaging', name), join(consumer, name));
       const { names, text } = comparison(readFileSync(join(consumer, 'contract.d.ts'), 'utf8'));
       assert.ok(names.length >= 20, `${names.length} types of the contract`);
       writeFileSync(join(consumer, 'same.ts'), text);
@@ -198,6 +198,9 @@ export async function packaging() {
         skipLibCheck: false,
       };
       writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['types.ts', 'same.ts'] }));
+      await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
+      const exact = { ...options, exactOptionalPropertyTypes: true };
+      writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: exact, files: ['exact.ts'] }));
       await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
     });
 

@@ -1,11 +1,16 @@
 /** Heap in use returns to where it was, whatever was done in between. */
 import type { Attn, Tensor } from 'attn';
-import { load as loadWorker } from 'attn/worker';
+import { load as loadWorker, type Attn as RemoteAttn } from 'attn/worker';
 import { assert } from 'chai';
+import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere, settledHeap, setup, url } from '../support/host.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertSameBits, mask, random, tensor } from '../support/tensors.ts';
+
+interface EventEmitter {
+  once(event: 'exit', seen: () => void): void;
+}
 
 describe('leaks', () => {
   let attn: Attn;
@@ -158,8 +163,8 @@ describe('leaks', () => {
   // The one engine here that collects when it is asked to.
   if (host.engine === 'node') {
     /** Collects until `used` gives this number; whatever it gives in the end. */
-    const collected = async (used: () => number | Promise<number>, expected: number) => {
-      for (let i = 0; i < 50 && (await used()) !== expected; i++) {
+    const collected = async (used: () => number | Promise<number>, expected: number, rounds = 50) => {
+      for (let i = 0; i < rounds && (await used()) !== expected; i++) {
         (globalThis as unknown as { gc(): void }).gc();
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
@@ -198,6 +203,84 @@ describe('leaks', () => {
         words = undefined;
         assert.equal(await collected(used, start), start, 'a model');
         await remote.dispose();
+      });
+
+    it('a loop that forgets its layers ends with MEMORY that says what to do, and goes on when they are collected', async () => {
+      const own = await loadHere({ maximumMemory: 2 ** 26 });
+      const make = () => void new own.MultiHeadAttention({ embedDim: 256, numHeads: 2 });
+      let made = 0;
+      const error = assertThrows(
+        () => {
+          for (; made < 1000; made++) make();
+        },
+        'MEMORY',
+        ['dispose()', /\d+ layers/],
+      );
+      assert.equal(error.detail.layers, made);
+      const full = own.info.heap.used;
+      await collected(() => Number(own.info.heap.used < full / 8), 1);
+      make();
+      own.dispose();
+      const one = await loadHere({ maximumMemory: 2 ** 24 });
+      assert.notInclude(assertThrows(() => new one.Embedding({ numEmbeddings: 2 ** 16, embeddingDim: 2 ** 8 }), 'MEMORY').message, 'dispose()');
+      one.dispose();
+    });
+
+    /** How many workers that are started from here on have ended. */
+    const watchWorkers = () => {
+      const counts = { begun: 0, ended: 0 };
+      const { process } = globalThis as unknown as { process: { on(event: 'worker', seen: (worker: EventEmitter) => void): void } };
+      process.on('worker', (worker) => {
+        ++counts.begun;
+        worker.once('exit', () => ++counts.ended);
+      });
+      return counts;
+    };
+
+    if (host.build === 'release')
+      it('attn/worker ends its worker when an instance and all that it has made are forgotten, and not before', async () => {
+        const counts = watchWorkers();
+        const x = tensor([2, 2], [1, 2, 3, 4]);
+        /** Whatever `keep` makes of an instance that is forgotten; it works while the caller has it, and then the worker ends. */
+        const endsAfter = async <T>(what: string, keep: (remote: RemoteAttn) => Promise<T>, use: (kept: T) => Promise<unknown>) => {
+          const { ended } = counts;
+          let kept: T | undefined = await (async () => keep(await loadWorker(setup)))();
+          assert.equal(await collected(() => counts.ended, ended + 1, 5), ended, `${what} is still there`);
+          await use(kept);
+          kept = undefined;
+          assert.equal(await collected(() => counts.ended, ended + 1), ended + 1, what);
+        };
+        const layer = { numEmbeddings: 4, embeddingDim: 2 };
+        await endsAfter(
+          'a layer',
+          (remote) => new remote.Embedding(layer),
+          (words) => words.forward([1]),
+        );
+        await endsAfter(
+          'a function',
+          async ({ softmax }) => softmax,
+          (softmax) => softmax(x),
+        );
+        await endsAfter(
+          'a model',
+          (remote) => remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' }),
+          (model) => model.embed('a'),
+        );
+        const { ended } = counts;
+        // Nobody has more than the promise.
+        const pending = (async () => (await (await loadWorker(setup)).loadModel(url('model/slow/tiny-bert'), { cache: 'none' })).embed('a'))();
+        await collected(() => counts.ended, ended + 1, 20);
+        assert.deepEqual((await pending).dims, [1, 32]);
+        assert.equal(await collected(() => counts.ended, ended + 1), ended + 1);
+        assert.equal(counts.begun, ended + 1);
+      });
+
+    if (host.threads > 1)
+      it('threads of an instance that is forgotten end', async () => {
+        const counts = watchWorkers();
+        await (async () => void (await loadHere()).softmax(tensor([2, 2], [1, 2, 3, 4])))();
+        assert.equal(counts.begun, host.threads - 1);
+        assert.equal(await collected(() => counts.ended, counts.begun), counts.begun);
       });
   }
 

@@ -209,6 +209,24 @@ describe('loading models', () => {
           assert.match(error.message, new RegExp(`\\b${files[weights].length >> 1}\\b|\\b${files[weights].length}\\b`), 'how much came');
       });
 
+    it('an id of the Hub, which is no folder here: what to write instead', async () => {
+      const advice = [/config\.json/, /id of the Hub/, 'https://HOST/sentence-transformers/all-MiniLM-L6-v2/resolve/main'];
+      const id = 'sentence-transformers/all-MiniLM-L6-v2';
+      // A server of one page gives it for every name.
+      const page: typeof fetch = () => Promise.resolve(new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } }));
+      const inNode = host.engine === 'node';
+      const error = await refused(id, inNode ? 'NETWORK' : ['NETWORK', 'FORMAT'], advice);
+      if (!inNode) await refused(id, 'FORMAT', advice, { cache: 'none', fetch: page });
+      assert.equal(error.detail.op, 'loadModel');
+      await refused('bert-base-uncased', ['NETWORK', 'FORMAT'], ['https://HOST/bert-base-uncased/resolve/main']);
+      for (const path of ['./models/none', 'some/models/none', url('model/good/no-model')])
+        assert.notInclude((await refused(path, ['NETWORK', 'FORMAT'])).message, 'Hub', path);
+      if (host.build !== 'release') return;
+      const remote = await loadWorker(setup);
+      await assertRejects(remote.loadModel(id, { cache: 'none' }), ['NETWORK', 'FORMAT'], advice, WorkerError);
+      await remote.dispose();
+    });
+
     it('a folder, and a server, that is not there', async () => {
       await refused(url('model/good/no-model'), 'NETWORK', ['404', 'config.json']);
       await refused('http://127.0.0.1:9/model', 'NETWORK', ['config.json']);

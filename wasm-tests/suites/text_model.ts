@@ -240,7 +240,8 @@ describe('models, in use', () => {
     await assertRejects(model.embed('a', { pool: 'mean' } as never), 'ARGUMENT', ['pooling']);
     await assertRejects(model.embed('a', { batchSize: 0 }), 'CONFIG', ['batchSize']);
     await assertRejects(model.embed('a', { onProgress: 1 as never }), 'ARGUMENT', ['onProgress']);
-    await assertRejects(model.classify('a', { onProgress: () => {} } as never), 'ARGUMENT', ['onProgress']);
+    await assertRejects(model.classify('a', { onProgress: 1 as never }), 'ARGUMENT', ['onProgress']);
+    await assertRejects(model.classify('a', { pooling: 'mean' } as never), 'ARGUMENT', ['pooling']);
     assertThrows(() => model.tokenToId(5 as never), 'ARGUMENT');
     assertThrows(() => model.idToToken('5' as never), 'ARGUMENT');
   });
@@ -303,12 +304,15 @@ describe('models, in use', () => {
 
   it('progress counts texts, and abort is heard between batches', async () => {
     const many = Array.from({ length: 50 }, (_, i) => texts[i % texts.length]);
-    const seen: { done: number; total: number }[] = [];
-    await model.embed(many, { batchSize: 16, onProgress: (p) => seen.push({ ...p }) });
-    assert.deepEqual(
-      seen,
-      [0, 16, 32, 48, 50].map((done) => ({ done, total: 50 })),
-    );
+    for (const operation of ['embed', 'classify'] as const) {
+      const seen: { done: number; total: number }[] = [];
+      await model[operation](many, { batchSize: 16, onProgress: (p) => seen.push({ ...p }) });
+      assert.deepEqual(
+        seen,
+        [0, 16, 32, 48, 50].map((done) => ({ done, total: 50 })),
+        operation,
+      );
+    }
     await assertRejects(model.embed(many, { signal: AbortSignal.abort() }), 'ABORTED');
     const controller = new AbortController();
     let done = 0;

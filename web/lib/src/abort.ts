@@ -1,7 +1,7 @@
-import { AttnError } from './error.js';
+import { abortError, type AttnError } from './error.js';
 
 export function aborted(signal: AbortSignal, op = 'load'): AttnError {
-  return new AttnError('ABORTED', `${op}: aborted by its signal`, { op }, { cause: signal.reason });
+  return abortError(`${op}: aborted by its signal`, { op }, { cause: signal.reason });
 }
 
 /** Rejects as soon as the signal is aborted, whatever the work is doing then. */

@@ -60,25 +60,25 @@ export interface LoadOptions {
    * without a scheme is a path. Given bytes say themselves which build they are; a `variant` that contradicts them is a
    * `CONFIG` error. Bytes of a threads build need what threads need, whatever `threads` says.
    */
-  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module;
+  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module | undefined;
   /**
    * Default `'auto'`: relaxed SIMD where the engine accepts it, else fixed-width SIMD. A variant asked for that the
    * engine refuses is `ENVIRONMENT`. `'simd'` gives the same bits on every machine; `'relaxed'` uses fused
    * multiply-adds, is faster, and may differ in the last bits between machines.
    */
-  variant?: 'auto' | 'simd' | 'relaxed';
+  variant?: 'auto' | 'simd' | 'relaxed' | undefined;
   /**
    * Threads that compute, the calling one included; 1 to 64, default 1. `'auto'` is min(4, cores / 2). More than one needs,
    * in a browser, cross-origin isolation and a worker (the main thread may not wait); where that is missing one thread
    * is used and `info.notes` says why. The number never changes a bit of a result.
    */
-  threads?: number | 'auto';
+  threads?: number | 'auto' | undefined;
   /** Bytes that the WASM heap may grow to. Whatever would need more fails with `MEMORY` before it starts. Default: as much as the engine gives, 4 GiB at most. */
-  maximumMemory?: number;
-  /** Aborting, at any moment, rejects with `ABORTED`; `cause` is the signal's reason. */
-  signal?: AbortSignal;
+  maximumMemory?: number | undefined;
+  /** Aborting, at any moment, rejects with `ABORTED`, named `AbortError`; `cause` is the signal's reason. */
+  signal?: AbortSignal | undefined;
   /** Phases are `'download'`, `'compile'`, `'start'`. `loaded` and `total` are bytes; `total` is missing where the server does not tell. */
-  onProgress?: (p: { phase: string; loaded: number; total?: number }) => void;
+  onProgress?: ((p: { phase: string; loaded: number; total?: number }) => void) | undefined;
 }
 
 /** What is running. A snapshot: read `attn.info` again for new heap figures. */
@@ -112,36 +112,36 @@ export function load(options?: LoadOptions): Promise<Attn>;
 /** Options of an attention call. Every value may be left out or `undefined`; an unknown name is an `ARGUMENT` error. */
 export interface AttentionOptions {
   /** Combines with `keyPaddingMask` and `isCausal`: a key is seen when all allow it. Blocked keys are skipped, so NaN there does not leak. */
-  mask?: Mask;
+  mask?: Mask | undefined;
   /** dims `[B,S]`, or `[S]` for inputs without a batch. */
-  keyPaddingMask?: Mask;
+  keyPaddingMask?: Mask | undefined;
   /** Query i sees keys 0..i (top-left aligned, also when L ≠ S). Default false. */
-  isCausal?: boolean;
+  isCausal?: boolean | undefined;
   /** Factor on the scores; a finite number, default 1/√D, for additive and general attention 1. 1 gives plain dot-product attention. */
-  scale?: number;
+  scale?: number | undefined;
   /**
    * Probability of a weight to become 0, from 0 up to, not including, 1; the others are divided by 1 − dropout (inverted dropout).
    * Default 0; a layer's own is used in training only. With `needWeights` the weights are those after it.
    */
-  dropout?: number;
+  dropout?: number | undefined;
   /**
    * Of the dropout: a whole number from 0 to 2⁵³ − 1. Same seed, same result, everywhere. Default 0; a layer in training goes on with
    * that of `train()`, unless one is given here.
    */
-  seed?: number;
+  seed?: number | undefined;
   /** Return the attention weights too. Default false. */
-  needWeights?: boolean;
+  needWeights?: boolean | undefined;
   /** Default false: weights (B,H,L,S). true: their mean over the heads, (B,L,S); inputs without heads have none to average. */
-  averageWeights?: boolean;
+  averageWeights?: boolean | undefined;
   /** Query heads may be a multiple of key/value heads, each of which is shared. Default false. */
-  enableGqa?: boolean;
+  enableGqa?: boolean | undefined;
   /**
    * What a query gives that has no key left. `'zero'` (default): zero output and weights. `'nan'`: NaN.
    * `'uniform'`: 1/S on all S keys, masked ones included, as a fill with −1e9 would.
    */
-  fullyMasked?: 'zero' | 'nan' | 'uniform';
+  fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
   /** Intermediates to return: `true` for every one but `weighted_values`, or the names wanted. Default none. */
-  trace?: boolean | readonly TraceName[];
+  trace?: boolean | readonly TraceName[] | undefined;
 }
 
 /**
@@ -269,7 +269,7 @@ export interface Attn {
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    params: { queryWeight: Tensor; keyWeight: Tensor; scoreWeight: Tensor; bias?: Tensor },
+    params: { queryWeight: Tensor; keyWeight: Tensor; scoreWeight: Tensor; bias?: Tensor | undefined },
     options?: AttentionOptions,
   ): AttentionResult;
 
@@ -432,7 +432,7 @@ export interface Attn {
    * console.log(attn.applyRotary(x).data); // 1, 0, cos 1, sin 1
    * ```
    */
-  applyRotary(x: Tensor, options?: { theta?: number; offset?: number; interleaved?: boolean }): Tensor;
+  applyRotary(x: Tensor, options?: { theta?: number | undefined; offset?: number | undefined; interleaved?: boolean | undefined }): Tensor;
 
   /**
    * −slope_h · |i − j|, data of an additive mask: ALiBi, Press et al. 2022, with their slopes also for head counts that are no
@@ -537,7 +537,7 @@ export interface Attn {
    * console.log(words.nearest(0, 1)[0].id); // 1
    * ```
    */
-  readonly Embedding: new (options: { numEmbeddings: number; embeddingDim: number; paddingIdx?: number }) => Embedding;
+  readonly Embedding: new (options: { numEmbeddings: number; embeddingDim: number; paddingIdx?: number | undefined }) => Embedding;
 
   /**
    * Reads a safetensors file. F32, F16, BF16 and F64 tensors become Float32Arrays; integer and bool tensors are checked and left out.
@@ -626,7 +626,7 @@ export interface Module {
    * @param options `strict` (default true): missing, extra or mis-shaped names are all listed in one error; false: extra and missing names are left alone
    * @throws AttnError `MISMATCH`; nothing has been changed then
    */
-  loadStateDict(state: StateDict, options?: { strict?: boolean }): void;
+  loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
   /** A copy of the weights, by torch's names and layouts. */
   stateDict(): Map<string, Tensor>;
   /**
@@ -637,9 +637,9 @@ export interface Module {
    * for `'normal'`, default 0.02.
    */
   initialize(options?: {
-    scheme?: 'torch' | 'xavier_uniform' | 'xavier_normal' | 'kaiming_uniform' | 'kaiming_normal' | 'normal';
-    seed?: number;
-    std?: number;
+    scheme?: 'torch' | 'xavier_uniform' | 'xavier_normal' | 'kaiming_uniform' | 'kaiming_normal' | 'normal' | undefined;
+    seed?: number | undefined;
+    std?: number | undefined;
   }): void;
   /** Number of parameters (floats). */
   readonly parameterCount: number;
@@ -649,7 +649,7 @@ export interface Module {
    * Dropout on. `seed`, a whole number from 0 to 2⁵³ − 1, default 0, decides about all forwards from here: each draws other numbers, and
    * the same ones again after the next `train()` with that seed, on every machine and with any number of threads.
    */
-  train(options?: { seed?: number }): void;
+  train(options?: { seed?: number | undefined }): void;
   /** Dropout off, as in a new module. */
   eval(): void;
   /** Frees the weights. Idempotent; any later use throws `DISPOSED`. A module that is forgotten is freed when it is collected. */
@@ -665,27 +665,27 @@ export interface MultiHeadAttentionOptions {
   /** H. */
   numHeads: number;
   /** Hkv, a divisor of H: each key and value head serves H/Hkv query heads (grouped heads, Ainslie et al. 2023). Default H. */
-  numKeyValueHeads?: number;
+  numKeyValueHeads?: number | undefined;
   /** Width of the keys. Default `embedDim`. */
-  kdim?: number;
+  kdim?: number | undefined;
   /** Width of the values. Default `embedDim`. */
-  vdim?: number;
+  vdim?: number | undefined;
   /** D, width of a query and key head. Default E/H. */
-  headDim?: number;
+  headDim?: number | undefined;
   /** Dv, width of a value head. Default `headDim`. */
-  valueHeadDim?: number;
+  valueHeadDim?: number | undefined;
   /** Biases on all projections. Default true. */
-  bias?: boolean;
+  bias?: boolean | undefined;
   /** One more key and value, learned (`bias_k`, `bias_v`), that every query sees. Default false. */
-  addBiasKv?: boolean;
+  addBiasKv?: boolean | undefined;
   /** One more key and value, zero, that every query sees. Default false. */
-  addZeroAttn?: boolean;
+  addZeroAttn?: boolean | undefined;
   /** On the weights, in training only: from 0 up to, not including, 1. Default 0. */
-  dropout?: number;
+  dropout?: number | undefined;
   /** Factor on q kᵀ; default 1/√D. A call's own `scale` goes first. */
-  scale?: number;
+  scale?: number | undefined;
   /** Default true. false: no output projection, output is `merged` (B,L,H·Dv). */
-  outProj?: boolean;
+  outProj?: boolean | undefined;
 }
 
 /**
@@ -727,21 +727,21 @@ export interface EncoderLayerOptions {
   /** H, heads of the attention. */
   nhead: number;
   /** F, width of the feed-forward part. Default 2048. */
-  dimFeedforward?: number;
+  dimFeedforward?: number | undefined;
   /** At torch's four places, in training only: from 0 up to, not including, 1. Default 0.1. */
-  dropout?: number;
+  dropout?: number | undefined;
   /** Of the feed-forward part. Default `'relu'`. */
-  activation?: Activation;
+  activation?: Activation | undefined;
   /** eps of the norms, above 0. Default 1e-5. */
-  layerNormEps?: number;
+  layerNormEps?: number | undefined;
   /** Norms before attention and feed-forward, instead of after the sums. Default false. */
-  normFirst?: boolean;
+  normFirst?: boolean | undefined;
   /** Biases on all linear maps and layer norms. Default true. */
-  bias?: boolean;
+  bias?: boolean | undefined;
   /** Default `'layer_norm'`. */
-  norm?: 'layer_norm' | 'rms_norm';
+  norm?: 'layer_norm' | 'rms_norm' | undefined;
   /** Feed-forward is linear2(activation(linear_gate x) · linear1 x). Default false. */
-  gated?: boolean;
+  gated?: boolean | undefined;
 }
 
 /** Those of a layer, and: */
@@ -749,28 +749,28 @@ export interface EncoderOptions extends EncoderLayerOptions {
   /** How many layers, 1 to 10 000. */
   numLayers: number;
   /** One more norm after the last layer. Default false. */
-  finalNorm?: boolean;
+  finalNorm?: boolean | undefined;
 }
 
 /** Options of an encoder's forward. Every value may be left out or `undefined`; an unknown name is an `ARGUMENT` error. */
 export interface EncoderForwardOptions {
   /** As of {@link AttentionOptions}, with S = L; in every layer. */
-  mask?: Mask;
+  mask?: Mask | undefined;
   /** dims `[B,L]`, or `[L]` for an input without a batch. A classifier's pooling leaves padding out too. */
-  keyPaddingMask?: Mask;
+  keyPaddingMask?: Mask | undefined;
   /** Position i sees positions 0..i. Default false. */
-  isCausal?: boolean;
+  isCausal?: boolean | undefined;
   /** As of {@link AttentionOptions}. Default `'zero'`. */
-  fullyMasked?: 'zero' | 'nan' | 'uniform';
+  fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
   /** Return the attention weights of every layer. Default false. */
-  outputAttentions?: boolean;
+  outputAttentions?: boolean | undefined;
   /** Return the input of every layer, and the output. Default false. */
-  outputHiddenStates?: boolean;
+  outputHiddenStates?: boolean | undefined;
   /**
    * What is inside the layers: `layers`, counted from 0, default all of them; `names`, default every one but `weighted_values`. A layer
    * that is not there is `OUT_OF_RANGE`.
    */
-  trace?: { readonly layers?: readonly number[]; readonly names?: readonly EncoderTraceName[] };
+  trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
 }
 
 /**
@@ -817,7 +817,7 @@ export interface ClassifierOptions extends EncoderOptions {
    * `keyPaddingMask` says is padding, and `'cls'`, the first position: (B,C). A sequence that is all padding pools to what
    * `fullyMasked` says.
    */
-  pooling?: 'none' | 'mean' | 'cls' | 'max';
+  pooling?: 'none' | 'mean' | 'cls' | 'max' | undefined;
 }
 
 /** {@link Attn.TransformerClassifier}. */
@@ -876,7 +876,7 @@ export interface Embedding extends Module {
 }
 
 /**
- * Where a model is: the URL of a folder (in Node a path too) that holds config.json, tokenizer.json and model.safetensors, and where they are
+ * Where a model is: the URL of a folder (in Node a path too; not an id of the Hub, whose files have a URL of the form HOST/ID/resolve/main) that holds config.json, tokenizer.json and model.safetensors, and where they are
  * published tokenizer_config.json, modules.json, 1_Pooling/config.json and sentence_bert_config.json; or those files themselves by name, a string
  * being the text of a JSON file. A relative URL is relative to the page; its query goes with each file. Names may have a folder in front that all
  * of them are in, as dropped files do; files that are not needed are left alone.
@@ -892,7 +892,7 @@ export type ModelSource = string | URL | Readonly<Record<string, Uint8Array | Ar
 /** How to load a model. Every value may be left out or `undefined`; an unknown name is an `ARGUMENT` error. */
 export interface ModelOptions {
   /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
   /**
    * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
    * `attn-models`, which a page may open, list and delete by itself. The next load asks the server with a HEAD for each kept file whether its ETag, or
@@ -904,16 +904,16 @@ export interface ModelOptions {
    * `'reload'` asks the server for all files, past the browser's own cache too, and replaces what is kept once they were found good. `'none'` reads
    * and keeps nothing.
    */
-  cache?: 'default' | 'none' | 'reload';
+  cache?: 'default' | 'none' | 'reload' | undefined;
   /** File name -> hex digest. A mismatch, or such a file that is missing, is `FORMAT`, and nothing is kept; a name that is never read is `ARGUMENT`. */
-  sha256?: Readonly<Record<string, string>>;
+  sha256?: Readonly<Record<string, string>> | undefined;
   /** Aborting, at any moment, rejects with `ABORTED` and frees what was loaded. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /**
    * Phases are `'download'`, `'cache'` and `'read'` (of files that are not fetched). `loaded` and `total` are bytes of `file`; `total` is missing
    * where the server does not tell. The first report of a file has 0 bytes loaded, the last one all. If it throws, loading ends with `ARGUMENT`.
    */
-  onProgress?: (p: { phase: string; file?: string; loaded: number; total?: number }) => void;
+  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number }) => void) | undefined;
 }
 
 /** How texts become tokens. An unknown name is an `ARGUMENT` error. */
@@ -922,9 +922,9 @@ export interface TokenizeOptions {
    * Tokens of a text, special ones included. Default: sentence_bert_config's `max_seq_length`, else tokenizer_config's `model_max_length` where it
    * is a real limit, else the model's positions; more than those is `OUT_OF_RANGE`.
    */
-  maxLength?: number;
+  maxLength?: number | undefined;
   /** Default true: what is too long is cut. false: it is `OUT_OF_RANGE`, with its `index`. */
-  truncation?: boolean;
+  truncation?: boolean | undefined;
 }
 
 /** Tokens of B texts, padded to the longest, L. One made by hand will do for `forward`. */
@@ -964,29 +964,29 @@ export interface TextModelOutput {
 /** What {@link TextModel.forward} shall return besides the last hidden state, and what it shall do otherwise. */
 export interface TextForwardOptions {
   /** The weights of every layer. Default false. */
-  outputAttentions?: boolean;
+  outputAttentions?: boolean | undefined;
   /** The input of every layer, and the output. Default false. */
-  outputHiddenStates?: boolean;
+  outputHiddenStates?: boolean | undefined;
   /** Everything inside the layers named (all of them when `layers` is left out). */
-  trace?: { readonly layers?: readonly number[]; readonly names?: readonly EncoderTraceName[] };
+  trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
   /**
    * Of every layer, as in {@link AttentionOptions}, beside what the padding and the model itself mask. A query that they leave nothing attends
    * to every key alike, as in transformers.
    */
-  mask?: Mask;
+  mask?: Mask | undefined;
   /** No token attends to later ones, in every layer. Default false. */
-  isCausal?: boolean;
+  isCausal?: boolean | undefined;
   /**
    * (layers,H): what the result of each head is multiplied by before W_O; 0 switches a head off, 1 changes nothing (Michel et al. 2019).
    * Attentions and the trace `context` are those of before, `merged` is what goes into W_O.
    */
-  headMask?: Tensor;
+  headMask?: Tensor | undefined;
   /**
    * What one layer, counted from 0, works with instead of what it would have computed, to see what follows from it (activation patching, Vig et
    * al. 2020): its input `hiddenState` (B,L,E), or `merged` (B,L,E), the results of its heads side by side before W_O. Any numbers will do.
    * `headMask` comes after it.
    */
-  patch?: { readonly layer: number; readonly hiddenState?: Tensor; readonly merged?: Tensor };
+  patch?: { readonly layer: number; readonly hiddenState?: Tensor | undefined; readonly merged?: Tensor | undefined } | undefined;
 }
 
 /**
@@ -1080,7 +1080,7 @@ export interface TextModel {
    * ```
    * @throws AttnError `MISMATCH`, one that lists all names that do not fit; nothing is changed then
    */
-  loadStateDict(state: StateDict, options?: { strict?: boolean }): void;
+  loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
 
   /** The word table as an Embedding (nearest, analogy, similarity) on the model's own memory, by the ids of its vocabulary. It goes with the model. */
   readonly wordEmbeddings: Embedding;
@@ -1102,23 +1102,28 @@ export interface TextModel {
   embed(
     texts: string | readonly string[],
     options?: TokenizeOptions & {
-      pooling?: 'mean' | 'cls' | 'max';
-      normalize?: boolean;
-      batchSize?: number;
-      signal?: AbortSignal;
-      onProgress?: (p: { done: number; total: number }) => void;
+      pooling?: 'mean' | 'cls' | 'max' | undefined;
+      normalize?: boolean | undefined;
+      batchSize?: number | undefined;
+      signal?: AbortSignal | undefined;
+      onProgress?: ((p: { done: number; total: number }) => void) | undefined;
     },
   ): Promise<Tensor>;
 
   /**
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
-   * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
+   * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`. `batchSize`, `signal` and
+   * `onProgress` as of {@link TextModel.embed}.
    *
    * @throws AttnError `UNSUPPORTED` for a checkpoint without a head; those of `embed`
    */
   classify(
     texts: string | readonly string[] | readonly (readonly [string, string])[],
-    options?: TokenizeOptions & { batchSize?: number; signal?: AbortSignal },
+    options?: TokenizeOptions & {
+      batchSize?: number | undefined;
+      signal?: AbortSignal | undefined;
+      onProgress?: ((p: { done: number; total: number }) => void) | undefined;
+    },
   ): Promise<{ label: string; score: number }[][]>;
 
   /** Frees the weights, and ends `wordEmbeddings`. Idempotent; any later use throws `DISPOSED`. A model that is forgotten is freed when it is collected. */
@@ -1137,13 +1142,14 @@ export interface TextModel {
  * - `FORMAT`: bytes are not what they should be
  * - `MISMATCH`: a state dictionary has missing, extra or mis-shaped names
  * - `UNSUPPORTED`: valid, but not something attn does
- * - `MEMORY`: not enough memory
+ * - `MEMORY`: not enough memory; where layers have it that were not disposed of, the message says so
  * - `DISPOSED`: use after dispose()
  * - `WRONG_INSTANCE`: an object of another instance
  * - `BUSY`: a call while another one runs
  * - `DETACHED`: the array's buffer was transferred or shrunk
  * - `NETWORK`: a fetch failed; `detail.status` where the server answered
- * - `ABORTED`: the signal was aborted, or the worker is gone
+ * - `ABORTED`: the signal was aborted, or the worker is gone. Where the caller wanted it (by signal or `terminate()`) the error's `name` is
+ *   `AbortError`, as that of fetch
  * - `ENVIRONMENT`: the engine lacks something
  * - `INTERNAL`: a fault of attn itself; load a new instance
  */

@@ -1,7 +1,7 @@
 /** What the two ends of attn/worker say to each other, through Comlink. */
 import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo } from './attn.js';
 import * as Comlink from './comlink.js';
-import { AttnError, type Detail } from './error.js';
+import { abortError, abortName, AttnError, type Detail } from './error.js';
 import type { Leaf, Signature } from './signature.js';
 
 export type Progress = NonNullable<LoadOptions['onProgress']>;
@@ -42,6 +42,7 @@ export interface Host {
 
 interface Thrown {
   code: ErrorCode;
+  name: string;
   message: string;
   detail: Detail;
   cause: string | undefined;
@@ -54,12 +55,13 @@ export function keepErrors(): void {
     canHandle,
     serialize({ value: error }: { value: unknown }): [Thrown, Transferable[]] {
       const text = error instanceof Error ? error.message : String(error);
-      if (!(error instanceof AttnError)) return [{ code: 'INTERNAL', message: text, detail: {}, cause: undefined }, []];
+      if (!(error instanceof AttnError)) return [{ code: 'INTERNAL', name: '', message: text, detail: {}, cause: undefined }, []];
       const cause = error.cause instanceof Error ? error.cause.message : error.cause === undefined ? undefined : String(error.cause);
-      return [{ code: error.code, message: text, detail: error.detail, cause }, []];
+      return [{ code: error.code, name: error.name, message: text, detail: error.detail, cause }, []];
     },
-    deserialize({ code, message, detail, cause }: Thrown): never {
-      throw new AttnError(code, message, detail, cause === undefined ? undefined : { cause: new Error(cause) });
+    deserialize({ code, name, message, detail, cause }: Thrown): never {
+      const options = cause === undefined ? undefined : { cause: new Error(cause) };
+      throw name === abortName ? abortError(message, detail, options) : new AttnError(code, message, detail, options);
     },
   } as Comlink.TransferHandler<unknown, unknown>);
 }

@@ -8,9 +8,9 @@ import { abortable, aborted } from './abort.js';
 import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached, isWhole, readBytes } from './arrays.js';
 import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
 import * as Comlink from './comlink.js';
-import { asyncDisposeSymbol, disposeSymbol, registryOf } from './dispose.js';
+import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from './dispose.js';
 import { download, nameOf, reason } from './download.js';
-import { AttnError } from './error.js';
+import { abortError, AttnError } from './error.js';
 import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 import { writeSafetensors } from './safetensors.js';
@@ -77,14 +77,14 @@ export class Parcel {
   }
 }
 
-/** A worker with an instance in it, and everything that waits for it. */
-export class Session {
+/** A worker with an instance in it, and everything that waits for it. The engine holds it as long as the worker runs. */
+class Link {
   readonly #connection: Connection;
   readonly #host: Comlink.Remote<Host>;
-  readonly #waiting = new Set<(error: AttnError) => void>();
+  /** Who is to be told, and what must not be collected until then. */
+  readonly #waiting = new Map<(error: AttnError) => void, object | undefined>();
   readonly #asked = new Set<Promise<unknown>>();
   #gone: AttnError | undefined;
-  disposed = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -97,13 +97,13 @@ export class Session {
     if (this.#gone) return;
     this.#gone = error;
     this.#connection.terminate();
-    for (const reject of this.#waiting) reject(error);
+    for (const reject of this.#waiting.keys()) reject(error);
     this.#waiting.clear();
   }
 
   /** One question to the worker. Sent before this returns, so calls keep their order. */
-  ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>): Promise<T> {
-    const asked = this.#ask(question);
+  ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>, asker?: object): Promise<T> {
+    const asked = this.#ask(question, asker);
     const answered = () => void this.#asked.delete(asked);
     this.#asked.add(asked);
     asked.then(answered, answered);
@@ -115,14 +115,14 @@ export class Session {
     await Promise.allSettled(this.#asked);
   }
 
-  #ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>): Promise<T> {
+  #ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>, asker: object | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#gone) throw this.#gone;
       const done = () => {
         this.#waiting.delete(reject);
         if (this.#waiting.size === 0) this.#connection.setWaiting(false);
       };
-      this.#waiting.add(reject);
+      this.#waiting.set(reject, asker);
       this.#connection.setWaiting(true);
       // What cannot be cloned throws here; everything that we send is plain, so this is about running out of memory.
       let answer: Promise<T>;
@@ -134,6 +134,31 @@ export class Session {
       }
       answer.finally(done).then(resolve, reject);
     });
+  }
+}
+
+const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was ended, for nobody had its instance any more'));
+
+/** What an instance and all that it has made hold. When nobody has any of it any more, and nothing is waited for, the worker is ended. */
+export class Session {
+  readonly #link: Link;
+  disposed = false;
+
+  constructor(link: Link) {
+    this.#link = link;
+    endWith(this, ending(link));
+  }
+
+  end(error: AttnError): void {
+    this.#link.end(error);
+  }
+
+  ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>): Promise<T> {
+    return this.#link.ask(question, this);
+  }
+
+  answered(): Promise<void> {
+    return this.#link.answered();
   }
 
   assertUsable(op: string): void {
@@ -278,7 +303,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     dispose,
     [disposeSymbol]: dispose,
     [asyncDisposeSymbol]: dispose,
-    terminate: () => session.end(new AttnError('ABORTED', 'attn/worker: the worker was terminated')),
+    terminate: () => session.end(abortError('attn/worker: the worker was terminated')),
   };
   const classes = new Map<string, LayerClass>();
   const lender: RemoteLender = {
@@ -344,11 +369,11 @@ async function plainWasm(
 }
 
 /** Whether the worker lives is told by a lock that it holds: a worker that was terminated, or ran out of memory, sends no event. */
-async function watch(session: Session, locks: LockManager | undefined): Promise<void> {
+async function watch(link: Link, locks: LockManager | undefined): Promise<void> {
   const name = locks && `attn-worker-${crypto.randomUUID()}`;
-  const held = await session.ask((host) => host.hello(name));
+  const held = await link.ask((host) => host.hello(name));
   if (!locks || !name || !held) return;
-  locks.request(name, () => session.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'))).catch(() => {});
+  locks.request(name, () => link.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'))).catch(() => {});
 }
 
 /** load() for one host. */
@@ -369,16 +394,16 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     } catch (cause) {
       throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)})`, { op: 'load' }, { cause });
     }
-    const session = new Session(connection);
-    const onAbort = () => session.end(aborted(signal!));
+    const link = new Link(connection);
+    const onAbort = () => link.end(aborted(signal!));
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       if (signal?.aborted) throw aborted(signal);
-      await watch(session, platform.locks());
-      const signatures = await session.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
-      return createRemote(session, signatures, platform);
+      await watch(link, platform.locks());
+      const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
+      return createRemote(new Session(link), signatures, platform);
     } catch (error) {
-      session.end(error as AttnError);
+      link.end(error as AttnError);
       throw error;
     } finally {
       signal?.removeEventListener('abort', onAbort);

@@ -68,6 +68,8 @@ export class Engine {
   readonly #traceNames: readonly string[];
   disposed = false;
   #running = false;
+  /** Layers and models that were made and not freed. */
+  #layers = 0;
   #broken: AttnError | undefined;
 
   constructor(runtime: Runtime) {
@@ -101,13 +103,20 @@ export class Engine {
       // An error that leaves WebAssembly takes its frames off the engine's stack, but not off the one in the heap.
       this.#native.stackRestore(stack);
       if (error instanceof AttnError) throw error;
-      if (isNativeError(error)) throw fromNative(error, op, this.#traceNames);
+      if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op, this.#traceNames));
       // A trap, or a stack that overflowed in the middle: what the heap holds is not known any more.
       this.#broken = new AttnError('INTERNAL', `${op}: ${error instanceof Error ? error.message : String(error)}`, { op }, { cause: error });
       throw this.#broken;
     } finally {
       this.#running = false;
     }
+  }
+
+  /** Of memory that ran out: layers that were forgotten may have it. They are collected between events only, never in the middle of a loop. */
+  #withAdvice(error: AttnError): AttnError {
+    if (error.code !== 'MEMORY' || this.#layers < 2) return error;
+    const advice = `this instance has ${this.#layers} layers and models, and only dispose() frees them before the next event`;
+    return new AttnError('MEMORY', `${error.message}; ${advice}`, { ...error.detail, layers: this.#layers }, { cause: error.cause });
   }
 
   /** Calls body with the address of the arguments. States go in one tensor after another, so that no two copies of a whole one are held. */
@@ -139,7 +148,9 @@ export class Engine {
   }
 
   create(name: string, leaves: readonly Leaf[], op = name): NativeLayer {
-    return this.#enter(op, () => this.#withLeaves(op, leaves, (frame) => new (nativeClass(this.#native, name))(frame)));
+    const layer = this.#enter(op, () => this.#withLeaves(op, leaves, (frame) => new (nativeClass(this.#native, name))(frame)));
+    ++this.#layers;
+    return layer;
   }
 
   /** What a method of the layer gives that takes no arguments: another layer, which is part of the first. */
@@ -148,7 +159,9 @@ export class Engine {
   }
 
   free(layer: NativeLayer): void {
-    if (!this.disposed && !this.#broken) this.#enter('dispose', () => layer.delete());
+    if (this.disposed || this.#broken) return;
+    this.#enter('dispose', () => layer.delete());
+    --this.#layers;
   }
 
   get info(): RuntimeInfo {

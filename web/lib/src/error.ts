@@ -18,6 +18,14 @@ export class AttnError extends Error implements AttnErrorType {
   }
 }
 
+/** ABORTED because the caller wanted it: by the name that fetch gives its own, for those who tell errors apart by that. */
+export function abortError(message: string, detail?: Detail, options?: { cause?: unknown }): AttnError {
+  const error = new AttnError('ABORTED', message, detail, options);
+  Object.defineProperty(error, 'name', { value: abortName, configurable: true, writable: true });
+  return error;
+}
+export const abortName = 'AbortError';
+
 /** Throws "op: argument got, expected expected", where got is such as "is missing" or "has 8 elements". */
 export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string): never {
   throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });

@@ -1,6 +1,6 @@
 /** The public functions and classes of one running module, made from what it says of itself. */
 import type { Attn } from './attn.js';
-import { disposeSymbol, registryOf } from './dispose.js';
+import { disposeSymbol, endWith, registryOf } from './dispose.js';
 import { Engine, type Runtime } from './engine.js';
 import { AttnError } from './error.js';
 import type { NativeLayer } from './native.js';
@@ -84,6 +84,7 @@ export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
 export function createInstance(runtime: Runtime): Attn {
   const engine = new Engine(runtime);
+  endWith(engine, runtime.stop); // its threads run by themselves
   const forgotten = registryOf<NativeLayer>((handle) => engine.free(handle));
   const all: Record<PropertyKey, unknown> = {
     get info() {

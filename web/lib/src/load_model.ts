@@ -6,7 +6,16 @@ import { refuseText } from './binary.js';
 import { reason } from './download.js';
 import { AttnError, describe } from './error.js';
 import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
-import { type CheckedModelOptions, type FileName, fileNames, frozen, readModelOptions, readSource, type Source } from './model_options.js';
+import {
+  type CheckedModelOptions,
+  type FileName,
+  fileNames,
+  frozen,
+  readModelOptions,
+  readSource,
+  type Source,
+  withAdvice,
+} from './model_options.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from './native.js';
 import { Sha256 } from './sha256.js';
@@ -283,6 +292,8 @@ export async function loadModel(lender: Lender, given: unknown, givenOptions: un
   const loading = new Loading(lender, options);
   try {
     return await withFolder(lender, source, options, loading.ending, (folder) => loading.model(folder));
+  } catch (error) {
+    throw withAdvice(error, source);
   } finally {
     loading.end();
   }

@@ -226,6 +226,6 @@ export class DiskFolder implements Folder {
   }
 
   absent(file: FileName): AttnError {
-    return network(`${this.nameOf(file)} is not there`, { path: this.nameOf(file) });
+    return network(`${this.nameOf(file)} is not there`, { file, path: this.nameOf(file) });
   }
 }

@@ -41,6 +41,19 @@ export function readSource(value: unknown): Source {
 
 const cacheModes = ['default', 'none', 'reload'] as const;
 
+/** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
+const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
+
+/** Where a folder is not there, or a server of one page gave that for it: its name may have been meant for libraries that know the Hub. */
+export function withAdvice(error: unknown, source: Source): unknown {
+  if (!(error instanceof AttnError) || !('location' in source) || !hubId.test(source.location)) return error;
+  const { code, message, detail, cause } = error;
+  const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
+  if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
+  const advice = `if it is an id of the Hub, write the URL of its files, https://HOST/${source.location}/resolve/main, or the path of a copy`;
+  return new AttnError(code, `${message}; source is ${JSON.stringify(source.location)}: ${advice}`, detail, { cause });
+}
+
 export interface CheckedModelOptions {
   readonly fetch: ModelOptions['fetch'];
   readonly cache: (typeof cacheModes)[number];
@@ -156,7 +169,7 @@ export function readTextOptions(operation: string, value: unknown, names: readon
 }
 
 export const tokenizeOptions = ['maxLength', 'truncation'];
-export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal'];
+export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
 export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'signal', 'onProgress'];
 
 export function readToken(operation: string, value: unknown): string {

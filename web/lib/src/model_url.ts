@@ -269,7 +269,7 @@ export class UrlFolder implements Folder {
     const url = this.#url(file);
     if (this.#kept !== undefined) return new AttnError('FORMAT', `${op}: ${file} has gone from the cache`, { op, url });
     const status = this.#status.get(file);
-    return network(`URL ${url} answered ${status}`, { url, status });
+    return network(`URL ${url} answered ${status}`, { file, url, status });
   }
 
   async settle(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {

@@ -20,7 +20,9 @@ import {
   readTextOptions,
   readTexts,
   readToken,
+  type Source,
   tokenizeOptions,
+  withAdvice,
 } from './model_options.js';
 import { internalClass, type Leaf, opOf, readArguments, type Signature } from './signature.js';
 
@@ -189,8 +191,7 @@ class RemoteTextModel {
 }
 
 /** What a URL, a path or files are to the worker. */
-function sent({ platform }: RemoteLender, given: unknown): ModelSource {
-  const source = readSource(given);
+function sent({ platform }: RemoteLender, source: Source): ModelSource {
   if (!('files' in source)) return platform.locate(source.location);
   const parcel = new Parcel();
   return parcel.seal(
@@ -203,16 +204,21 @@ function sent({ platform }: RemoteLender, given: unknown): ModelSource {
   );
 }
 
-export async function loadModel(lender: RemoteLender, source: unknown, options: unknown): Promise<Contract.TextModel> {
+export async function loadModel(lender: RemoteLender, given: unknown, options: unknown): Promise<Contract.TextModel> {
   const op = 'loadModel';
   const { session } = lender;
   const { fetch, cache, sha256, signal, onProgress } = readModelOptions(options);
   if (fetch) fail('ARGUMENT', op, 'fetch', 'is a function, which cannot be sent to a worker', 'none; the worker has a fetch of its own');
   const report = watched(op, onProgress);
+  const source = readSource(given);
   const made = await abortableTask(lender, op, signal, async (task) => {
     const plain = { cache, sha256: Object.fromEntries(sha256) };
     const files = sent(lender, source);
-    const parts = await session.ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)));
+    const parts = await session
+      .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))
+      .catch((error: unknown) => {
+        throw withAdvice(error, source);
+      });
     // It may have been too late for the worker to hear of it.
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;

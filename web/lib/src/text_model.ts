@@ -172,11 +172,11 @@ export class TextModel implements Contract {
   ): Promise<{ label: string; score: number }[][]> {
     const { about } = partsOf('classify', this);
     const list = readTexts('classify', texts, true);
-    const { plain, signal } = readTextOptions('classify', options, classifyOptions);
+    const { plain, signal, onProgress } = readTextOptions('classify', options, classifyOptions);
     const { labels } = about;
     if (!labels) throw new AttnError('UNSUPPORTED', 'classify: this checkpoint has no classification head', { op: 'classify' });
     const results: { label: string; score: number }[][] = new Array(list.length);
-    await inBatches(this, 'classify', list, plain, signal, undefined, {}, (rows, { data }) =>
+    await inBatches(this, 'classify', list, plain, signal, onProgress, {}, (rows, { data }) =>
       rows.forEach(({ index }, i) => {
         const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));
         results[index] = scored.sort((a, b) => b.score - a.score);

@@ -2,7 +2,7 @@
 /**
  * The same names for a module that lives in a worker of its own, so that nothing blocks the caller: every member is a
  * promise. Errors keep code and detail; progress and abort work. A worker that dies rejects what is pending with `ABORTED`,
- * and `load()` may be called again.
+ * and `load()` may be called again. A worker ends when it is told to, and when an instance and all that it has made are collected.
  *
  * @example
  * ```ts
