@@ -11,14 +11,15 @@ import { tests as map } from './map.mjs';
 import { tests as models } from './models.mjs';
 import { Page } from './page.mjs';
 import { tests as steps } from './steps.mjs';
+import { tests as outside } from './outside.mjs';
 import { tests as use } from './use.mjs';
 import { tests as whole } from './whole.mjs';
 
 /** Name -> what has to hold. They run in this order; each opens the page. */
-const tests = { ...whole, ...models, ...map, ...steps, ...lab, ...use };
+const tests = { ...whole, ...outside, ...models, ...map, ...steps, ...lab, ...use };
 
 /** Isolation changes where the module runs its threads, not what the page does: there the main points are enough. */
-const whereIsolated = /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back/;
+const whereIsolated = /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back|sends nothing/;
 
 /** A folder is asked for all files that a model may have, and Chromium reports those that it has not. */
 const missingFile = /Failed to load resource: .* status of 404/;
@@ -67,7 +68,7 @@ export async function pageTests(engine, { page: root = join(repository, 'build/p
   const driver = await launch(engine);
   try {
     for (const isolated of [false, true]) {
-      const server = await startServer({ root, isolated, withProbe: true });
+      const server = await startServer({ root, isolated, withProbe: true, asDemo: isolated });
       try {
         for (const [name, run] of Object.entries(tests).filter(([name]) => only.test(name) && (!isolated || whereIsolated.test(name))))
           await checks.check(

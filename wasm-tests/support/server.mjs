@@ -8,6 +8,7 @@ import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, normalize, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { pagePolicy, workerPolicy } from '../../tools/serve.mjs';
 import { modelFolders } from './model_folders.mjs';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
@@ -66,6 +67,10 @@ export function startServer({
   wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'),
   isolated = false,
   withProbe = false,
+  /** What every answer says; null: nothing, as hosts of files do. */
+  policy = csp,
+  /** The policies of the server of make demo instead of the one that the package promises to work under. */
+  asDemo = false,
   port = 0,
   onResults,
 } = {}) {
@@ -119,7 +124,7 @@ export function startServer({
     response.setHeader('access-control-allow-origin', '*');
     response.setHeader('cross-origin-resource-policy', 'cross-origin');
     response.setHeader('cache-control', 'no-store');
-    response.setHeader('content-security-policy', csp);
+    if (policy) response.setHeader('content-security-policy', policy);
     if (isolated) {
       response.setHeader('cross-origin-opener-policy', 'same-origin');
       response.setHeader('cross-origin-embedder-policy', 'require-corp');
@@ -147,6 +152,7 @@ export function startServer({
       let stat = statSync(file);
       if (stat.isDirectory()) stat = statSync((file = join(file, 'index.html')));
       const type = types[extname(file)] ?? 'application/octet-stream';
+      if (asDemo) response.setHeader('content-security-policy', extname(file) === '.html' ? pagePolicy() : workerPolicy);
       if (withProbe && extname(file) === '.html') {
         const html = readFileSync(file, 'utf8').replace(/<head>/i, '<head><script src="/probe.js"></script>');
         return void response.writeHead(200, { 'content-type': type }).end(html);

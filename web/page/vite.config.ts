@@ -1,6 +1,14 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
+/** `vite` alone, for developing: styles are put into the page by a script then, and news come through a socket. */
+const forDeveloping = {
+  name: 'csp-for-developing',
+  apply: 'serve',
+  transformIndexHtml: (html: string) =>
+    html.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace("connect-src 'self'", "connect-src 'self' ws:"),
+} as const;
+
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   // Relative addresses: the built folder works under any path.
@@ -16,4 +24,5 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   worker: { format: 'es' },
+  plugins: [forDeveloping],
 });

@@ -76,8 +76,9 @@ export function App() {
       </main>
       <footer>
         <p>
-          Everything runs in this page: what you type stays here, unless you share a link, which holds it. The sentiment classifier comes with attn;
-          its word table began as that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
+          Everything runs in this page: what you type stays here, unless you share a link, which holds it. The browser is told to hold the page to
+          that: other hosts are asked only for the files of a model whose address you give. The sentiment classifier comes with attn; its word table
+          began as that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
         </p>
       </footer>
       <Help dialog={help} />
