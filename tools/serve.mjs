@@ -4,13 +4,12 @@
  * As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, realpathSync } from 'node:fs';
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { isIP } from 'node:net';
-import { extname, join, resolve, sep } from 'node:path';
-import { pipeline } from 'node:stream';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import send from 'send';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const built = join(repository, 'build/page');
@@ -77,82 +76,44 @@ const types = {
 /** What stands between the tags of this name. */
 const inside = (html, tag) => [...html.matchAll(new RegExp(`<${tag}\\b[^>]*>([^]*?)</${tag}>`, 'g'))].map(([, text]) => text).filter(Boolean);
 
-async function policyOf(file, type) {
+function policyOf(file, type) {
   if (type.startsWith('text/javascript')) return workerPolicy;
   if (!type.startsWith('text/html')) return filePolicy;
-  const html = await readFile(file, 'utf8');
+  const html = readFileSync(file, 'utf8');
   return pagePolicy({ scripts: inside(html, 'script'), styles: inside(html, 'style') });
 }
 
-/** The path that is asked for, decoded; undefined: the request makes no sense. */
+/** The path that is asked for, as it was written; undefined: the request makes no sense. */
 function pathOf(target) {
   try {
     // A target may be a whole address. One that begins with two slashes is a path all the same.
     const { pathname } = new URL(target.startsWith('/') ? `http://localhost${target}` : target);
-    const path = decodeURIComponent(pathname);
-    return /[\0-\x1f\x7f\\]/.test(path) ? undefined : path;
+    return /[\0-\x1f\x7f\\]/.test(decodeURIComponent(pathname)) ? undefined : pathname;
   } catch {
     return undefined;
   }
 }
 
-/** The file at a path below the page or one of the folders beside it; undefined: there is none. Links that lead out of their folder lead nowhere. */
-async function fileAt(path, root) {
-  const folder = beside.find((each) => path.startsWith(`/${each}/`));
-  const base = folder === undefined ? root : join(repository, folder);
-  const below = folder === undefined ? path : path.slice(folder.length + 1);
-  if (below.split('/').some((each) => each.startsWith('.'))) return undefined;
-  try {
-    const file = await realpath(resolve(base, `.${folder === undefined && below === '/' ? '/index.html' : below}`));
-    if (!file.startsWith((await realpath(base)) + sep)) return undefined;
-    const { size, mtime } = await stat(file).then((found) => (found.isFile() ? found : {}));
-    return size === undefined || below.endsWith('/') !== (below === '/') ? undefined : { file, size, mtime };
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'EACCES'].includes(error.code)) return undefined;
-    throw error;
-  }
-}
-
-/** The bytes that are asked for, [first, last]; undefined: all; null: none of them are there. Several ranges at once are all. */
-function rangeOf(text, size) {
-  const [, from, to] = /^bytes=(\d*)-(\d*)$/.exec(text ?? '') ?? [];
-  if (from === undefined || (from === '' && to === '')) return undefined;
-  const [first, last] =
-    from === '' ? [Math.max(0, size - Number(to)), size - 1] : [Number(from), to === '' ? size - 1 : Math.min(Number(to), size - 1)];
-  if (from !== '' && to !== '' && Number(from) > Number(to)) return undefined;
-  return first > last ? null : [first, last];
-}
-
-async function answer(request, response, root) {
+function answer(request, response, root) {
   const end = (status, text, more = {}) => response.writeHead(status, { ...headers, 'Content-Type': 'text/plain', ...more }).end(text);
   if (request.method !== 'GET' && request.method !== 'HEAD') return end(405, 'only GET and HEAD', { Allow: 'GET, HEAD', Connection: 'close' });
   const path = pathOf(request.url);
   if (path === undefined) return end(400, 'not an address');
-  const found = await fileAt(path, root);
-  if (!found) return end(404, 'not found');
-  const { file, size, mtime } = found;
-  const type = (!isData.test(path) || extname(file) === '.json' ? types[extname(file)] : undefined) ?? 'application/octet-stream';
-  const tag = `"${size.toString(36)}-${mtime.getTime().toString(36)}"`;
-  const about = {
-    ...headers,
-    'Content-Security-Policy': await policyOf(file, type),
-    'Content-Type': type,
-    'Accept-Ranges': 'bytes',
-    'Last-Modified': mtime.toUTCString(),
-    ETag: tag,
-  };
-  if (request.headers['if-none-match']?.split(/ *, */).includes(tag)) return response.writeHead(304, about).end();
-  const asked = [undefined, tag, mtime.toUTCString()].includes(request.headers['if-range']) ? request.headers.range : undefined;
-  const range = rangeOf(asked, size);
-  if (range === null) return end(416, 'no such bytes', { 'Content-Range': `bytes */${size}` });
-  const [first, last] = range ?? [0, size - 1];
-  response.writeHead(range ? 206 : 200, {
-    ...about,
-    'Content-Length': last - first + 1,
-    ...(range && { 'Content-Range': `bytes ${first}-${last}/${size}` }),
-  });
-  if (request.method === 'HEAD' || size === 0) response.end();
-  else pipeline(createReadStream(file, { start: first, end: last }), response, () => {}); // a reader that leaves is no error
+  const folder = beside.find((each) => path.startsWith(`/${each}/`));
+  send(request, folder === undefined ? path : path.slice(folder.length + 1), {
+    root: folder === undefined ? root : join(repository, folder),
+    index: folder === undefined && path === '/' ? 'index.html' : false,
+    dotfiles: 'ignore',
+    cacheControl: false,
+  })
+    .on('headers', (_, file) => {
+      const type = (!isData.test(path) || extname(file) === '.json' ? types[extname(file)] : undefined) ?? 'application/octet-stream';
+      response.setHeaders(new Headers({ ...headers, 'Content-Security-Policy': policyOf(file, type), 'Content-Type': type }));
+    })
+    .on('directory', () => end(404, 'not found'))
+    // What it was is of use here only, and would tell where things lie.
+    .on('error', ({ status, headers: more }) => end(status, status < 500 ? 'not found' : '', more))
+    .pipe(response);
 }
 
 /** Names of this computer: others could be pointed here by somebody else's DNS, whose page would then read along. */
@@ -170,11 +131,7 @@ export async function serve({ port = 8080, host = '127.0.0.1', root = built } = 
   const base = realpathSync(root);
   const server = createServer((request, response) => {
     if (!isOwnName(request.headers.host ?? '', host)) return void response.writeHead(403, headers).end();
-    answer(request, response, base).catch(() => {
-      // What it was is of use here only, and would tell where things lie.
-      if (!response.headersSent) response.writeHead(500, headers);
-      response.end();
-    });
+    answer(request, response, base);
   });
   await new Promise((listening, fail) => {
     server.once('error', (error) => {
