@@ -307,6 +307,69 @@ export async function packaging() {
     ]);
     assert.equal(out.trim(), '0 0');
   });
+  await check('importing it asks the host for nothing: worklets, jsdom and servers lack much', async () => {
+    const names = ['TextEncoder', 'TextDecoder', 'clearTimeout', 'setTimeout', 'URL', 'fetch', 'Worker', 'WebAssembly', 'navigator', 'performance'];
+    const files = ['index.js', 'worker-web.js', 'service-worker.js'].map((name) => join(installed, 'dist', name));
+    const throwing = names.map((name) => `Object.defineProperty(globalThis, '${name}', { get() { throw new Error('${name} was asked for'); } });`);
+    const imports = files.map((file) => `await import(${JSON.stringify(file)});`);
+    assert.equal(
+      (await node([script('nothing.mjs', `${throwing.join('\n')}\n${imports.join('\n')}\nprocess.stdout.write('nothing');`)])).trim(),
+      'nothing',
+    );
+  });
+  await check('the worker is one file, and glue for browsers asks for no address of its own', () => {
+    const read = (name) => readFileSync(join(installed, 'dist', name), 'utf8');
+    const imports = (name) => ts.preProcessFile(read(name), true, true).importedFiles.map(({ fileName }) => fileName);
+    assert.deepEqual(imports('worker-host.js'), []);
+    for (const name of ['attn.mjs', 'attn-threads.mjs']) assert.ok(!read(name).includes('import.meta'), name);
+    // import() is an error of its own in service workers: no way leads to one from there.
+    const reached = new Set(['service-worker.js']);
+    for (const name of reached) {
+      assert.doesNotMatch(read(name), /\bimport\(["'`]\.\//, name);
+      for (const other of imports(name)) reached.add(other.replace('./', ''));
+    }
+    assert.ok(reached.has('load_model.js'));
+  });
+  await check('whatever keeps threads from starting: one thread, and a note that says why', async () => {
+    for (const [what, file, text, note] of [
+      [
+        'glue that a bundler spoiled',
+        'attn-threads-node.mjs',
+        `export default () => { throw new TypeError('h.startsWith is not a function'); };`,
+        /startsWith/,
+      ],
+      ['glue that is not there', 'attn-threads-node.mjs', undefined, /attn-threads-node/],
+      ['a .wasm that is not there', 'attn-simd-threads.wasm', undefined, /attn-simd-threads\.wasm/],
+      ['another .wasm', 'attn-simd-threads.wasm', '<!doctype html>', /HTML/],
+    ]) {
+      const broken = join(work, 'broken');
+      rmSync(broken, { recursive: true, force: true });
+      cpSync(installed, broken, { recursive: true });
+      rmSync(join(broken, 'dist', file));
+      if (text !== undefined) writeFileSync(join(broken, 'dist', file), text);
+      const program = `import { load } from ${JSON.stringify(join(broken, 'dist/node.js'))};
+const attn = await load({ threads: 2, variant: 'simd' });
+console.log(attn.info.threads, attn.info.notes.find((note) => note.startsWith('one thread')));
+${attention}`;
+      const [info, value] = (await node([script('broken.mjs', program)], { timeout: 60000 })).trim().split('\n');
+      assert.match(info, /^1 one thread instead of 2: /, what);
+      assert.match(info, note, what);
+      assert.equal(value, expected, what);
+    }
+  });
+  await check('runs where nothing of the Encoding Standard is, as in an AudioWorklet', async () => {
+    const without = ['TextEncoder', 'TextDecoder', 'clearTimeout', 'setTimeout', 'fetch'].map((name) => `delete globalThis.${name};`).join('\n');
+    const text = `import { readFileSync } from 'node:fs';
+const module = new WebAssembly.Module(readFileSync(${JSON.stringify(join(installed, 'dist/attn-simd.wasm'))}));
+const write = (text) => process.stdout.write(text + '\\n');
+${without}
+const { load } = await import(${JSON.stringify(join(installed, 'dist/service-worker.js'))});
+const attn = await load({ wasm: module });
+const [name] = attn.parseSafetensors(attn.writeSafetensors({ 'é\u{1f600}': { data: new Float32Array(1), dims: [1] } })).keys();
+try { attn.softmax({ data: new Float32Array(2), dims: [3] }); } catch (error) { write(name + ' ' + error.code); }
+${attention.replace('console.log(output.dims.join(), output.data[0].toFixed(6));', "write(output.dims.join() + ' ' + output.data[0].toFixed(6));")}`;
+    assert.equal((await node([script('worklet.mjs', text)])).trim(), `é\u{1f600} SHAPE\n${expected}`);
+  });
   await check('the .wasm files are found by name, inner files are not', async () => {
     const out = await node([
       script(

@@ -35,40 +35,10 @@ mkdirSync(out, { recursive: true });
 // Functions and classes of our own keep their names, which stack traces show.
 const minify = { compress: { target: 'es2022' }, mangle: { toplevel: true, keepNames: true } };
 
-/** A page without a bundler would load one source after the other, as it hears of them; these are a few files, and all of them at once. */
-async function bundle(compiled) {
-  const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host', 'worker-host-node'];
-  const bundled = await rolldown({
-    input: Object.fromEntries(entries.map((name) => [name, join(compiled, `${name}.js`)])),
-    external: [/^node:/, /attn(-threads|-threads-node)?\.mjs$/],
-    platform: 'neutral',
-  });
-  const { output } = await bundled.generate({ format: 'es', entryFileNames: '[name].js', chunkFileNames: '[name].js', minify });
-  for (const { fileName, code } of output) {
-    // Every bundler knows these expressions by a string in quotes.
-    const text = code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
-    writeFileSync(join(out, fileName), text);
-  }
-}
-
-const compiled = mkdtempSync(join(tmpdir(), 'attn-lib-'));
-try {
-  const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here, '--outDir', compiled], { stdio: 'inherit' });
-  if (tsc.status !== 0) process.exit(tsc.status ?? 1);
-  // Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing.
-  const comlink = join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm');
-  copyFileSync(join(comlink, 'comlink.mjs'), join(compiled, 'comlink.js'));
-  copyFileSync(join(comlink, 'node-adapter.mjs'), join(compiled, 'comlink-node.js'));
-  await bundle(compiled);
-} finally {
-  rmSync(compiled, { recursive: true, force: true });
-}
-
-for (const name of ['attn.d.ts', 'worker.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
-
 /**
  * The threads glue starts its workers itself, by an expression that bundlers stop at, and in Node it makes Worker a global.
  * Here it is made to ask for workers, so that src/ starts them, sees their errors and ends them. How glue would fetch a .wasm goes: it is given.
+ * So glue for browsers needs no address of its own, which not every bundler leaves in place.
  */
 function ownGlue(name, text) {
   const replaceOne = (pattern, replacement) => {
@@ -76,12 +46,37 @@ function ownGlue(name, text) {
     text = text.replace(pattern, () => replacement);
   };
   replaceOne(/wasmBinaryFile\s*\?\?=.*?\.catch\(readyPromiseReject\);/gs, '');
+  if (name !== 'attn-threads-node.mjs') {
+    replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
+    // A checked build, which runs in Node too, has it in other words.
+    const address = /if\(ENVIRONMENT_IS_WEB\|\|ENVIRONMENT_IS_WORKER\)\{if\(ENVIRONMENT_IS_WORKER\)\{scriptDirectory=.*?(?=var out=)/s;
+    if (address.test(text)) {
+      text = text.replace(address, '');
+      replaceOne(/var ENVIRONMENT_IS_NODE=.*?;/g, '');
+      replaceOne(/what\+="\. Build with -sASSERTIONS for more info\.";/g, '');
+      replaceOne(/err\(`Module\.instantiateWasm callback failed.*?`\);/g, '');
+    }
+  }
   if (!name.includes('threads')) return text;
   replaceOne(
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
   );
   if (name === 'attn-threads-node.mjs') replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
+  else {
+    // Thrown there, the error of a thread that does not start would end the worker that goes on without it.
+    replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, '');
+    // What a thread would ask of functions that nobody gives.
+    replaceOne(/for\(const handler of msgData\.handlers\)\{.*?(?=wasmMemory=msgData\.wasmMemory)/gs, '');
+    replaceOne(/var handlers=\[\];var knownHandlers=.*?(?=worker\.postMessage\(\{cmd:"load",handlers,)/gs, 'var handlers=[];');
+    replaceOne(/else if\(cmd==="callHandler"\)\{.*?\}(?=else)/gs, '');
+    replaceOne(/else if\(cmd==="alert"\)\{.*?\}(?=else)/gs, '');
+    replaceOne(/err\(`Internal error! Worker sent.*?`\)/gs, '');
+    replaceOne(/else if\(cmd\)\{err\(`worker: received unknown command.*?err\(msgData\)\}/gs, '');
+    replaceOne(/else if\(cmd\)\{err\(`worker sent an unknown command.*?`\)\}/gs, '');
+    replaceOne(/function threadAlert.*?self\.alert=threadAlert;/gs, '');
+  }
+  if (name === 'attn-threads.mjs' && text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
   return text;
 }
 
@@ -102,5 +97,51 @@ for (const name of [...binaries, ...others]) {
   if (errors.length > 0) throw new Error(`${name}: ${errors[0].message}`);
   writeFileSync(join(out, name), code);
 }
+
+/** Every bundler knows these expressions by a string in quotes. */
+const quoted = (code) => code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
+
+/** Entries whose shared parts are files of their own: a page without a bundler would load one source after the other, as it hears of them. */
+async function bundle(compiled) {
+  const entries = ['index', 'node', 'service-worker', 'worker-web', 'worker-node', 'worker-host-node'];
+  const bundled = await rolldown({
+    input: Object.fromEntries(entries.map((name) => [name, join(compiled, `${name}.js`)])),
+    external: [/^node:/, /attn(-threads|-threads-node)?\.mjs$/],
+    platform: 'neutral',
+  });
+  const { output } = await bundled.generate({ format: 'es', entryFileNames: '[name].js', chunkFileNames: '[name].js', minify });
+  for (const { fileName, code } of output) writeFileSync(join(out, fileName), quoted(code));
+}
+
+/** The worker in one file, the glue in it too. */
+async function bundleWorker(compiled) {
+  const bundled = await rolldown({
+    input: join(compiled, 'worker-host.js'),
+    platform: 'neutral',
+    plugins: [{ name: 'glue', resolveId: (id) => (/^\.\/attn(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined) }],
+    // A checked build has no threads.
+    external: (id) => /attn-threads\.mjs$/.test(id) && !existsSync(join(out, 'attn-threads.mjs')),
+  });
+  const { output } = await bundled.generate({ format: 'es', codeSplitting: false, minify });
+  if (output.length !== 1) throw new Error(`worker-host.js needs ${output.map(({ fileName }) => fileName).join()}`);
+  writeFileSync(join(out, 'worker-host.js'), quoted(output[0].code));
+}
+
+const compiled = mkdtempSync(join(tmpdir(), 'attn-lib-'));
+try {
+  const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here, '--outDir', compiled], { stdio: 'inherit' });
+  if (tsc.status !== 0) process.exit(tsc.status ?? 1);
+  // Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing.
+  const comlink = join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm');
+  copyFileSync(join(comlink, 'comlink.mjs'), join(compiled, 'comlink.js'));
+  copyFileSync(join(comlink, 'node-adapter.mjs'), join(compiled, 'comlink-node.js'));
+  await bundle(compiled);
+  await bundleWorker(compiled);
+} finally {
+  rmSync(compiled, { recursive: true, force: true });
+}
+
+for (const name of ['attn.d.ts', 'worker.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
+
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));

@@ -1,5 +1,6 @@
 /** What bytes are, before an engine sees them. */
 import { AttnError } from './error.js';
+import { decodeUtf8 } from './utf8.js';
 
 /** The four builds, as their custom section "attn" names them. */
 export type Build = 'simd' | 'relaxed' | 'simd-threads' | 'relaxed-threads';
@@ -53,7 +54,7 @@ function sections(bytes: Uint8Array): Sections {
     if (size === undefined || end > bytes.length) return { ...found, truncatedAt: start };
     if (id === 0) {
       const length = number() ?? 0;
-      const text = (from: number, to: number) => new TextDecoder().decode(bytes.slice(from, to));
+      const text = (from: number, to: number) => decodeUtf8(bytes.slice(from, to));
       if (at + length <= end && text(at, at + length) === 'attn') found.attn = text(at + length, end);
     }
     at = end;
@@ -90,7 +91,7 @@ export function identifyModule(module: WebAssembly.Module): Build {
     // Only its tag says that it is a module.
     throw new AttnError('ARGUMENT', 'load: wasm is not a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
   }
-  const name = section && new TextDecoder().decode(section);
+  const name = section && decodeUtf8(section);
   if (name === undefined || !builds.includes(name))
     throw new AttnError('FORMAT', 'load: wasm is a module of something else (it has no section "attn")', { op: 'load', argument: 'wasm' });
   return name as Build;

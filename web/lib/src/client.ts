@@ -27,6 +27,8 @@ export interface Connection {
 }
 
 export interface ClientPlatform {
+  /** The worker's file. */
+  readonly script: string;
   connect(): Connection;
   /** What a location means to the caller, in a form that means the same to the worker. */
   locate(location: string): string;
@@ -399,7 +401,11 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       if (signal?.aborted) throw aborted(signal);
-      await watch(link, platform.locks());
+      await watch(link, platform.locks()).catch((error: AttnError) => {
+        if (signal?.aborted || error.code !== 'ABORTED') throw error;
+        const help = `a bundler may have left out attn/dist/${platform.script}: copy it beside the bundle`;
+        throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${help}`, { op: 'load' }, { cause: error });
+      });
       const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
       return createRemote(new Session(link), signatures, platform);
     } catch (error) {

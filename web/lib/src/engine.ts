@@ -4,15 +4,15 @@ import type { Checked, State } from './arrays.js';
 import { AttnError, type Detail } from './error.js';
 import { Heap } from './heap.js';
 import type { Disk } from './model_files.js';
+import type { Models } from './load.js';
 import { callNative, type NamedTensors, type Native, nativeClass, type NativeLayer, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
 import type { Leaf, Signature } from './signature.js';
-
-const encoder = new TextEncoder();
+import { encodeUtf8 } from './utf8.js';
 
 /** A name as bytes for the heap. */
 function utf8(op: string, name: string): Checked<Uint8Array> {
-  const data = encoder.encode(name);
+  const data = encodeUtf8(name);
   return { op, argument: 'name', data, dims: [data.length], size: data.length, type: 'Uint8Array', kind: 0, source: data, copied: true };
 }
 
@@ -55,6 +55,7 @@ export interface Runtime {
   readonly notes: readonly string[];
   /** Ends the threads. */
   readonly stop: () => void;
+  readonly models: Models;
   /** Where models may be read from without fetching them. */
   readonly disk: Disk | undefined;
 }

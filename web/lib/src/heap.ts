@@ -6,8 +6,8 @@ import type { Tensor } from './attn.js';
 import { arrayLength, type Checked, failDetached } from './arrays.js';
 import { AttnError } from './error.js';
 import { descriptorInts, entryInts, fields, type Native, type Pointer } from './native.js';
+import { decodeUtf8 } from './utf8.js';
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const align = 64;
 const alignUp = (bytes: number) => Math.ceil(bytes / align) * align;
 const descriptorBytes = 4 * descriptorInts;
@@ -129,7 +129,7 @@ export class Heap {
 
   /** The name in UTF-8. Not Embind's string, which loses a byte order mark at the start. */
   #name(start: Pointer, size: number): string {
-    return decoder.decode(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
+    return decodeUtf8(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
   }
 
   /** Copies a result out and frees it. */

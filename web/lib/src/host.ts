@@ -5,6 +5,7 @@ import * as Comlink from './comlink.js';
 import type { Engine } from './engine.js';
 import { AttnError } from './error.js';
 import { engineOf } from './instance.js';
+import type { Models } from './load.js';
 import type { NativeLayer } from './native.js';
 import { internalClass, opOf } from './signature.js';
 
@@ -43,7 +44,7 @@ class Turns {
 /** What changes a module. */
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval'];
 
-export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
+export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
   /** Layers and models; a model's words are one of them, and go with it. */
@@ -139,7 +140,7 @@ export function serve(load: typeof Load, endpoint: Comlink.Endpoint): void {
             async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
             task,
           );
-          const { handlesOf } = await import('./load_model.js');
+          const { handlesOf } = await models();
           const handles = handlesOf(model);
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });

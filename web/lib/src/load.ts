@@ -10,14 +10,20 @@ import { fromNative, isNativeError } from './engine.js';
 import { createInstance } from './instance.js';
 import type { Disk } from './model_files.js';
 import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from './native.js';
+import { noWorkers, placed } from './placed.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
+
+/** What models take, apart from what all take. */
+export type Models = () => Promise<typeof import('./load_model.js')>;
 
 export interface Platform {
   /** The package's own files. Functions: import.meta.url is not there on every host. */
   readonly urls: Readonly<Record<Build, () => URL>>;
   readonly single: Factory;
-  readonly threaded: () => Promise<Factory>;
-  readonly createThread: (onError: (message: string) => void) => ThreadWorker;
+  /** Both are missing where no worker can be started. */
+  readonly threaded?: () => Promise<Factory>;
+  readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
+  readonly models: Models;
   readonly cores: () => number;
   /** Why there is no shared memory here; undefined where there is. */
   readonly sharingRefusal: () => string | undefined;
@@ -108,6 +114,24 @@ async function openLocation(platform: Platform, location: string | URL, signal: 
   return compileBytes(file.bytes, `${file.name} holds`, report);
 }
 
+/** One of the package's own files. Where it is not found, what puts it there. */
+async function openOwn(platform: Platform, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  const file = `attn-${build}.wasm`;
+  const help = `a bundler may have left out attn/dist/${file}: copy it beside the bundle, or give load({ wasm })`;
+  let location: URL;
+  try {
+    location = new URL(placed(platform.urls[build]().href));
+  } catch (cause) {
+    throw new AttnError('ENVIRONMENT', `load: ${file} has no address here (${reason(cause)}); give load({ wasm })`, { op: 'load' }, { cause });
+  }
+  try {
+    return await openLocation(platform, location, signal, report);
+  } catch (error) {
+    if (!(error instanceof AttnError) || !['NETWORK', 'FORMAT'].includes(error.code)) throw error;
+    throw new AttnError(error.code, `${error.message}; ${help}`, error.detail, { cause: error.cause ?? error });
+  }
+}
+
 /** The caller's own `wasm`. */
 async function openGiven(
   platform: Platform,
@@ -146,12 +170,7 @@ function createMemory(threaded: boolean, maximumMemory: number | undefined): Web
   }
 }
 
-/** The thread workers are not coming. */
-class ThreadsFailed extends AttnError {
-  constructor(readonly why: string) {
-    super('ENVIRONMENT', `load: ${why}`, { op: 'load', argument: 'threads' });
-  }
-}
+const threadsFailed = (why: string) => new AttnError('ENVIRONMENT', `load: ${why}`, { op: 'load', argument: 'threads' });
 
 interface Started {
   readonly native: Native;
@@ -166,17 +185,17 @@ async function start(platform: Platform, { module, build }: Opened, threads: num
   const stop = () => workers.forEach((worker) => worker.terminate());
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
-    const factory = isThreaded(build) ? await platform.threaded() : platform.single;
+    const factory = isThreaded(build) ? await platform.threaded!() : platform.single;
     const native = await new Promise<Native>((resolve, reject) => {
       if (threads > 1)
-        timer = setTimeout(() => reject(new ThreadsFailed(`the thread workers did not start within ${threadsTimeout / 1000} s`)), threadsTimeout);
+        timer = setTimeout(() => reject(threadsFailed(`the thread workers did not start within ${threadsTimeout / 1000} s`)), threadsTimeout);
       factory({
         wasmMemory: memory,
         threads,
         createWorker() {
-          const failed = (why: string) => reject(new ThreadsFailed(`a thread worker could not be started (${why})`));
+          const failed = (why: string) => reject(threadsFailed(`a thread worker could not be started (${why})`));
           try {
-            const worker = platform.createThread(failed);
+            const worker = platform.createThread!(failed);
             workers.push(worker);
             return worker;
           } catch (error) {
@@ -199,7 +218,7 @@ async function start(platform: Platform, { module, build }: Opened, threads: num
     stop();
     throw error;
   } finally {
-    clearTimeout(timer);
+    if (timer !== undefined) clearTimeout(timer); // worklets have none
   }
 }
 
@@ -218,9 +237,21 @@ function startError(error: unknown): unknown {
   return new AttnError('ENVIRONMENT', `load: the module did not start (${reason(error)})`, { op: 'load' }, cause);
 }
 
-async function run(platform: Platform, options: CheckedLoadOptions, notes: string[] = []): Promise<Attn> {
-  const { wasm, variant: wanted, maximumMemory, signal, onProgress } = options;
-  const report: Report = (phase, loaded, total) => {
+const sharingRefusal = (platform: Platform) => (platform.threaded ? platform.sharingRefusal() : noWorkers);
+
+/** How many threads there will be, as far as that can be known before; what is told of it goes to `notes`. */
+function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {
+  const refusal = sharingRefusal(platform) ?? platform.waitingRefusal();
+  const cores = platform.cores();
+  const asked = wanted === 'auto' ? Math.max(1, Math.min(4, Math.floor(cores / 2))) : wanted;
+  const threads = refusal === undefined ? asked : 1;
+  if (wanted === 'auto' && asked === 1) notes.push(`one thread: 'auto' takes half of the cores, and there are ${cores}`);
+  else if (threads < asked) notes.push(`one thread instead of ${asked}: ${refusal}`);
+  return threads;
+}
+
+function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
+  return (phase, loaded, total) => {
     if (signal?.aborted) throw aborted(signal);
     if (!onProgress) return;
     try {
@@ -229,66 +260,87 @@ async function run(platform: Platform, options: CheckedLoadOptions, notes: strin
       throw new AttnError('ARGUMENT', `load: onProgress threw (${reason(cause)})`, { op: 'load', argument: 'onProgress' }, { cause });
     }
   };
+}
 
-  // A module that the engine has compiled needs no probing, and some hosts do not let us probe.
-  if (wasm === undefined || wasmKind(wasm) !== 'module') assertEngine();
-
-  const sharing = platform.sharingRefusal();
-  const refusal = sharing ?? platform.waitingRefusal();
-  const cores = platform.cores();
-  const asked = options.threads === 'auto' ? Math.max(1, Math.min(4, Math.floor(cores / 2))) : options.threads;
-  let threads = refusal === undefined ? asked : 1;
-  if (options.threads === 'auto' && asked === 1) notes.push(`one thread: 'auto' takes half of the cores, and there are ${cores}`);
-  else if (threads < asked) notes.push(`one thread instead of ${asked}: ${refusal}`);
-
-  let opened: Opened;
-  if (wasm !== undefined) {
-    opened = await openGiven(platform, wasm, signal, report);
-    const { build } = opened;
-    if (wanted !== 'auto' && wanted !== variantOf(build))
-      fail(
-        'CONFIG',
-        'load',
-        'variant',
-        `is ${JSON.stringify(wanted)}`,
-        `"auto" or ${JSON.stringify(variantOf(build))}, since the given wasm is the ${build} build`,
-      );
-    if (isThreaded(build) && sharing !== undefined)
-      throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory: ${sharing}`, {
-        op: 'load',
-        argument: 'wasm',
-      });
-    if (!isThreaded(build) && threads > 1) {
-      notes.push(`one thread instead of ${threads}: the given wasm is the ${build} build`);
-      threads = 1;
-    }
-    if (variantOf(build) === 'simd') notes.push('simd: the given wasm is that build');
-  } else {
-    if (wanted === 'relaxed' && !acceptsRelaxed())
-      throw new AttnError('ENVIRONMENT', 'load: the variant relaxed was asked for, and this engine does not accept relaxed SIMD', {
-        op: 'load',
-        argument: 'variant',
-      });
-    const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
-    if (variant === 'simd') notes.push(wanted === 'simd' ? 'simd: asked for' : 'simd: this engine does not accept relaxed SIMD');
-    opened = await openLocation(platform, platform.urls[buildOf(variant, threads > 1)](), signal, report);
-  }
-
-  const { build, size } = opened;
-  report('start', size, size);
-  let attn: Attn;
+/** A running instance of what was opened. */
+async function instantiate(platform: Platform, opened: Opened, threads: number, notes: string[], options: CheckedLoadOptions): Promise<Attn> {
   try {
-    const started = await start(platform, opened, threads, maximumMemory);
+    const started = await start(platform, opened, threads, options.maximumMemory);
     try {
-      attn = createInstance({ ...started, variant: variantOf(build), threads, notes, disk: platform.disk });
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models: platform.models, disk: platform.disk });
     } catch (error) {
       started.stop();
       throw error;
     }
   } catch (error) {
-    if (wasm !== undefined || !(error instanceof ThreadsFailed)) throw startError(error);
-    return run(platform, { ...options, threads: 1 }, [`one thread instead of ${threads}: ${error.why}`]);
+    throw startError(error);
   }
+}
+
+/** With the caller's own `wasm`. */
+async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm']>, options: CheckedLoadOptions, report: Report): Promise<Attn> {
+  const notes: string[] = [];
+  // A module that the engine has compiled needs no probing, and some hosts do not let us probe.
+  if (wasmKind(wasm) !== 'module') assertEngine();
+  let threads = threadsOf(platform, options.threads, notes);
+  const opened = await openGiven(platform, wasm, options.signal, report);
+  const { build, size } = opened;
+  if (options.variant !== 'auto' && options.variant !== variantOf(build))
+    fail(
+      'CONFIG',
+      'load',
+      'variant',
+      `is ${JSON.stringify(options.variant)}`,
+      `"auto" or ${JSON.stringify(variantOf(build))}, since the given wasm is the ${build} build`,
+    );
+  const sharing = sharingRefusal(platform);
+  if (isThreaded(build) && sharing !== undefined)
+    throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory: ${sharing}`, {
+      op: 'load',
+      argument: 'wasm',
+    });
+  if (!isThreaded(build) && threads > 1) {
+    notes.push(`one thread instead of ${threads}: the given wasm is the ${build} build`);
+    threads = 1;
+  }
+  if (variantOf(build) === 'simd') notes.push('simd: the given wasm is that build');
+  report('start', size, size);
+  return instantiate(platform, opened, threads, notes, options);
+}
+
+/** With one of the package's own builds. */
+async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: Report): Promise<Attn> {
+  const notes: string[] = [];
+  assertEngine();
+  const { variant: wanted, signal } = options;
+  if (wanted === 'relaxed' && !acceptsRelaxed())
+    throw new AttnError('ENVIRONMENT', 'load: the variant relaxed was asked for, and this engine does not accept relaxed SIMD', {
+      op: 'load',
+      argument: 'variant',
+    });
+  const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
+  const threads = threadsOf(platform, options.threads, notes);
+  if (variant === 'simd') notes.push(wanted === 'simd' ? 'simd: asked for' : 'simd: this engine does not accept relaxed SIMD');
+  const attempt = async (count: number) => {
+    const opened = await openOwn(platform, buildOf(variant, count > 1), signal, report);
+    report('start', opened.size, opened.size);
+    return instantiate(platform, opened, count, notes, options);
+  };
+  try {
+    return await attempt(threads);
+  } catch (error) {
+    // Whatever keeps threads from starting, a file that a bundler left out or a policy, keeps one thread from nothing.
+    const given = error instanceof AttnError && (error.code === 'ABORTED' || error.code === 'ARGUMENT');
+    if (threads === 1 || given || signal?.aborted) throw error;
+    notes.push(`one thread instead of ${threads}: ${reason(error).replace(/^load: /, '')}`);
+    return attempt(1);
+  }
+}
+
+async function run(platform: Platform, options: CheckedLoadOptions): Promise<Attn> {
+  const { wasm, signal } = options;
+  const report = reporterOf(options);
+  const attn = await (wasm === undefined ? loadOwn(platform, options, report) : loadGiven(platform, wasm, options, report));
   if (signal?.aborted) {
     attn.dispose();
     throw aborted(signal);

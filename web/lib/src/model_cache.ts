@@ -202,7 +202,7 @@ export class Keeper {
 
   /** undefined where there is no Cache API: outside of browsers, on pages that are not secure contexts, where storage is blocked. */
   static async open(): Promise<Keeper | undefined> {
-    if (typeof caches === 'undefined') return undefined;
+    // In a page of an opaque origin even asking for `caches` throws.
     return quiet(async () => new Keeper(await caches.open('attn-models'), await caches.open('attn-models-parts')));
   }
 

@@ -4,6 +4,7 @@ import { breathe } from './breathe.js';
 import { reason } from './download.js';
 import { AttnError } from './error.js';
 import { fileNames, type FileName, type Given, type Source } from './model_options.js';
+import { encodeUtf8 } from './utf8.js';
 
 const op = 'loadModel';
 
@@ -112,10 +113,8 @@ export async function missing(folder: Folder, file: FileName): Promise<AttnError
   return folder.absent(file);
 }
 
-const encoder = new TextEncoder();
-
 async function* piecesOf(content: Given, name: string): AsyncGenerator<Uint8Array> {
-  if (typeof content === 'string') return yield encoder.encode(content);
+  if (typeof content === 'string') return yield encodeUtf8(content);
   if ('buffer' in content) {
     const size = content.length;
     for (let at = 0; at < size; at += pieceBytes) {

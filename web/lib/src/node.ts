@@ -36,7 +36,7 @@ const disk: Disk = {
     try {
       const buffer = new Uint8Array(pieceBytes);
       for (;;) {
-        const { bytesRead } = await file.read(buffer);
+        const { bytesRead } = await file.read(buffer, 0, buffer.length); // told where, as Node before 20.12 wants it
         if (bytesRead === 0) return;
         yield buffer.subarray(0, bytesRead);
       }
@@ -69,5 +69,6 @@ export const load: typeof Contract.load = loader({
     const path = pathOf(location);
     return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
   },
+  models: () => import('./load_model.js'),
   disk,
 });

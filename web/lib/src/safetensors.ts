@@ -1,9 +1,9 @@
 /** safetensors, written. Reading is the module's. */
 import { arrayLength, type Checked, failDetached, isPlainObject, readStateDict } from './arrays.js';
 import { describe, fail } from './error.js';
+import { encodeUtf8 } from './utf8.js';
 
 const op = 'writeSafetensors';
-const encoder = new TextEncoder();
 
 /** Whether UTF-8 can say it: no half of a surrogate pair. */
 function isWellFormed(text: string): boolean {
@@ -27,7 +27,7 @@ const json = (entries: readonly (readonly [string, string])[]): string =>
 
 const sorted = <T>(entries: readonly (readonly [string, T])[]): (readonly [string, T])[] =>
   entries
-    .map((entry) => ({ entry, bytes: encoder.encode(entry[0]) }))
+    .map((entry) => ({ entry, bytes: encodeUtf8(entry[0]) }))
     .sort((a, b) => compareBytes(a.bytes, b.bytes))
     .map(({ entry }) => entry);
 
@@ -53,7 +53,7 @@ export function writeSafetensors(...[tensors, metadata]: readonly unknown[]): Ui
     end += 4 * tensor.size;
     header.push([name, JSON.stringify({ dtype: 'F32', shape: tensor.dims, data_offsets: [start, end] })]);
   }
-  const head = encoder.encode(json(header));
+  const head = encodeUtf8(json(header));
   const start = 8 + Math.ceil(head.length / 8) * 8;
   for (const [, { argument, data, size }] of placed) if (arrayLength(data) !== size) failDetached(op, argument, size);
   let file: Uint8Array<ArrayBuffer>;

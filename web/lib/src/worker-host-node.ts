@@ -3,4 +3,4 @@ import nodeEndpoint from './comlink-node.js';
 import { serve } from './host.js';
 import { load } from './node.js';
 
-serve(load, nodeEndpoint(parentPort!));
+serve(load, () => import('./load_model.js'), nodeEndpoint(parentPort!));

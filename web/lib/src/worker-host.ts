@@ -1,21 +1,15 @@
 /**
- * The worker's first module, which holds nothing. Bundlers put what modules share into the first one, for the others to import; and WebKit
- * (WebKitGTK 2.50) runs a worker's first module once more when another imports it: there would be two hosts.
+ * The worker of attn/worker, in one file with all that it may need. Bundlers take workers for scripts of one file unless they are told otherwise,
+ * and WebKit (WebKitGTK 2.50) runs a worker's first module once more when another module imports it: there would be two hosts.
  */
-const early: MessageEvent[] = [];
-const keep = (event: MessageEvent) => void early.push(event);
-addEventListener('message', keep);
-import('./worker-main.js').then(
-  ({ start }) => {
-    removeEventListener('message', keep);
-    start();
-    for (const { data, ports } of early) dispatchEvent(new MessageEvent('message', { data, ports: [...ports] }));
-  },
-  (error: unknown) =>
-    // Thrown where the page hears of it.
-    setTimeout(() => {
-      throw error;
-    }),
-);
+import single from './attn.mjs';
+import threaded from './attn-threads.mjs';
+import type { Endpoint } from './comlink.js';
+import { serve } from './host.js';
+import { loader } from './load.js';
+import * as models from './load_model.js';
+import { createThread } from './thread.js';
+import { web } from './web.js';
 
-export {};
+const load = loader({ ...web, single, threaded: async () => threaded, createThread, models: async () => models });
+serve(load, async () => models, globalThis as unknown as Endpoint);

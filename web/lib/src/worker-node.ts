@@ -8,6 +8,7 @@ export { AttnError } from './error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
+  script: 'worker-host-node.js',
   connect() {
     const worker = new Worker(new URL('./worker-host-node.js', import.meta.url), { name: 'attn' });
     worker.unref();

@@ -1,12 +1,13 @@
 /** attn/worker in browsers. */
 import type * as Contract from './worker.js';
 import { remoteLoader, transfer } from './client.js';
-import { startWorker } from './trusted.js';
+import { startWorker } from './start_worker.js';
 
 export { AttnError } from './error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
+  script: 'worker-host.js',
   connect() {
     const worker = startWorker(() => new Worker(new URL('./worker-host.js', import.meta.url), { type: 'module', name: 'attn' }));
     return {
