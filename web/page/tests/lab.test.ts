@@ -136,7 +136,7 @@ describe('programs for the numbers of the lab', () => {
   it('bring masks into the shape of the scores where PyTorch would read them otherwise', () => {
     const flags = (dims: readonly number[]) => ({ kind: 'attend' as const, data: new Uint8Array(dims.reduce((a, b) => a * b, 1)).fill(1), dims });
     const heads: LabInputs = { mode: 'attention', Q: tensor([2, 3, 4, 2]), K: tensor([2, 3, 5, 2]), V: tensor([2, 3, 5, 1]), ...common };
-    const python = (more: Partial<typeof common> | object) => codeOf({ ...heads, ...more } as LabInputs)['PyTorch'];
+    const python = (more: Partial<typeof common> | object) => codeOf({ ...heads, ...more })['PyTorch'];
     expect(python({ mask: flags([4, 5]) })).toContain('masked_fill(mask == 0');
     expect(python({ mask: flags([2, 4, 5]) })).toContain('masked_fill(mask.reshape(2, 1, 4, 5) == 0');
     expect(python({ keyPadding: flags([2, 5]) })).toContain('masked_fill(padding.reshape(2, 1, 1, 5) == 0');

@@ -78,7 +78,7 @@ export function drawCells(surface: Surface, { places, weights }: Pick<Shown, 'pl
   const { context, width, left, top, ink } = surface;
   const size = places.length;
   const step = width / size;
-  if (step < leastWithGap) return drawPixels(surface, levels, size);
+  if (step < leastWithGap) return void drawPixels(surface, levels, size);
   const side = step - 1;
   context.font = `${Math.min(12, step * 0.36)}px ${surface.font}`;
   context.textAlign = 'center';

@@ -142,7 +142,7 @@ function Share() {
   const share = async () => {
     const hash = linkHash();
     if (hash.length > longestHash)
-      return setSaid(`The link would have ${hash.length} characters, and many programs cut it off: shorten the text, or undo edits.`);
+      return void setSaid(`The link would have ${hash.length} characters, and many programs cut it off: shorten the text, or undo edits.`);
     const address = new URL(hash ? `#${hash}` : '', location.href.replace(/#.*/, '')).href;
     try {
       await navigator.clipboard.writeText(address);

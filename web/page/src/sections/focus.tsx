@@ -75,7 +75,7 @@ function Kind({ of }: { of: Run }) {
 /** One head further, into the next layer at the end; or one layer further. */
 function step(by: 'head' | 'layer', direction: 1 | -1, { layers, heads: perLayer }: Run['model']): void {
   const [layer, head] = [layerInFocus.value, headInFocus.value];
-  if (by === 'layer') return update({ layer: (layer + direction + layers) % layers });
+  if (by === 'layer') return void update({ layer: (layer + direction + layers) % layers });
   const next = (layer * perLayer + head + direction + layers * perLayer) % (layers * perLayer);
   update({ layer: Math.floor(next / perLayer), head: next % perLayer });
 }

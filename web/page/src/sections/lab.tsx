@@ -76,7 +76,7 @@ export function Lab() {
 
   const run = async () => {
     changed();
-    if (!engine.value) return setErrors({ field: 'run', message: 'The module is still starting. Try again in a moment.' });
+    if (!engine.value) return void setErrors({ field: 'run', message: 'The module is still starting. Try again in a moment.' });
     const mine = turn.current;
     setRunning(true);
     try {
@@ -106,7 +106,7 @@ export function Lab() {
     const mine = turn.current;
     compute(engine.value).then(
       (next) => mine === turn.current && setRan(next),
-      (error) => {
+      (error: unknown) => {
         status.value = { text: `The lab could not start. ${explain(error)}`, failed: true };
       },
     );

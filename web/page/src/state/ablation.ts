@@ -31,7 +31,7 @@ export const ablationFailure = signal<string | undefined>(undefined);
 export async function switchEachOff(): Promise<void> {
   const [of, attn, { text, pair }, weights] = [shownModel.value, engine.value, view.value, editedWeights.value];
   if (!of || !attn || ablating.value) return;
-  let cancelled = false;
+  let cancelled = false as boolean; // set from the outside
   const total = of.layers * of.heads;
   const report = (done: number) => (ablating.value = { done, total, cancel: () => (cancelled = true) });
   report(0);

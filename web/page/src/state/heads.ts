@@ -50,9 +50,9 @@ export function followHeads(): void {
     const work = () => {
       const start = performance.now();
       for (;;) {
-        const { value, done } = rest.next();
-        if (done) break;
-        list.push(value);
+        const next = rest.next();
+        if (next.done) break;
+        list.push(next.value);
         if (performance.now() - start > slice) return void (timer = window.setTimeout(work));
       }
       heads.value = { run: of, list };

@@ -1,6 +1,6 @@
 /** The weights of the layer in focus, as they are now. */
 import type { Tensor } from 'attn';
-import { layerNames, type LayerNames } from '../parameter_names.ts';
+import { layerNames, type LayerNames, type LinearNames } from '../parameter_names.ts';
 import type { LoadedModel } from './model.ts';
 import type { Edit } from './view.ts';
 
@@ -19,7 +19,8 @@ export function parameterReader(): (of: LoadedModel, layer: number, edits: reado
     const now = [of, layer, JSON.stringify(edits)];
     if (now.every((each, i) => each === key[i])) return kept;
     const names = layerNames(of.shapes, layer);
-    const all = new Set(Object.values(names ?? {}).flatMap((each) => (each ? [each.weight.name, ...(each.bias ? [each.bias.name] : [])] : [])));
+    const linears = Object.values(names ?? {}) as (LinearNames | undefined)[];
+    const all = new Set(linears.flatMap((each) => (each ? [each.weight.name, ...(each.bias ? [each.bias.name] : [])] : [])));
     kept = { names, parameters: new Map(await Promise.all([...all].map(async (name) => [name, await of.text.getParameter(name)] as const))) };
     key = now;
     return kept;

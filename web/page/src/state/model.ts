@@ -188,7 +188,7 @@ async function open(choice: Choice, keepView: boolean): Promise<void> {
     });
     const [config, labels, shapes] = await Promise.all([text.config, text.labels, text.parameterShapes()]);
     const { layers, heads, width } = encoderSize(config);
-    if (mine !== attempt) return await text.dispose();
+    if (mine !== attempt) return void (await text.dispose());
     const old = model.value;
     batch(() => {
       model.value = {

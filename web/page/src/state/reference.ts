@@ -63,8 +63,11 @@ export const tolerance = (error: number, expected: ArrayLike<number>): number =>
 
 export async function readReference(attn: Attn, file: ArrayBuffer): Promise<Reference> {
   const length = new DataView(file).getUint32(0, true);
-  const { torch, transformers, cases } = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))).__metadata__;
-  return { torch, transformers, cases: JSON.parse(cases), tensors: await attn.parseSafetensors(file) };
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, length))) as {
+    __metadata__: Record<'torch' | 'transformers' | 'cases', string>;
+  };
+  const { torch, transformers, cases } = header.__metadata__;
+  return { torch, transformers, cases: JSON.parse(cases) as Reference['cases'], tensors: await attn.parseSafetensors(file) };
 }
 
 async function fetchReference(attn: Attn): Promise<Reference> {
@@ -90,12 +93,13 @@ export async function compare(of: LoadedModel, { torch, transformers, cases, ten
   const rows = new Map<string, Compared>();
   for (const { name, texts, tokens, expected } of cases) {
     const encoding = await of.text.tokenize(texts as readonly string[]);
-    if (encoding.tokens[0]!.join(' ') !== tokens[0].join(' ')) throw new Error(`The tokens of “${texts[0]}” are not those of PyTorch's tokenizer.`);
+    if (encoding.tokens[0]!.join(' ') !== tokens[0].join(' '))
+      throw new Error(`The tokens of “${String(texts[0])}” are not those of PyTorch's tokenizer.`);
     const result = await withModel(() => of.text.forward(encoding, { outputAttentions: true, outputHiddenStates: true }));
     for (const [key, error] of Object.entries(expected)) {
       const [kind, index] = key.split('.') as ['attentions' | 'hiddenStates' | 'lastHiddenState' | 'logits', string?];
       const whole = result[kind]!;
-      const actual = (Array.isArray(whole) ? whole[Number(index)]! : whole) as Tensor;
+      const actual = Array.isArray(whole) ? whole[Number(index)]! : whole;
       const wanted = tensors.get(`${name}/expected.${key}`)!;
       addCompared(rows, describe(key, of.layers), actual, wanted.data, tolerance(error, wanted.data));
     }

@@ -133,7 +133,7 @@ export const lineOf = ({ tokens, encoding, view: { text, pair } }: Run): TokenLi
 /** (L,L) of one head. */
 export function headWeights({ attentions, tokens }: Run, layer: number, head: number): Float32Array {
   const cells = tokens.length ** 2;
-  return attentions[layer]!.data.subarray(head * cells, (head + 1) * cells) as Float32Array;
+  return attentions[layer]!.data.subarray(head * cells, (head + 1) * cells);
 }
 
 /** The layer and head in focus, as far as the model that ran has so many. */

@@ -62,7 +62,7 @@ async function time(of: LoadedModel, encoding: Encoding, times: number): Promise
   for (let i = 0; i <= times; ++i)
     await withModel(async () => {
       const start = performance.now();
-      let elapsed = 0;
+      let elapsed;
       let done = 0;
       do {
         await of.text.forward(encoding);

@@ -59,7 +59,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
     const fileName = cut(file.name, longestName);
     try {
       const bytes = new Uint8Array(await file.arrayBuffer());
-      if (isNpy(bytes) || /\.npy$/i.test(file.name)) return take(fileName, parseNpy(bytes));
+      if (isNpy(bytes) || /\.npy$/i.test(file.name)) return void take(fileName, parseNpy(bytes));
       if (!engine.value) throw new Error('The module is still starting. Try again in a moment.');
       const tensors = await engine.value.parseSafetensors(bytes);
       const names = [...tensors.keys()];

@@ -524,7 +524,7 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
             kind: 'place',
             count: found.length,
             label: (i) =>
-              `${found[i]!.layer === undefined ? 'at the end' : `layer ${found[i]!.layer! + 1}`}, ${places[found[i]!.place] ?? found[i]!.place}`,
+              `${found[i]!.layer === undefined ? 'at the end' : `layer ${found[i]!.layer + 1}`}, ${places[found[i]!.place] ?? found[i]!.place}`,
           }}
           columns={{ kind: 'difference', count: 1, label: () => 'max |Δ|' }}
           cell={(i) => {

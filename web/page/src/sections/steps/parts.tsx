@@ -31,8 +31,8 @@ export interface Sizes {
 export function sizesOf({ run, trace, names }: Walk): Sizes {
   const { config, heads } = run.model;
   const type = config['model_type'];
-  const text = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'string') as string | undefined;
-  const number = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'number') as number | undefined;
+  const text = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'string');
+  const number = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'number');
   return {
     tokens: run.tokens,
     L: run.tokens.length,

@@ -1,0 +1,75 @@
+// typescript-eslint's strictest rules, those that ask the compiler for types among them, over all TypeScript; ESLint's own over the scripts.
+//   node_modules/.bin/eslint .
+import js from '@eslint/js';
+import { defineConfig } from 'eslint/config';
+import ts from 'typescript-eslint';
+
+/** What scripts find in Node, and what functions find that are run in pages. */
+const names = [
+  ...['Buffer', 'URL', 'URLSearchParams', 'TextDecoder', 'TextEncoder', 'Response', 'AbortController', 'WebAssembly', 'SharedArrayBuffer'],
+  ...['fetch', 'structuredClone', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'queueMicrotask'],
+  ...['performance', 'crypto', 'console', 'process', 'navigator'],
+];
+
+const off = (...rules) => Object.fromEntries(rules.map((rule) => [rule.includes('/') ? rule : `@typescript-eslint/${rule}`, 'off']));
+
+export default defineConfig(
+  {
+    ignores: [
+      ...['**/dist/', '**/node_modules/', 'build/', 'models/', 'testdata/', 'examples/', 'benchmarks/', 'web/page/public/'],
+      // Compiled as their users would compile them, by steps of their own.
+      ...['wasm-tests/packaging/**/*.ts', 'tools/check-embind.ts'],
+    ],
+  },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  {
+    files: ['**/*.ts', '**/*.tsx'],
+    extends: [js.configs.recommended, ts.configs.strictTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      // Sizes and counts are what most messages say.
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      // `return void …` and `() => void …` say that a function gives nothing.
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true, ignoreVoidOperator: true }],
+      ...off('no-meaningless-void-operator'),
+      // Handlers of events show their own failures.
+      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { attributes: false } }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      // `!` says that a loop keeps the index inside: tensors are nothing but such.
+      ...off('no-non-null-assertion'),
+      // What an async function throws is a rejection, which is what its callers wait for.
+      ...off('require-await'),
+      // Members of built-in prototypes are taken off to be called on what shadows its own; the package's need no `this`.
+      ...off('unbound-method'),
+      // A letter is a code point here.
+      ...off('no-misused-spread'),
+      // The compiler knows the names that there are. Control characters are looked for to be taken out.
+      'no-undef': 'off',
+      'no-control-regex': 'off',
+    },
+  },
+  {
+    files: ['web/lib/src/**'],
+    rules: {
+      // Hosts lack what the types of the DOM and of Node say they have, and arrays what their index type says.
+      ...off('no-unnecessary-condition', 'no-unnecessary-type-assertion'),
+    },
+  },
+  {
+    files: ['wasm-tests/**', 'web/page/tests/**'],
+    rules: {
+      // Goldens and reports are JSON: what does not fit fails a test.
+      ...off('no-unsafe-assignment', 'no-unsafe-member-access', 'no-unsafe-call', 'no-unsafe-argument', 'no-unsafe-return'),
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true, allowArray: true, allowNullish: true }],
+      // Bad input is made on purpose, engines lack things, and an object is forgotten by a value that nobody reads.
+      ...off('no-dynamic-delete', 'no-base-to-string', 'no-unnecessary-condition'),
+      'no-sparse-arrays': 'off',
+      'no-useless-assignment': 'off',
+    },
+  },
+  {
+    files: ['**/*.mjs'],
+    extends: [js.configs.recommended],
+    languageOptions: { globals: Object.fromEntries(names.map((name) => [name, 'readonly'])) },
+  },
+);
