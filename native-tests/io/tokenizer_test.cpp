@@ -274,13 +274,14 @@ TEST_CASE("texts made to take long take no longer than others", "[io]") {
   file["model"]["vocab"]["##a"] = 18;
   const Tokenizer tokenizer = tokenizer_of(file);
   CHECK(ids(tokenizer, std::string(10'000, 'a')) == std::vector<std::int32_t>{2, 1, 3});
-  CHECK(ids(tokenizer, std::string(999, 'a')).size() == 1001);
+  CHECK(ids(tokenizer, std::string(99, 'a')).size() == 101);
   std::string words, marks, masks;
   while (words.size() < 1 << 18) words += std::string(999, 'a') + ' ';
   while (marks.size() < 1 << 18) marks += "\xcc\x81\xcc\xa3";  // to be put in order
   while (masks.size() < 1 << 18) masks += " [MASK";
   const auto started = std::chrono::steady_clock::now();
-  for (const std::string& text : {words, marks, masks, std::string(1 << 20, 'a'), std::string(1 << 20, ' '), std::string(1 << 18, '.')})
+  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { tokenizer.encode({words}); });
+  for (const std::string& text : {marks, masks, std::string(1 << 20, 'a'), std::string(1 << 20, ' '), std::string(1 << 18, '.')})
     tokenizer.encode({text}, {.max_length = 512});
   // About a second; a tokenizer that is quadratic in a text takes hours.
   CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));
@@ -363,8 +364,52 @@ const Refusal kRefusals[] = {
     {"added tokens that are an object", [] { return changed("/added_tokens", json::object()); }, "added_tokens", {"an object", "an array"}},
     {"an added token that is a string", [] { return with_added("x"); }, "added_tokens.2.content", {"missing"}},
     {"an added token without content", [] { return with_added_value("content", nullptr); }, "added_tokens.2.content", {"missing", "a string"}},
-    {"an added token without text", [] { return with_added(added_token("")); }, "added_tokens.2.content", {"0", "1 to 1000"}},
-    {"an added token of 1001 bytes", [] { return with_added(added_token(std::string(1001, 'x'))); }, "added_tokens.2.content", {"1001"}},
+    {"an added token without text", [] { return with_added(added_token("")); }, "added_tokens.2.content", {"0", "1 character"}},
+    {"an added token of 1025 characters",
+     [] { return with_added(added_token(std::string(1025, 'x'))); },
+     "added_tokens.2.content",
+     {"1025", "at most 1024 characters"},
+     kUnsupported},
+    {"more added tokens than any file has",
+     [] { return changed("/added_tokens", json(json::array_t((1 << 18) + 1, added_token("x")))); },
+     "added_tokens",
+     {"262145", "at most 262144"},
+     kUnsupported},
+    {"a token of 1025 characters",
+     [] { return changed(("/model/vocab/" + std::string(1025, 'x')).c_str(), 15); },
+     "model.vocab",
+     {"1025", "at most 1024"},
+     kUnsupported},
+    {"a prefix of 17 characters",
+     [] { return changed("/model/continuing_subword_prefix", std::string(17, '#')); },
+     "model.continuing_subword_prefix",
+     {"17", "at most 16"},
+     kUnsupported},
+    {"a special token of 1025 characters",
+     [] { return changed("/post_processor/special_tokens/[CLS]/tokens/0", std::string(1025, 'x')); },
+     "post_processor.special_tokens.[CLS].tokens.0",
+     {"1025"},
+     kUnsupported},
+    {"a template that names a token of no ids many times",
+     [] {
+       json file = changed("/post_processor/special_tokens/[CLS]", {{"id", "[CLS]"}, {"ids", json::array()}, {"tokens", json::array()}});
+       json& single = file["/post_processor/single"_json_pointer];
+       for (int i = 0; i < 1024; ++i) single.push_back(single[0]);
+       return file;
+     },
+     "post_processor.single",
+     {"1025", "at most 1024 special tokens"},
+     kUnsupported},
+    {"a cls of 1025 characters",
+     [] { return changed("/post_processor", {{"type", "BertProcessing"}, {"cls", {std::string(1025, 'x'), 2}}, {"sep", {"[SEP]", 3}}}); },
+     "post_processor.cls.0",
+     {"1025"},
+     kUnsupported},
+    {"padding with a token of 1025 characters",
+     [] { return changed("/padding", {{"pad_token", std::string(1025, 'x')}}); },
+     "padding.pad_token",
+     {"1025"},
+     kUnsupported},
     {"an added token that is there", [] { return with_added(added_token("[PAD]")); }, "added_tokens.2.content", {"[PAD]", "again"}},
     {"an added token that normalisation takes away",
      [] { return with_added(added_token("\xcc\x81", true)); },
@@ -431,6 +476,40 @@ TEST_CASE("what no WordPiece tokenizer is made of is refused, by its name", "[io
   for (const Refusal& refusal : kRefusals) DYNAMIC_SECTION(refusal.what) {
       check_error({refusal.code, "tokenizer.json", refusal.argument, refusal.words}, [&] { tokenizer_of(refusal.file()); });
     }
+}
+
+TEST_CASE("a file whose values would take many times its bytes is refused before it is read", "[io]") {
+  const auto repeated = [](const std::string& each, int times) {
+    std::string all = "[";
+    for (int i = 0; i < times; ++i) all += each + ",";
+    return all + each + "]";
+  };
+  std::string names = "{\"x\":0";
+  for (int i = 0; i < 200'000; ++i) names += ",\"" + std::to_string(i) + "\":0";
+  for (const std::string& file : {repeated("{}", 1'000'000), repeated("[]", 1'000'000), repeated("0", 1'000'000), names + "}", std::string(100'000, '[')}) {
+    INFO(file.substr(0, 20));
+    check_error({ErrorCode::unsupported, "tokenizer.json", "the file", {"values of", "expected at most"}}, [&] { Tokenizer::parse(bytes(file)); });
+    check_error({ErrorCode::unsupported, "tokenizer_config.json", "the file", {"values of"}}, [&] { tokenizer_of(small_file(), file); });
+  }
+  // In a string they are no values.
+  tokenizer_of(changed("/truncation", std::string(1'000'000, '[') + "\"\\" + std::string(1'000'000, ',')));
+}
+
+TEST_CASE("added tokens that take the same spaces again are as Hugging Face has them, up to a limit", "[io]") {
+  const auto with_space = [](bool lstrip, bool rstrip) {
+    json added = added_token(" ");
+    added["lstrip"] = lstrip;
+    added["rstrip"] = rstrip;
+    return tokenizer_of(with_added(added));
+  };
+  const Tokenizer right = with_space(false, true);
+  CHECK(right.encode({"e   e"}).tokens.at(0) == std::vector<std::string>{"[CLS]", "e", "   ", "  ", " ", "e", "[SEP]"});
+  CHECK(offsets_of(right.encode({"e   e"}).offsets.at(0)) == json::parse("[null,[0,1],[1,4],[2,4],[3,4],[4,5],null]"));
+  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { right.encode({std::string(100'000, ' ')}); });
+  // Every one looks for white space before it.
+  const auto started = std::chrono::steady_clock::now();
+  CHECK(with_space(true, false).encode({std::string(400'000, ' ')}).tokens.at(0).size() == 400'002);
+  CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));
 }
 
 TEST_CASE("bytes that are no JSON are refused", "[io]") {

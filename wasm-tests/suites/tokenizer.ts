@@ -6,7 +6,7 @@ import { assert } from 'chai';
 import { readNormalizer } from '../../web/lib/src/tokenizer/normalizers.ts';
 import { readPreTokenizer } from '../../web/lib/src/tokenizer/pre_tokenizers.ts';
 import { Section } from '../../web/lib/src/tokenizer/schema.ts';
-import { readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
+import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
 import { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host } from '../support/host.ts';
@@ -55,7 +55,7 @@ async function readFiles(): Promise<void> {
   // Not in the repository: a tool fetches it.
   await bytes(miniLm).then(
     (file) => files.set(miniLm, file),
-    (error) => host.note(`all-MiniLM-L6-v2 is not there, its texts are left out: ${error}`),
+    (error: unknown) => host.note(`all-MiniLM-L6-v2 is not there, its texts are left out: ${String(error)}`),
   );
 }
 
@@ -232,7 +232,7 @@ describe('tokenizer, texts and pairs', () => {
     const { Int32Array: own } = globalThis;
     try {
       const small = { construct: (target: typeof Int32Array, [size]: [number]) => (size > 1000 ? new Array(-1) : new target(size)) };
-      globalThis.Int32Array = new Proxy(own, small as never);
+      globalThis.Int32Array = new Proxy(own, small);
       bert.encode(['a '.repeat(500)], all);
       const error = throws(() => bert.encode(['a '.repeat(500), ''], all), 'MEMORY');
       assert.instanceOf(error.cause, RangeError);
@@ -401,7 +401,7 @@ describe('tokenizer, files that it refuses', () => {
   const make = (value: unknown) => new Tokenizer({ tokenizer: encode(value) });
   const deep = (name: string, list: string) => {
     let part: object = { type: name };
-    for (let i = 0; i < 20; i++) part = { type: 'Sequence', [list]: [part] };
+    for (let i = 0; i < 64; i++) part = { type: 'Sequence', [list]: [part] };
     return part;
   };
   const bert = { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, lowercase: true };
@@ -454,7 +454,7 @@ describe('tokenizer, files that it refuses', () => {
       file({ normalizer: { type: 'Sequence', normalizers: [bert, { type: 'Magic' }] } }),
       'Magic',
     ],
-    ['normalizers nested too deep', 'FORMAT', file({ normalizer: deep('NFC', 'normalizers') })],
+    ['normalizers nested too deep', 'UNSUPPORTED', file({ normalizer: deep('NFC', 'normalizers') })],
     ['an option of a normalizer missing', 'FORMAT', file({ normalizer: { ...bert, lowercase: undefined } }), 'lowercase'],
     ['an option that is no boolean', 'FORMAT', file({ normalizer: { ...bert, clean_text: 1 } })],
     ['an expression to replace', 'UNSUPPORTED', file({ normalizer: { type: 'Replace', pattern: { Regex: '(a+)+$' }, content: '' } }), '(a+)+$'],
@@ -472,7 +472,7 @@ describe('tokenizer, files that it refuses', () => {
     ['a character map that is too short', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'AAEAAAA=' } })],
     ['a character map whose text is not UTF-8', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'BAAAAAAAAAD/' } })],
     ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'UnicodeScripts' } }), 'UnicodeScripts'],
-    ['pre-tokenizers nested too deep', 'FORMAT', file({ pre_tokenizer: deep('Whitespace', 'pretokenizers') })],
+    ['pre-tokenizers nested too deep', 'UNSUPPORTED', file({ pre_tokenizer: deep('Whitespace', 'pretokenizers') })],
     [
       'an expression to split at',
       'UNSUPPORTED',
@@ -506,7 +506,7 @@ describe('tokenizer, files that it refuses', () => {
     ],
     [
       'a template that names a token of many ids many times',
-      'FORMAT',
+      'UNSUPPORTED',
       file({
         post_processor: {
           ...template,
@@ -518,7 +518,7 @@ describe('tokenizer, files that it refuses', () => {
     ],
     [
       'a token of a template with many ids',
-      'FORMAT',
+      'UNSUPPORTED',
       file({
         post_processor: {
           ...template,
@@ -547,6 +547,78 @@ describe('tokenizer, files that it refuses', () => {
     ['an added token without a flag', 'FORMAT', file({ added_tokens: [{ ...added, lstrip: undefined }] }), 'lstrip'],
     ['an added token of a thousand characters and more', 'UNSUPPORTED', file({ added_tokens: [{ ...added, content: 'a'.repeat(2000) }] })],
     ['padding by a number', 'FORMAT', file({ padding: { pad_token: 1 } })],
+    ['more normalizers than any file has', 'UNSUPPORTED', file({ normalizer: times(64, { type: 'Nmt' }) }), 'normalizers[63]'],
+    [
+      'many normalizers in a few Sequences',
+      'UNSUPPORTED',
+      file({ normalizer: times(8, times(8, { type: 'Nmt' })) }),
+      'normalizer.normalizers[7] is part 65',
+    ],
+    ['many pre-tokenizers', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Sequence', pretokenizers: Array(32).fill({ type: 'Whitespace' }) } })],
+    [
+      'many post-processors',
+      'UNSUPPORTED',
+      file({ post_processor: { type: 'Sequence', processors: Array(16).fill({ type: 'ByteLevel', trim_offsets: true, add_prefix_space: true }) } }),
+      'post_processor.processors[15]',
+    ],
+    ['many characters to look for', 'UNSUPPORTED', file({ normalizer: replace('a'.repeat(257), 'b') }), 'pattern.String'],
+    [
+      'many characters to split at',
+      'UNSUPPORTED',
+      file({ pre_tokenizer: { type: 'Split', pattern: { String: 'a'.repeat(257) }, behavior: 'Isolated', invert: false } }),
+      'pattern.String',
+    ],
+    ['a character map of megabytes', 'UNSUPPORTED', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'A'.repeat(2 ** 22 + 1) } })],
+    ['a long prefix of WordPiece', 'UNSUPPORTED', file({ model: { ...wordPiece, continuing_subword_prefix: '#'.repeat(17) } }), 'subword_prefix'],
+    ['a long prefix of BPE', 'UNSUPPORTED', file({ model: { ...bpe, continuing_subword_prefix: '#'.repeat(17) } }), 'subword_prefix'],
+    ['a long suffix of BPE', 'UNSUPPORTED', file({ model: { ...bpe, end_of_word_suffix: 's'.repeat(5e6) } }), 'end_of_word_suffix'],
+    ['a long token of WordPiece', 'UNSUPPORTED', file({ model: { ...wordPiece, vocab: { ['a'.repeat(1025)]: 0 } } }), 'aaa…'],
+    ['a long token of BPE', 'UNSUPPORTED', file({ model: { ...bpe, vocab: { ...bpe.vocab, ['a'.repeat(1025)]: 3 } } }), 'aaa…'],
+    ['a long token to pad with', 'UNSUPPORTED', file({ padding: { pad_token: 'a'.repeat(1025) } }), 'pad_token'],
+    [
+      'a long token of a template',
+      'UNSUPPORTED',
+      file({
+        post_processor: {
+          ...template,
+          single: [textA, { SpecialToken: { id: 'x', type_id: 0 } }],
+          special_tokens: { x: { ids: [1], tokens: ['x'.repeat(1025)] } },
+        },
+      }),
+      'special_tokens.x.tokens',
+    ],
+    [
+      'a template that names a token of no ids many times',
+      'UNSUPPORTED',
+      file({
+        post_processor: {
+          ...template,
+          single: [textA, ...Array(1025).fill({ SpecialToken: { id: 'x', type_id: 0 } })],
+          special_tokens: { x: { ids: [], tokens: [] } },
+        },
+      }),
+      'post_processor.single',
+    ],
+    ['a long sep', 'UNSUPPORTED', file({ post_processor: { type: 'BertProcessing', sep: ['s'.repeat(1025), 0], cls: ['c', 1] } }), 'sep'],
+    [
+      'more added tokens than any file has',
+      'UNSUPPORTED',
+      `{"model":${JSON.stringify(wordPiece)},"added_tokens":[${`${JSON.stringify(added)},`.repeat(2 ** 18)}${JSON.stringify(added)}]}`,
+      'added_tokens has 262145',
+    ],
+    [
+      'added tokens times normalizers',
+      'UNSUPPORTED',
+      file({
+        normalizer: times(60, { type: 'NFKC' }),
+        added_tokens: Array.from({ length: 5000 }, (_, i) => ({ ...added, content: `t${i}`, normalized: true })),
+      }),
+      'tokenizer.json.added_tokens takes more than 256 steps a character',
+    ],
+    ['a file of objects', 'UNSUPPORTED', `[${'{},'.repeat(1e6)}{}]`, 'values of'],
+    ['a file of arrays in arrays', 'UNSUPPORTED', `${'['.repeat(1e5)}${']'.repeat(1e5)}`, 'values of'],
+    ['a file of numbers', 'UNSUPPORTED', `[${'0,'.repeat(1e6)}0]`, 'values of'],
+    ['a file of names', 'UNSUPPORTED', `{${Array.from({ length: 1e5 }, (_, i) => `"${i.toString(36)}":0`)}}`, 'values of'],
   ];
   for (const [what, code, value, names] of refusals)
     it(`${what}: ${code}`, () => {
@@ -558,18 +630,18 @@ describe('tokenizer, files that it refuses', () => {
     const metaspace = (replacement: string) => ({ type: 'Metaspace', replacement, prepend_scheme: 'always', split: true });
     const cuts = {
       type: 'Sequence',
-      pretokenizers: Array(40)
+      pretokenizers: Array(15)
         .fill([metaspace('_'), metaspace('-')])
         .flat(),
     };
     const bytesAgain = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: false };
     for (const parts of [
       { normalizer: times(40, replace('a', 'aa')) },
-      { normalizer: times(20, times(20, { type: 'Prepend', prepend: 'a'.repeat(256) })) },
+      { normalizer: times(7, times(7, { type: 'Prepend', prepend: 'a'.repeat(256) })) },
       { normalizer: times(40, ruleForA('aa')) },
       { normalizer: { type: 'Sequence', normalizers: [...Array(12).fill(replace('a', 'aa')), replace('a', '\ufdfa'), { type: 'NFKC' }] } },
       { normalizer: { type: 'Sequence', normalizers: [...Array(12).fill(replace('a', 'aa')), replace('a', '\u0130'), { type: 'Lowercase' }] } },
-      { pre_tokenizer: { type: 'Sequence', pretokenizers: Array(40).fill(bytesAgain) } },
+      { pre_tokenizer: { type: 'Sequence', pretokenizers: Array(30).fill(bytesAgain) } },
       { pre_tokenizer: cuts },
     ]) {
       const error = throws(() => make(file(parts)).encode(['a \u00e9'], all), 'UNSUPPORTED');
@@ -579,6 +651,80 @@ describe('tokenizer, files that it refuses', () => {
     const between = make(file({ normalizer: times(12, replace('a', 'aa')), added_tokens: [added] }));
     assert.equal(between.encode(['a'], all).dims[1], 1);
     throws(() => between.encode(['ax'.repeat(100)], all), 'UNSUPPORTED');
+  });
+
+  it('a tokenizer_config.json of objects, and one with a long token to pad with', () => {
+    const configured = (config: unknown) => () => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode(config) });
+    assert.include(throws(configured(`[${'{},'.repeat(1e6)}{}]`), 'UNSUPPORTED').message, 'tokenizer_config.json has values of');
+    throws(configured({ pad_token: 'a'.repeat(1025) }), 'UNSUPPORTED');
+    throws(configured({ pad_token: { content: 'a'.repeat(1025) } }), 'UNSUPPORTED');
+  });
+
+  it('a string full of brackets is no more than a string', () => {
+    make(file({ truncation: '[{,:"\\'.repeat(1e5) }));
+  });
+
+  it('added tokens that take the same spaces again are as the library has them, up to a limit', () => {
+    const rstrip = make(file({ added_tokens: [{ ...added, content: ' ', rstrip: true }] }));
+    const { tokens, offsets } = rstrip.encode(['a   b '], all);
+    assert.deepEqual(
+      [tokens[0], offsets[0]],
+      [
+        ['[UNK]', '   ', '  ', ' ', '[UNK]', ' '],
+        [
+          [0, 1],
+          [1, 4],
+          [2, 4],
+          [3, 4],
+          [4, 5],
+          [5, 6],
+        ],
+      ],
+    );
+    const error = throws(() => rstrip.encode([' '.repeat(100_000)], all), 'UNSUPPORTED');
+    assert.include(error.message, 'the text takes more than 256 steps a character');
+  });
+
+  /** Steps that each character of a text takes, whether or not it is refused for it. */
+  function steps(tokenizer: Tokenizer, text: string): number {
+    const budget = new Budget(text.length);
+    try {
+      tokenizer.split(text, Infinity, budget);
+    } catch (error) {
+      assert.equal((error as { code?: string }).code, 'UNSUPPORTED', String(error));
+    }
+    return budget.steps / text.length;
+  }
+
+  it('published tokenizers take some steps a character, files made for it no more than 256', async () => {
+    await readFiles();
+    const text = 'The film was not bad at all: 你好, ｆｕｌｌ 100 000 🙏🏽 \u0301\ufdfa…    \n'.repeat(100);
+    for (const name of checkpoints) assert.isBelow(steps(tokenizerOf(name), text), 40, name);
+    const unigram = { type: 'Unigram', unk_id: 0, vocab: [['?', 0], ...Array.from({ length: 1000 }, (_, i) => ['a'.repeat(i + 1), -i])] };
+    const bytes = Object.fromEntries(Array.from({ length: 256 }, (_, b) => [`<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`, b]));
+    const token = (content: string, more = {}) => ({ ...added, content, ...more });
+    const a1000 = 'a'.repeat(1000);
+    for (const parts of [
+      { model: unigram },
+      { model: { ...wordPiece, max_input_chars_per_word: 1e9, vocab: { '[UNK]': 0, a: 1, '##a': 2, [a1000]: 3, [`##${a1000}`]: 4 } } },
+      { model: { type: 'BPE', vocab: bytes, merges: [], byte_fallback: true, continuing_subword_prefix: '#'.repeat(16) } },
+      { added_tokens: [token(`${a1000}b`)] },
+      { added_tokens: [token(`${a1000}b`, { normalized: true })] },
+      { added_tokens: [token('a', { lstrip: true, rstrip: true }), token(' ', { lstrip: true, rstrip: true })] },
+      { normalizer: times(60, { type: 'NFKC' }) },
+      { normalizer: times(60, replace('a'.repeat(255) + 'b', 'c')) },
+      { normalizer: times(60, { type: 'Sequence', normalizers: [] }) },
+      { normalizer: { type: 'Sequence', normalizers: [...Array(6).fill(replace('a', 'aa')), ...Array(50).fill({ type: 'Lowercase' })] } },
+      { pre_tokenizer: { type: 'Sequence', pretokenizers: Array(31).fill({ type: 'Whitespace' }) } },
+      {
+        pre_tokenizer: {
+          type: 'Sequence',
+          pretokenizers: Array(31).fill({ type: 'Split', pattern: { String: `${'a'.repeat(99)}b` }, behavior: 'Isolated', invert: false }),
+        },
+      },
+    ])
+      for (const text of ['a'.repeat(20_000), 'a b '.repeat(5000), ' '.repeat(20_000), '\u0301'.repeat(20_000)])
+        assert.isBelow(steps(make(file(parts)), text), 520, JSON.stringify(parts).slice(0, 200));
   });
 
   it('a long text may not grow as often', () => {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attn/io/json_events.hpp"
+#include "attn/io/tokenizer_limits.hpp"
 #include "attn/tensor/error.hpp"
 
 namespace attn::detail {
@@ -11,11 +12,40 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-[[noreturn]] void refuse(std::string_view name, std::initializer_list<TextPart> parts) {
+[[noreturn]] void refuse(std::string_view name, std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
   const std::string what = text(parts);
   ErrorDetail detail = error_detail(name, "the file");
   detail.emplace("got", what);
-  throw Error(ErrorCode::format, text({name, ": ", what}), std::move(detail));
+  throw Error(code, text({name, ": ", what}), std::move(detail));
+}
+
+/// Refuses a file whose values would take many times its bytes, before any of them is made: two bytes of JSON can be an object of 64. The package counts
+/// the same (web/lib/src/tokenizer/schema.ts).
+void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
+  std::uint64_t memory = 0, names = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++at) switch (bytes[at]) {
+      case '"':  // to the end of the string
+        for (++at; at < bytes.size() && bytes[at] != '"'; ++at)
+          if (bytes[at] == '\\') ++at;
+        break;
+      case '[':
+      case '{':
+        memory += 64;
+        break;
+      case ':':
+        memory += 96;
+        ++names;
+        break;
+      case ',':
+        memory += 24;
+        break;
+      default:
+        break;
+    }
+  const std::uint64_t most = kMemoryPerByte * bytes.size() + kMoreMemory;
+  if (memory > most)
+    refuse(name, {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
+  if (names > kMaxNames) refuse(name, {names, " names, expected at most ", kMaxNames}, ErrorCode::unsupported);
 }
 
 class TreeBuilder : public JsonEvents {
@@ -90,6 +120,7 @@ Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std:
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);
   if (bytes.empty() || bytes[0] == 0xEF || zero != bytes.end())
     refuse(name, {"not valid JSON near byte ", bytes.empty() || bytes[0] == 0xEF ? 0 : zero - bytes.begin()});
+  check_values(name, bytes);
   TreeBuilder builder(name);
   parse_json_events(bytes, builder);
   return std::move(builder.root);

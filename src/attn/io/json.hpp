@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,24 +14,27 @@
 namespace attn::detail {
 
 /// A value of a JSON file. The tree is our own because nlohmann's allocates while it is destroyed, which ends the program when memory is short.
+/// What is large is behind a pointer: most values are numbers.
 class Json {
  public:
   using Array = std::vector<Json>;
   using Object = std::map<std::string, Json, std::less<>>;
 
   Json() = default;
+  explicit Json(bool value) : value_(value) {}
+  explicit Json(double value) : value_(value) {}
   template <class T>
-  explicit Json(T value) : value_(std::move(value)) {}
+  explicit Json(T value) : value_(std::make_unique<T>(std::move(value))) {}
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
   /// Null where it is something else.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const double* number() const { return std::get_if<double>(&value_); }
-  const std::string* string() const { return std::get_if<std::string>(&value_); }
-  const Array* array() const { return std::get_if<Array>(&value_); }
-  const Object* object() const { return std::get_if<Object>(&value_); }
-  Array* array() { return std::get_if<Array>(&value_); }
-  Object* object() { return std::get_if<Object>(&value_); }
+  const std::string* string() const { return get<std::string>(); }
+  const Array* array() const { return get<Array>(); }
+  const Object* object() const { return get<Object>(); }
+  Array* array() { return get<Array>(); }
+  Object* object() { return get<Object>(); }
 
   /// A member of an object; null where there is none, or it is null, or this is no object.
   const Json* find(std::string_view name) const;
@@ -38,11 +42,18 @@ class Json {
   const char* kind() const;
 
  private:
-  std::variant<std::nullptr_t, bool, double, std::string, Array, Object> value_ = nullptr;
+  template <class T>
+  T* get() const {
+    const std::unique_ptr<T>* value = std::get_if<std::unique_ptr<T>>(&value_);
+    return value != nullptr ? value->get() : nullptr;
+  }
+
+  std::variant<std::nullptr_t, bool, double, std::unique_ptr<std::string>, std::unique_ptr<Array>, std::unique_ptr<Object>> value_ = nullptr;
 };
 
 /// The file `name` as a tree; of names that appear twice the last one counts, as in Python's json.
-/// Throws FORMAT for what is not JSON in UTF-8, more than `max_bytes` of it, or more than 64 levels.
+/// Throws FORMAT for what is not JSON in UTF-8, more than `max_bytes` of it, or more than 64 levels, UNSUPPORTED for values that would take many
+/// times the bytes.
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
 
 }  // namespace attn::detail

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "attn/io/tokenizer_file.hpp"
+#include "attn/io/tokenizer_limits.hpp"
 #include "attn/tensor/error.hpp"
 
 namespace attn {
@@ -66,6 +67,7 @@ class Splitter {
   explicit Splitter(const TokenizerFile& file) : file_(file) {}
 
   std::vector<Token> split(const Chars& text) {
+    most_ = detail::kStepsPerCharacter * text.size() + detail::kMoreSteps;
     at_added(text, file_.added_raw, [&](std::span<const Char> between) {
       const Chars normalized = file_.normalizer.normalized(Chars(between.begin(), between.end()));
       at_added(normalized, file_.added_normalized, [&](std::span<const Char> rest) { words(rest); });
@@ -78,8 +80,11 @@ class Splitter {
   template <class Between>
   void at_added(std::span<const Char> text, const Trie& added, const Between& between) {
     std::size_t taken = 0;
+    // How far the white space goes that was last looked through: tokens that begin in it take it along again, as Hugging Face's do.
+    std::size_t spaces = 0;
     for (std::size_t at = 0; at < text.size();) {
-      const auto match = added.longest(text.subspan(at));
+      const auto match = added.longest(text.subspan(at), steps_);
+      check_steps();
       if (!match) {
         ++at;
         continue;
@@ -89,12 +94,16 @@ class Splitter {
       at = last;
       if (token.single_word && ((first > 0 && is_word(text[first - 1].code)) || (last < text.size() && is_word(text[last].code)))) continue;
       if (token.lstrip) {
-        while (first > 0 && is_white_space(text[first - 1].code)) --first;
+        while (first > taken && is_white_space(text[first - 1].code)) --first;
         first = std::max(first, taken);
       }
-      if (token.rstrip)
-        while (last < text.size() && is_white_space(text[last].code)) ++last;
+      if (token.rstrip && last < spaces)
+        last = spaces;
+      else if (token.rstrip)
+        while (last < text.size() && is_white_space(text[last].code)) spaces = ++last;
       if (first >= last) continue;  // all of it went with the token before
+      steps_ += last - first;       // what tokens take may overlap
+      check_steps();
       if (taken < first) between(text.subspan(taken, first - taken));
       std::string content;
       for (const Char& c : text.subspan(first, last - first)) append_utf8(content, c.code);
@@ -111,16 +120,24 @@ class Splitter {
     for (std::size_t i = 0; i <= text.size(); ++i) {
       const bool white = i < text.size() && is_white_space(text[i].code), mark = i < text.size() && is_punctuation(text[i].code);
       if (i < text.size() && !white && !mark) continue;
-      if (start < i) file_.model.append(text, start, i, pieces_);
-      if (mark) file_.model.append(text, i, i + 1, pieces_);
+      if (start < i) file_.model.append(text, start, i, pieces_, steps_);
+      if (mark) file_.model.append(text, i, i + 1, pieces_, steps_);
+      check_steps();
       start = i + 1;
     }
     for (const Piece& piece : pieces_) tokens_.push_back({piece.id, text[piece.start].start, text[piece.end - 1].end});
   }
 
+  void check_steps() const {
+    if (steps_ > most_)
+      fail(ErrorCode::unsupported, kOp, "the text", {"at most ", detail::kStepsPerCharacter, " steps a character"},
+           {"one that takes more than ", most_, " steps by this tokenizer.json"});
+  }
+
   const TokenizerFile& file_;
   std::vector<Token> tokens_;
   std::vector<Piece> pieces_;
+  std::uint64_t steps_ = 0, most_ = 0;
 };
 
 bool is_space_of_bytes(const Char& c) { return c.code == U'\u0120' || is_white_space(c.code); }  // Ġ, byte-level BPE's space

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/io/json.hpp"
+#include "attn/io/tokenizer_limits.hpp"
 #include "attn/tensor/error.hpp"
 
 namespace attn::detail {
@@ -16,7 +17,6 @@ namespace {
 constexpr std::size_t kMaxBytes = 64 << 20;
 // A word costs the square of its length at the worst, and a text costs its length times this. Files have 100.
 constexpr std::int64_t kMaxCharsPerWord = 1000;
-constexpr std::size_t kMaxAddedToken = 1000;
 
 /// A value of the file and where it stands, for messages.
 class Value {
@@ -35,6 +35,14 @@ class Value {
   const Json::Object& object() const { return as(json_ != nullptr ? json_->object() : nullptr, "an object"); }
   const Json::Array& array() const { return as(json_ != nullptr ? json_->array() : nullptr, "an array"); }
   const std::string& string() const { return as(json_ != nullptr ? json_->string() : nullptr, "a string"); }
+  /// A string of so many characters at the most.
+  const std::string& token(std::size_t most = kMaxToken) const {
+    at_most(decode_utf8(string()).value().size(), most, " characters");
+    return string();
+  }
+  void at_most(std::size_t count, std::size_t most, const char* what) const {
+    if (count > most) refuse(ErrorCode::unsupported, {"at most ", most, what}, {count, what});
+  }
   bool boolean() const { return as(json_ != nullptr ? json_->boolean() : nullptr, "true or false"); }
   std::int32_t whole(std::int64_t most = 0x7fffffff) const {
     const double number = as(json_ != nullptr ? json_->number() : nullptr, "a number");
@@ -118,7 +126,9 @@ WordPiece read_model(const Value& value, std::unordered_map<std::int32_t, std::s
   tokens.reserve(vocabulary.size());
   for (const auto& [token, id] : vocabulary) {
     const std::int32_t number = Value("tokenizer.json", &id, "model.vocab").whole();
-    words.emplace_back(code_points(token), number);
+    std::u32string codes = code_points(token);
+    value["vocab"].at_most(codes.size(), kMaxToken, " characters in a token");
+    words.emplace_back(std::move(codes), number);
     tokens.emplace(number, token);
   }
   const Value unknown = value["unk_token"];
@@ -126,7 +136,7 @@ WordPiece read_model(const Value& value, std::unordered_map<std::int32_t, std::s
   if (found == vocabulary.end()) unknown.refuse(ErrorCode::format, {"a token of model.vocab"}, {"\"", unknown.string(), "\""});
   const Value most = value["max_input_chars_per_word"];
   return WordPiece(Trie(std::move(words)), static_cast<std::int32_t>(*found->second.number()),
-                   code_points(value["continuing_subword_prefix"].string()), static_cast<std::size_t>(most.whole(kMaxCharsPerWord)));
+                   code_points(value["continuing_subword_prefix"].token(kMaxAffix)), static_cast<std::size_t>(most.whole(kMaxCharsPerWord)));
 }
 
 /// As the library adds them: a token of the vocabulary keeps its id, another gets the next one, whatever the file says.
@@ -134,17 +144,17 @@ void read_added_tokens(const Value& value, TokenizerFile& file) {
   if (!value.is_there()) return;
   const std::int64_t vocabulary_size = file.size;
   std::int64_t largest = -1;
+  value.at_most(value.array().size(), kMaxAddedTokens, " tokens");
   for (std::size_t i = 0; i < value.array().size(); ++i) {
     const Value given = value[i];
-    AddedToken token{.content = given["content"].string(),
+    AddedToken token{.content = given["content"].token(),
                      .single_word = given["single_word"].boolean(),
                      .lstrip = given["lstrip"].boolean(),
                      .rstrip = given["rstrip"].boolean(),
                      .normalized = given["normalized"].boolean()};
     given["special"].boolean();
     given["id"].whole();
-    if (token.content.empty() || token.content.size() > kMaxAddedToken)
-      given["content"].refuse(ErrorCode::format, {"1 to ", kMaxAddedToken, " bytes"}, {token.content.size()});
+    if (token.content.empty()) given["content"].refuse(ErrorCode::format, {"1 character or more"}, {0});
     if (file.added_ids.contains(token.content)) given["content"].refuse(ErrorCode::format, {"one of each"}, {"\"", token.content, "\" again"});
     const auto node = file.model.vocabulary().find(code_points(token.content));
     const auto known = node ? file.model.vocabulary().id(*node) : std::nullopt;
@@ -172,7 +182,6 @@ void read_added_tokens(const Value& value, TokenizerFile& file) {
 }
 
 Template read_template(const Value& value, const Value& special_tokens, bool pair) {
-  constexpr std::size_t kMaxAdded = 1024;  // a file can name one token of many ids many times
   Template pieces;
   int firsts = 0, seconds = 0;
   std::size_t added = 0;
@@ -183,10 +192,11 @@ Template read_template(const Value& value, const Value& special_tokens, bool pai
       const std::string& name = special["id"].string();
       const Value token = special_tokens[name];
       if (!token.is_there()) special["id"].refuse(ErrorCode::format, {"one of special_tokens"}, {"\"", name, "\""});
-      added += std::max(token["ids"].array().size(), token["tokens"].array().size());
-      if (added > kMaxAdded) value.refuse(ErrorCode::format, {kMaxAdded, " special tokens at the most"}, {"more"});
+      // A file can name one token of many ids many times.
+      added += std::max({token["ids"].array().size(), token["tokens"].array().size(), std::size_t{1}});
+      value.at_most(added, kMaxSpecialTokens, " special tokens");
       for (std::size_t k = 0; k < token["ids"].array().size(); ++k) piece.ids.push_back(token["ids"][k].whole());
-      for (std::size_t k = 0; k < token["tokens"].array().size(); ++k) piece.tokens.push_back(token["tokens"][k].string());
+      for (std::size_t k = 0; k < token["tokens"].array().size(); ++k) piece.tokens.push_back(token["tokens"][k].token());
       if (piece.ids.size() != piece.tokens.size())
         token["tokens"].refuse(ErrorCode::format, {"as many as ids, ", piece.ids.size()}, {piece.tokens.size()});
       piece.type_id = special["type_id"].whole();
@@ -222,7 +232,7 @@ void read_post_processor(const Value& value, const Settings& settings, Tokenizer
   }
   const auto special = [](const Value& token, std::int32_t type_id) {
     if (token.array().size() != 2) token.refuse(ErrorCode::format, {"a token and its id"}, {token.array().size(), " values"});
-    return TemplatePiece{.type_id = type_id, .ids = {token[1].whole()}, .tokens = {token[0].string()}};
+    return TemplatePiece{.type_id = type_id, .ids = {token[1].whole()}, .tokens = {token[0].token()}};
   };
   const Value cls = value["cls"], sep = value["sep"];
   file.single = {special(cls, 0), first(0), special(sep, 0)};
@@ -250,10 +260,10 @@ void read_padding(const Value& value, const Value& config, TokenizerFile& file) 
     if (config[side].is_there() && config[side].string() != "right") config[side].refuse(ErrorCode::unsupported, {"right"}, {config[side].string()});
   // Older files have the token with its flags.
   const Value given = config["pad_token"];
-  if (given.is_there()) candidates.push_back(given["content"].is_there() ? given["content"].string() : given.string());
+  if (given.is_there()) candidates.push_back(given["content"].is_there() ? given["content"].token() : given.token());
   if (value.is_there()) {
     if (value["pad_type_id"].is_there()) file.pad_type_id = value["pad_type_id"].whole();
-    if (value["pad_token"].is_there()) candidates.push_back(value["pad_token"].string());
+    if (value["pad_token"].is_there()) candidates.push_back(value["pad_token"].token());
   }
   if (candidates.size() > 1) candidates.pop_back();
   for (const char* usual : {"[PAD]", "<pad>"}) candidates.emplace_back(usual);

@@ -59,10 +59,11 @@ std::optional<Trie::Node> Trie::find(std::u32string_view word) const {
   return node;
 }
 
-std::optional<Trie::Match> Trie::longest(std::span<const Char> text, Node from) const {
+std::optional<Trie::Match> Trie::longest(std::span<const Char> text, std::uint64_t& steps, Node from) const {
   std::optional<Match> best;
   Node node = from;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    ++steps;
     const std::optional<Node> next = child(node, text[i].code);
     if (!next) break;
     node = *next;
@@ -74,12 +75,12 @@ std::optional<Trie::Match> Trie::longest(std::span<const Char> text, Node from) 
 WordPiece::WordPiece(Trie vocabulary, std::int32_t unknown, std::u32string_view continuing_prefix, std::size_t max_chars)
     : vocabulary_(std::move(vocabulary)), unknown_(unknown), continuing_(vocabulary_.find(continuing_prefix)), max_chars_(max_chars) {}
 
-void WordPiece::append(std::span<const Char> text, std::size_t start, std::size_t end, std::vector<Piece>& pieces) const {
+void WordPiece::append(std::span<const Char> text, std::size_t start, std::size_t end, std::vector<Piece>& pieces, std::uint64_t& steps) const {
   const std::size_t before = pieces.size();
   bool known = end - start <= max_chars_;
   for (std::size_t at = start; known && at < end;) {
     std::optional<Trie::Match> match;
-    if (at == start || continuing_) match = vocabulary_.longest(text.subspan(at, end - at), at == start ? Trie::root() : *continuing_);
+    if (at == start || continuing_) match = vocabulary_.longest(text.subspan(at, end - at), steps, at == start ? Trie::root() : *continuing_);
     known = match.has_value();
     if (!known) break;
     pieces.push_back({match->id, at, at + match->size});

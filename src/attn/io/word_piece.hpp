@@ -30,7 +30,8 @@ class Trie {
   std::optional<Node> find(std::u32string_view word) const;
   std::optional<std::int32_t> id(Node node) const { return ids_[node] < 0 ? std::nullopt : std::optional(ids_[node]); }
   /// The longest word of one character or more that `text` begins with; its first characters are those that lead to `from`.
-  std::optional<Match> longest(std::span<const Char> text, Node from = root()) const;
+  /// Adds the characters that it looks at to `steps`.
+  std::optional<Match> longest(std::span<const Char> text, std::uint64_t& steps, Node from = root()) const;
 
  private:
   std::optional<Node> child(Node node, char32_t code) const;
@@ -54,7 +55,7 @@ class WordPiece {
 
   const Trie& vocabulary() const { return vocabulary_; }
   /// Appends the pieces of text[start, end); one unknown piece where a part of it is not in the vocabulary or it is too long.
-  void append(std::span<const Char> text, std::size_t start, std::size_t end, std::vector<Piece>& pieces) const;
+  void append(std::span<const Char> text, std::size_t start, std::size_t end, std::vector<Piece>& pieces, std::uint64_t& steps) const;
 
  private:
   Trie vocabulary_;

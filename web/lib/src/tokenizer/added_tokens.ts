@@ -1,7 +1,8 @@
 import type { Model } from './models.js';
 import type { Normalizer } from './normalizers.js';
-import type { Section } from './schema.js';
-import { checkGrowth, codesOf, readText, slice, type Piece, type Text } from './text.js';
+import { limits } from './limits.js';
+import { atMost, type Section } from './schema.js';
+import { Budget, codesOf, readText, slice, type Piece, type Text } from './text.js';
 import { Trie } from './trie.js';
 import { SPACE, WORD, is } from './unicode.js';
 
@@ -26,9 +27,12 @@ export class AddedTokens {
   constructor(sections: readonly Section[], model: Model, normalizer: Normalizer) {
     this.#normalizer = normalizer;
     let nextId = model.size;
+    let length = 0;
+    atMost('tokenizer.json.added_tokens', sections.length, 'tokens', limits.addedTokens);
     for (const section of sections) {
-      const content = section.string('content');
+      const content = section.text('content', limits.token);
       if (content === '') continue;
+      length += content.length;
       // As the library does: the id that the file names is not what counts.
       const id = this.ids.get(content) ?? model.vocabulary.get(content) ?? nextId++;
       this.ids.set(content, id);
@@ -41,8 +45,10 @@ export class AddedTokens {
         normalized: section.boolean('normalized'),
       });
     }
+    // One for all of them: how many there are and how many normalizers multiply.
+    const budget = new Budget(length, 'tokenizer.json.added_tokens');
     for (const { id, content, normalized } of this.#byId.values())
-      if (normalized) this.#normalized.add(normalizer(readText(content)).codes, id);
+      if (normalized) this.#normalized.add(normalizer(readText(content, budget)).codes, id);
       else this.#plain.add(codesOf(content), id);
   }
 
@@ -51,27 +57,31 @@ export class AddedTokens {
   }
 
   /** A text as pieces: added tokens, and normalised text between them. */
-  extract(text: string): Piece[] {
-    const whole = readText(text);
+  extract(text: string, budget: Budget): Piece[] {
+    const whole = readText(text, budget);
     let length = 0;
     return this.#find(whole, this.#plain).flatMap((piece) => {
       if (piece.added !== undefined) return [piece];
       const text = this.#normalizer(slice(whole, piece.from, piece.to));
-      checkGrowth((length += text.codes.length), whole.limit);
+      whole.budget.hold((length += text.codes.length));
       return this.#find(text, this.#normalized);
     });
   }
 
   /** The leftmost, of those the longest, and on from its end. */
   #find(text: Text, trie: Trie): Piece[] {
-    const { codes } = text;
+    const { codes, budget } = text;
     const count = codes.length;
     const out: Piece[] = [];
     let done = 0;
+    // How far the white space goes that was last looked through: tokens that begin in it take it along again, as the library has it.
+    let spaces = 0;
     for (let at = 0; at < count;) {
       let [end, id] = [at, -1];
-      for (let node = trie.step(0, codes[at]), i = at + 1; node > 0; node = i < count ? trie.step(node, codes[i++]) : 0)
+      let i = at + 1;
+      for (let node = trie.step(0, codes[at]); node > 0; node = i < count ? trie.step(node, codes[i++]) : 0)
         if (trie.values[node] >= 0) [end, id] = [i, trie.values[node]];
+      budget.spend(i - at);
       if (id < 0) {
         ++at;
         continue;
@@ -85,9 +95,15 @@ export class AddedTokens {
         while (from > done && is(codes[from - 1], SPACE)) --from;
         from = Math.max(from, done);
       }
-      if (token.stripsRight) while (to < count && is(codes[to], SPACE)) ++to;
+      if (token.stripsRight) {
+        if (to < spaces) to = spaces;
+        else while (to < count && is(codes[to], SPACE)) spaces = ++to;
+      }
       if (done < from) out.push({ text, from: done, to: from });
-      if (from < to) out.push({ text, from, to, added: id });
+      if (from < to) {
+        budget.spend(to - from); // what tokens take may overlap
+        out.push({ text, from, to, added: id });
+      }
       done = to;
     }
     if (done < count) out.push({ text, from: done, to: count });

@@ -1,6 +1,7 @@
 import { describe, fail } from '../error.js';
-import { type Section, choose, listOf, unsupported, wrong } from './schema.js';
-import { codesOf, stringOf, utf8 } from './text.js';
+import { limits } from './limits.js';
+import { type Section, atMost, choose, listOf, unsupported, wrong } from './schema.js';
+import { type Budget, codesOf, stringOf, utf8 } from './text.js';
 import { PairMap, Trie } from './trie.js';
 
 /** Takes a token: its id, its text, and where it stands in the codes that were given. */
@@ -12,7 +13,7 @@ export interface Model {
   /** Entries of the file, of which two may be the same token. */
   readonly size: number;
   tokenOf(id: number): string | undefined;
-  tokenize(codes: readonly number[], from: number, to: number, emit: Emit): void;
+  tokenize(codes: readonly number[], from: number, to: number, emit: Emit, budget: Budget): void;
 }
 
 function readVocabulary(section: Section): { ids: Map<string, number>; tokens: string[] } {
@@ -21,6 +22,7 @@ function readVocabulary(section: Section): { ids: Map<string, number>; tokens: s
   const tokens: string[] = [];
   for (const token of vocabulary.names()) {
     const id = vocabulary.id(token);
+    atMost(vocabulary.at(token), token.length, 'characters', limits.token);
     ids.set(token, id);
     tokens[id] = token;
   }
@@ -36,7 +38,7 @@ function unknownId(id: number | undefined, token: string | undefined, path: stri
 function wordPiece(section: Section): Model {
   const { ids, tokens } = readVocabulary(section);
   const unknown = section.string('unk_token');
-  const prefix = codesOf(section.string('continuing_subword_prefix'));
+  const prefix = codesOf(section.text('continuing_subword_prefix', limits.affix));
   const longest = section.id('max_input_chars_per_word');
   const trie = new Trie();
   const words: string[] = [];
@@ -49,18 +51,20 @@ function wordPiece(section: Section): Model {
     vocabulary: ids,
     size: ids.size,
     tokenOf: (id) => tokens[id],
-    tokenize(codes, from, to, emit) {
+    tokenize(codes, from, to, emit, budget) {
       const unknownWord = () => emit(unknownId(ids.get(unknown), unknown, section.at('unk_token')), unknown, from, to);
-      if (to - from > longest) return unknownWord();
+      if (to - from > longest) return void unknownWord();
       const found: number[] = [];
       for (let at = from; at < to;) {
         let [node, end, word] = [at > from ? inside : 0, at, -1];
-        for (let i = at; i < to;) {
+        let i = at;
+        while (i < to) {
           node = trie.step(node, codes[i++]);
           if (node === 0) break;
           if (trie.values[node] >= 0) [end, word] = [i, trie.values[node]];
         }
-        if (word < 0) return unknownWord();
+        budget.spend(i - at);
+        if (word < 0) return void unknownWord();
         found.push(word, at, end);
         at = end;
       }
@@ -110,10 +114,14 @@ function readMerges(section: Section): [string, string][] {
 
 const byteToken = (byte: number) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 
-/** Ids of the bytes of a character, where all of them are in the vocabulary. */
-function byteIds(ids: ReadonlyMap<string, number>, codes: readonly number[]): number[] | undefined {
-  const found = codes.flatMap(utf8).map((byte) => ids.get(byteToken(byte)));
-  return found.includes(undefined) ? undefined : (found as number[]);
+/** Ids of the bytes of characters, where all of them are in the vocabulary. */
+function byteFallbackOf(section: Section, ids: ReadonlyMap<string, number>): (codes: readonly number[]) => number[] | undefined {
+  if (!section.boolean('byte_fallback', false)) return () => undefined;
+  const tokens = Array.from({ length: 256 }, (_, byte) => ids.get(byteToken(byte)));
+  return (codes) => {
+    const found = codes.flatMap(utf8).map((byte) => tokens[byte]);
+    return found.includes(undefined) ? undefined : (found as number[]);
+  };
 }
 
 /** Merges the pair of neighbours that comes first in the list of merges, and of equal ones the leftmost, until there is none. */
@@ -122,10 +130,10 @@ function bpe(section: Section): Model {
   const dropout = section.get('dropout') ?? 0;
   if (dropout !== 0) unsupported(section.at('dropout'), dropout, 'null: tokens would differ from time to time');
   const unknown = section.has('unk_token') ? section.string('unk_token') : undefined;
-  const prefix = section.string('continuing_subword_prefix', '');
-  const suffix = section.string('end_of_word_suffix', '');
+  const prefix = section.text('continuing_subword_prefix', limits.affix, '');
+  const suffix = section.text('end_of_word_suffix', limits.affix, '');
   const fuse = section.boolean('fuse_unk', false);
-  const byteFallback = section.boolean('byte_fallback', false);
+  const bytesOf = byteFallbackOf(section, ids);
   const wholeWords = section.boolean('ignore_merges', false);
   const ranks = new PairMap();
   const merges = readMerges(section).map(([a, b], rank) =>
@@ -159,7 +167,7 @@ function bpe(section: Section): Model {
         add(id, length);
         continue;
       }
-      const bytes = byteFallback ? byteIds(ids, codesOf(symbol)) : undefined;
+      const bytes = bytesOf(codesOf(symbol));
       if (bytes) for (const byte of bytes) add(byte, 1);
       else if (unknown !== undefined) {
         if (!fuse) flush();
@@ -171,9 +179,10 @@ function bpe(section: Section): Model {
   }
 
   /** Ids, and where each begins and ends, of a word. */
-  function merge(codes: readonly number[], from: number, to: number): number[] {
+  function merge(codes: readonly number[], from: number, to: number, budget: Budget): number[] {
     const { symbols, lengths } = symbolsOf(codes, from, to);
     const count = symbols.length;
+    budget.spend(8 * count);
     const before = symbols.map((_, i) => i - 1);
     const after = symbols.map((_, i) => i + 1);
     // Rank and position in one number.
@@ -214,21 +223,25 @@ function bpe(section: Section): Model {
     return out;
   }
 
-  // Words come again.
+  // Words come again. What is kept of them has a limit, too.
   const cache = new Map<string, number[]>();
+  let room = 2 ** 18;
 
   return {
     vocabulary: ids,
     size: ids.size,
     tokenOf: (id) => tokens[id],
-    tokenize(codes, from, to, emit) {
+    tokenize(codes, from, to, emit, budget) {
       const word = to - from < 256 || wholeWords ? stringOf(codes, from, to) : '';
       const whole = wholeWords ? ids.get(word) : undefined;
-      if (whole !== undefined) return emit(whole, word, from, to);
+      if (whole !== undefined) return void emit(whole, word, from, to);
       let found = cache.get(word);
       if (!found || word === '') {
-        found = merge(codes, from, to);
-        if (to - from < 256 && cache.size < 10_000) cache.set(word, found);
+        found = merge(codes, from, to, budget);
+        if (to - from < 256 && found.length < room) {
+          room -= found.length + 16;
+          cache.set(word, found);
+        }
       }
       for (let i = 0; i < found.length; i += 3) emit(found[i], tokens[found[i]], from + found[i + 1], from + found[i + 2]);
     },
@@ -245,6 +258,7 @@ function unigram(section: Section): Model {
   section.list('vocab').forEach((entry, id) => {
     const [token, score] = listOf(entry, `${path}[${id}]`);
     if (typeof token !== 'string' || typeof score !== 'number') wrong(`${path}[${id}]`, entry, 'a token and its score');
+    atMost(`${path}[${id}]`, token.length, 'characters', limits.token);
     ids.set(token, id);
     words.push(token);
     scores.push(score);
@@ -252,13 +266,13 @@ function unigram(section: Section): Model {
   });
   const unknown = section.has('unk_id') ? section.id('unk_id') : undefined;
   if (unknown !== undefined && unknown >= words.length) wrong(section.at('unk_id'), unknown, `less than the ${words.length} tokens`);
-  const byteFallback = section.boolean('byte_fallback', false);
+  const bytesOf = byteFallbackOf(section, ids);
   const unknownScore = scores.reduce((a, b) => (b < a ? b : a), Infinity) - 10;
 
   function put(codes: readonly number[], from: number, to: number, emit: Emit): void {
     const token = stringOf(codes, from, to);
     const id = ids.get(token);
-    const bytes = id === undefined && byteFallback ? byteIds(ids, codes.slice(from, to)) : undefined;
+    const bytes = id === undefined ? bytesOf(codes.slice(from, to)) : undefined;
     if (bytes) for (const byte of bytes) emit(byte, words[byte], from, to);
     else emit(unknownId(id ?? unknown, undefined, section.at('unk_id')), token, from, to);
   }
@@ -267,7 +281,7 @@ function unigram(section: Section): Model {
     vocabulary: ids,
     size: words.length,
     tokenOf: (id) => words[id],
-    tokenize(codes, from, to, emit) {
+    tokenize(codes, from, to, emit, budget) {
       const count = to - from;
       const best = new Float64Array(count + 1);
       const begins = new Int32Array(count + 1).fill(-1);
@@ -281,7 +295,8 @@ function unigram(section: Section): Model {
       for (let start = 0; start < count; ++start) {
         const soFar = best[start];
         let single = false;
-        for (let node = 0, end = start; end < count;) {
+        let end = start;
+        for (let node = 0; end < count;) {
           node = trie.step(node, codes[from + end++]);
           if (node === 0) break;
           const id = trie.values[node];
@@ -289,6 +304,7 @@ function unigram(section: Section): Model {
           offer(start, end, id, scores[id] + soFar);
           single ||= end === start + 1;
         }
+        budget.spend(end - start);
         if (!single) offer(start, start + 1, unknown ?? -1, unknownScore + soFar);
       }
       // From the end; neighbours that are unknown are one token.

@@ -1,14 +1,15 @@
 import { precompiled } from './precompiled.js';
-import { regex, runOf } from './patterns.js';
-import { choose, unsupported, type Section } from './schema.js';
-import { checkGrowth, codesOf, emptyText, push, slice, type Matcher, type Text } from './text.js';
+import { type Pattern, regex, runOf } from './patterns.js';
+import { limits } from './limits.js';
+import { choose, Parts, type Section } from './schema.js';
+import { codesOf, emptyText, push, slice, type Text } from './text.js';
 import { ACCENT, CHINESE, CONTROL, MARK, SPACE, is, isAscii, lowerCase, normalize, type Form } from './unicode.js';
 
 export type Normalizer = (text: Text) => Text;
 
 function filter(text: Text, keep: (code: number) => boolean): Text {
   if (text.codes.every(keep)) return text;
-  const out = emptyText(text.limit);
+  const out = emptyText(text.budget);
   text.codes.forEach((code, i) => {
     if (keep(code)) push(out, code, text.starts[i], text.ends[i]);
   });
@@ -32,7 +33,7 @@ function bert(section: Section): Normalizer {
       );
     if (isAscii(text)) return lower ? lowerCase(text) : text;
     if (chinese && text.codes.some((code) => is(code, CHINESE))) {
-      const out = emptyText(text.limit);
+      const out = emptyText(text.budget);
       text.codes.forEach((code, i) => {
         for (const c of is(code, CHINESE) ? [32, code, 32] : [code]) push(out, c, text.starts[i], text.ends[i]);
       });
@@ -54,16 +55,14 @@ function strip(section: Section): Normalizer {
 }
 
 /** What a rule puts into a text. */
-function contentOf(section: Section, name: string): number[] {
-  const codes = codesOf(section.string(name));
-  return codes.length > 256 ? unsupported(section.at(name), section.get(name), 'at most 256 characters') : codes;
-}
+const contentOf = (section: Section, name: string): number[] => codesOf(section.text(name, limits.content));
 
 /** The new characters take the place of the last one that they replace. */
-function replaced(match: Matcher, content: readonly number[]): Normalizer {
+function replaced({ match, cost }: Pattern, content: readonly number[]): Normalizer {
   return (text) => {
-    const { codes, starts, ends } = text;
-    const out = emptyText(text.limit);
+    const { codes, starts, ends, budget } = text;
+    budget.spend(cost * codes.length);
+    const out = emptyText(budget);
     for (let at = 0; at < codes.length;) {
       const end = match(codes, at, codes.length);
       const place = end > at ? end - 1 : at;
@@ -78,10 +77,10 @@ function prepend(section: Section): Normalizer {
   const content = contentOf(section, 'prepend');
   return (text) => {
     if (text.codes.length === 0) return text;
-    const { codes, starts, ends, limit } = text;
-    checkGrowth(content.length + codes.length, limit);
+    const { codes, starts, ends, budget } = text;
+    budget.hold(content.length + codes.length);
     const first = <T>(value: T) => content.map(() => value);
-    return { codes: [...content, ...codes], starts: first(starts[0]).concat(starts), ends: first(ends[0]).concat(ends), limit };
+    return { codes: [...content, ...codes], starts: first(starts[0]).concat(starts), ends: first(ends[0]).concat(ends), budget };
   };
 }
 
@@ -94,7 +93,7 @@ function nmt(text: Text): Text {
 
 const form = (name: Form) => () => (text: Text) => normalize(text, name);
 
-const normalizers: Readonly<Record<string, (section: Section, depth: number) => Normalizer>> = {
+const normalizers: Readonly<Record<string, (section: Section, parts: Parts) => Normalizer>> = {
   BertNormalizer: bert,
   Lowercase: () => lowerCase,
   NFC: form('NFC'),
@@ -107,12 +106,21 @@ const normalizers: Readonly<Record<string, (section: Section, depth: number) => 
   Prepend: prepend,
   Precompiled: precompiled,
   Nmt: () => nmt,
-  Sequence: (section, depth) => {
-    const all = section.sections('normalizers').map((part) => readNormalizer(part, depth + 1));
+  Sequence: (section, parts) => {
+    const all = section.sections('normalizers').map((part) => readNormalizer(part, parts));
     return (text) => all.reduce((before, normalizer) => normalizer(before), text);
   },
 };
 
-export function readNormalizer(section: Section, depth = 0): Normalizer {
-  return choose(normalizers, section, depth)(section, depth);
+/** Steps for each character, where it is not 1. */
+const costs: Readonly<Record<string, number>> = { Sequence: 0, BertNormalizer: 8, Lowercase: 4, NFC: 8, NFD: 8, NFKC: 8, NFKD: 8, Precompiled: 8 };
+
+export function readNormalizer(section: Section, parts = new Parts(limits.normalizers)): Normalizer {
+  parts.add(section);
+  const normalizer = choose(normalizers, section)(section, parts);
+  const cost = costs[section.string('type')] ?? 1;
+  return (text) => {
+    text.budget.spend(cost * text.codes.length);
+    return normalizer(text);
+  };
 }

@@ -3,6 +3,7 @@
  * written out here, with the library's own letters, numbers and spaces.
  */
 import { LETTER, NUMBER, SPACE, is } from './unicode.js';
+import { limits } from './limits.js';
 import { type Section, unsupported } from './schema.js';
 import { codesOf, type Matcher } from './text.js';
 
@@ -26,6 +27,7 @@ export function literal(text: string): Matcher {
 const contractions = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"].map(literal);
 const spaces = runOf(SPACE);
 const letters = runOf(LETTER);
+const numbers = runOf(NUMBER);
 const isOther = (code: number) => !is(code, SPACE | LETTER | NUMBER);
 const isNewline = (code: number) => code === 10 || code === 13;
 
@@ -55,7 +57,7 @@ export function gpt2(codes: readonly number[], at: number, to: number): number {
   const start = codes[at] === 32 ? at + 1 : at;
   if (start === to || is(codes[start], SPACE)) return spaceRun(codes, at, to);
   if (is(codes[start], LETTER)) return letters(codes, start, to);
-  return is(codes[start], NUMBER) ? runOf(NUMBER)(codes, start, to) : others(codes, start, to);
+  return is(codes[start], NUMBER) ? numbers(codes, start, to) : others(codes, start, to);
 }
 
 /** The words of GPT-4's and its like: any one character may lead letters, numbers are cut every few digits, line ends close what is before them. */
@@ -70,7 +72,7 @@ const gpt4 =
       if (end > 0) return at + end;
     }
     if (is(code, LETTER)) return letters(codes, at, to);
-    if (is(code, NUMBER)) return Math.min(runOf(NUMBER)(codes, at, to), at + digits);
+    if (is(code, NUMBER)) return numbers(codes, at, Math.min(to, at + digits));
     if (!isNewline(code) && at + 1 < to && is(codes[at + 1], LETTER)) return letters(codes, at + 1, to);
     const start = code === 32 ? at + 1 : at;
     let end = others(codes, start, to);
@@ -109,10 +111,20 @@ const known = new Map<string, Matcher>([
   ]),
 ]);
 
+export interface Pattern {
+  readonly match: Matcher;
+  /** Steps for each character of a text. */
+  readonly cost: number;
+}
+
 /** The "pattern" of a section: {"String": …} or {"Regex": …}. */
-export function regex(section: Section): Matcher {
+export function regex(section: Section): Pattern {
   const pattern = section.section('pattern');
-  if (pattern.has('String')) return literal(pattern.string('String'));
+  if (pattern.has('String')) {
+    const text = pattern.text('String', limits.pattern);
+    return { match: literal(text), cost: text.length };
+  }
   const text = pattern.string('Regex');
-  return known.get(text) ?? unsupported(pattern.at('Regex'), text, 'one of the expressions that published tokenizers have');
+  const match = known.get(text) ?? unsupported(pattern.at('Regex'), text, 'one of the expressions that published tokenizers have');
+  return { match, cost: 4 };
 }

@@ -1,5 +1,7 @@
 import { fail } from '../error.js';
-import { type Section, choose, idOf, listOf, op, unsupported, wrong } from './schema.js';
+import { limits } from './limits.js';
+import { atMost, type Section, choose, idOf, listOf, op, Parts, unsupported, wrong } from './schema.js';
+import type { Budget } from './text.js';
 import { SPACE, is } from './unicode.js';
 
 /** Tokens of a text, or some that a processor adds: those have no place in the text. */
@@ -11,6 +13,8 @@ export interface Part {
   readonly ends: number[];
   readonly type: number;
   readonly special: boolean;
+  /** Of the text. */
+  readonly budget?: Budget;
 }
 
 export interface PostProcessor {
@@ -37,11 +41,12 @@ function move(text: string, at: number, characters: number): number | undefined 
 }
 
 /** White space at the ends of a token is not of its offsets, but for the one space that was put before the first word. */
-function trimOffsets({ text, tokens, starts, ends }: Part, prefixed: boolean): void {
+function trimOffsets({ text, tokens, starts, ends, budget }: Part, prefixed: boolean): void {
   tokens.forEach((token, i) => {
     let [leading, trailing] = [0, 0];
     while (isSpace(token, leading)) ++leading;
     while (isSpace(token, token.length - 1 - trailing)) ++trailing;
+    budget?.spend(1 + leading + trailing);
     if (leading === 1 && prefixed && (i === 0 || starts[i] === 0)) leading = 0;
     starts[i] = Math.min(move(text, starts[i], leading) ?? Infinity, ends[i]);
     ends[i] = Math.max(move(text, ends[i], -trailing) ?? ends[i], starts[i]);
@@ -73,18 +78,16 @@ function fromTemplates(templates: readonly [Template, Template]): PostProcessor 
   };
 }
 
-/** A file can name one token of many ids many times. */
-const mostAdded = 1024;
-
 function templateProcessing(section: Section): PostProcessor {
   const special = section.section('special_tokens');
   const known = new Map<string, { ids: number[]; tokens: string[] }>();
   const readToken = (name: string) => {
     const added = special.section(name);
     const list = added.list('ids');
-    if (list.length > mostAdded) wrong(added.at('ids'), list, `at most ${mostAdded} ids`);
+    atMost(added.at('ids'), list.length, 'ids', limits.specialTokens);
     const ids = list.map((id, i) => idOf(id, `${added.at('ids')}[${i}]`));
     const tokens = added.list('tokens').filter((text) => typeof text === 'string');
+    for (const token of tokens) atMost(added.at('tokens'), token.length, 'characters', limits.token);
     if (tokens.length !== ids.length) wrong(added.at('tokens'), added.get('tokens'), 'as many strings as there are ids');
     known.set(name, { ids, tokens });
     return { ids, tokens };
@@ -103,8 +106,9 @@ function templateProcessing(section: Section): PostProcessor {
       const token = piece.section('SpecialToken');
       const id = token.string('id');
       const added = known.get(id) ?? readToken(id);
-      sum += added.ids.length;
-      if (sum > mostAdded) wrong(section.at(name), section.get(name), `at most ${mostAdded} special tokens`);
+      sum += Math.max(added.ids.length, 1);
+      // A file can name one token of many ids many times.
+      atMost(section.at(name), sum, 'special tokens', limits.specialTokens);
       return { ...added, type: token.id('type_id') };
     });
     if (texts[0] !== 1 || texts[1] !== (name === 'pair' ? 1 : 0))
@@ -118,6 +122,7 @@ function clsAndSep(section: Section, separators: number, secondType: number): Po
   const read = (name: string) => {
     const [token, id] = listOf(section.get(name), section.at(name));
     if (typeof token !== 'string') wrong(section.at(name), section.get(name), 'a token and its id');
+    atMost(section.at(name), token.length, 'characters', limits.token);
     return { ids: [idOf(id, section.at(name))], tokens: [token] };
   };
   const [cls, sep] = [read('cls'), read('sep')];
@@ -133,14 +138,14 @@ function roberta(section: Section): PostProcessor {
   return { added: wraps.added, process: (parts) => wraps.process(trims.process(parts)) };
 }
 
-const processors: Readonly<Record<string, (section: Section, depth: number) => PostProcessor>> = {
+const processors: Readonly<Record<string, (section: Section, count: Parts) => PostProcessor>> = {
   TemplateProcessing: templateProcessing,
   BertProcessing: (section) => clsAndSep(section, 1, 1),
   RobertaProcessing: roberta,
   ByteLevel: byteLevel,
-  Sequence: (section, depth) => {
+  Sequence: (section, count) => {
     const parts = section.sections('processors');
-    const all = parts.map((part) => readPostProcessor(part, depth + 1));
+    const all = parts.map((part) => readPostProcessor(part, count));
     if (parts.filter((part) => part.get('type') !== 'ByteLevel').length > 1)
       fail('UNSUPPORTED', op, section.path, 'has two parts that put tokens around a text', 'one');
     const sum = (pair: 0 | 1) => all.reduce((total, { added }) => total + added[pair], 0);
@@ -151,6 +156,7 @@ const processors: Readonly<Record<string, (section: Section, depth: number) => P
   },
 };
 
-export function readPostProcessor(section: Section, depth = 0): PostProcessor {
-  return choose(processors, section, depth)(section, depth);
+export function readPostProcessor(section: Section, count = new Parts(limits.postProcessors)): PostProcessor {
+  count.add(section);
+  return choose(processors, section)(section, count);
 }

@@ -1,5 +1,6 @@
 import { gpt2, literal, one, regex, runOf } from './patterns.js';
-import { choose, type Section, unsupported, wrong } from './schema.js';
+import { limits } from './limits.js';
+import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, rewrite, split, utf8, type Behavior, type Matcher, type Piece, type Text } from './text.js';
 import { NUMERIC, PUNCTUATION, SPACE, WORD, is } from './unicode.js';
 
@@ -61,6 +62,11 @@ function metaspace(section: Section): PreTokenizer {
   };
 }
 
+/** So many steps for each character. */
+function spend(pieces: readonly Piece[], cost: number): void {
+  pieces[0]?.text.budget.spend(cost * pieces.reduce((sum, { from, to }) => sum + to - from, 0));
+}
+
 const whiteSpace = runOf(SPACE);
 const word = runOf(WORD);
 /** \w+|[^\w\s]+ */
@@ -71,7 +77,7 @@ const wordOrOther: Matcher = (codes, at, to) => {
 };
 const withoutSpaces: PreTokenizer = (pieces) => split(pieces, whiteSpace, 'Removed');
 
-const preTokenizers: Readonly<Record<string, (section: Section, depth: number) => PreTokenizer>> = {
+const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) => PreTokenizer>> = {
   BertPreTokenizer: () => (pieces) => split(withoutSpaces(pieces), one(PUNCTUATION), 'Isolated'),
   Whitespace: () => (pieces) => split(pieces, wordOrOther, 'Removed', true),
   WhitespaceSplit: () => withoutSpaces,
@@ -86,17 +92,26 @@ const preTokenizers: Readonly<Record<string, (section: Section, depth: number) =
     return (pieces) => split(pieces, one(NUMERIC), behavior);
   },
   Split: (section) => {
-    const match = regex(section);
+    const { match, cost } = regex(section);
     const behavior = behaviorOf(section);
     const invert = section.boolean('invert');
-    return (pieces) => split(pieces, match, behavior, invert);
+    return (pieces) => {
+      spend(pieces, cost);
+      return split(pieces, match, behavior, invert);
+    };
   },
-  Sequence: (section, depth) => {
-    const all = section.sections('pretokenizers').map((part) => readPreTokenizer(part, depth + 1));
+  Sequence: (section, parts) => {
+    const all = section.sections('pretokenizers').map((part) => readPreTokenizer(part, parts));
     return (pieces) => all.reduce((before, preTokenizer) => preTokenizer(before), [...pieces]);
   },
 };
 
-export function readPreTokenizer(section: Section, depth = 0): PreTokenizer {
-  return choose(preTokenizers, section, depth)(section, depth);
+export function readPreTokenizer(section: Section, parts = new Parts(limits.preTokenizers)): PreTokenizer {
+  parts.add(section);
+  const preTokenizer = choose(preTokenizers, section)(section, parts);
+  const cost = section.get('type') === 'Sequence' ? 0 : 4;
+  return (pieces) => {
+    spend(pieces, cost);
+    return preTokenizer(pieces);
+  };
 }

@@ -1,6 +1,7 @@
 import { fail } from '../error.js';
+import { limits } from './limits.js';
 import { op, type Section } from './schema.js';
-import { checkGrowth, codesOf, transform, utf8, type Text } from './text.js';
+import { codesOf, transform, utf8, type Text } from './text.js';
 import { BREAK, EXTEND, PREPEND, is } from './unicode.js';
 
 /**
@@ -46,12 +47,14 @@ function joinsPictograph(codes: readonly number[], from: number, at: number): bo
  * six bytes becomes what the shortest rule that it begins with says, as a whole; any other goes character by character.
  */
 export function precompiled(section: Section): (text: Text) => Text {
-  let bytes: Uint8Array;
+  const map = section.text('precompiled_charsmap', limits.charsmap);
   let blob: Uint8Array;
   let units: DataView;
   const size = () => units.byteLength / 4;
   try {
-    bytes = Uint8Array.from(atob(section.string('precompiled_charsmap')), (c) => c.charCodeAt(0));
+    const text = atob(map);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
     const length = new DataView(bytes.buffer).getUint32(0, true);
     units = new DataView(bytes.buffer, 4, length - (length % 4));
     blob = bytes.subarray(4 + units.byteLength);
@@ -59,10 +62,12 @@ export function precompiled(section: Section): (text: Text) => Text {
   } catch {
     fail('FORMAT', op, section.at('precompiled_charsmap'), 'is no character map', 'one compiled by sentencepiece, in base64');
   }
-  for (let at = 0, end = 0; at < blob.length; at = end + 1) {
-    end = blob.indexOf(0, at);
-    if (end < 0) end = blob.length;
-    if (end - at > 256) fail('UNSUPPORTED', op, section.at('precompiled_charsmap'), `puts in ${end - at} bytes at once`, 'at most 256');
+  for (let at = 0; at < blob.length;) {
+    const next = blob.indexOf(0, at);
+    const end = next < 0 ? blob.length : next;
+    if (end - at > limits.content)
+      fail('UNSUPPORTED', op, section.at('precompiled_charsmap'), `puts in ${end - at} bytes at once`, `at most ${limits.content}`);
+    at = end + 1;
   }
   const unit = (at: number) => (at < size() ? units.getUint32(4 * at, true) : 0);
   const offset = (u: number) => (u >>> 10) << ((u & 512) >>> 6);
@@ -99,7 +104,7 @@ export function precompiled(section: Section): (text: Text) => Text {
     const put = (from: number, to: number): boolean => {
       const content = lookUp(codes, from, to);
       if (!content) return false;
-      checkGrowth(out.length + content.length, text.limit);
+      text.budget.hold(out.length + content.length);
       const more = content.length - (to - from);
       content.forEach((code, i) => {
         out.push(code);
@@ -116,7 +121,7 @@ export function precompiled(section: Section): (text: Text) => Text {
       if (length >= 6 || !put(at, end))
         for (let i = at; i < end; ++i)
           if (!put(i, i + 1)) {
-            checkGrowth(out.length + 1, text.limit);
+            text.budget.hold(out.length + 1);
             out.push(codes[i]);
             changes.push(0);
           }

@@ -1,12 +1,42 @@
 import { isPlainObject } from '../arrays.js';
 import { reason } from '../download.js';
 import { AttnError, describe, fail } from '../error.js';
+import { limits } from './limits.js';
 
 /** Whose errors those of a file are. */
 export const op = 'loadModel';
 
+/**
+ * Refuses a file whose values would take many times its bytes, before any of them is made: 2 bytes of JSON can be an object of 64. What an object, a name
+ * and any other value count is what they take in V8.
+ */
+function checkValues(bytes: Uint8Array, name: string): void {
+  const most = limits.bytes * bytes.length + limits.moreBytes;
+  let memory = 0;
+  let names = 0;
+  for (let at = 0; at < bytes.length; ++at)
+    switch (bytes[at]) {
+      case 0x22: // a string, to its end
+        for (++at; at < bytes.length && bytes[at] !== 0x22; ++at) if (bytes[at] === 0x5c) ++at;
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        memory += 64;
+        break;
+      case 0x3a: // :
+        memory += 96;
+        ++names;
+        break;
+      case 0x2c: // ,
+        memory += 24;
+    }
+  if (memory > most) fail('UNSUPPORTED', op, name, `has values of ${memory} bytes in a file of ${bytes.length}`, `at most ${most}`);
+  atMost(name, names, 'names', limits.names);
+}
+
 /** The object that a JSON file holds. */
 export function readObject(bytes: Uint8Array, name: string): object {
+  checkValues(bytes, name);
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -46,12 +76,19 @@ export class Section {
   }
 
   at(name: string): string {
-    return `${this.path}.${name}`;
+    return `${this.path}.${name.length > 40 ? `${name.slice(0, 40)}…` : name}`;
   }
 
   string(name: string, fallback?: string): string {
     const value = this.get(name) ?? fallback;
     return typeof value === 'string' ? value : wrong(this.at(name), value, 'a string');
+  }
+
+  /** A string of so many characters at the most. */
+  text(name: string, most: number, fallback?: string): string {
+    const value = this.string(name, fallback);
+    atMost(this.at(name), value.length, 'characters', most);
+    return value;
   }
 
   boolean(name: string, fallback?: boolean): boolean {
@@ -94,9 +131,26 @@ export function idOf(value: unknown, path: string): number {
     : wrong(path, value, 'an integer from 0 to 2147483647');
 }
 
-/** What stands for a "type" in a table of them; no other names than the table's own. `depth` is how many Sequences are around it. */
-export function choose<T>(table: Readonly<Record<string, T>>, section: Section, depth = 0): T {
-  if (depth > 16) fail('FORMAT', op, section.path, 'is nested deeper', 'at most 16 Sequences in one another');
+export function atMost(path: string, count: number, what: string, most: number): void {
+  if (count > most) fail('UNSUPPORTED', op, path, `has ${count} ${what}`, `at most ${most}`);
+}
+
+/** How many parts of a kind a file has, whichever Sequences they are in. */
+export class Parts {
+  readonly #most: number;
+  #count = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(section: Section): void {
+    if (++this.#count > this.#most) fail('UNSUPPORTED', op, section.path, `is part ${this.#count} of its kind`, `at most ${this.#most}`);
+  }
+}
+
+/** What stands for a "type" in a table of them; no other names than the table's own. */
+export function choose<T>(table: Readonly<Record<string, T>>, section: Section): T {
   const type = section.get('type');
   if (typeof type === 'string' && Object.hasOwn(table, type)) return table[type];
   return unsupported(section.at('type'), type, Object.keys(table).join(', '));

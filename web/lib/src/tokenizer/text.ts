@@ -1,4 +1,49 @@
 import { fail } from '../error.js';
+import { limits } from './limits.js';
+
+/** What a text may cost: characters that it becomes at once, since a file's rules can double it again and again, and steps until it is tokens. */
+export class Budget {
+  readonly #what: string;
+  readonly #length: number;
+  readonly #characters: number;
+  readonly #most: number;
+  #steps = 0;
+
+  constructor(length: number, what = 'the text') {
+    const { growth, mostGrowth, steps, moreSteps } = limits;
+    this.#what = what;
+    this.#length = length;
+    this.#characters = Math.min(growth * length + 4096, length + mostGrowth);
+    this.#most = steps * length + moreSteps;
+  }
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /** Whether it may become so many characters. */
+  fits(characters: number): boolean {
+    return characters <= this.#characters;
+  }
+
+  /** Refuses a text of so many characters. */
+  hold(characters: number): void {
+    if (this.fits(characters)) return;
+    const most = this.#characters;
+    fail(most > limits.mostGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', this.#what, 'becomes longer', `at most ${most} characters`);
+  }
+
+  spend(steps: number): void {
+    if ((this.#steps += steps) > this.#most)
+      fail(
+        'UNSUPPORTED',
+        'tokenize',
+        this.#what,
+        `takes more than ${limits.steps} steps a character by this tokenizer.json`,
+        `at most ${this.#most} for ${this.#length} characters`,
+      );
+  }
+}
 
 /**
  * A text as the stages of tokenizing hand it on: code points, each with the place in the original that it came from, in UTF-16 units.
@@ -8,27 +53,15 @@ export interface Text {
   readonly codes: number[];
   readonly starts: number[];
   readonly ends: number[];
-  /** How many code points it may become: a file's rules can double a text again and again. */
-  readonly limit: number;
+  readonly budget: Budget;
 }
 
-const mostGrowth = 2 ** 23;
-
-/** Published rules make at most 18 characters of one, and put a few around a text. */
-function limitOf(length: number): number {
-  return Math.min(64 * length + 4096, length + mostGrowth);
-}
-
-export function checkGrowth(length: number, limit: number): void {
-  if (length > limit) fail(limit > mostGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', 'the text', 'becomes longer', `at most ${limit} characters`);
-}
-
-export function emptyText(limit: number): Text {
-  return { codes: [], starts: [], ends: [], limit };
+export function emptyText(budget: Budget): Text {
+  return { codes: [], starts: [], ends: [], budget };
 }
 
 export function push(text: Text, code: number, start: number, end: number): void {
-  checkGrowth(text.codes.length + 1, text.limit);
+  text.budget.hold(text.codes.length + 1);
   text.codes.push(code);
   text.starts.push(start);
   text.ends.push(end);
@@ -45,11 +78,11 @@ export function codesOf(text: string): number[] {
   return codes;
 }
 
-export function readText(text: string): Text {
+export function readText(text: string, budget?: Budget): Text {
   const codes = codesOf(text);
   let at = 0;
   const ends = codes.map((code) => (at += code > 0xffff ? 2 : 1));
-  return { codes, starts: ends.map((end, i) => (codes[i] > 0xffff ? end - 2 : end - 1)), ends, limit: limitOf(codes.length) };
+  return { codes, starts: ends.map((end, i) => (codes[i] > 0xffff ? end - 2 : end - 1)), ends, budget: budget ?? new Budget(codes.length) };
 }
 
 /** The bytes of one code point. */
@@ -70,9 +103,9 @@ export function stringOf(codes: readonly number[], from = 0, to = codes.length):
 }
 
 export function slice(text: Text, from: number, to: number): Text {
-  const { codes, starts, ends, limit } = text;
+  const { codes, starts, ends, budget } = text;
   if (from === 0 && to === codes.length) return text;
-  return { codes: codes.slice(from, to), starts: starts.slice(from, to), ends: ends.slice(from, to), limit };
+  return { codes: codes.slice(from, to), starts: starts.slice(from, to), ends: ends.slice(from, to), budget };
 }
 
 /**
@@ -89,7 +122,7 @@ export function transform(text: Text, codes: number[], changes: readonly number[
     ends.push(text.ends[place]);
     if (change <= 0) next += 1 - change;
   }
-  return { codes, starts, ends, limit: text.limit };
+  return { codes, starts, ends, budget: text.budget };
 }
 
 /** Part of a text between two cuts; `added` is the id where an added token was found, and no later stage touches such a piece. */
@@ -139,7 +172,8 @@ export function split(pieces: readonly Piece[], match: Matcher, behavior: Behavi
 
 /** Rewrites what is in the pieces, into one new text. */
 export function rewrite(pieces: readonly Piece[], write: (piece: Piece, out: Text) => void): Piece[] {
-  const text = emptyText(pieces[0]?.text.limit ?? 0);
+  if (pieces.length === 0) return [];
+  const text = emptyText(pieces[0].text.budget);
   return pieces.map((piece) => {
     if (piece.added !== undefined) return piece;
     const from = text.codes.length;

@@ -10,8 +10,9 @@ import { readModel, type Model } from './models.js';
 import { type Normalizer, readNormalizer } from './normalizers.js';
 import { readPostProcessor, type Part, type PostProcessor } from './post_processors.js';
 import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
+import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
-import { readText, stringOf, type Text as Places } from './text.js';
+import { Budget, readText, stringOf, type Text as Places } from './text.js';
 
 /** Bytes of tokenizer.json and tokenizer_config.json. */
 export interface TokenizerFiles {
@@ -24,9 +25,9 @@ export interface EncodeOptions {
   readonly truncation: boolean;
 }
 
-/** A token's text: a string, or an object that describes an added token. */
-function tokenText(value: unknown, path: string): string {
-  return typeof value === 'string' ? value : new Section(value, path).string('content');
+/** A token's text: a string, or in an object that describes an added token. */
+function tokenText(section: Section, name: string): string {
+  return typeof section.get(name) === 'string' ? section.text(name, limits.token) : section.section(name).text('content', limits.token);
 }
 
 /** What tokenizer_config.json sets anew in a part of tokenizer.json of that type: names there, by those here. */
@@ -93,7 +94,7 @@ export class Tokenizer {
 
   #readPadding(file: Section, config: Section | undefined): Padding {
     const padding = file.has('padding') ? file.section('padding') : undefined;
-    const token = config?.has('pad_token') ? tokenText(config.get('pad_token'), config.at('pad_token')) : padding?.string('pad_token', '[PAD]');
+    const token = config?.has('pad_token') ? tokenText(config, 'pad_token') : padding?.text('pad_token', limits.token, '[PAD]');
     const found = [token, '[PAD]', '<pad>'].find((candidate) => candidate !== undefined && this.tokenToId(candidate) !== undefined);
     return { id: (found !== undefined && this.tokenToId(found)) || 0, type: padding?.id('pad_type_id', 0) ?? 0, token: found ?? token ?? '[PAD]' };
   }
@@ -111,19 +112,19 @@ export class Tokenizer {
     return this.#added.tokenOf(id) ?? this.#model.tokenOf(id);
   }
 
-  /** Ends after the word with which there are more than `most` tokens. */
-  #tokenize(text: string, most: number): Part {
-    const part: Part = { text, ids: [], tokens: [], starts: [], ends: [], type: 0, special: false };
+  /** The tokens of one text. Ends after the word with which there are more than `most`. */
+  split(text: string, most = Infinity, budget = new Budget(text.length)): Part {
+    const part: Part = { text, ids: [], tokens: [], starts: [], ends: [], type: 0, special: false, budget };
     let places!: Places;
     const emit = (id: number, token: string, from: number, to: number) => {
-      part.ids.push(id);
+      budget.hold(part.ids.push(id));
       part.tokens.push(token);
       part.starts.push(places.starts[from]);
       part.ends.push(places.ends[to - 1]);
     };
-    for (const { text: piece, from, to, added } of this.#preTokenizer(this.#added.extract(text))) {
+    for (const { text: piece, from, to, added } of this.#preTokenizer(this.#added.extract(text, budget))) {
       places = piece;
-      if (added === undefined) this.#model.tokenize(piece.codes, from, to, emit);
+      if (added === undefined) this.#model.tokenize(piece.codes, from, to, emit, budget);
       else emit(added, stringOf(piece.codes, from, to), from, to);
       if (part.ids.length > most) break;
     }
@@ -134,7 +135,7 @@ export class Tokenizer {
     const room = maxLength - this.#postProcessor.added[texts.length - 1];
     // One text is cut to its first tokens, whatever follows. Where a pair is cut depends on both lengths.
     const most = truncation && room >= 0 && texts.length === 1 ? room : Infinity;
-    const parts = texts.map((text, i) => ({ ...this.#tokenize(text, most), type: i }));
+    const parts = texts.map((text, i) => ({ ...this.split(text, most), type: i }));
     const lengths = parts.map(({ ids }) => ids.length);
     const length = lengths.reduce((a, b) => a + b, 0);
     const truncated = length > room;

@@ -1,5 +1,6 @@
 import { fail } from '../error.js';
-import { op } from './schema.js';
+import { limits } from './limits.js';
+import { atMost, op } from './schema.js';
 
 /** Pairs of numbers, each with a number above 0: edges of tries, merges of BPE. Open addressing in one array takes a fraction of a Map's memory. */
 export class PairMap {
@@ -48,10 +49,9 @@ export class Trie {
   /** What was added last with the word that ends at a node, or -1. */
   readonly values: number[] = [-1];
 
-  /** Bounds keep a hostile file from taking minutes or all memory; vocabularies of 250 000 tokens have less than a million prefixes. */
   add(word: readonly number[], value: number): void {
-    if (word.length > 1024) fail('UNSUPPORTED', op, 'a token', `has ${word.length} characters`, 'at most 1024');
-    if (this.values.length > 2 ** 22) fail('UNSUPPORTED', op, 'the vocabulary', 'has more than 2^22 prefixes', 'fewer');
+    atMost('a token', word.length, 'characters', limits.token);
+    if (this.values.length > limits.prefixes) fail('UNSUPPORTED', op, 'the vocabulary', `has more than ${limits.prefixes} prefixes`, 'fewer');
     let node = 0;
     for (const code of word) {
       node = this.#edges.add(node, code, this.values.length);

@@ -1,6 +1,6 @@
 /** Questions about code points, answered as Hugging Face's tokenizers answer them, in every engine. */
 import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
-import { checkGrowth, stringOf, transform, type Text } from './text.js';
+import { stringOf, transform, type Text } from './text.js';
 
 export * from './unicode_table.js';
 
@@ -47,7 +47,7 @@ export function lowerCase(text: Text): Text {
   const changes: number[] = [];
   for (const code of text.codes)
     (code < 0x80 ? [lowerAscii(code)] : lowerOf(code)).forEach((lower, i) => {
-      checkGrowth(codes.length + 1, text.limit);
+      text.budget.hold(codes.length + 1);
       codes.push(lower);
       changes.push(i > 0 ? 1 : 0);
     });
@@ -117,12 +117,12 @@ function normalizeRun(run: string, form: Form, codes: number[], changes: number[
 }
 
 /** Before the engine makes a string of it. One character has at most 4 parts, or 18 where K takes compatible ones for the same. */
-function checkParts({ codes, limit }: Text, form: Form): void {
-  if ((form.length > 3 ? 18 : 4) * codes.length <= limit) return;
+function checkParts({ codes, budget }: Text, form: Form): void {
+  if (budget.fits((form.length > 3 ? 18 : 4) * codes.length)) return;
   let count = 0;
   const decomposition = form.replace('C', 'D');
   for (const code of codes) count += code < 0xa0 ? 1 : Array.from(String.fromCodePoint(code).normalize(decomposition)).length;
-  checkGrowth(count, limit);
+  budget.hold(count);
 }
 
 export function normalize(text: Text, form: Form): Text {
