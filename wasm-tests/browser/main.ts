@@ -17,7 +17,7 @@ addEventListener('unhandledrejection', (e) => post({ fatal: `unhandled rejection
 if (query.has('worker')) {
   const types = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
   const policy = types?.createPolicy('attn-tests', { createScriptURL: (url) => url });
-  const worker = new Worker((policy?.createScriptURL(workerUrl) ?? workerUrl) as string, { type: 'module', name: location.search });
+  const worker = new Worker(policy?.createScriptURL(workerUrl) ?? workerUrl, { type: 'module', name: location.search });
   worker.onerror = (e) => post({ fatal: `test worker: ${e.message} ${e.filename}:${e.lineno}` });
 } else {
   const { runSuites } = await import('./run.ts');

@@ -25,7 +25,7 @@ async function output(program, args, options = {}) {
   try {
     return (await execute(program, args, { timeout: 300000, maxBuffer: 1 << 26, ...options })).stdout;
   } catch (error) {
-    throw new Error(`${program} ${args.join(' ')}: ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`);
+    throw new Error(`${program} ${args.join(' ')}: ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
   }
 }
 

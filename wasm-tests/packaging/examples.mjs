@@ -20,7 +20,7 @@ async function output(program, args, { input = '', ...options } = {}) {
     running.child.stdin.end(input);
     return (await running).stdout;
   } catch (error) {
-    throw new Error(`${program} ${args.join(' ')}: exit ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`);
+    throw new Error(`${program} ${args.join(' ')}: exit ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
   }
 }
 

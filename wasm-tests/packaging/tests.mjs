@@ -22,7 +22,7 @@ async function node(args, options = {}) {
   try {
     return (await execute(process.execPath, args, { cwd: consumer, maxBuffer: 1 << 24, ...options })).stdout;
   } catch (error) {
-    throw new Error(`node ${args.join(' ')}: exit ${error.code}\n${error.stdout}${error.stderr}`);
+    throw new Error(`node ${args.join(' ')}: exit ${error.code}\n${error.stdout}${error.stderr}`, { cause: error });
   }
 }
 

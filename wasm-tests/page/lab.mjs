@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { strict as assert } from 'node:assert';
 import { repository } from '../support/steps.mjs';
-import { json, lab, matrix, ofHead, part, transposed } from './page.mjs';
+import { json, lab, matrix, part, transposed } from './page.mjs';
 
 const inputs = {
   Q: [

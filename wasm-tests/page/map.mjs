@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { sentence } from './data.mjs';
-import { assertCells, assertNear, json, ofHead, section } from './page.mjs';
+import { assertNear, json, ofHead } from './page.mjs';
 
 const layerBox = "find(['combobox', 'slider'], 'Layer')";
 const headBox = "find(['combobox', 'slider'], 'Head')";

@@ -1,11 +1,8 @@
 /** The catalogue of bad input of the functions. That of the layers is in bad_layers.ts, that of files in bad_files.ts. */
-import type { Attn, Mask, Tensor } from 'attn';
-import { assert } from 'chai';
+import type { Mask, Tensor } from 'attn';
 import { Catalogue, detached, k, maskOf, named, q, type Setting, v, w, withData, withDims, wrong, x } from '../support/catalogue.ts';
-import { assertIsError, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { loadHere } from '../support/host.ts';
-import { assertSameBits, mask, random, tensor } from '../support/tensors.ts';
+import { random, tensor } from '../support/tensors.ts';
 
 const g = new Generator(14);
 const catalogue = new Catalogue();

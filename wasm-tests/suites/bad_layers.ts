@@ -15,7 +15,7 @@ const text = (value: unknown) => (typeof value === 'object' ? JSON.stringify(val
 
 // Construction. Each class with options that work, and what may not be in their place.
 type ClassName = 'MultiHeadAttention' | 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier' | 'Embedding';
-const construct = (s: Setting | Attn, name: ClassName, options: unknown): Module => new ('attn' in s ? s.attn : s)[name](wrong(options)) as Module;
+const construct = (s: Setting | Attn, name: ClassName, options: unknown): Module => new ('attn' in s ? s.attn : s)[name](wrong(options));
 const good: Readonly<Record<ClassName, Readonly<Record<string, unknown>>>> = {
   MultiHeadAttention: { embedDim: 8, numHeads: 4 },
   TransformerEncoderLayer: encoderOptions,
@@ -128,7 +128,7 @@ const layers: Readonly<Record<ClassName, readonly [get: (s: Setting) => Module, 
 for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
   const count = dims.reduce((a, b) => a * b, 1);
   const load = (s: Setting, change: object, options?: unknown) =>
-    get(s).loadStateDict({ ...Object.fromEntries(get(s).stateDict()), ...change } as Record<string, Tensor>, wrong(options));
+    get(s).loadStateDict({ ...Object.fromEntries(get(s).stateDict()), ...change }, wrong(options));
   for (const state of [
     undefined,
     null,
@@ -221,7 +221,7 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
   bad(`${name}: a state whose getter disposes the layer`, 'DISPOSED', [], (s) => {
     const own = construct(s, name as ClassName, good[name as ClassName]);
     const state = own.stateDict();
-    return own.loadStateDict({
+    return void own.loadStateDict({
       ...Object.fromEntries(state),
       get [parameter]() {
         own.dispose();

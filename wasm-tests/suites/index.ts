@@ -4,4 +4,4 @@ import { checkTable, suitesOf } from './table.mjs';
 
 const files = import.meta.glob(['./*.ts', '!./index.ts']);
 checkTable(Object.keys(files));
-for (const name of suitesOf(host)) await files[`./${name}.ts`]!();
+for (const name of suitesOf(host)) await files[`./${name}.ts`]();

@@ -123,7 +123,7 @@ describe('loading models', () => {
           let at = 0;
           const body = new ReadableStream<Uint8Array>({
             pull(controller) {
-              if (at >= all.length) return controller.close();
+              if (at >= all.length) return void controller.close();
               // One byte at a time would take long for all of them.
               const end = at < 3000 ? at + size : at + Math.max(size, 5000);
               controller.enqueue(all.slice(at, end));
@@ -459,7 +459,7 @@ describe('loading models', () => {
       const late: Progress[] = [];
       let ended = false;
       // One file fails at once, another comes on and on, whatever the signal says.
-      const endless = () => new ReadableStream({ pull: async (controller) => (await later(20), controller.enqueue(Uint8Array.of(0x20))) });
+      const endless = () => new ReadableStream({ pull: (controller) => later(20).then(() => controller.enqueue(Uint8Array.of(0x20))) });
       const mine: typeof fetch = async (address) =>
         String(address).includes('tokenizer.json') ? new Response(endless()) : (await later(100), new Response(null, { status: 503 }));
       await refused(url(`testdata/models/${name}`), 'NETWORK', ['503'], {

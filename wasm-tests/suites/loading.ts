@@ -53,7 +53,7 @@ describe('loading', () => {
       'a compiled Module': () => WebAssembly.compile(wasm),
     };
     for (const [name, source] of Object.entries(sources))
-      it(`${name}`, async () => {
+      it(name, async () => {
         const attn = await load({ wasm: await source() });
         assert.equal(attn.info.variant, 'simd', 'the module says itself what it is');
         assert.equal(attn.info.threads, 1);

@@ -674,7 +674,7 @@ describe('semantics', () => {
         return sum;
       });
       assertClose(t.context, sums, 4e-6, 'context is their sum');
-      assertClose(t.output, reference.linear(t.merged, state.get('out_proj.weight')!, state.get('out_proj.bias')!), 1e-5, 'output');
+      assertClose(t.output, reference.linear(t.merged, state.get('out_proj.weight')!, state.get('out_proj.bias')), 1e-5, 'output');
       assertSameBits(t.output, r.output, 'output');
       mha.dispose();
     });

@@ -27,12 +27,12 @@ const kinds = {
   embedding: (attn: Attn) => new attn.Embedding({ numEmbeddings: 9, embeddingDim: 4, paddingIdx: 2 }),
 };
 type Kind = keyof typeof kinds;
-const make = (attn: Attn, kind: Kind): Runs => kinds[kind](attn) as unknown as Runs;
+const make = (attn: Attn, kind: Kind): Runs => kinds[kind](attn);
 
 /** How a module got its weights: drawn from a seed, or loaded. */
 type Weights = { readonly how: 'drawn' | 'loaded'; readonly seed: number };
 function setWeights(module: Module, { how, seed: from }: Weights): void {
-  if (how === 'drawn') return module.initialize({ scheme: from % 2 ? 'xavier_normal' : 'torch', seed: from });
+  if (how === 'drawn') return void module.initialize({ scheme: from % 2 ? 'xavier_normal' : 'torch', seed: from });
   const g = new Generator(from);
   module.loadStateDict(new Map([...module.parameterShapes()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, dims]) => [name, random(g, dims)])));
 }

@@ -45,7 +45,7 @@ describe('models, against transformers', () => {
 
   itLong('all-MiniLM-L6-v2: sentences, insides, neighbours among its words, and the memory it takes', async () => {
     const address = url('models/all-MiniLM-L6-v2/config.json');
-    if (!(await fetch(address)).ok) return host.note('all-MiniLM-L6-v2 is not in models/: tools/setup fetches it');
+    if (!(await fetch(address)).ok) return void host.note('all-MiniLM-L6-v2 is not in models/: tools/setup fetches it');
     const own = await loadHere();
     const model = await own.loadModel(new URL('.', address), { cache: 'none' });
     // 22.7 million weights.
@@ -122,7 +122,7 @@ describe('models, in use', () => {
     const beside = model.forward(model.tokenize([texts[3], texts[2]]), { outputAttentions: true });
     const length = alone.lastHiddenState.dims[1];
     assertSameBits(slice(slice(beside.lastHiddenState, 0, 1, 2), 1, 0, length), alone.lastHiddenState);
-    assertSameBits(slice(beside.logits!, 0, 1, 2), alone.logits!);
+    assertSameBits(slice(beside.logits!, 0, 1, 2), alone.logits);
     const part = slice(slice(slice(beside.attentions![1], 0, 1, 2), 2, 0, length), 3, 0, length);
     assertSameBits(part, alone.attentions![1]);
   });

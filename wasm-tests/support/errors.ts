@@ -1,12 +1,15 @@
 import { AttnError, type ErrorCode } from 'attn';
 import { assert } from 'chai';
 
+/** AttnError, as one of the package's entries exports it. */
+type ErrorClass = typeof AttnError;
+
 /** Checks a thrown value: an AttnError of this code whose message holds every word. */
 export function assertIsError(
   error: unknown,
   code: ErrorCode | readonly ErrorCode[],
   words: readonly (string | RegExp)[] = [],
-  kind: Function = AttnError,
+  kind: ErrorClass = AttnError,
 ): void {
   const codes = Array.isArray(code) ? code : [code];
   if (!(error instanceof kind)) assert.fail(`expected an AttnError ${codes.join(' or ')}, got ${String(error)}${(error as Error)?.stack ?? ''}`);
@@ -37,7 +40,7 @@ export async function assertRejects(
   call: Promise<unknown> | (() => Promise<unknown>),
   code: ErrorCode | readonly ErrorCode[],
   words: readonly (string | RegExp)[] = [],
-  kind?: Function,
+  kind?: ErrorClass,
 ): Promise<AttnError> {
   try {
     await (typeof call === 'function' ? call() : call);

@@ -25,7 +25,6 @@ export interface Host {
 }
 
 declare global {
-  // eslint-disable-next-line no-var
   var attnHost: Host;
 }
 
