@@ -8,7 +8,7 @@ import { brotliCompressSync, constants } from 'node:zlib';
 import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** All in: what DESIGN.md promises. */
+/** All in: what README.md promises. */
 const limit = 150_000;
 
 const brotli = (bytes) =>

@@ -86,6 +86,17 @@ export interface Checked<A extends Data = Data> {
   readonly copied: boolean;
 }
 
+/** A list of our own making as an argument; `source` is what it was made of. */
+export function ownList<A extends Int32Array | Uint8Array>(
+  op: string,
+  argument: string,
+  data: A,
+  type: Checked['type'],
+  source: object = data,
+): Checked<A> {
+  return { op, argument, data, dims: [data.length], size: data.length, type, kind: 0, source, copied: true };
+}
+
 /** A state dictionary of the caller's, checked. */
 export interface State {
   readonly entries: readonly (readonly [name: string, tensor: Checked<Float32Array>])[];
@@ -221,7 +232,7 @@ function failRange(op: string, argument: string, index: number, value: number | 
 export function readNumbers(op: string, argument: string, value: unknown): Checked<Int32Array> {
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'an Array of whole numbers');
   const data = toInts(op, argument, Array.from(value as unknown[]));
-  return { op, argument, data, dims: [data.length], size: data.length, type: 'Int32Array', kind: 0, source: value, copied: true };
+  return ownList(op, argument, data, 'Int32Array', value);
 }
 
 /** Ids, and their dims where they are given. */
@@ -279,8 +290,7 @@ export function readBytes(op: string, argument: string, value: unknown): Uint8Ar
 export function readFile(op: string, argument: string, value: unknown, expected: string): Checked<Uint8Array> {
   const data = readBytes(op, argument, value);
   refuseText(op, argument, data, expected);
-  const size = data.length;
-  return { op, argument, data, dims: [size], size, type: 'Uint8Array', kind: 0, source: value as object, copied: false };
+  return { ...ownList(op, argument, data, 'Uint8Array', value as object), copied: false };
 }
 
 function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {

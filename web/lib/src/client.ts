@@ -353,7 +353,7 @@ async function plainWasm(
   if (wasm === undefined) return undefined;
   switch (wasmKind(wasm)) {
     case 'location':
-      return platform.locate(String(wasm));
+      return platform.locate(String(wasm as string | URL));
     case 'response': {
       const response = wasm as Response;
       const bytes = await abortable(signal, () =>
@@ -401,8 +401,8 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       if (signal?.aborted) throw aborted(signal);
-      await watch(link, platform.locks()).catch((error: AttnError) => {
-        if (signal?.aborted || error.code !== 'ABORTED') throw error;
+      await watch(link, platform.locks()).catch((error: unknown) => {
+        if (signal?.aborted || !(error instanceof AttnError) || error.code !== 'ABORTED') throw error;
         const help = `a bundler may have left out attn/dist/${platform.script}: copy it beside the bundle`;
         throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${help}`, { op: 'load' }, { cause: error });
       });

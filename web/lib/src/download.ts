@@ -1,15 +1,13 @@
 /** Bytes from a Response, with progress. */
 import { aborted } from './abort.js';
-import { AttnError, fail } from './error.js';
+import { AttnError, fail, networkErrors } from './error.js';
 
 export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
 
 /** More than this is not a build of attn. */
 const largestWasm = 64 * 2 ** 20;
 
-export function network(message: string, detail: Record<string, unknown>, cause?: unknown): AttnError {
-  return new AttnError('NETWORK', `load: ${message}`, { op: 'load', argument: 'wasm', ...detail }, cause === undefined ? undefined : { cause });
-}
+export const network = networkErrors('load', { argument: 'wasm' });
 
 export const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
 

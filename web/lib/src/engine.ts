@@ -1,6 +1,6 @@
 /** One running module: calls into it with arguments that were read already, and keeps what state it is in. */
 import type { ErrorCode, RuntimeInfo } from './attn.js';
-import type { Checked, State } from './arrays.js';
+import { type Checked, ownList, type State } from './arrays.js';
 import { AttnError, type Detail } from './error.js';
 import { Heap } from './heap.js';
 import type { Disk } from './model_files.js';
@@ -11,10 +11,7 @@ import type { Leaf, Signature } from './signature.js';
 import { encodeUtf8 } from './utf8.js';
 
 /** A name as bytes for the heap. */
-function utf8(op: string, name: string): Checked<Uint8Array> {
-  const data = encodeUtf8(name);
-  return { op, argument: 'name', data, dims: [data.length], size: data.length, type: 'Uint8Array', kind: 0, source: data, copied: true };
-}
+const utf8 = (op: string, name: string) => ownList(op, 'name', encodeUtf8(name), 'Uint8Array');
 
 const isState = (leaf: Leaf): leaf is State => typeof leaf === 'object' && 'entries' in leaf;
 
@@ -45,7 +42,7 @@ export function fromNative({ code, message, detail = {} }: NativeError, op = 'lo
   const ours = camelCase(detail['op'], traceNames);
   const spelled = (text: string) => (speaksOfFiles.includes(code) ? text : camelCase(text, traceNames));
   const entries = Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? spelled(value) : value]);
-  return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...Object.fromEntries(entries), op: ours });
+  return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...(Object.fromEntries(entries) as Detail), op: ours });
 }
 
 export interface Runtime {

@@ -26,6 +26,12 @@ export function abortError(message: string, detail?: Detail, options?: { cause?:
 }
 export const abortName = 'AbortError';
 
+/** Makes the errors of fetching, or reading files, in an operation. */
+export const networkErrors =
+  (op: string, more: Detail = {}) =>
+  (message: string, detail: Detail, cause?: unknown): AttnError =>
+    new AttnError('NETWORK', `${op}: ${message}`, { op, ...more, ...detail }, cause === undefined ? undefined : { cause });
+
 /** Throws "op: argument got, expected expected", where got is such as "is missing" or "has 8 elements". */
 export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string): never {
   throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });

@@ -73,7 +73,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
    * threw, and then at once.
    */
   async function during<P, T>(
-    onProgress: ((p: P) => void) | undefined,
+    onProgress: ((p: P) => unknown) | undefined,
     work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
     task?: number,
   ): Promise<T> {
@@ -85,15 +85,12 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       answer.catch(() => controller.abort()); // thrown below
       reports.push(answer);
     };
-    try {
-      return await work(controller.signal, onProgress ? { onProgress: report } : {});
-    } finally {
-      if (task !== undefined) tasks.delete(task);
-      const seen = await Promise.allSettled(reports);
-      (onProgress as Comlink.ProxyMethods | undefined)?.[Comlink.releaseProxy]();
-      const failed = seen.find((each) => each.status === 'rejected');
-      if (failed) throw failed.reason;
-    }
+    const [done] = await Promise.allSettled([work(controller.signal, onProgress ? { onProgress: report } : {})]);
+    if (task !== undefined) tasks.delete(task);
+    const seen = await Promise.allSettled(reports);
+    (onProgress as Comlink.ProxyMethods | undefined)?.[Comlink.releaseProxy]();
+    for (const each of [...seen, done]) if (each.status === 'rejected') throw each.reason;
+    return (done as PromiseFulfilledResult<T>).value;
   }
 
   const host: Host = {
@@ -102,7 +99,11 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
         if (lock === undefined) return held(false);
         const forever = new Promise<never>(() => {});
         // Refused where the origin is opaque.
-        navigator.locks.request(lock, () => (held(true), forever)).catch(() => held(false));
+        const hold = () => {
+          held(true);
+          return forever;
+        };
+        navigator.locks.request(lock, hold).catch(() => held(false));
       });
     },
     async load(options, onProgress) {

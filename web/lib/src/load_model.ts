@@ -1,7 +1,7 @@
 /** loadModel(): reads a model's files and streams its weights into the module. Loaded when it is first asked for. */
 import type { TextModel as Contract } from './attn.js';
 import { abortable, aborted } from './abort.js';
-import type { Checked } from './arrays.js';
+import { ownList } from './arrays.js';
 import { refuseText } from './binary.js';
 import { reason } from './download.js';
 import { AttnError, describe } from './error.js';
@@ -103,8 +103,9 @@ class Loading {
     this.#report(name, file, 0, true);
     try {
       for (;;) {
-        const { done, value } = await this.#wait(() => pieces.next());
-        if (done) break;
+        const next = await this.#wait(() => pieces.next());
+        if (next.done) break;
+        const { value } = next;
         for (let at = 0; at < value.length; at += pieceBytes) {
           const piece = value.subarray(at, at + pieceBytes);
           digest?.update(piece);
@@ -188,7 +189,7 @@ class Loading {
         seen += start.length;
         refuseWeights(head.subarray(0, seen), file);
       }
-      engine.call(op, write, [bytesLeaf(piece)], this.#handle);
+      engine.call(op, write, [ownList(op, 'bytes', piece, 'Uint8Array')], this.#handle);
     });
     engine.call(op, finish, [], this.#handle);
     return this.#handle;
@@ -247,11 +248,6 @@ function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {
       expected: 'safetensors',
       got: 'a zip',
     });
-}
-
-/** A piece of a file as an argument. */
-function bytesLeaf(data: Uint8Array): Checked<Uint8Array> {
-  return { op, argument: 'bytes', data, dims: [data.length], size: data.length, type: 'Uint8Array', kind: 0, source: data, copied: true };
 }
 
 /** Running out of memory is the engine's RangeError. */

@@ -148,10 +148,10 @@ export class Parts {
     const body = new ReadableStream<Uint8Array>(
       {
         async pull(controller) {
-          const { done, value } = await pieces.next();
+          const next = await pieces.next();
           if (signal.aborted) throw signal.reason;
-          if (done) controller.close();
-          else controller.enqueue(value);
+          if (next.done) controller.close();
+          else controller.enqueue(next.value);
         },
         async cancel() {
           await pieces.return(undefined);

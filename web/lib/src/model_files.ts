@@ -2,7 +2,7 @@
 import { arrayLength, failDetached } from './arrays.js';
 import { breathe } from './breathe.js';
 import { reason } from './download.js';
-import { AttnError } from './error.js';
+import { AttnError, networkErrors } from './error.js';
 import { fileNames, type FileName, type Given, type Source } from './model_options.js';
 import { encodeUtf8 } from './utf8.js';
 
@@ -48,9 +48,7 @@ export interface Folder {
   settle?(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean>;
 }
 
-export function network(message: string, detail: Record<string, unknown>, cause?: unknown): AttnError {
-  return new AttnError('NETWORK', `${op}: ${message}`, { op, ...detail }, cause === undefined ? undefined : { cause });
-}
+export const network = networkErrors(op);
 
 /** How to make the files that are read of files that a folder has instead of them. */
 const conversions: readonly {
@@ -114,7 +112,10 @@ export async function missing(folder: Folder, file: FileName): Promise<AttnError
 }
 
 async function* piecesOf(content: Given, name: string): AsyncGenerator<Uint8Array> {
-  if (typeof content === 'string') return yield encodeUtf8(content);
+  if (typeof content === 'string') {
+    yield encodeUtf8(content);
+    return;
+  }
   if ('buffer' in content) {
     const size = content.length;
     for (let at = 0; at < size; at += pieceBytes) {

@@ -208,7 +208,7 @@ export class UrlFolder implements Folder {
     const ours = this.#base.origin === globalThis.location?.origin;
     // To another origin If-Range would need its permission; there the answer's own validator decides.
     const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) };
-    const response = await this.#ask(weights, { headers }).catch((error) => {
+    const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
       return undefined;
     });

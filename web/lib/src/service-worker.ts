@@ -14,7 +14,8 @@ function completeWorklet(): void {
   if (typeof TextDecoder !== 'undefined') return;
   class Encoder {
     encode(text: string) {
-      return Uint8Array.from(unescape(encodeURIComponent(text)), (byte) => byte.charCodeAt(0));
+      const bytes = encodeURIComponent(text).replace(/%(..)/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+      return Uint8Array.from(bytes, (byte) => byte.charCodeAt(0));
     }
   }
   class Decoder {

@@ -175,7 +175,7 @@ export class TextModel implements Contract {
     const { plain, signal, onProgress } = readTextOptions('classify', options, classifyOptions);
     const { labels } = about;
     if (!labels) throw new AttnError('UNSUPPORTED', 'classify: this checkpoint has no classification head', { op: 'classify' });
-    const results: { label: string; score: number }[][] = new Array(list.length);
+    const results = new Array<{ label: string; score: number }[]>(list.length);
     await inBatches(this, 'classify', list, plain, signal, onProgress, {}, (rows, { data }) =>
       rows.forEach(({ index }, i) => {
         const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));

@@ -14,7 +14,7 @@ export const web: Pick<Platform, 'urls' | 'cores' | 'sharingRefusal' | 'waitingR
   },
   cores: () => globalThis.navigator?.hardwareConcurrency ?? 1,
   sharingRefusal() {
-    if (globalThis.crossOriginIsolated !== true)
+    if (!globalThis.crossOriginIsolated)
       return 'the page is not cross-origin isolated (headers Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp)';
     return typeof SharedArrayBuffer === 'function' ? undefined : 'this engine has no SharedArrayBuffer';
   },
