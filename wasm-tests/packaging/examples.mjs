@@ -9,6 +9,7 @@ import { serve } from '../../tools/serve.mjs';
 import { engines, launch, missing, within } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
 import { buildExample, repository } from '../support/steps.mjs';
+import { tests as requirements } from './requirements.mjs';
 import { tests as serving } from './serve.mjs';
 
 const at = (...parts) => join(repository, ...parts);
@@ -227,7 +228,7 @@ export async function examples() {
   for (const [name, parts] of Object.entries(ofModels)) await modelExample(checks, name, parts);
   await checks.check('make demo', demo);
   await checks.check('make demo serves models beside the page, and nothing else of the repository', demoServer);
-  for (const [name, run] of Object.entries(serving)) await checks.check(name, run);
+  for (const [name, run] of Object.entries({ ...serving, ...requirements })) await checks.check(name, run);
   // The page tests open it in the browsers.
   await checks.check('examples/browser is built by Vite', buildExample);
   for (const engine of engines) {

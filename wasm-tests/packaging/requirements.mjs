@@ -1,0 +1,61 @@
+/** What Python packages the tools install: exact versions with digests, and nothing that is not named. */
+import { strict as assert } from 'node:assert';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { repository } from '../support/steps.mjs';
+
+const read = (path) => readFileSync(join(repository, path), 'utf8');
+const lists = ['tools/goldens/requirements.txt', 'tools/goldens/torch.txt', 'tools/goldens/torch-cpu.txt', 'benchmarks/peers/requirements.txt'];
+
+/** name -> version of a list whose every entry has a digest; a line that is none of both is a fault. */
+function entries(path) {
+  const found = new Map();
+  for (const entry of read(path)
+    .replace(/^#.*\n/gm, '')
+    .replaceAll('\\\n', ' ')
+    .trim()
+    .split('\n')) {
+    const [, name, version] = /^([\w.-]+)==([\w.+]+)(?: ; platform_system == "Linux")?(?:\s+--hash=sha256:[0-9a-f]{64})+$/.exec(entry) ?? [];
+    assert.ok(name, `${path}: ${entry.slice(0, 80)}`);
+    assert.ok(!found.has(name), `${path}: ${name} twice`);
+    found.set(name, version);
+  }
+  return found;
+}
+
+export const tests = {
+  'all that Python packages the tools install have digests': () => {
+    const pins = new Map();
+    for (const [path, list] of lists.map((each) => [each, entries(each)]))
+      for (const [name, version] of list) {
+        const plain = version.replace('+cpu', '');
+        assert.equal(pins.get(name) ?? plain, plain, `${path}: ${name} in two versions`);
+        pins.set(name, plain);
+      }
+    for (const folder of ['tools/goldens', 'benchmarks/peers']) {
+      const list = entries(`${folder}/requirements.txt`);
+      for (const [, name, version] of read(`${folder}/requirements.in`).matchAll(/^([\w.-]+)==(.+)$/gm))
+        assert.equal(name === 'torch' ? pins.get(name) : list.get(name), version, `${folder}: ${name}`);
+    }
+  },
+  'pip takes only what has a digest, and says whether it runs code to be built': () => {
+    const files = execFileSync('git', ['ls-files', 'tools', 'benchmarks', 'testdata/**/*.py', 'Makefile', '.ci'], {
+      cwd: repository,
+      encoding: 'utf8',
+    });
+    let calls = 0;
+    for (const path of files
+      .trim()
+      .split('\n')
+      .filter((each) => /(\.(py|sh|mjs)|tools\/setup|Makefile|run)$/.test(each)))
+      for (const line of read(path).split('\n')) {
+        if (!/\bpip"?,? "?(install|download)\b/.test(line)) continue;
+        calls++;
+        assert.match(line, /--require-hashes/, `${path}: ${line}`);
+        assert.match(line, /--(only|no)-binary=:all:/, `${path}: ${line}`);
+        assert.match(line, /--no-deps/, `${path}: ${line}`);
+      }
+    assert.equal(calls, 3);
+  },
+};
