@@ -33,10 +33,12 @@ using AnyTensor = xt::xarray_container<xt::uvector<float>, xt::layout_type::row_
 /// Parameters by torch's names, e.g. "out_proj.weight".
 using StateDict = std::map<std::string, AnyTensor>;
 
-/// An evaluated float tensor of the user's: xt::xtensor, an xt::adapt of memory of their own or, in a state dictionary, xt::xarray.
+/// A float tensor of the user's that lies in memory: xt::xtensor, an xt::adapt of memory of their own, a view of either or, in a
+/// state dictionary, xt::xarray.
 template <class E>
 concept TensorLike = requires(const E& e) {
   { *e.data() } -> std::convertible_to<float>;
+  { e.data_offset() } -> std::convertible_to<std::size_t>;
   e.shape();
   e.strides();
   { e.is_contiguous() } -> std::convertible_to<bool>;
@@ -68,11 +70,12 @@ Shape to_shape(const Dims& dims) {
   return shape;
 }
 
-/// Throws SHAPE where the tensor is column-major or a strided view: evaluate it into an xt::xtensor first.
+/// A view that is a row-major block of its tensor is taken where it lies. Throws SHAPE where the tensor is column-major or a view
+/// with gaps: evaluate it into an xt::xtensor first.
 template <TensorLike E>
 TensorView view_of(const E& tensor, const char* op, const char* argument) {
   if (tensor.shape().size() > Shape::kMaxRank) fail(ErrorCode::shape, op, argument, {"rank 8 at the most"}, {"rank ", tensor.shape().size()});
-  TensorView view{tensor.data(), to_shape(tensor.shape())};
+  TensorView view{tensor.data() + tensor.data_offset(), to_shape(tensor.shape())};
   std::int64_t stride = 1;
   for (std::size_t axis = view.shape.rank(); axis-- > 0; stride *= view.shape[axis])
     if (view.shape[axis] > 1 && static_cast<std::int64_t>(tensor.strides()[axis]) != stride)
