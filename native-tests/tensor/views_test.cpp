@@ -34,7 +34,9 @@ std::vector<std::pair<std::string, std::function<AnyTensor()>>> calls(const X& x
   static const TransformerEncoder encoder({.d_model = kWidth, .nhead = 2, .dim_feedforward = 8, .num_layers = 2});
   static const TransformerClassifier classifier({.d_model = kWidth, .nhead = 2, .dim_feedforward = 8, .num_layers = 1, .num_classes = 3});
   static const AdditiveAttentionParams params{AnyTensor(std::vector<std::size_t>{3, kWidth}, 0.5F),
-                                              AnyTensor(std::vector<std::size_t>{3, kWidth}, -0.25F), AnyTensor(std::vector<std::size_t>{3}, 2.0F), {}};
+                                              AnyTensor(std::vector<std::size_t>{3, kWidth}, -0.25F),
+                                              AnyTensor(std::vector<std::size_t>{3}, 2.0F),
+                                              {}};
   return {
       {"scaled_dot_product_attention query", [&] { return AnyTensor(scaled_dot_product_attention(x, w, w).output); }},
       {"scaled_dot_product_attention key", [&] { return AnyTensor(scaled_dot_product_attention(w, x, x).output); }},
