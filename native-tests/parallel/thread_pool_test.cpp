@@ -4,11 +4,21 @@
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include "support/call.hpp"
 #include "support/matchers.hpp"
@@ -208,6 +218,56 @@ TEST_CASE("a hundred thousand small runs of several user threads do each task on
   CHECK(wrong.load() == 0);
 }
 
+TEST_CASE("what a task throws comes out of the run, on any number of threads, and the pool goes on", "[threads]") {
+  for (const unsigned threads : {1U, 2U, 4U}) {
+    INFO(threads << " threads");
+    const Threads pool(threads);
+    for (int i = 0; i < 200; ++i) {
+      std::atomic<int> inside{0};
+      try {
+        parallel::run(50, threads, [&](std::size_t task, unsigned) {
+          inside.fetch_add(1);
+          if (task % 7 == 3) {
+            inside.fetch_sub(1);
+            throw std::runtime_error("task " + std::to_string(task % 7));
+          }
+          inside.fetch_sub(1);
+        });
+        FAIL("nothing came out");
+      } catch (const std::runtime_error& error) {
+        if (std::string(error.what()) != "task 3" || inside.load() != 0) FAIL("not the task's, or some still run");
+      }
+    }
+    CHECK(calls_of(64, threads) == std::vector<int>(64, 1));
+    CHECK(parallel::workers_for(100, 1e12) == threads);
+  }
+}
+
+TEST_CASE("a task that changes the number of threads is refused, whoever runs it, and may try again outside", "[threads]") {
+  for (const unsigned threads : {1U, 2U, 3U}) {
+    INFO(threads << " threads");
+    const Threads pool(threads);
+    std::atomic<int> busy{0};
+    parallel::run(9, threads, [&](std::size_t task, unsigned) {
+      try {
+        set_num_threads(1 + static_cast<unsigned>(task) % 4);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::busy) busy.fetch_add(1);
+      }
+    });
+    CHECK(busy.load() == 9);
+    check_error({ErrorCode::busy, "set_num_threads", "the caller", {"a task", "none"}},
+                [&] { parallel::run(9, threads, [](std::size_t, unsigned) { set_num_threads(2); }); });
+    // Inside a nested run, too.
+    check_error({ErrorCode::busy, "set_num_threads", "the caller", {}}, [&] {
+      parallel::run(9, threads, [&](std::size_t, unsigned) { parallel::run(2, threads, [](std::size_t, unsigned) { set_num_threads(1); }); });
+    });
+    CHECK(num_threads() == threads);
+    set_num_threads(2);
+    CHECK(calls_of(64, 2) == std::vector<int>(64, 1));
+  }
+}
+
 TEST_CASE("threads that have nothing to do use no time of a core", "[threads]") {
   const Threads pool(4);
   CHECK(calls_of(64, 4) == std::vector<int>(64, 1));
@@ -288,6 +348,100 @@ TEST_CASE("two user threads may call the same layer at once and get the same bit
   other.join();
   CHECK(wrong.load() == 0);
 }
+
+// ThreadSanitizer ends the child of a program with threads as soon as it starts one.
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(__SANITIZE_THREAD__)
+
+/// Forks, calls body in the child, which then ends as programs do, and returns its status as a shell has it: 128 and the signal where it
+/// was ended by one. A child that hangs is ended after a minute.
+template <class Body>
+int status_of_child(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    // Catch2 answers these by reporting the test as failed, from the child.
+    for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
+    alarm(60);
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    std::exit(status);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST_CASE("the child of a fork has one thread, the same bits, and ends", "[threads]") {
+  const Work work;
+  const std::vector<Array> alone = work.run();
+  for (const unsigned threads : {2U, 4U}) {
+    INFO(threads << " threads");
+    const Threads pool(threads);
+    CHECK(work.run() == alone);
+    CHECK(status_of_child([] { return 0; }) == 0);
+    CHECK(status_of_child([] { return num_threads() == 1 ? 0 : 1; }) == 0);
+    CHECK(status_of_child([&] { return work.run() == alone ? 0 : 1; }) == 0);
+    CHECK(status_of_child([] { return set_num_threads(1), 0; }) == 0);
+    CHECK(status_of_child([&] { return set_num_threads(3), num_threads() == 3 && work.run() == alone ? 0 : 1; }) == 0);
+    CHECK(status_of_child([&] {
+            set_num_threads(2);
+            return status_of_child([&] { return set_num_threads(3), work.run() == alone ? 0 : 1; });
+          }) == 0);
+    // The parent has what it had.
+    CHECK(num_threads() == threads);
+    CHECK(work.run() == alone);
+  }
+}
+
+TEST_CASE("the child of a fork works also where another thread was in the middle of a run", "[threads]") {
+  const Threads pool(3);
+  for (int i = 0; i < 5; ++i) {
+    std::atomic<bool> began{false}, done{false};
+    std::thread other([&] {
+      parallel::run(3, 3, [&](std::size_t, unsigned) {
+        began.store(true);
+        while (!done.load()) std::this_thread::yield();
+      });
+    });
+    while (!began.load()) std::this_thread::yield();
+    CHECK(status_of_child([] {
+            if (calls_of(64, 2) != std::vector<int>(64, 1)) return 1;
+            set_num_threads(2);
+            return calls_of(64, 2) == std::vector<int>(64, 1) ? 0 : 2;
+          }) == 0);
+    done.store(true);
+    other.join();
+  }
+}
+
+TEST_CASE("a program may end while a thread of its works, and inside a task", "[threads]") {
+  const auto work_forever = [] {
+    while (true) calls_of(9, 2);
+  };
+  for (int i = 0; i < 10; ++i) {
+    CHECK(status_of_child([&] {
+            set_num_threads(2);
+            std::thread(work_forever).detach();
+            std::this_thread::sleep_for(std::chrono::milliseconds(i));
+            return 0;
+          }) == 0);
+    CHECK(status_of_child([] {
+            set_num_threads(3);
+            std::atomic<bool> ended{false};
+            parallel::run(3, 3, [&](std::size_t, unsigned) {
+              if (!ended.exchange(true)) std::exit(7);
+              while (true) std::this_thread::yield();
+            });
+            return 0;
+          }) == 7);
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace attn::test

@@ -8,7 +8,8 @@ namespace attn {
 
 /// Threads that ops share, the calling one included. Process-wide; default 1; 0 means one per core. The number changes
 /// speed only, never a bit of a result: work is split by rows, sums are not.
-/// Waits for running work of other threads to finish. Throws std::system_error where the system has no more threads; there is one then.
+/// Waits for running work of other threads to finish. Throws BUSY inside a task, std::system_error where the system has no more
+/// threads; there is one then. The child of a fork() has one, until it asks for more; one that a task forks has to end by _exit or exec.
 void set_num_threads(unsigned count);
 unsigned num_threads();
 
@@ -34,7 +35,8 @@ unsigned workers_for(std::size_t tasks, double cost);
 /// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads are the same worker. Threads
 /// take tasks as they come, so which worker does which is not fixed; bodies write to disjoint places. Returns as soon as all
 /// tasks are done: the caller (worker 0) does those that nobody else takes, and waits for no thread that took none. A nested
-/// call, or one from a second user thread while the pool is taken, runs in the caller alone. Bodies must not throw.
+/// call, or one from a second user thread while the pool is taken, runs in the caller alone. What a body throws comes out of here, of
+/// several the first, when all threads have left it; tasks that nobody had begun are left out. In WebAssembly bodies must not throw.
 void run(std::size_t tasks, unsigned workers, TaskRef body);
 
 }  // namespace parallel
