@@ -7,6 +7,11 @@
 #include <cstdlib>
 #include <functional>
 #include <new>
+#if __has_include(<malloc/malloc.h>)
+#include <malloc/malloc.h>
+#else
+#include <malloc.h>
+#endif
 
 #include "attn/attn.hpp"
 #include "attn/ops/scratch.hpp"
@@ -20,9 +25,19 @@ namespace {
 
 std::atomic<std::int64_t> made{0};        // blocks ever
 std::atomic<std::int64_t> live{0};        // blocks that are not freed yet
+std::atomic<std::int64_t> bytes{0};       // in them
+std::atomic<std::int64_t> most_bytes{0};  // that there ever were
 std::atomic<std::int64_t> countdown{-1};  // the allocation at which it reaches 0 fails; below 0: none does
 std::atomic<bool> failed{false};
 std::atomic<std::int64_t> largest{0};  // bytes of the largest block asked for
+
+std::int64_t size_of_block(void* block) {
+#if __has_include(<malloc/malloc.h>)
+  return static_cast<std::int64_t>(malloc_size(block));
+#else
+  return static_cast<std::int64_t>(malloc_usable_size(block));
+#endif
+}
 
 void* allocate(std::size_t size, std::size_t alignment) {
   if (static_cast<std::int64_t>(size) > largest.load()) largest = static_cast<std::int64_t>(size);
@@ -32,7 +47,10 @@ void* allocate(std::size_t size, std::size_t alignment) {
   }
   void* const block =
       alignment > 0 ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment) : std::malloc(size > 0 ? size : 1);
-  if (block != nullptr) ++live, ++made;
+  if (block == nullptr) return nullptr;
+  ++live, ++made;
+  bytes += size_of_block(block);
+  if (bytes.load() > most_bytes.load()) most_bytes = bytes.load();
   return block;
 }
 void* allocate_or_throw(std::size_t size, std::size_t alignment = 0) {
@@ -41,7 +59,7 @@ void* allocate_or_throw(std::size_t size, std::size_t alignment = 0) {
   return block;
 }
 void release(void* block) {
-  if (block != nullptr) --live;
+  if (block != nullptr) --live, bytes -= size_of_block(block);
   std::free(block);
 }
 
@@ -158,6 +176,45 @@ TEST_CASE("every op gives MEMORY for every allocation that fails, leaks nothing 
     const Array before = array_of(scaled_dot_product_attention(in.q, in.k, in.v, all).output);
     CHECK(exhaust(call) > 0);
     CHECK_THAT(array_of(scaled_dot_product_attention(in.q, in.k, in.v, all).output), HasBitsOf(before));
+  }
+}
+
+TEST_CASE("texts are tokenized as they are needed: the most memory grows with the results alone", "[memory]") {
+  const TextModel model = TextModel::load(testdata("models/tiny-bert"));
+  // One text of the model's length, to which no other is padded.
+  std::string longest;
+  for (std::int64_t i = 0; i < model.max_length(); ++i) longest += "film ";
+  const auto texts_of = [&](std::size_t count) {
+    std::vector<std::string> texts(count, "a film");
+    texts[count / 2] = longest;
+    return texts;
+  };
+  const auto most_of = [](const std::function<void()>& call) {
+    const std::int64_t before = bytes;
+    most_bytes = before;
+    call();
+    return most_bytes - before;
+  };
+  const std::vector<std::string> texts = texts_of(10'000), more = texts_of(20'000);
+  const Tensor<2> warm = model.embed(texts_of(100));
+  {
+    const std::int64_t a_text = static_cast<std::int64_t>(warm.shape(1) * sizeof(float));
+    const std::int64_t most = most_of([&] { model.embed(texts); }), most_of_more = most_of([&] { model.embed(more); });
+    INFO("embed: " << most << " bytes for 10 000 texts, " << most_of_more << " for 20 000");
+    CHECK(most < 10'000 * a_text + 4'000'000);
+    CHECK(most_of_more - most < 10'000 * a_text + 100'000);
+  }
+  {
+    // The results are vectors of labels, in blocks of their own.
+    std::vector<std::vector<LabelScore>> result;
+    const std::int64_t kept = most_of([&] { result = model.classify(std::vector<std::string>(texts.begin(), texts.begin() + 10)); });
+    const std::int64_t before = bytes;
+    result = model.classify(texts);
+    const std::int64_t of_result = bytes - before;
+    result.clear(), result.shrink_to_fit();
+    const std::int64_t most = most_of([&] { model.classify(texts); });
+    INFO("classify: " << most << " bytes for 10 000 texts, " << of_result << " of them results");
+    CHECK(most < of_result + kept + 4'000'000);
   }
 }
 

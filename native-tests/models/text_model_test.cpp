@@ -153,6 +153,26 @@ TEST_CASE("a trace of a layer holds the forward's attentions and hidden states",
   }
 }
 
+TEST_CASE("of more texts than are sorted at a time each has its own result, and errors name the right one", "[models]") {
+  const TextModel model = stock("tiny-bert");
+  const Array few = floats_of(model.embed(kTexts));
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < 8192 + 40; ++i) texts.push_back(kTexts[i % kTexts.size()]);
+  const Array many = floats_of(model.embed(texts));
+  const std::size_t width = many.data.size() / texts.size();
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const float* const row = many.data.data() + i * width;
+    if (!std::equal(row, row + width, few.data.data() + i % kTexts.size() * width)) ++wrong;
+  }
+  CHECK(wrong == 0);
+  texts[8200] = "\xff";
+  check_error({ErrorCode::argument, "tokenize", "text 8200", {"UTF-8"}}, [&] { model.embed(texts); });
+  texts[8200] = texts[0];
+  for (int i = 0; i < 100; ++i) texts[8201] += " film";
+  check_error({ErrorCode::out_of_range, "tokenize", "text 8201", {}}, [&] { model.classify(texts, {.truncation = false}); });
+}
+
 TEST_CASE("embeddings and classes have the same bits in batches of any size and with any number of threads", "[models][threads]") {
   const TextModel model = stock("tiny-bert"), other = stock("tiny-mpnet-mean");
   std::vector<std::string> texts;

@@ -253,27 +253,29 @@ Encoding assemble(const TokenizerFile& file, const Template& pieces, std::vector
   return encoding;
 }
 
-/// `texts(b)` are the one or two texts of row b.
+/// `texts(i)` are the one or two texts of number i; a row for each in [begin, end).
 template <class Texts>
-Encoding encode_rows(const TokenizerFile& file, std::size_t count, bool is_pair, const TokenizeOptions& options, const Texts& texts) {
+Encoding encode_rows(const TokenizerFile& file, std::size_t begin, std::size_t end, bool is_pair, const TokenizeOptions& options,
+                     const Texts& texts) {
   const Template& pieces = is_pair ? file.pair : file.single;
   std::int64_t added = 0;
   for (const TemplatePiece& piece : pieces) added += static_cast<std::int64_t>(piece.ids.size());
   const std::int64_t most = options.max_length.value_or(std::numeric_limits<std::int64_t>::max());
   if (most < added) fail(ErrorCode::out_of_range, kOp, "max_length", {"at least ", added, ", the special tokens"}, {most});
-  std::vector<Row> rows(count);
-  for (std::size_t b = 0; b < count; ++b) {
-    const auto [first, second] = texts(b);
-    rows[b].first = tokens_of(file, first, b);
-    if (is_pair) rows[b].second = tokens_of(file, second, b);
-    const std::size_t length = rows[b].first.size() + rows[b].second.size();
+  std::vector<Row> rows(end - begin);
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto [first, second] = texts(i);
+    Row& row = rows[i - begin];
+    row.first = tokens_of(file, first, i);
+    if (is_pair) row.second = tokens_of(file, second, i);
+    const std::size_t length = row.first.size() + row.second.size();
     if (!options.truncation && static_cast<std::int64_t>(length) > most - added) {
       ErrorDetail detail;
-      detail.emplace("index", static_cast<double>(b));
-      fail(ErrorCode::out_of_range, kOp, text({"text ", b}), {"at most ", most}, {static_cast<std::int64_t>(length) + added, " tokens long"},
+      detail.emplace("index", static_cast<double>(i));
+      fail(ErrorCode::out_of_range, kOp, text({"text ", i}), {"at most ", most}, {static_cast<std::int64_t>(length) + added, " tokens long"},
            std::move(detail));
     }
-    truncate(rows[b], is_pair, static_cast<std::size_t>(most - added));
+    truncate(row, is_pair, static_cast<std::size_t>(most - added));
   }
   return assemble(file, pieces, std::move(rows));
 }
@@ -286,13 +288,21 @@ Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::sp
   return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config)));
 }
 
+Encoding Tokenizer::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+  return encode_rows(*file_, begin, end, false, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(texts[i], ""); });
+}
+
+Encoding Tokenizer::encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
+                           const TokenizeOptions& options) const {
+  return encode_rows(*file_, begin, end, true, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(pairs[i]); });
+}
+
 Encoding Tokenizer::encode(const std::vector<std::string>& texts, const TokenizeOptions& options) const {
-  return encode_rows(*file_, texts.size(), false, options,
-                     [&](std::size_t b) { return std::pair<std::string_view, std::string_view>(texts[b], ""); });
+  return encode(texts, 0, texts.size(), options);
 }
 
 Encoding Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
-  return encode_rows(*file_, pairs.size(), true, options, [&](std::size_t b) { return std::pair<std::string_view, std::string_view>(pairs[b]); });
+  return encode(pairs, 0, pairs.size(), options);
 }
 
 std::optional<std::int64_t> Tokenizer::token_to_id(const std::string& token) const {

@@ -54,7 +54,13 @@ class Tokenizer {
   bool lower_cases() const;
 
  private:
+  friend class TextModel;
   explicit Tokenizer(std::shared_ptr<const detail::TokenizerFile> file);
+
+  /// Of the texts [begin, end), for who has too many for one Encoding.
+  Encoding encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
+  Encoding encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
+                  const TokenizeOptions& options) const;
 
   std::shared_ptr<const detail::TokenizerFile> file_;
 };

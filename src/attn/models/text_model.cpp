@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <numeric>
 
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/model_loader.hpp"
@@ -61,7 +60,16 @@ void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader)
   }
 }
 
-/// Ids, types and mask of an Encoding as the model takes them.
+/// One text of many: what the model needs of it.
+struct Row {
+  std::size_t index;
+  std::vector<std::int32_t> ids, types;
+};
+
+/// How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results.
+constexpr std::size_t kMostSorted = 8192;
+
+/// Ids, types and mask as the model takes them.
 struct Batch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
@@ -79,41 +87,23 @@ struct Batch {
     check("attention_mask", to_shape(inputs.attention_mask.shape()));
     mask = Mask::attend(inputs.attention_mask);
   }
-  /// The first L columns of these rows.
-  Batch(const Encoding& inputs, std::span<const std::size_t> rows, std::size_t L) {
+  /// Padded to the first, which is the longest.
+  explicit Batch(std::span<const Row> rows) {
+    const std::size_t L = rows.front().ids.size();
     shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(L)};
-    std::vector<std::uint8_t> flags;
-    for (const std::size_t row : rows)
-      for (std::size_t i = 0; i < L; ++i) {
-        ids.push_back(inputs.input_ids(row, i));
-        types.push_back(inputs.token_type_ids(row, i));
-        flags.push_back(inputs.attention_mask(row, i));
-      }
+    std::vector<std::uint8_t> flags(rows.size() * L, 0);
+    ids.assign(flags.size(), 0);
+    types.assign(flags.size(), 0);
+    for (std::size_t b = 0; b < rows.size(); ++b) {
+      std::copy(rows[b].ids.begin(), rows[b].ids.end(), ids.begin() + static_cast<std::ptrdiff_t>(b * L));
+      std::copy(rows[b].types.begin(), rows[b].types.end(), types.begin() + static_cast<std::ptrdiff_t>(b * L));
+      std::fill_n(flags.begin() + static_cast<std::ptrdiff_t>(b * L), rows[b].ids.size(), std::uint8_t{1});
+    }
     mask = Mask::copy_of(MaskKind::attend, flags.data(), shape);
   }
 
   detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };
-
-/// Calls run(batch, rows) with the texts in batches, sorted by their length so that little of a batch is padding; row i of a batch is
-/// text rows[i].
-template <class Run>
-void in_batches(const Encoding& encoding, std::int64_t batch_size, Run run) {
-  const std::size_t count = encoding.input_ids.shape(0), width = encoding.input_ids.shape(1);
-  std::vector<std::size_t> order(count), lengths(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint8_t* row = encoding.attention_mask.data() + i * width;
-    lengths[i] = static_cast<std::size_t>(std::count(row, row + width, 1));
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lengths[a] < lengths[b]; });
-  for (std::size_t first = 0; first < count;) {
-    const std::size_t size = std::min(count - first, static_cast<std::size_t>(batch_size));
-    const std::span<const std::size_t> rows = std::span(order).subspan(first, size);
-    run(Batch(encoding, rows, lengths[rows.back()]), rows);
-    first += size;
-  }
-}
 
 void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
@@ -163,22 +153,43 @@ TextModel TextModel::load(const std::filesystem::path& folder) {
 }
 
 template <class Text>
-Encoding TextModel::encode(const std::vector<Text>& texts, const TokenizeOptions& options) const {
+Encoding TextModel::encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
   const std::int64_t positions = parts_->model->config().max_length;
   TokenizeOptions given = options;
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
     fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
-  if constexpr (std::is_same_v<Text, std::string>)
-    return parts_->tokens().encode(texts, given);
-  else
-    return parts_->tokens().encode_pairs(texts, given);
+  return parts_->tokens().encode(texts, begin, end, given);
 }
 
-Encoding TextModel::tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options) const { return encode(texts, options); }
+/// Calls run(batch, rows) with the texts in batches, sorted by their length so that little of a batch is padding. Long ones go first, so
+/// that what does not fit into memory is known at once.
+template <class Text, class Run>
+void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size, Run run) const {
+  encode(texts, 0, 0, options);  // what is wrong with the options or the checkpoint is said for no texts, too
+  for (std::size_t begin = 0; begin < texts.size(); begin += kMostSorted) {
+    const std::size_t end = std::min(texts.size(), begin + kMostSorted);
+    std::vector<Row> rows;
+    for (std::size_t i = begin; i < end; ++i) {
+      const Encoding text = encode(texts, i, i + 1, options);
+      rows.push_back({i, {text.input_ids.begin(), text.input_ids.end()}, {text.token_type_ids.begin(), text.token_type_ids.end()}});
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ids.size() > b.ids.size(); });
+    for (std::size_t first = 0; first < rows.size();) {
+      const std::size_t size = std::min(rows.size() - first, static_cast<std::size_t>(batch_size));
+      const std::span<const Row> batch = std::span(rows).subspan(first, size);
+      run(Batch(batch), batch);
+      first += size;
+    }
+  }
+}
+
+Encoding TextModel::tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options) const {
+  return encode(texts, 0, texts.size(), options);
+}
 
 Encoding TextModel::tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
-  return encode(pairs, options);
+  return encode(pairs, 0, pairs.size(), options);
 }
 
 TextModelOutput TextModel::forward(const Encoding& inputs, const TextForwardOptions& options) const {
@@ -227,12 +238,12 @@ Tensor<2> TextModel::embed(const std::vector<std::string>& texts, const EmbedOpt
   memory.add("the result", shape);
   memory.check();
   auto all = empty<2>(shape);
-  const Encoding encoding = tokenize(texts, {.max_length = options.max_length, .truncation = options.truncation});
-  in_batches(encoding, options.batch_size, [&](const Batch& batch, std::span<const std::size_t> rows) {
+  const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
+  in_batches(texts, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
     const auto width = static_cast<std::size_t>(E);
     std::vector<float> part(rows.size() * width);
     model.embed(batch.inputs(), pooling, options.normalize.value_or(model.config().normalize), part.data());
-    for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, all.data() + rows[i] * width);
+    for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, all.data() + rows[i].index * width);
   });
   return all;
 }
@@ -242,13 +253,13 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
   check_batch_size("classify", options.batch_size);
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
-  const Encoding encoding = encode(texts, {.max_length = options.max_length, .truncation = options.truncation});
-  in_batches(encoding, options.batch_size, [&](const Batch& batch, std::span<const std::size_t> rows) {
+  const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
+  in_batches(texts, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
     model.classify(batch.inputs(), scores.data());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<LabelScore>& of_text = all[rows[i]];
+      std::vector<LabelScore>& of_text = all[rows[i].index];
       for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c]});
       std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
     }

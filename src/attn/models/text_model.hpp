@@ -128,7 +128,9 @@ class TextModel {
   explicit TextModel(std::unique_ptr<Parts> parts);
 
   template <class Text>
-  Encoding encode(const std::vector<Text>& texts, const TokenizeOptions& options) const;
+  Encoding encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
+  template <class Text, class Run>
+  void in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size, Run run) const;
   template <class Text>
   std::vector<std::vector<LabelScore>> classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const;
 
