@@ -179,7 +179,9 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
 /// torch.nn.functional.scaled_dot_product_attention)
 /// q (..,L,D), k (..,S,D), v (..,S,Dv) of rank 2, 3 (B) or 4 (B,H) -> output (..,L,Dv), weights (..,L,S), all of that rank.
 /// L ≠ S and D ≠ Dv are fine. Masked keys are skipped: whatever they hold, NaN included, does not reach a result.
-/// A query whose keys are all masked gives 0 (see FullyMasked).
+/// A query whose keys are all masked gives 0 (see FullyMasked). Keys that are not masked count as in IEEE arithmetic: a weight
+/// below 2⁻¹²⁶ of its row's largest is 0, and 0 times an infinite value is NaN, as in torch (with more than 1024 keys the
+/// infinity may come out, as it does in float64).
 /// Traces: q k v scores masked_scores probabilities weights weighted_values context output.
 /// Throws SHAPE when B, H, D or S disagree, MASK when a mask does not fit or holds NaN or +infinity, MEMORY before
 /// allocating more than the limit.

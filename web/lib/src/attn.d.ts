@@ -221,6 +221,9 @@ export interface Attn {
   /**
    * softmax(q kᵀ · scale + masks) v, Vaswani et al. 2017 eq. 1, torch's `F.scaled_dot_product_attention`.
    *
+   * Masked keys are skipped, whatever they hold. Others count as in IEEE arithmetic: a weight below 2⁻¹²⁶ of its row's largest is 0, and
+   * 0 times an infinite value is NaN, as in torch (with more than 1024 keys the infinity may come out, as it does in float64).
+   *
    * @param query (..,L,D) of rank 2, 3 (B first) or 4 (B,H first)
    * @param key (..,S,D)
    * @param value (..,S,Dv); L ≠ S and D ≠ Dv are fine
