@@ -6,15 +6,17 @@
 
 namespace attn::kernels {
 
-/// exp(x) for x ≤ 0: 2ⁿ · exp(r), n the integer next to x / ln 2, |r| ≤ ln 2 / 2.
-/// Error < 1 ulp (float64 as judge); results below 2⁻¹²⁶, the least normal number, are 0. exp(-infinity) = 0, NaN stays NaN.
+/// The two parts of exp(x) = 2ⁿ (1 + p), n the integer next to x / ln 2.
 template <class Arch>
-inline Batch<Arch> exp(const Batch<Arch>& argument) {
-  using F = Batch<Arch>;
-  using I = xsimd::batch<std::int32_t, Arch>;
-  const F least(-87.33654F);  // ln 2⁻¹²⁶
-  const F x = larger<Arch>(least, argument);
+struct ExpParts {
+  Batch<Arch> p;                       ///< exp(r) - 1, |r| ≤ ln 2 / 2
+  xsimd::batch<std::int32_t, Arch> n;  ///< in its low bits; shifted by 23 they are where a float has its exponent
+};
 
+/// Of |x| < 128.
+template <class Arch>
+inline ExpParts<Arch> exp_parts(const Batch<Arch>& x) {
+  using F = Batch<Arch>;
   // Adding 1.5 · 2²³ rounds to an integer and leaves it in the low bits: the same bits on every architecture, which
   // conversions of NaN are not.
   const F magic(12582912.0F);
@@ -29,11 +31,19 @@ inline Batch<Arch> exp(const Batch<Arch>& argument) {
   const F low = multiply_add<Arch>(F(0x1.555492p-3F), r, F(0x1.fffffcp-2F));
   const F high = multiply_add<Arch>(F(0x1.123a20p-7F), r, F(0x1.5558f2p-5F));
   const F q = multiply_add<Arch>(multiply_add<Arch>(F(0x1.6a23cep-10F), square, high), square, low);
-  const F p = multiply_add<Arch>(q, square, r) + F(1.0F);
+  return {multiply_add<Arch>(q, square, r), xsimd::bitwise_cast<std::int32_t>(shifted)};
+}
 
-  // The low bits of `shifted` plus the exponent's bias, moved to where a float has its exponent: 2ⁿ, or 0 below the least.
-  const I exponent = (xsimd::bitwise_cast<std::int32_t>(shifted) + I(127)) << 23;
-  return p * xsimd::select(argument < least, F(0.0F), xsimd::bitwise_cast<float>(exponent));
+/// exp(x) for x ≤ 0.
+/// Error < 1 ulp (float64 as judge); results below 2⁻¹²⁶, the least normal number, are 0. exp(-infinity) = 0, NaN stays NaN.
+template <class Arch>
+inline Batch<Arch> exp(const Batch<Arch>& argument) {
+  using F = Batch<Arch>;
+  using I = xsimd::batch<std::int32_t, Arch>;
+  const F least(-87.33654F);  // ln 2⁻¹²⁶
+  const auto [p, n] = exp_parts<Arch>(larger<Arch>(least, argument));
+  const I exponent = (n + I(127)) << 23;
+  return (p + F(1.0F)) * xsimd::select(argument < least, F(0.0F), xsimd::bitwise_cast<float>(exponent));
 }
 
 }  // namespace attn::kernels
