@@ -9,8 +9,8 @@ const standard = /^<[a-z_0-9]+>$/;
 // Which headers a folder may include besides its own and the standard library's. Nothing includes upwards.
 const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/],
-  'attn/parallel': [],
   'attn/tensor': [/^<xtensor\/.+>$/],
+  'attn/parallel': [/^"attn\/tensor\/error\.hpp"$/, /^<pthread\.h>$/],
   'attn/ops': [/^"attn\/(kernels|parallel|tensor)\/.+"$/],
   'attn/io': [/^"attn\/tensor\/.+"$/, /^<nlohmann\/json\.hpp>$/, /^<utf8proc\.h>$/],
   'attn/layers': [/^"attn\/(ops|tensor)\/.+"$/, /^"attn\/io\/weights\.hpp"$/],
