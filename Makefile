@@ -7,7 +7,7 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test coverage package page wasm bench format clean
+.PHONY: help demo test coverage package matrix page wasm bench format clean
 .NOTPARALLEL:
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make package   build/attn.tgz, the npm package'
+	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
 	@echo 'make clean     remove what was built (what was set up stays in .setup/ and node_modules/)'
@@ -41,6 +42,10 @@ wasm:
 
 package: wasm
 	@node tools/package.mjs
+
+# The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
+matrix: package
+	@node wasm-tests/packaging/matrix/run.mjs $(ROWS)
 
 page: wasm
 	@$(bin)/vite build --logLevel warn web/page

@@ -37,6 +37,9 @@ const parts = {
   webkit: () => ({ WebKitWebDriver: onPath('WebKitWebDriver'), MiniBrowser: findMiniBrowser(), Xvfb: onPath('Xvfb') }),
 };
 
+/** The programs of a browser by name, undefined where there is none. */
+export const programs = (engine) => parts[engine]();
+
 /** Names of the programs that are missing for this browser; empty: it can run. */
 export function missing(engine) {
   return Object.entries(parts[engine]())

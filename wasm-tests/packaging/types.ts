@@ -1,6 +1,8 @@
 // Compiled with tsc --strict against the packed package: code as users write it type-checks.
 import type * as Package from 'attn';
 import { AttnError, load } from 'attn';
+import wasm from 'attn/attn-simd.wasm';
+import { load as loadStatic } from 'attn/service-worker';
 import type * as Worker from 'attn/worker';
 import { AttnError as WorkerError, load as loadWorker } from 'attn/worker';
 
@@ -156,3 +158,5 @@ export async function inWorker(): Promise<number> {
   await attn.dispose();
   return output.data.length + count + heap.peak;
 }
+
+export const given = async (): Promise<Package.Attn> => loadStatic({ wasm });

@@ -141,7 +141,7 @@ try {
   rmSync(compiled, { recursive: true, force: true });
 }
 
-for (const name of ['attn.d.ts', 'worker.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
+for (const name of ['attn.d.ts', 'worker.d.ts', 'wasm.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
 
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));

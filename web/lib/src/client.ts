@@ -394,6 +394,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     try {
       connection = platform.connect();
     } catch (cause) {
+      if (cause instanceof AttnError) throw cause;
       throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)})`, { op: 'load' }, { cause });
     }
     const link = new Link(connection);

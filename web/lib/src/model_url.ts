@@ -154,6 +154,8 @@ export class UrlFolder implements Folder {
       const cache = this.#httpCache && { cache: this.#httpCache };
       response = await this.#fetch.call(undefined, url, { credentials: 'same-origin', signal: this.#signal, ...cache, ...init });
     } catch (error) {
+      // An extension has no server that would answer 404 for a file that it does not have.
+      if (/-extension:$/.test(this.#base.protocol) && !this.#signal.aborted) return new Response(null, { status: 404 });
       throw network(`URL ${url} could not be fetched (${reason(error)})`, { url }, error);
     }
     if (typeof response?.ok !== 'boolean' || typeof response.headers?.get !== 'function')
