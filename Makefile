@@ -45,7 +45,7 @@ package: wasm
 
 # The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
 matrix: package
-	@node wasm-tests/packaging/matrix/run.mjs $(ROWS)
+	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
 
 page: wasm
 	@$(bin)/vite build --logLevel warn web/page

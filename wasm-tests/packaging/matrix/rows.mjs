@@ -198,6 +198,13 @@ export const rows = [
     }),
   },
   {
+    name: 'Parcel',
+    tool: 'parcel',
+    run: page(
+      async (folder) => (await bin(folder, 'parcel/lib/bin.js', 'build', 'index.html', '--no-cache', '--log-level', 'error'), join(folder, 'dist')),
+    ),
+  },
+  {
     name: 'Rollup',
     tool: 'rollup',
     setting: beside,
@@ -222,6 +229,7 @@ export const rows = [
   },
   {
     name: 'sandboxed iframe',
+    alone: true,
     run: page(async (folder) => {
       const imports = { attn: './node_modules/attn/dist/index.js', 'attn/worker': './node_modules/attn/dist/worker-web.js' };
       const inner = `<script type="importmap">${JSON.stringify({ imports })}</script><script type="module">
@@ -248,6 +256,7 @@ export const rows = [
     ['SharedWorker', `Promise.resolve(new SharedWorker('./script.js', { type: 'module' }).port)`],
   ].map(([name, start]) => ({
     name,
+    alone: true,
     run: page(async (folder) => {
       // Without a bundler there is no import map in workers.
       const entry = name === 'service worker' ? 'service-worker.js' : 'index.js';
@@ -316,6 +325,7 @@ addEventListener('message', async (event) => event.ports[0].postMessage(await ch
   })),
   {
     name: 'AudioWorklet',
+    without: 'model',
     setting: "import { load } from 'attn/service-worker', and give it a WebAssembly.Module",
     run: page(async (folder) => {
       write(
