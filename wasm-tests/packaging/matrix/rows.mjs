@@ -200,9 +200,13 @@ export const rows = [
   {
     name: 'Parcel',
     tool: 'parcel',
-    run: page(
-      async (folder) => (await bin(folder, 'parcel/lib/bin.js', 'build', 'index.html', '--no-cache', '--log-level', 'error'), join(folder, 'dist')),
-    ),
+    setting: `package.json: "@parcel/resolver-default": { "packageExports": true }`,
+    run: page(async (folder) => {
+      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      write(folder, 'package.json', JSON.stringify({ ...manifest, '@parcel/resolver-default': { packageExports: true } }));
+      await bin(folder, 'parcel/lib/bin.js', 'build', 'index.html', '--no-cache', '--log-level', 'error');
+      return join(folder, 'dist');
+    }),
   },
   {
     name: 'Rollup',
