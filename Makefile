@@ -7,13 +7,14 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test coverage package matrix page wasm bench format clean
+.PHONY: help demo test coverage mutants package matrix page wasm bench format clean
 .NOTPARALLEL:
 
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
+	@echo 'make mutants   which planted bugs no test of the page finds (FILES=web/page/src/state/lines.ts: of some files); takes long'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
@@ -33,6 +34,10 @@ coverage:
 	@tools/setup native wasm node models fuzz
 	@$(MAKE) wasm
 	@node tools/coverage.mjs
+
+mutants: wasm
+	@cd tools/mutants && npm ci
+	@node tools/mutants/node_modules/@stryker-mutator/core/bin/stryker.js run tools/mutants/page.mjs $(if $(FILES),--mutate '$(FILES)')
 
 wasm:
 	@tools/setup wasm node

@@ -1,0 +1,4 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({ root: fileURLToPath(new URL('../../web/page', import.meta.url)) });
