@@ -1,8 +1,13 @@
 #include "attn/tensor/tensor.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include "attn/attn.hpp"
 #include "attn/tensor/aligned.hpp"
@@ -32,6 +37,35 @@ TEST_CASE("a shape says its dimensions", "[tensor]") {
   CHECK(shape != Shape{2, 8, 385});
   shape[1] = 9;
   CHECK(std::vector<std::int64_t>(shape.begin(), shape.end()) == std::vector<std::int64_t>{2, 9, 384});
+}
+
+TEST_CASE("an error keeps the start and the end of what is long, in whole characters", "[tensor]") {
+  std::string name;
+  for (int i = 0; i < 1'000'000; ++i) name += "é";
+  ErrorDetail detail;
+  detail.emplace("got", name);
+  detail.emplace("missing", std::vector<std::string>(5000, name));
+  const Error error(ErrorCode::mismatch, "op: " + name + ", expected another", std::move(detail));
+  const std::string message = error.what();
+  CHECK(message.size() < 2048);
+  CHECK(message.starts_with("op: é"));
+  CHECK(message.ends_with(", expected another"));
+  const auto whole = [](const std::string& text) {
+    const std::size_t gap = text.find(" … ");
+    const auto even = [](std::string_view part) {
+      return std::count(part.begin(), part.end(), '\xc3') == std::count(part.begin(), part.end(), '\xa9');
+    };
+    return gap != std::string::npos && even(std::string_view(text).substr(0, gap)) && even(std::string_view(text).substr(gap + 5));
+  };
+  CHECK(whole(message));
+  const auto& got = std::get<std::string>(error.detail().at("got"));
+  CHECK(got.size() <= 1000);
+  CHECK(whole(got));
+  const auto& missing = std::get<std::vector<std::string>>(error.detail().at("missing"));
+  CHECK(missing.size() == 1000);
+  CHECK(missing.back().size() <= 200);
+  const Error brief(ErrorCode::shape, "op: x is 3, expected 4");
+  CHECK(brief.what() == std::string("op: x is 3, expected 4"));
 }
 
 TEST_CASE("a number of elements is computed in 64 bits and refused where bytes cannot be addressed", "[tensor]") {

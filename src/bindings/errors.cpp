@@ -2,6 +2,9 @@
 
 #include <emscripten/em_js.h>
 
+#include <exception>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -47,8 +50,6 @@ void create(ErrorCode code, std::string_view message) {
   attn_error_create(name.data(), name.size(), message.data(), message.size());
 }
 
-}  // namespace
-
 void create_error(const Error& error) {
   create(error.code(), error.what());
   for (const auto& [name, value] : error.detail()) {
@@ -65,7 +66,21 @@ void create_error(const Error& error) {
 
 void create_out_of_memory() { create(ErrorCode::memory, "out of memory, the WebAssembly heap cannot grow further"); }
 
-void create_internal(const char* what) { create(ErrorCode::internal, what); }
+}  // namespace
+
+void create_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    create_error(error);
+  } catch (const std::bad_alloc&) {
+    create_out_of_memory();
+  } catch (const std::length_error&) {  // of a vector beyond half of the address space
+    create_out_of_memory();
+  } catch (const std::exception& error) {
+    create(ErrorCode::internal, error.what());
+  }
+}
 
 void throw_created() {
   attn_error_throw();

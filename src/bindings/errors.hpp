@@ -1,16 +1,11 @@
 #pragma once
 
-#include <exception>
-#include <new>
-
 #include "attn/tensor/error.hpp"
 
 namespace attn::bindings {
 
-/// Make a JavaScript Error with code, message and detail. None of the three allocates in the heap.
-void create_error(const Error& error);
-void create_out_of_memory();
-void create_internal(const char* what);
+/// Makes a JavaScript Error with code, message and detail of the C++ exception that is being handled. Nothing of it allocates in the heap.
+void create_error();
 /// Throws what was made.
 [[noreturn]] void throw_created();
 
@@ -23,12 +18,8 @@ template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {
     return body();
-  } catch (const Error& error) {
-    create_error(error);
-  } catch (const std::bad_alloc&) {
-    create_out_of_memory();
-  } catch (const std::exception& error) {
-    create_internal(error.what());
+  } catch (...) {
+    create_error();
   }
   throw_created();  // not inside a handler, where the C++ exception would stay allocated
 }

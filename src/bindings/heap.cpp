@@ -1,8 +1,12 @@
 #include "heap.hpp"
 
+#include <malloc.h>
+
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 // operator new with a count. malloc cannot say what is in use without a walk over its heap, and the size that it tells of one block
 // may change while that is in use: emmalloc gives a block the room that an aligned one after it leaves.
@@ -11,33 +15,56 @@ namespace {
 
 std::atomic<std::size_t> used{0}, peak{0};
 
-/// Stands before every block, at the end of a piece as long as the alignment.
+/// Stands before what is handed out.
 struct Header {
-  std::size_t alignment;
-  std::size_t all;  ///< bytes, that piece included
+  void* block;      ///< what malloc gave
+  std::size_t all;  ///< bytes asked of it
 };
 
+/// What malloc aligns to, and what all sizes are multiples of.
+constexpr std::size_t kUnit = sizeof(Header);
 constexpr std::size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-static_assert(sizeof(Header) <= kDefaultAlignment);
+static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
+
+/// No block has more: the heap ends there, code's data lie below it, and what malloc adds to a size must not wrap.
+constexpr std::size_t kMost = 0xfffe'0000;
+
+/// malloc(all), or null. emmalloc tells whether a block fits by its address plus the size, which above 4 GiB wraps: then it gives one that is
+/// too small, whole and otherwise in order. Such blocks are held until the right one comes, or none.
+void* block_of(std::size_t all) {
+  struct Held {
+    Held* next;
+  };
+  Held* held = nullptr;
+  void* block = std::malloc(all);
+  while (block != nullptr && malloc_usable_size(block) < all) {
+    held = new (block) Held{held};
+    block = std::malloc(all);
+  }
+  while (held != nullptr) std::free(std::exchange(held, held->next));
+  return block;
+}
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  const std::size_t all = size + alignment;
-  void* block = nullptr;
-  if (all < size || posix_memalign(&block, alignment, all) != 0) throw std::bad_alloc();
+  if (size > kMost) throw std::bad_alloc();
+  const std::size_t all = (size + alignment + kUnit - 1) / kUnit * kUnit;
+  void* const block = block_of(all);
+  if (block == nullptr) throw std::bad_alloc();
   const std::size_t now = used.fetch_add(all, std::memory_order_relaxed) + all;
   std::size_t most = peak.load(std::memory_order_relaxed);
   while (most < now && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
   }
-  char* const p = static_cast<char*>(block) + alignment;
-  reinterpret_cast<Header*>(p)[-1] = {alignment, all};
+  const auto start = reinterpret_cast<std::uintptr_t>(block) + sizeof(Header);
+  char* const p = reinterpret_cast<char*>((start + alignment - 1) / alignment * alignment);
+  reinterpret_cast<Header*>(p)[-1] = {block, all};
   return p;
 }
 
 void release(void* p) noexcept {
   if (p == nullptr) return;
-  const auto [alignment, all] = static_cast<Header*>(p)[-1];
+  const auto [block, all] = static_cast<Header*>(p)[-1];
   used.fetch_sub(all, std::memory_order_relaxed);
-  std::free(static_cast<char*>(p) - alignment);
+  std::free(block);
 }
 
 }  // namespace

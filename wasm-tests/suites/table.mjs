@@ -32,6 +32,8 @@ const suites = {
   sentiment: ['variant', 'engine'],
   load_model: ['threads', 'engine'],
   kept_models: ['engine'],
+  hostile: ['engine'],
+  sizes: [],
   tokenizer: ['engine'],
 };
 

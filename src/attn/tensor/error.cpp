@@ -1,6 +1,35 @@
 #include "attn/tensor/error.hpp"
 
 namespace attn {
+namespace {
+
+// Bytes of a message and of a fact; items of a list, and bytes of each.
+constexpr std::size_t kMostMessage = 2000, kMostFact = 1000, kMostItems = 1000, kMostItem = 200;
+
+bool is_inside(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+/// Leaves of a text that is too long the start and the end, cut between characters.
+std::string& cut(std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t head = most * 2 / 3, tail = text.size() - most / 4;
+  while (head > 0 && is_inside(text[head])) --head;
+  while (tail < text.size() && is_inside(text[tail])) ++tail;
+  return text.replace(head, tail - head, " … ");
+}
+
+}  // namespace
+
+Error::Error(ErrorCode code, std::string message, ErrorDetail detail)
+    : std::runtime_error(cut(message, kMostMessage)), code_(code), detail_(std::move(detail)) {
+  for (auto& [name, value] : detail_) {
+    if (auto* fact = std::get_if<std::string>(&value)) {
+      cut(*fact, kMostFact);
+    } else if (auto* items = std::get_if<std::vector<std::string>>(&value)) {
+      if (items->size() > kMostItems) items->resize(kMostItems);
+      for (std::string& item : *items) cut(item, kMostItem);
+    }
+  }
+}
 
 ErrorDetail error_detail(std::string_view op, std::string_view argument) {
   ErrorDetail detail;

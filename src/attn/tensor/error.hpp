@@ -52,7 +52,8 @@ using ErrorDetail = std::map<std::string, std::variant<std::string, double, std:
 /// more memory although the limit allows it.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message, ErrorDetail detail = {}) : std::runtime_error(message), code_(code), detail_(std::move(detail)) {}
+  /// Of a message, and of each fact, no more is kept than a reader could use: names in files may be as long as the file.
+  Error(ErrorCode code, std::string message, ErrorDetail detail = {});
 
   ErrorCode code() const noexcept { return code_; }
   const ErrorDetail& detail() const noexcept { return detail_; }

@@ -5,7 +5,7 @@
  */
 import type { Mask } from './attn.js';
 import { refuseText } from './binary.js';
-import { AttnError, describe, fail, shapeText } from './error.js';
+import { allocate, AttnError, describe, fail, shapeText } from './error.js';
 import { maxRank } from './native.js';
 
 function getter(object: object, name: PropertyKey): (this: unknown) => unknown {
@@ -161,14 +161,15 @@ function settle<A extends Data>(
     if (length === 0 && isDetached(data)) failDetached(op, argument, size);
     const buffer = arrayBuffer(data);
     const bytes = size * (type === 'Uint8Array' ? 1 : 4);
-    const couldHold = (maximumGetter.call(buffer) as number) - (offsetGetter.call(data) as number) >= bytes;
-    if (length < size && isArrayBuffer(buffer) && resizableGetter.call(buffer) === true && couldHold) failDetached(op, argument, size);
+    const couldHold = () => (maximumGetter.call(buffer) as number) - (offsetGetter.call(data) as number) >= bytes;
+    // A shared one never shrinks.
+    if (length < size && isArrayBuffer(buffer) && resizableGetter.call(buffer) === true && couldHold()) failDetached(op, argument, size);
     fail('SHAPE', op, name, `has ${length} elements`, `${size} for dims ${shapeText(dims)}`);
   }
   if (size === 0 && isDetached(data)) failDetached(op, argument, size);
   const copied = isShared(data);
   // The copying constructor gives a private buffer, whatever the source's is.
-  const own = copied ? (copyOf(data, type) as A) : data;
+  const own = copied ? (allocate(op, 4 * size, () => copyOf(data, type), `a copy of ${argument}`) as A) : data;
   return { op, argument, data: own, dims, size, type, kind, source, copied };
 }
 
@@ -208,13 +209,25 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
 const leastId = -(2 ** 31);
 const mostId = 2 ** 31 - 1;
 
+/**
+ * What `read` makes of each element of an Array of the caller's. Not by its iterator, which may be anything, nor all at once: a hole among many
+ * is an error where it is come to.
+ */
+export function elements<T>(array: readonly unknown[], read: (element: unknown, index: number) => T): T[] {
+  const { length } = array;
+  const all: T[] = [];
+  for (let i = 0; i < length; ++i) all.push(read(array[i], i));
+  return all;
+}
+
 /** Whole numbers of an Array as int32. */
 function toInts(op: string, argument: string, values: readonly unknown[]): Int32Array {
-  return Int32Array.from(values, (value, i) => {
+  const all = elements(values, (value, i) => {
     if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, `${argument}[${i}]`, describe(value), 'a whole number');
     if (value < leastId || value > mostId) failRange(op, argument, i, value);
     return value;
   });
+  return new Int32Array(all);
 }
 
 function failRange(op: string, argument: string, index: number, value: number | bigint): never {
@@ -231,7 +244,7 @@ function failRange(op: string, argument: string, index: number, value: number | 
 /** An Array of whole numbers. */
 export function readNumbers(op: string, argument: string, value: unknown): Checked<Int32Array> {
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'an Array of whole numbers');
-  const data = toInts(op, argument, Array.from(value as unknown[]));
+  const data = toInts(op, argument, value as unknown[]);
   return ownList(op, argument, data, 'Int32Array', value);
 }
 
@@ -241,20 +254,20 @@ export function readIds(op: string, argument: string, value: unknown, dimsValue:
   const expected = 'an Int32Array, a BigInt64Array or an Array of whole numbers';
   if (!Array.isArray(value) && tag !== 'Int32Array' && tag !== 'BigInt64Array')
     fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), expected);
-  const plain = Array.isArray(value) ? Array.from(value as unknown[]) : undefined;
+  const plain = Array.isArray(value) ? toInts(op, argument, value as unknown[]) : undefined;
   const givenDims = dimsValue === undefined ? undefined : readDims(op, argument, dimsValue, 'dims');
   // From here on nothing of the caller's runs.
   let data: Int32Array;
-  if (plain) data = toInts(op, argument, plain);
+  if (plain) data = plain;
   else if (tag === 'Int32Array') data = value as Int32Array;
   else {
     const wide = value as BigInt64Array;
     if (arrayLength(wide) === 0 && isDetached(wide)) failDetached(op, argument, 0);
     // A copy first: other threads may change a shared one.
-    const own = new BigInt64Array(wide);
+    const own = allocate(op, 8 * arrayLength(wide), () => new BigInt64Array(wide), `a copy of ${argument}`);
     const index = own.findIndex((id) => id < leastId || id > mostId);
     if (index >= 0) failRange(op, argument, index, own[index]!);
-    data = Int32Array.from(own, Number);
+    data = allocate(op, 4 * own.length, () => Int32Array.from(own, Number), `a copy of ${argument}`);
   }
   const checked = settle(op, argument, value as object, data, 'Int32Array', givenDims ?? [arrayLength(data)], argument);
   return data === value ? checked : { ...checked, copied: true };
@@ -281,7 +294,7 @@ export function readBytes(op: string, argument: string, value: unknown): Uint8Ar
   const array = value as Uint8Array;
   const length = arrayLength(array);
   if (length === 0 && isDetached(array)) failDetached(op, argument, 0);
-  if (isShared(array)) return new Uint8Array(array);
+  if (isShared(array)) return allocate(op, length, () => new Uint8Array(array), `a copy of ${argument}`);
   // A view of our own: length and methods of the caller's object may be anything.
   return new Uint8Array(arrayBuffer(array) as ArrayBuffer, offsetGetter.call(array) as number, length);
 }

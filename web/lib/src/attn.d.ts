@@ -1177,7 +1177,8 @@ export type ErrorCode =
   | 'INTERNAL';
 
 /**
- * Every failure is one of these, thrown before anything is written; the instance stays usable (except after `INTERNAL`).
+ * Every failure is one of these, thrown before anything is written; the instance stays usable (except after `INTERNAL`). What code of yours throws
+ * while an argument is read (a getter, a Proxy) is its `cause`. `message` and the texts of `detail` are cut when they are long, as names in files may be.
  * `message` names the operation, the argument, what was expected and what came. Tell errors apart by `code`, which also
  * survives bundles that hold two copies of the package.
  *

@@ -13,3 +13,13 @@ export function breathe(): Promise<void> {
     port2.postMessage(0);
   });
 }
+
+/** For a loop over pieces that may all be there already: gives the event loop a turn when it has had none for a while. */
+export function takingTurns(): () => Promise<void> {
+  let last = Date.now();
+  return async () => {
+    if (Date.now() - last < 30) return;
+    await breathe();
+    last = Date.now();
+  };
+}

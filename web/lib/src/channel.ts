@@ -1,8 +1,7 @@
 /** What the two ends of attn/worker say to each other, through Comlink. */
 import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo } from './attn.js';
 import * as Comlink from './comlink.js';
-import { reason } from './download.js';
-import { abortError, abortName, AttnError, type Detail } from './error.js';
+import { abortError, abortName, AttnError, type Detail, reason } from './error.js';
 import type { Leaf, Signature } from './signature.js';
 
 export type Progress = NonNullable<LoadOptions['onProgress']>;
@@ -55,10 +54,10 @@ export function keepErrors(): void {
   Comlink.transferHandlers.set('throw', {
     canHandle,
     serialize({ value: error }: { value: unknown }): [Thrown, Transferable[]] {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = reason(error);
       if (!(error instanceof AttnError)) return [{ code: 'INTERNAL', name: '', message: text, detail: {}, cause: undefined }, []];
       const cause = error.cause === undefined ? undefined : reason(error.cause);
-      return [{ code: error.code, name: error.name, message: text, detail: error.detail, cause }, []];
+      return [{ code: error.code, name: error.name, message: error.message, detail: error.detail, cause }, []];
     },
     deserialize({ code, name, message, detail, cause }: Thrown): never {
       const options = cause === undefined ? undefined : { cause: new Error(cause) };

@@ -9,8 +9,8 @@ import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached
 import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
 import * as Comlink from './comlink.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from './dispose.js';
-import { download, nameOf, reason } from './download.js';
-import { abortError, AttnError } from './error.js';
+import { download, nameOf } from './download.js';
+import { abortError, AttnError, describe, fail, reason, unreadable } from './error.js';
 import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 import { writeSafetensors } from './safetensors.js';
@@ -39,6 +39,7 @@ export interface ClientPlatform {
 const marked = new WeakSet<object>();
 
 export const transfer: typeof Contract.transfer = (value) => {
+  if (typeof value !== 'object' || value === null) fail('ARGUMENT', 'transfer', 'value', describe(value), 'a tensor, a mask, an array or its buffer');
   marked.add(value);
   return value;
 };
@@ -126,13 +127,14 @@ class Link {
       };
       this.#waiting.set(reject, asker);
       this.#connection.setWaiting(true);
-      // What cannot be cloned throws here; everything that we send is plain, so this is about running out of memory.
+      // What cannot be cloned throws here. Everything that we send is plain: that leaves a buffer that cannot be moved, and running out of memory.
       let answer: Promise<T>;
       try {
         answer = question(this.#host);
       } catch (cause) {
         done();
-        throw new AttnError('MEMORY', `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
+        const code = (cause as Error).name === 'DataCloneError' && !/memory/i.test(reason(cause)) ? 'ARGUMENT' : 'MEMORY';
+        throw new AttnError(code, `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
       }
       answer.finally(done).then(resolve, reject);
     });
@@ -387,7 +389,9 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     keepErrors();
     const report = watched('load', onProgress);
     const parcel = new Parcel();
-    const wasm = await plainWasm(platform, checked, report, parcel);
+    const wasm = await plainWasm(platform, checked, report, parcel).catch((error: unknown) => {
+      throw unreadable('load', 'options', error);
+    });
     const plain: PlainLoadOptions = { variant, threads, ...(wasm !== undefined && { wasm }), ...(maximumMemory !== undefined && { maximumMemory }) };
 
     let connection: Connection;

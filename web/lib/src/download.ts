@@ -1,6 +1,8 @@
 /** Bytes from a Response, with progress. */
 import { aborted } from './abort.js';
-import { AttnError, fail, networkErrors } from './error.js';
+import { arrayTag } from './arrays.js';
+import { takingTurns } from './breathe.js';
+import { AttnError, describe, fail, isAttnError, networkErrors, reason } from './error.js';
 
 export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
 
@@ -9,10 +11,13 @@ const largestWasm = 64 * 2 ** 20;
 
 export const network = networkErrors('load', { argument: 'wasm' });
 
-export const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-
 export function nameOf(response: Response): string {
   return response.url === '' ? 'the given Response' : `URL ${response.url}`;
+}
+
+/** A stream may hold anything. */
+export function assertBytes(chunk: unknown): void {
+  if (arrayTag(chunk) !== 'Uint8Array') throw new TypeError(`a piece of its body ${describe(chunk)}, expected a Uint8Array`);
 }
 
 /** Reads a body to its end, reporting bytes as they come. */
@@ -24,9 +29,12 @@ async function collect(response: Response, name: string, report: Report): Promis
   let loaded = 0;
   report('download', 0, total);
   const reader = response.body?.getReader();
+  const turn = takingTurns();
   while (reader) {
     const { done, value } = await reader.read();
     if (done) break;
+    assertBytes(value);
+    await turn();
     chunks.push(value);
     loaded += value.length;
     report('download', loaded, total);
@@ -57,7 +65,7 @@ export async function download(response: Response, name: string, signal: AbortSi
   try {
     return await collect(response, name, report);
   } catch (error) {
-    if (error instanceof AttnError) throw error;
+    if (isAttnError(error)) throw error;
     if (signal?.aborted) throw aborted(signal);
     throw network(`${name} broke off (${reason(error)})`, { url: response.url }, error);
   }

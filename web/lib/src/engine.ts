@@ -1,7 +1,7 @@
 /** One running module: calls into it with arguments that were read already, and keeps what state it is in. */
 import type { ErrorCode, RuntimeInfo } from './attn.js';
 import { type Checked, ownList, type State } from './arrays.js';
-import { AttnError, type Detail } from './error.js';
+import { allocate, AttnError, type Detail, reason } from './error.js';
 import { Heap } from './heap.js';
 import type { Disk } from './model_files.js';
 import type { Models } from './load.js';
@@ -11,7 +11,13 @@ import type { Leaf, Signature } from './signature.js';
 import { encodeUtf8 } from './utf8.js';
 
 /** A name as bytes for the heap. */
-const utf8 = (op: string, name: string) => ownList(op, 'name', encodeUtf8(name), 'Uint8Array');
+const utf8 = (op: string, name: string) =>
+  ownList(
+    op,
+    'name',
+    allocate(op, 3 * name.length, () => encodeUtf8(name), 'a name'),
+    'Uint8Array',
+  );
 
 const isState = (leaf: Leaf): leaf is State => typeof leaf === 'object' && 'entries' in leaf;
 
@@ -103,7 +109,7 @@ export class Engine {
       if (error instanceof AttnError) throw error;
       if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op, this.#traceNames));
       // A trap, or a stack that overflowed in the middle: what the heap holds is not known any more.
-      this.#broken = new AttnError('INTERNAL', `${op}: ${error instanceof Error ? error.message : String(error)}`, { op }, { cause: error });
+      this.#broken = new AttnError('INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
       throw this.#broken;
     } finally {
       this.#running = false;

@@ -2,14 +2,30 @@ import type { AttnError as AttnErrorType, ErrorCode } from './attn.js';
 
 export type Detail = Readonly<Record<string, unknown>>;
 
+/** What is kept of a message, of a fact of the detail, of a list and of its items: names in files may be as long as the file. error.cpp has the same. */
+const most = { message: 2048, fact: 1000, items: 1000, item: 200 };
+
+/** The start and the end of a text that is too long, cut between characters. */
+function cut(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const start = text.slice(0, Math.floor((length * 2) / 3)).replace(/[\ud800-\udbff]$/, '');
+  return `${start} … ${text.slice(-Math.floor(length / 4)).replace(/^[\udc00-\udfff]/, '')}`;
+}
+
+function cutFact(value: unknown): unknown {
+  if (typeof value === 'string') return cut(value, most.fact);
+  if (!Array.isArray(value)) return value;
+  return value.slice(0, most.items).map((item: unknown) => (typeof item === 'string' ? cut(item, most.item) : item));
+}
+
 export class AttnError extends Error implements AttnErrorType {
   readonly code: ErrorCode;
   readonly detail: Detail;
 
   constructor(code: ErrorCode, message: string, detail: Detail = {}, options?: { cause?: unknown }) {
-    super(message, options);
+    super(cut(message, most.message), options);
     this.code = code;
-    this.detail = Object.freeze({ ...detail });
+    this.detail = Object.freeze(Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, cutFact(value)])));
   }
 
   static {
@@ -37,12 +53,47 @@ export function fail(code: ErrorCode, op: string, argument: string, got: string,
   throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });
 }
 
+/** What was thrown, in words. Never throws, whatever it is. */
+export function reason(thrown: unknown): string {
+  try {
+    return cut(String(thrown instanceof Error ? thrown.message : thrown), most.fact);
+  } catch {
+    return 'what was thrown cannot be read';
+  }
+}
+
+/** Never throws, as instanceof does for a revoked Proxy. */
+export function isAttnError(thrown: unknown): thrown is AttnError {
+  try {
+    return thrown instanceof AttnError;
+  } catch {
+    return false;
+  }
+}
+
+/** Of an argument that is code of the caller's (getters, Proxies, conversions): what that has thrown is ARGUMENT. */
+export function unreadable(op: string, argument: string, cause: unknown): AttnError {
+  if (isAttnError(cause)) return cause;
+  const got = `what throws when it is read (${reason(cause)})`;
+  const expected = 'a value that can be read';
+  return new AttnError('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, { op, argument, expected, got }, { cause });
+}
+
+/** What `read` makes of an argument. */
+export function reading<T>(op: string, argument: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw unreadable(op, argument, cause);
+  }
+}
+
 /** What `make` allocates; MEMORY where the engine refuses. */
-export function allocate<T>(op: string, bytes: number, make: () => T): T {
+export function allocate<T>(op: string, bytes: number, make: () => T, what = 'the result'): T {
   try {
     return make();
   } catch (cause) {
-    throw new AttnError('MEMORY', `${op}: the engine has no ${bytes} bytes for the result`, { op, got: bytes }, { cause });
+    throw new AttnError('MEMORY', `${op}: the engine has no ${bytes} bytes for ${what}`, { op, got: bytes }, { cause });
   }
 }
 

@@ -1,9 +1,8 @@
 /** The public functions and classes of one running module, made from what it says of itself. */
 import type { Attn } from './attn.js';
 import { disposeSymbol, endWith, registryOf } from './dispose.js';
-import { reason } from './download.js';
 import { Engine, type Runtime } from './engine.js';
-import { AttnError } from './error.js';
+import { AttnError, reason } from './error.js';
 import type { Models } from './load.js';
 import type { NativeLayer } from './native.js';
 import { defineMethods, internalClass, named, readArguments, type Signature } from './signature.js';
@@ -14,11 +13,17 @@ import type { Lender } from './text_model.js';
 class Adopted {
   /** Until it is disposed of. */
   layer: { dispose(): void } | undefined;
+  readonly #brand = true;
 
   constructor(
     readonly handle: NativeLayer,
     readonly owner: object,
   ) {}
+
+  /** Not by instanceof, which asks a Proxy of the caller's. */
+  static is(value: unknown): value is Adopted {
+    return typeof value === 'object' && value !== null && #brand in value;
+  }
 }
 
 type LayerClass = new (...args: unknown[]) => object;
@@ -35,7 +40,7 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
     constructor(...args: unknown[]) {
       engine.assertUsable(name);
       const [adopted] = args;
-      if (adopted instanceof Adopted) {
+      if (Adopted.is(adopted)) {
         this.#handle = adopted.handle;
         this.#adopted = adopted;
         adopted.layer = this;

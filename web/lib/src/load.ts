@@ -3,8 +3,8 @@ import type { Attn, LoadOptions } from './attn.js';
 import { readBytes } from './arrays.js';
 import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, variantOf } from './binary.js';
 import { abortable, aborted } from './abort.js';
-import { download, nameOf, network, reason, type Report } from './download.js';
-import { AttnError, fail } from './error.js';
+import { download, nameOf, network, type Report } from './download.js';
+import { AttnError, fail, reason, unreadable } from './error.js';
 import { acceptsRelaxed, assertEngine, compiles } from './features.js';
 import { fromNative, isNativeError } from './engine.js';
 import { createInstance } from './instance.js';
@@ -92,14 +92,22 @@ async function compileResponse(response: Response, name: string, signal: AbortSi
 
 async function fetchWasm(location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const name = `URL ${String(location)}`;
-  let response: Response;
+  // fetch takes a signal of the host's own only.
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  signal?.addEventListener('abort', end);
   try {
-    response = await fetch(location, { credentials: 'same-origin', ...(signal && { signal }) });
-  } catch (error) {
-    if (signal?.aborted) throw aborted(signal);
-    throw network(`${name} could not be fetched (${reason(error)})`, { url: String(location) }, error);
+    let response: Response;
+    try {
+      response = await fetch(location, { credentials: 'same-origin', signal: ending.signal });
+    } catch (error) {
+      if (signal?.aborted) throw aborted(signal);
+      throw network(`${name} could not be fetched (${reason(error)})`, { url: String(location) }, error);
+    }
+    return await compileResponse(response, name, signal, report);
+  } finally {
+    signal?.removeEventListener('abort', end);
   }
-  return compileResponse(response, name, signal, report);
 }
 
 async function openLocation(platform: Platform, location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
@@ -352,6 +360,8 @@ async function run(platform: Platform, options: CheckedLoadOptions): Promise<Att
 export function loader(platform: Platform): (options?: LoadOptions) => Promise<Attn> {
   return async (options) => {
     const checked = readLoadOptions(options, initialPages * pageBytes);
-    return abortable(checked.signal, () => run(platform, checked));
+    return abortable(checked.signal, () => run(platform, checked)).catch((error: unknown) => {
+      throw unreadable('load', 'options', error);
+    });
   };
 }

@@ -3,8 +3,8 @@ import type { TextModel as Contract } from './attn.js';
 import { abortable, aborted } from './abort.js';
 import { ownList } from './arrays.js';
 import { refuseText } from './binary.js';
-import { reason } from './download.js';
-import { AttnError, describe } from './error.js';
+import { takingTurns } from './breathe.js';
+import { AttnError, describe, isAttnError, reason } from './error.js';
 import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
 import {
   type CheckedModelOptions,
@@ -99,12 +99,15 @@ class Loading {
     const wanted = this.#options.sha256.get(name);
     const digest = wanted === undefined ? undefined : new Sha256();
     const pieces = file.pieces();
+    const turn = takingTurns();
     let loaded = 0;
     this.#report(name, file, 0, true);
     try {
       for (;;) {
         const next = await this.#wait(() => pieces.next());
         if (next.done) break;
+        await turn();
+        this.#check();
         const { value } = next;
         for (let at = 0; at < value.length; at += pieceBytes) {
           const piece = value.subarray(at, at + pieceBytes);
@@ -252,7 +255,7 @@ function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {
 
 /** Running out of memory is the engine's RangeError. */
 function failure(error: unknown): AttnError {
-  if (error instanceof AttnError) return error;
+  if (isAttnError(error)) return error;
   return new AttnError(error instanceof RangeError ? 'MEMORY' : 'INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
 }
 
@@ -289,7 +292,7 @@ export async function loadModel(lender: Lender, given: unknown, givenOptions: un
   try {
     return await withFolder(lender, source, options, loading.ending, (folder) => loading.model(folder));
   } catch (error) {
-    throw withAdvice(error, source);
+    throw withAdvice(failure(error), source);
   } finally {
     loading.end();
   }

@@ -1,8 +1,7 @@
 /** The files of a model, wherever they are, piece by piece. */
 import { arrayLength, failDetached } from './arrays.js';
 import { breathe } from './breathe.js';
-import { reason } from './download.js';
-import { AttnError, networkErrors } from './error.js';
+import { AttnError, networkErrors, reason } from './error.js';
 import { fileNames, type FileName, type Given, type Source } from './model_options.js';
 import { encodeUtf8 } from './utf8.js';
 

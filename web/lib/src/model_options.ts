@@ -1,7 +1,7 @@
 /** Arguments of loadModel() and of a TextModel, read at the door: by the model itself, and by attn/worker before it sends them. */
 import type { ModelOptions } from './attn.js';
-import { isPlainObject, readBytes } from './arrays.js';
-import { AttnError, describe, fail, hint } from './error.js';
+import { elements, isPlainObject, readBytes } from './arrays.js';
+import { AttnError, describe, fail, hint, reading } from './error.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 
@@ -24,7 +24,9 @@ export type Source = { readonly location: string } | { readonly files: readonly 
 const op = 'loadModel';
 const tagOf = (value: unknown) => Object.prototype.toString.call(value).slice(8, -1);
 
-export function readSource(value: unknown): Source {
+export const readSource = (value: unknown): Source => reading(op, 'source', () => sourceOf(value));
+
+function sourceOf(value: unknown): Source {
   const tag = tagOf(value);
   if ((typeof value === 'string' && value !== '') || tag === 'URL') return { location: String(value) };
   if (!isPlainObject(value)) fail('ARGUMENT', op, 'source', describe(value), "a folder's URL or path, or an object of files by name");
@@ -33,7 +35,9 @@ export function readSource(value: unknown): Source {
     if (typeof content === 'string') return [name, content, content] as const;
     const kind = tagOf(content);
     const isBlob = (kind === 'Blob' || kind === 'File') && typeof Blob === 'function';
-    return [name, isBlob ? (content as Blob) : readBytes(op, `source[${JSON.stringify(name)}]`, content), content] as const;
+    // A slice is a Blob of our own, and fails for what is none.
+    const given = isBlob ? Blob.prototype.slice.call(content) : readBytes(op, `source[${JSON.stringify(name)}]`, content);
+    return [name, given, content] as const;
   });
   if (files.length === 0) fail('ARGUMENT', op, 'source', 'is an object without files', fileNames.slice(0, 3).join(', '));
   return { files };
@@ -63,7 +67,9 @@ export interface CheckedModelOptions {
   readonly onProgress: ModelOptions['onProgress'];
 }
 
-export function readModelOptions(value: unknown): CheckedModelOptions {
+export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
+
+function modelOptions(value: unknown): CheckedModelOptions {
   const names = ['fetch', 'cache', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
   const [fetch, cache, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   const digests = new Map<string, string>();
@@ -106,19 +112,25 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 export type Text = string | readonly [string, string];
 
 /** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
-export function readTexts(operation: string, value: unknown, pairs: boolean): Text[] {
+export const readTexts = (operation: string, value: unknown, pairs: boolean): Text[] =>
+  reading(operation, 'texts', () => textsOf(operation, value, pairs));
+
+function textsOf(operation: string, value: unknown, pairs: boolean): Text[] {
   const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
   if (typeof value === 'string') return [value];
   if (!Array.isArray(value)) fail('ARGUMENT', operation, 'texts', describe(value), expected);
-  const texts = Array.from(value as unknown[], (text, i): Text => {
+  const texts = elements(value as unknown[], (text, i): Text => {
     if (typeof text === 'string') return text;
     if (!pairs || !Array.isArray(text))
       fail('ARGUMENT', operation, `texts[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
-    const parts = Array.from(text as unknown[]);
-    if (parts.length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${parts.length} elements`, 'a pair of strings');
-    const odd = parts.findIndex((part) => typeof part !== 'string');
-    if (odd >= 0) fail('ARGUMENT', operation, `texts[${i}][${odd}]`, describe(parts[odd]), 'a string');
-    return parts as unknown as readonly [string, string];
+    const { length } = text as unknown[];
+    if (length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${length} elements`, 'a pair of strings');
+    const part = (which: 0 | 1): string => {
+      const value = (text as unknown[])[which];
+      if (typeof value !== 'string') fail('ARGUMENT', operation, `texts[${i}][${which}]`, describe(value), 'a string');
+      return value;
+    };
+    return [part(0), part(1)];
   });
   const mixed = texts.findIndex((text) => typeof text !== typeof texts[0]);
   if (mixed >= 0)
@@ -145,7 +157,10 @@ export interface CheckedTextOptions {
 const mostBatch = 2 ** 20;
 const poolings = ['mean', 'cls', 'max'] as const;
 
-export function readTextOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
+export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
+  reading(operation, 'options', () => textOptions(operation, value, names));
+
+function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
   const { maxLength, truncation, pooling, normalize, batchSize, signal, onProgress }: Readonly<Record<string, unknown>> = Object.fromEntries(
     names.map((name, i) => [name, values[i]]),
@@ -188,7 +203,10 @@ export function readId(operation: string, value: unknown): number {
 }
 
 /** Leaves of a method that takes an Encoding first, whose parts the module knows by name. */
-export function readEncoded(operation: string, { arguments: list }: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] {
+export const readEncoded = (operation: string, signature: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] =>
+  reading(operation, 'inputs', () => encodedOf(operation, signature, inputs, others));
+
+function encodedOf(operation: string, { arguments: list }: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] {
   if (!isPlainObject(inputs)) fail('ARGUMENT', operation, 'inputs', describe(inputs), 'an Encoding, as tokenize() gives it');
   const { inputIds, attentionMask, tokenTypeIds, dims } = inputs as Readonly<Record<string, unknown>>;
   if (dims === undefined) fail('ARGUMENT', operation, 'inputs.dims', 'is missing', 'an Array of two whole numbers');

@@ -1,7 +1,7 @@
 /** A model's folder on a server: fetched, kept in the Cache API, asked whether it is still the same, and resumed after a break. */
 import { abortable } from './abort.js';
-import { reason } from './download.js';
-import { AttnError, describe, fail } from './error.js';
+import { assertBytes } from './download.js';
+import { AttnError, describe, fail, isAttnError, reason } from './error.js';
 import { bodyOf, Keeper, keptWith, type Parts } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
 import { type CheckedModelOptions, fileNames, type FileName } from './model_options.js';
@@ -42,15 +42,17 @@ function discard(response: Response): void {
 /** `work` under a lock, told whether it has it; where there are no locks it is as if it had. */
 async function withLock<T>(name: string, work: (locked: boolean) => Promise<T>): Promise<T> {
   let result: Promise<T> | undefined;
-  const locks = globalThis.navigator?.locks;
-  await locks?.request(name, { ifAvailable: true }, (lock) => (result = work(lock !== null))).catch(() => {});
+  try {
+    await globalThis.navigator?.locks?.request(name, { ifAvailable: true }, (lock) => (result = work(lock !== null)));
+  } catch {
+    // Refused, or the work has failed, which is said below.
+  }
   return result ?? work(true);
 }
 
 export class UrlFolder implements Folder {
   readonly #base: URL;
   readonly #options: CheckedModelOptions;
-  readonly #fetch: typeof fetch;
   readonly #signal: AbortSignal;
   readonly #keeper: Keeper | undefined;
   /** Whether anything is written to the cache: of several loads at once only one does. */
@@ -68,7 +70,6 @@ export class UrlFolder implements Folder {
   private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, keeper: Keeper | undefined, keeps: boolean) {
     this.#base = base;
     this.#options = options;
-    this.#fetch = options.fetch ?? globalThis.fetch;
     this.#signal = signal;
     this.#keeper = keeper;
     this.#keeps = keeps;
@@ -152,7 +153,12 @@ export class UrlFolder implements Folder {
     let response: Response;
     try {
       const cache = this.#httpCache && { cache: this.#httpCache };
-      response = await this.#fetch.call(undefined, url, { credentials: 'same-origin', signal: this.#signal, ...cache, ...init });
+      response = await (this.#options.fetch ?? globalThis.fetch).call(undefined, url, {
+        credentials: 'same-origin',
+        signal: this.#signal,
+        ...cache,
+        ...init,
+      });
     } catch (error) {
       // An extension has no server that would answer 404 for a file that it does not have.
       if (/-extension:$/.test(this.#base.protocol) && !this.#signal.aborted) return new Response(null, { status: 404 });
@@ -186,6 +192,7 @@ export class UrlFolder implements Folder {
       try {
         if (before > 0) yield* kept!.pieces();
         for await (const chunk of bodyOf(response)) {
+          assertBytes(chunk);
           came += chunk.length;
           await kept?.write(chunk);
           yield chunk;
@@ -229,7 +236,18 @@ export class UrlFolder implements Folder {
     return continues ? { name: this.nameOf(weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
+  /** Of a Response of the caller's own making every member may throw. */
   async open(file: FileName): Promise<ModelFile | undefined> {
+    try {
+      return await this.#open(file);
+    } catch (error) {
+      if (isAttnError(error)) throw error;
+      const url = this.#url(file);
+      throw network(`what fetch gave for URL ${url} could not be read (${reason(error)})`, { url }, error);
+    }
+  }
+
+  async #open(file: FileName): Promise<ModelFile | undefined> {
     const url = this.#url(file);
     if (this.#kept !== undefined) {
       const response = await this.#keeper!.match(url);

@@ -1,7 +1,7 @@
 /** Options of load(). */
 import type { LoadOptions } from './attn.js';
 import { arrayTag, isArrayBuffer } from './arrays.js';
-import { describe, fail } from './error.js';
+import { describe, fail, reading } from './error.js';
 import { choice, readMembers, whole } from './signature.js';
 
 /** What `wasm` is, told by tags, so that objects of other realms are fine. */
@@ -16,11 +16,31 @@ export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'b
   fail('ARGUMENT', 'load', 'wasm', describe(wasm), expected);
 }
 
+/** A signal that behaves: the caller's may be anything that has its members, and what these throw when they are used is ARGUMENT. */
 export function readSignal(op: string, value: unknown): AbortSignal | undefined {
-  const looksRight =
-    typeof value === 'object' && value !== null && ['aborted', 'addEventListener', 'removeEventListener'].every((name) => name in value);
-  if (value !== undefined && !looksRight) fail('ARGUMENT', op, 'signal', describe(value), 'an AbortSignal');
-  return value as AbortSignal | undefined;
+  if (value === undefined) return undefined;
+  const members = ['aborted', 'addEventListener', 'removeEventListener'];
+  if (typeof value !== 'object' || value === null || !members.every((name) => name in value))
+    fail('ARGUMENT', op, 'signal', describe(value), 'an AbortSignal');
+  const signal = value as AbortSignal;
+  const use = <T>(work: () => T) => reading(op, 'signal', work);
+  const facade = {
+    get aborted() {
+      return use(() => signal.aborted);
+    },
+    get reason() {
+      return use(() => signal.reason as unknown);
+    },
+    addEventListener: (type: string, listener: () => void) => use(() => signal.addEventListener(type, listener)),
+    removeEventListener(type: string, listener: () => void) {
+      try {
+        signal.removeEventListener(type, listener);
+      } catch {
+        // Nobody listens any more.
+      }
+    },
+  };
+  return facade as unknown as AbortSignal;
 }
 
 export function readCallback(op: string, name: string, value: unknown): unknown {
@@ -42,7 +62,10 @@ const variants = ['auto', 'simd', 'relaxed'] as const;
 
 /** `leastMemory`: bytes that the module starts with. */
 export function readLoadOptions(value: unknown, leastMemory: number): CheckedLoadOptions {
-  const op = 'load';
+  return reading('load', 'options', () => readOptions('load', value, leastMemory));
+}
+
+function readOptions(op: string, value: unknown, leastMemory: number): CheckedLoadOptions {
   const [wasm, variant, threads, maximumMemory, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   if (wasm !== undefined) wasmKind(wasm);
   if (typeof threads === 'string' && threads !== 'auto') fail('ARGUMENT', op, 'threads', describe(threads), "a whole number from 1 to 64, or 'auto'");

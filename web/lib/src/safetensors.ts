@@ -1,6 +1,6 @@
 /** safetensors, written. Reading is the module's. */
 import { arrayLength, type Checked, failDetached, isPlainObject, readStateDict } from './arrays.js';
-import { describe, fail } from './error.js';
+import { allocate, describe, fail, reading } from './error.js';
 import { encodeUtf8 } from './utf8.js';
 
 const op = 'writeSafetensors';
@@ -31,18 +31,21 @@ const sorted = <T>(entries: readonly (readonly [string, T])[]): (readonly [strin
     .sort((a, b) => compareBytes(a.bytes, b.bytes))
     .map(({ entry }) => entry);
 
+/** Names, and JSON of their texts. */
+function readMetadata(metadata: unknown): (readonly [string, string])[] {
+  if (!isPlainObject(metadata)) fail('ARGUMENT', op, 'metadata', describe(metadata), 'an object of strings');
+  return Object.keys(metadata as object).map((name) => {
+    const value = (metadata as Readonly<Record<string, unknown>>)[name];
+    return [text('a name in metadata', name), JSON.stringify(text(`metadata.${name}`, value))] as const;
+  });
+}
+
 /** The file: length of the header in 8 bytes, the header padded with spaces to a multiple of 8, the numbers by sorted name. */
 export function writeSafetensors(...[tensors, metadata]: readonly unknown[]): Uint8Array<ArrayBuffer> {
-  const { entries } = readStateDict(op, 'tensors', tensors);
+  const { entries } = reading(op, 'tensors', () => readStateDict(op, 'tensors', tensors));
+  const words = metadata === undefined ? [] : reading(op, 'metadata', () => readMetadata(metadata));
   const header: [string, string][] = [];
-  if (metadata !== undefined) {
-    if (!isPlainObject(metadata)) fail('ARGUMENT', op, 'metadata', describe(metadata), 'an object of strings');
-    const words = Object.keys(metadata as object).map((name) => {
-      const value = (metadata as Readonly<Record<string, unknown>>)[name];
-      return [text('a name in metadata', name), JSON.stringify(text(`metadata.${name}`, value))] as const;
-    });
-    if (words.length > 0) header.push(['__metadata__', json(sorted(words))]);
-  }
+  if (words.length > 0) header.push(['__metadata__', json(sorted(words))]);
   let end = 0;
   const placed: [start: number, tensor: Checked<Float32Array>][] = [];
   for (const [name, tensor] of sorted(entries)) {
@@ -53,7 +56,7 @@ export function writeSafetensors(...[tensors, metadata]: readonly unknown[]): Ui
     end += 4 * tensor.size;
     header.push([name, JSON.stringify({ dtype: 'F32', shape: tensor.dims, data_offsets: [start, end] })]);
   }
-  const head = encodeUtf8(json(header));
+  const head = allocate(op, 64 * header.length, () => encodeUtf8(json(header)), 'the header');
   const start = 8 + Math.ceil(head.length / 8) * 8;
   for (const [, { argument, data, size }] of placed) if (arrayLength(data) !== size) failDetached(op, argument, size);
   let file: Uint8Array<ArrayBuffer>;

@@ -5,6 +5,7 @@
  */
 import {
   type Checked,
+  elements,
   isPlainObject,
   readFile,
   readIds,
@@ -15,7 +16,7 @@ import {
   readVector,
   type State,
 } from './arrays.js';
-import { AttnError, describe, fail, hint } from './error.js';
+import { AttnError, describe, fail, hint, reading } from './error.js';
 
 export interface Argument {
   readonly name: string;
@@ -130,12 +131,13 @@ function finite(op: string, argument: string, value: unknown): number {
 /** Bit i: name i. */
 function names(op: string, argument: string, value: unknown, known: readonly string[], expected: string): number {
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
-  return Array.from(value as unknown[]).reduce<number>((bits, name, i) => {
+  const each = elements(value as unknown[], (name, i) => {
     if (typeof name !== 'string') fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), 'a name');
     const index = known.indexOf(name);
     if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `the name of an intermediate (${hint(name, known)})`);
-    return bits | (1 << index);
-  }, 0);
+    return 1 << index;
+  });
+  return each.reduce((bits, bit) => bits | bit, 0);
 }
 
 /** Leaves for an argument that was left out. */
@@ -216,6 +218,6 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
 
 export function readArguments(op: string, { arguments: list }: Signature, args: readonly unknown[]): Leaf[] {
   const leaves: Leaf[] = [];
-  for (let i = 0; i < list.length; ++i) readLeaves(op, list[i]!, '', args[i], 0, args[i + 1], leaves);
+  list.forEach((argument, i) => reading(op, argument.name, () => readLeaves(op, argument, '', args[i], 0, args[i + 1], leaves)));
   return leaves;
 }

@@ -3,9 +3,8 @@ import type { EncoderTrace, Encoding, Embedding, StateDict, TextModel as Contrac
 import { aborted } from './abort.js';
 import { breathe } from './breathe.js';
 import { disposeSymbol } from './dispose.js';
-import { reason } from './download.js';
 import type { Engine } from './engine.js';
-import { allocate, AttnError, describe, fail } from './error.js';
+import { allocate, AttnError, describe, fail, reason } from './error.js';
 import type { Disk } from './model_files.js';
 import {
   classifyOptions,

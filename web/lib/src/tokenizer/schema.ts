@@ -1,6 +1,5 @@
 import { isPlainObject } from '../arrays.js';
-import { reason } from '../download.js';
-import { AttnError, describe, fail } from '../error.js';
+import { AttnError, describe, fail, reason } from '../error.js';
 import { limits } from './limits.js';
 
 /** Whose errors those of a file are. */
