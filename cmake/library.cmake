@@ -28,6 +28,7 @@ set(ATTN_SOURCES
   src/attn/models/modernbert.cpp
   src/attn/models/mpnet.cpp
   src/attn/models/roberta.cpp
+  src/attn/models/sentence_config.cpp
   src/attn/ops/activation.cpp
   src/attn/ops/attention.cpp
   src/attn/ops/attention_core.cpp

@@ -15,9 +15,9 @@ constexpr Trace kEncoderTraces = Trace::from_bits((1U << attn::kTraceNames.size(
 constexpr Trace kFunctionTraces =
     Trace::from_bits(kLayerTraces.bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
 
-constexpr std::array<attn::Activation, 7> kActivations{attn::Activation::relu,    attn::Activation::gelu, attn::Activation::gelu_tanh,
-                                                       attn::Activation::silu,    attn::Activation::tanh, attn::Activation::sigmoid,
-                                                       attn::Activation::identity};
+constexpr std::array<attn::Activation, 9> kActivations{attn::Activation::relu,     attn::Activation::gelu, attn::Activation::gelu_tanh,
+                                                       attn::Activation::silu,     attn::Activation::tanh, attn::Activation::sigmoid,
+                                                       attn::Activation::identity, attn::Activation::mish, attn::Activation::quick_gelu};
 
 /// The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4.
 Dims input_dims(std::size_t rank, std::size_t B, std::size_t H, std::size_t rows, std::size_t width) {

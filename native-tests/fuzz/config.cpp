@@ -1,5 +1,6 @@
 // The small files of a checkpoint, with zero bytes between them: config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json,
-// tokenizer_config.json. What they describe is estimated, and made where it is small enough.
+// tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json, 2_Dense/model.safetensors; empty ones are not there. What they
+// describe is estimated, and made where it is small enough.
 #include "attn/models/model_loader.hpp"
 #include "attn/tensor/shape.hpp"
 #include "fuzz.hpp"
@@ -16,8 +17,9 @@ constexpr std::int64_t kMostLayers = 4;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using attn::fuzz::require;
   attn::set_memory_limit(kModelLimit);
-  const auto parts = attn::fuzz::split({data, size}, 5);
-  const attn::detail::ModelFiles files{parts[0], parts[1], parts[2], parts[3], parts[4]};
+  const auto parts = attn::fuzz::split({data, size}, 8);
+  const auto file = [&](std::size_t i) { return parts[i].empty() ? attn::detail::ModelFiles::File() : attn::detail::ModelFiles::File(parts[i]); };
+  const attn::detail::ModelFiles files{parts[0], file(1), file(2), file(3), file(4), file(5), file(6), file(7)};
   attn::fuzz::succeeds([&] {
     const attn::detail::ModelConfig config = attn::detail::read_model_config(files);
     require(config.hidden_size > 0 && config.hidden_size % config.num_attention_heads == 0, "heads divide the hidden size");
@@ -30,5 +32,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 }
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
-  return attn::fuzz::mutate_parts(data, size, max_size, seed, 5, 5);
+  return attn::fuzz::mutate_parts(data, size, max_size, seed, 8, 7);
 }

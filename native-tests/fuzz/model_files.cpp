@@ -15,8 +15,9 @@ void use(const attn::EncoderModel& model) {
   const std::int64_t most = std::min<std::int64_t>(model.config().max_length, 5);
   const std::vector<std::int64_t> ids(static_cast<std::size_t>(most), std::min<std::int64_t>(model.config().vocab_size - 1, 2));
   const attn::detail::ModelInputs inputs{{1, most}, ids, {}, nullptr};
-  std::vector<float> y(static_cast<std::size_t>(attn::checked_size(model.check_embed("embed", inputs), "embed", "y")));
-  model.embed(inputs, attn::Pooling::mean, true, y.data());
+  const attn::detail::ModelEmbedOptions options{.poolings = {attn::Pooling::mean, attn::Pooling::weightedmean}, .normalize = true};
+  std::vector<float> y(static_cast<std::size_t>(attn::checked_size(model.check_embed("embed", inputs, options), "embed", "y")));
+  model.embed(inputs, options, y.data());
   if (model.config().num_labels() == 0) return;
   y.resize(static_cast<std::size_t>(attn::checked_size(model.check_classify("classify", inputs), "classify", "y")));
   model.classify(inputs, y.data());

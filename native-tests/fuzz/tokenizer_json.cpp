@@ -26,7 +26,8 @@ void check(const attn::Tokenizer& tokenizer, const attn::Encoding& encoding) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto files = attn::fuzz::split({data, size}, 2);
   attn::fuzz::succeeds([&] {
-    const attn::Tokenizer tokenizer = attn::Tokenizer::parse(files[0], files[1]);
+    const attn::Tokenizer tokenizer =
+        files[1].empty() ? attn::Tokenizer::parse(files[0]) : attn::Tokenizer::parse(files[0], files[1], "BertTokenizer");
     attn::fuzz::succeeds([&] { check(tokenizer, tokenizer.encode(kTexts)); });
     attn::fuzz::succeeds([&] { check(tokenizer, tokenizer.encode(kTexts, {.max_length = 8})); });
     attn::fuzz::succeeds([&] { check(tokenizer, tokenizer.encode_pairs({{kTexts[1], kTexts[3]}}, {.max_length = 9})); });

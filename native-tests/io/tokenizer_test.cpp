@@ -21,7 +21,10 @@ json read_json(const std::filesystem::path& path) {
   return json::parse(text.begin(), text.end());
 }
 
-Tokenizer tokenizer_of(const json& file, const std::string& config = "") { return Tokenizer::parse(bytes(file.dump()), bytes(config)); }
+Tokenizer tokenizer_of(const json& file, const std::string& config = "", std::string_view default_class = {}) {
+  return config.empty() ? Tokenizer::parse(bytes(file.dump()), std::nullopt, default_class)
+                        : Tokenizer::parse(bytes(file.dump()), bytes(config), default_class);
+}
 
 /// A file with all parts: words of letters, [CLS] A [SEP] B [SEP].
 json small_file() {

@@ -557,9 +557,9 @@ TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
 
 using kernels::Activation;
 
-constexpr Activation kActivations[] = {Activation::relu, Activation::gelu,    Activation::gelu_tanh, Activation::silu,
-                                       Activation::tanh, Activation::sigmoid, Activation::identity};
-constexpr const char* kNames[] = {"relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "identity"};
+constexpr Activation kActivations[] = {Activation::relu,    Activation::gelu,     Activation::gelu_tanh, Activation::silu,      Activation::tanh,
+                                       Activation::sigmoid, Activation::identity, Activation::mish,      Activation::quick_gelu};
+constexpr const char* kNames[] = {"relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "identity", "mish", "quick_gelu"};
 const char* name_of(Activation f) { return kNames[static_cast<std::size_t>(f)]; }
 
 double exact_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -580,6 +580,10 @@ double exact(Activation f, double x) {
       return exact_sigmoid(x);
     case Activation::identity:
       return x;
+    case Activation::mish:
+      return x * std::tanh(std::log1p(std::exp(x)));
+    case Activation::quick_gelu:
+      return x * exact_sigmoid(1.702 * x);
   }
   return kNaN;
 }
@@ -606,6 +610,11 @@ double allowed_error(Activation f, double x, double y) {
       return 2 * ulp;
     case Activation::sigmoid:
       return 3 * ulp + (x < 0 ? flushed(x) : 0);
+    case Activation::mish:
+      return 5 * ulp + std::abs(x) * kSmallestDenormal + (x < 0 ? flushed(x) : 0);
+    case Activation::quick_gelu:
+      // The constant and the product are rounded: the argument of exp errs by twice eps times its size.
+      return (5 + 2 * std::abs(1.702 * x)) * ulp + std::abs(x) * kSmallestDenormal + (x < 0 ? flushed(1.702 * x) : 0);
   }
   return 0;
 }
@@ -646,6 +655,8 @@ TEST_CASE("activations of zeros, infinities and NaN are those of torch", "[kerne
       {-1, 1, kNaN, -0.0F, 0, -1, 1, -1, 1, -1e-45F, 1e-45F, -1e-38F},
       {0, 1, kNaN, 0.5F, 0.5F, 0, 1, 0, 1, 0.5F, 0.5F, 0.5F},
       x,
+      {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -1e-45F, 1e-45F, -1e-38F * 0.6F},
+      {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -0.0F, 0, -0.5e-38F},
   };
   for (const KernelTable* const arch : architectures())
     for (const Activation f : kActivations) {

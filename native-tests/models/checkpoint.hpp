@@ -15,8 +15,16 @@ namespace attn::test {
 /// The small files of a checkpoint's folder, and the weights.
 struct Checkpoint {
   std::vector<std::uint8_t> config, modules, pooling, sentence_bert_config, tokenizer_config, weights;
+  std::vector<std::uint8_t> prompts = {}, dense = {}, dense_weights = {};
 
-  detail::ModelFiles files() const { return {config, modules, pooling, sentence_bert_config, tokenizer_config}; }
+  /// Without those that are empty here.
+  detail::ModelFiles files() const {
+    const auto file = [](const std::vector<std::uint8_t>& bytes) {
+      return bytes.empty() ? detail::ModelFiles::File() : detail::ModelFiles::File(bytes);
+    };
+    return {config,        file(modules), file(pooling),      file(sentence_bert_config), file(tokenizer_config),
+            file(prompts), file(dense),   file(dense_weights)};
+  }
 };
 
 inline Checkpoint read_checkpoint(const std::filesystem::path& folder) {

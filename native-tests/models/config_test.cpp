@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 
+#include "attn/io/safetensors.hpp"
 #include "models/edit.hpp"
 #include "support/matchers.hpp"
 
@@ -77,7 +78,7 @@ TEST_CASE("a config.json that is not a JSON object is FORMAT", "[models]") {
 }
 
 TEST_CASE("a model_type that attn does not have is UNSUPPORTED and told which ones it has", "[models]") {
-  const std::vector<std::string> all{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert"};
+  const std::vector<std::string> all{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert", "onnxruntime"};
   refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "gpt2"), all);
   refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "Bert"), {"Bert"});
   refused(ErrorCode::unsupported, "config.json", "model_type", with_config(bert(), [](json& config) { config.erase("model_type"); }), {"missing"});
@@ -99,14 +100,27 @@ TEST_CASE("every size must be there, whole and in its range", "[models]") {
       INFO(family << ' ' << name);
       const Checkpoint checkpoint = stock(family);
       REQUIRE(json::parse(checkpoint.config).contains(name));
-      refused(ErrorCode::config, "config.json", name, with_config(checkpoint, [&](json& config) { config.erase(name); }), {"missing"});
-      refused(ErrorCode::config, "config.json", name, with_member(checkpoint, name, nullptr), {"missing"});
+      if (name != "max_position_embeddings" && name != "type_vocab_size") {
+        refused(ErrorCode::config, "config.json", name, with_config(checkpoint, [&](json& config) { config.erase(name); }), {"missing"});
+        refused(ErrorCode::config, "config.json", name, with_member(checkpoint, name, nullptr), {"missing"});
+      }
       for (const json& value : {json(0), json(-4), json(4.5), json("32"), json(1e300), json(2147483648.0), json(true), json::array({32})}) {
         INFO(value.dump());
         refused(ErrorCode::config, "config.json", name, with_member(checkpoint, name, value), {"a whole number from 1 to"});
       }
       CHECK_NOTHROW(read(with_member(checkpoint, name, json::parse(checkpoint.config).at(name).get<double>())));
     }
+}
+
+TEST_CASE("sizes that transformers does not need are its own where they are left out", "[models]") {
+  const auto without = [](const char* checkpoint, const char* name) {
+    return read(with_config(stock(checkpoint), [&](json& config) { config.erase(name); }));
+  };
+  for (const char* name : {"tiny-bert", "tiny-roberta"}) CHECK(without(name, "type_vocab_size").type_vocab_size == 2);
+  for (const char* name : {"tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-mpnet"})
+    CHECK(without(name, "max_position_embeddings").max_position_embeddings == 512);
+  CHECK(without("tiny-roberta", "max_position_embeddings").max_length == 510);
+  CHECK(without("tiny-modernbert", "max_position_embeddings").max_position_embeddings == 8192);
 }
 
 TEST_CASE("sizes must fit together", "[models]") {
@@ -157,6 +171,9 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
 }
 
 TEST_CASE("an activation may have one of several names", "[models]") {
+  const std::pair<const char*, Activation> others[] = {
+      {"tanh", Activation::tanh}, {"mish", Activation::mish}, {"quick_gelu", Activation::quick_gelu}};
+  for (const auto& [name, activation] : others) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == activation);
   for (const char* name : {"gelu", "gelu_python"}) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu);
   for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
     CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu_tanh);
@@ -165,7 +182,7 @@ TEST_CASE("an activation may have one of several names", "[models]") {
 TEST_CASE("heads for other things than classes are UNSUPPORTED, those that predict words are left out", "[models]") {
   for (const char* head : {"BertForQuestionAnswering", "BertForTokenClassification", "BertForMultipleChoice", "BertForNextSentencePrediction"})
     refused(ErrorCode::unsupported, "config.json", "architectures[0]", with_member(bert(), "architectures", json::array({head})),
-            {head, "BertModel"});
+            {head, "BertModel", "AutoModel.from_pretrained(folder).save_pretrained(other)"});
   for (const char* base : {"BertModel", "BertForMaskedLM", "BertForPreTraining", "BertLMHeadModel"})
     CHECK(read(with_member(bert(), "architectures", json::array({base}))).labels.empty());
   CHECK(read(with_member(bert(), "architectures", json::array())).labels.empty());
@@ -173,10 +190,14 @@ TEST_CASE("heads for other things than classes are UNSUPPORTED, those that predi
   CHECK(read(bert()).labels == std::vector<std::string>{"negative", "neutral", "positive"});
 }
 
-TEST_CASE("labels are numbered without a hole", "[models]") {
-  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"2", "b"}}), {"without a name for 1"});
-  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", {5}}}), {"without a name for 1"});
-  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"a", "b"}}), {"without a name for 0"});
+TEST_CASE("there are as many labels as names, and those without one have transformers' own", "[models]") {
+  using Names = std::vector<std::string>;
+  CHECK(read(with_member(bert(), "id2label", {{"0", "a"}, {"2", "b"}})).labels == Names{"a", "LABEL_1"});
+  CHECK(read(with_member(bert(), "id2label", {{"1", "a"}, {"2", "b"}, {"3", "c"}})).labels == Names{"LABEL_0", "a", "b"});
+  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", {5}}}), {"an array for 1"});
+  refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", nullptr}}), {"null for 1"});
+  for (const char* key : {"a", "-1", "", "1.5", "99999999999999999999"})
+    refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{key, "b"}}), {"names by their numbers"});
   // Names that are written as numbers, as those of stars are.
   CHECK(read(with_member(bert(), "id2label", {{"0", 1}, {"1", true}, {"2", "c"}})).labels == std::vector<std::string>{"1", "true", "c"});
   const auto nameless = [](const json& count) {
@@ -231,11 +252,13 @@ TEST_CASE("rotary positions and layer types of ModernBERT are those that attn ha
   refused(ErrorCode::unsupported, "config.json", "layer_types",
           with_member(modern, "layer_types", {"full_attention", "chunked_attention", "full_attention", "full_attention"}), {"chunked_attention"});
   refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", "full_attention"), {"a string"});
-  refused(ErrorCode::config, "config.json", "local_attention", with_member(modern, "local_attention", 0));
+  for (const int width : {0, 1}) CHECK(read(with_member(modern, "local_attention", width)).distances.at(1).window == 0);
+  refused(ErrorCode::config, "config.json", "local_attention", with_member(modern, "local_attention", -1));
   // Its other name, to one side.
   CHECK(read(with_member(modern, "sliding_window", 5)).distances.at(1).window == 5);
   CHECK(read(with_member(modern, "local_attention", 11)).distances.at(1).window == 5);
-  refused(ErrorCode::config, "config.json", "sliding_window", with_member(modern, "sliding_window", 0));
+  CHECK(read(with_member(modern, "sliding_window", 0)).distances.at(1).window == 0);
+  refused(ErrorCode::config, "config.json", "sliding_window", with_member(modern, "sliding_window", -1));
   // One for all kinds of layers, as other models have it.
   refused(ErrorCode::unsupported, "config.json", "rope_parameters.rope_theta", with_member(modern, "rope_parameters", {{"rope_theta", 123.0}}),
           {"full_attention"});
@@ -260,12 +283,12 @@ TEST_CASE("rotary positions and layer types of ModernBERT are those that attn ha
     const bool full = layer % 3 == 0;
     for (const detail::ModelConfig* config : {&now, &before, &neither}) {
       CHECK(config->distances.at(layer).rope_theta == (full ? 160000 : 10000));
-      CHECK(config->distances.at(layer).window == (full ? 0 : 4));
+      CHECK(config->distances.at(layer).window == (full ? -1 : 4));
     }
   }
 }
 
-TEST_CASE("modules.json lists what sentence-transformers does, of which attn does three things in that order", "[models]") {
+TEST_CASE("modules.json lists what sentence-transformers does, of which attn does four things in that order", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const json good = json::parse(checkpoint.modules);
   const auto with_modules = [&](const json& modules) {
@@ -276,44 +299,107 @@ TEST_CASE("modules.json lists what sentence-transformers does, of which attn doe
   CHECK(read(checkpoint).normalize);
   CHECK_FALSE(read(with_modules(json::array({good[0], good[1]}))).normalize);
   CHECK_FALSE(read(with_modules(json::array({good[0]}))).normalize);
-  json dense = good, later = good, unnamed = good, elsewhere = good;
+  json dense = good, later = good, unnamed = good, elsewhere = good, outside = good, several = good, other = good;
   dense[2]["type"] = "sentence_transformers.models.Dense";
+  dense[2]["path"] = "2_Dense";
+  other[2]["type"] = "sentence_transformers.models.LayerNorm";
+  several[2] = dense[2];
+  several.push_back(dense[2]);
   unnamed[1].erase("type");
   elsewhere[1]["path"] = "2_Pooling";
+  outside[1]["path"] = "../secrets";
   later.push_back(good[2]);
-  refused(ErrorCode::unsupported, "modules.json", "module 2", with_modules(dense), {"Dense"});
+  refused(ErrorCode::format, "modules.json", "2_Dense/config.json", with_modules(dense), {"missing"});
+  refused(ErrorCode::unsupported, "modules.json", "module 2", with_modules(other), {"LayerNorm", "Dense", "forward()"});
+  refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(several), {"Dense"});
+  refused(ErrorCode::unsupported, "modules.json", "the path of Pooling", with_modules(outside), {"../secrets"});
+  CHECK(read(with_modules(elsewhere)).poolings == std::vector{Pooling::cls});
   refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(later), {"Normalize"});
   refused(ErrorCode::unsupported, "modules.json", "module 1", with_modules(unnamed), {"missing"});
   refused(ErrorCode::unsupported, "modules.json", "module 1", with_modules(json::array({good[0], good[2], good[1]})), {"one after the other"});
   refused(ErrorCode::unsupported, "modules.json", "module 0", with_modules(json::array({good[1], good[0]})));
-  refused(ErrorCode::unsupported, "modules.json", "the path of Pooling", with_modules(elsewhere), {"1_Pooling", "2_Pooling"});
   refused(ErrorCode::format, "modules.json", "the file", with_modules(json::object()), {"an array"});
   Checkpoint torn = checkpoint;
   torn.modules.resize(20);
   refused(ErrorCode::format, "modules.json", "the file", torn, {"not valid JSON"});
 }
 
-TEST_CASE("1_Pooling/config.json names one of mean, cls and max, in its old and its new form", "[models]") {
+TEST_CASE("1_Pooling/config.json names what is pooled, in its old and its new form", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const auto with_pooling = [&](const json& pooling) {
     Checkpoint changed = checkpoint;
     changed.pooling = bytes_of(pooling);
     return changed;
   };
-  const std::pair<const char*, Pooling> modes[] = {{"mean", Pooling::mean}, {"cls", Pooling::cls}, {"max", Pooling::max}};
-  for (const auto& [mode, pooling] : modes) {
-    CHECK(read(with_pooling({{"pooling_mode", mode}, {"include_prompt", true}})).pooling == pooling);
-    const std::string old = std::string("pooling_mode_") + mode + (pooling == Pooling::cls ? "_token" : "_tokens");
-    CHECK(read(with_pooling({{old, true}, {"pooling_mode_weightedmean_tokens", false}})).pooling == pooling);
+  struct Mode {
+    const char *name, *flag;
+    Pooling pooling;
+  };
+  const Mode modes[] = {{"mean", "mean_tokens", Pooling::mean},
+                        {"cls", "cls_token", Pooling::cls},
+                        {"max", "max_tokens", Pooling::max},
+                        {"lasttoken", "lasttoken", Pooling::lasttoken},
+                        {"weightedmean", "weightedmean_tokens", Pooling::weightedmean},
+                        {"mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::mean_sqrt_len}};
+  using Poolings = std::vector<Pooling>;
+  for (const auto& [name, flag, pooling] : modes) {
+    CHECK(read(with_pooling({{"pooling_mode", name}, {"include_prompt", true}})).poolings == Poolings{pooling});
+    const std::string old = std::string("pooling_mode_") + flag;
+    CHECK(read(with_pooling({{old, true}})).poolings == Poolings{pooling});
+    // The name counts where both are there.
+    CHECK(read(with_pooling({{old, true}, {"pooling_mode", "max"}})).poolings == Poolings{Pooling::max});
   }
+  CHECK(read(with_pooling({{"pooling_mode_mean_tokens", true}, {"pooling_mode_cls_token", true}})).poolings == Poolings{Pooling::cls, Pooling::mean});
+  CHECK(read(with_pooling({{"pooling_mode", {"mean", "cls"}}})).poolings == Poolings{Pooling::mean, Pooling::cls});
+  CHECK(read(with_pooling(json::object())).poolings == Poolings{Pooling::mean});
+  CHECK(read(with_pooling({{"include_prompt", false}})).include_prompt == false);
   const std::string file = "1_Pooling/config.json", what = "the pooling mode";
-  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode_cls_token", true}, {"pooling_mode_mean_tokens", true}}),
-          {"more than one"});
-  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode_mean_sqrt_len_tokens", true}}), {"mean_sqrt_len_tokens"});
-  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode_lasttoken", true}}), {"lasttoken"});
-  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode", "lasttoken"}}), {"lasttoken"});
-  refused(ErrorCode::unsupported, file, what, with_pooling(json::object()), {"missing"});
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode", "attention"}}), {"attention", "weightedmean"});
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode", {"mean", 5}}}), {"5"});
+  refused(ErrorCode::unsupported, file, what, with_pooling({{"pooling_mode", std::vector<std::string>(7, "mean")}}), {});
+  refused(ErrorCode::config, file, "pooling_mode_lasttoken", with_pooling({{"pooling_mode_lasttoken", "yes"}}), {"true or false"});
   refused(ErrorCode::format, file, "the file", with_pooling(json::array()), {"an object"});
+}
+
+TEST_CASE("2_Dense/config.json is a map from what is pooled", "[models]") {
+  const Checkpoint checkpoint = stock("tiny-bert-cls");
+  const auto with_dense = [&](const json& dense, StateDict weights) {
+    Checkpoint changed = checkpoint;
+    json modules = json::parse(checkpoint.modules);
+    modules[2] = {{"type", "sentence_transformers.models.Dense"}, {"path", "2_Dense"}};
+    changed.modules = bytes_of(modules);
+    changed.dense = bytes_of(dense);
+    changed.dense_weights = write_safetensors(weights);
+    return changed;
+  };
+  const auto tensor = [](const Shape& shape) { return empty_any(shape); };
+  const json good{{"in_features", 32}, {"out_features", 5}, {"bias", true}, {"activation_function", "torch.nn.modules.activation.ReLU"}};
+  const StateDict weights{{"linear.weight", tensor({5, 32})}, {"linear.bias", tensor({5})}};
+  const auto changed = [&](const char* name, const json& value) {
+    json dense = good;
+    dense[name] = value;
+    return with_dense(dense, weights);
+  };
+  CHECK(read(with_dense(good, weights)).dense->activation == Activation::relu);
+  CHECK(read(changed("activation_function", nullptr)).dense->activation == Activation::tanh);
+  CHECK(read(with_dense(good, weights)).embedding_size(1) == 5);
+  const std::string file = "2_Dense/config.json";
+  refused(ErrorCode::config, file, "in_features", changed("in_features", 33), {"32, what is pooled"});
+  refused(ErrorCode::config, file, "out_features", changed("out_features", 0), {"a whole number"});
+  refused(ErrorCode::unsupported, file, "activation_function", changed("activation_function", "torch.nn.modules.activation.Hardswish"), {"Tanh"});
+  refused(ErrorCode::unsupported, file, "activation_function", changed("activation_function", "mine.Tanh"), {"mine.Tanh"});
+  refused(ErrorCode::unsupported, file, "use_residual", changed("use_residual", true), {"false"});
+  refused(ErrorCode::unsupported, file, "module_input_name", changed("module_input_name", "token_embeddings"), {"sentence_embedding"});
+  const std::string names = "2_Dense/model.safetensors";
+  check_error({ErrorCode::mismatch, names, "", {"linear.bias"}},
+              [&] { detail::ModelLoader(with_dense(good, {{"linear.weight", tensor({5, 32})}}).files()); });
+  check_error({ErrorCode::mismatch, names, "", {"(5,31)"}},
+              [&] { detail::ModelLoader(with_dense(good, {{"linear.weight", tensor({5, 31})}, {"linear.bias", tensor({5})}}).files()); });
+  Checkpoint torn = with_dense(good, weights);
+  torn.dense_weights.pop_back();
+  check_error({ErrorCode::format, "safetensors", "", {}}, [&] { detail::ModelLoader(torn.files()); });
+  torn.dense_weights.clear();
+  refused(ErrorCode::format, "modules.json", "2_Dense/model.safetensors", torn, {"missing"});
 }
 
 TEST_CASE("the length that texts are cut to comes from the first file that tells it, and never goes past the positions", "[models]") {

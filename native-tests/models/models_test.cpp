@@ -40,9 +40,10 @@ TEST_CASE("checkpoints give transformers' numbers", "[models]") {
       }
       if (start == "pooled" || what == "embedding") {
         const auto found = std::find(kPoolingNames.begin(), kPoolingNames.end(), rest);
-        const Pooling pooling = found != kPoolingNames.end() ? static_cast<Pooling>(found - kPoolingNames.begin()) : model->config().pooling;
-        got = Array(model->check_embed("embed", batch.inputs()));
-        model->embed(batch.inputs(), pooling, what == "embedding" && model->config().normalize, got.data.data());
+        detail::ModelEmbedOptions how{.poolings = model->config().poolings, .normalize = what == "embedding" && model->config().normalize};
+        if (found != kPoolingNames.end()) how.poolings = {static_cast<Pooling>(found - kPoolingNames.begin())};
+        got = Array(model->check_embed("embed", batch.inputs(), how));
+        model->embed(batch.inputs(), how, got.data.data());
       }
       CHECK(difference(golden, what, got) == "");
     }
@@ -99,11 +100,11 @@ TEST_CASE("embeddings and classes have the bits of a forward that computes paddi
   set_num_threads(threads);
   const ModelOutput output = forward(*model, batch, false);
   const float* const states = output.last_hidden_state.data.data();
-  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max}) {
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::lasttoken, Pooling::weightedmean, Pooling::mean_sqrt_len}) {
     Array expected({B, E}), got({B, E});
-    detail::pool(states, B, L, E, pooling, &*batch.mask, FullyMasked::zero, expected.data.data());
-    detail::clear_empty(&*batch.mask, B, L, E, expected.data.data());
-    model->embed(batch.inputs(), pooling, false, got.data.data());
+    detail::pool(states, B, L, E, pooling, &*batch.mask, FullyMasked::zero, expected.data.data(), E);
+    detail::clear_empty(&*batch.mask, B, L, E, expected.data.data(), E);
+    model->embed(batch.inputs(), {.poolings = {pooling}}, got.data.data());
     CHECK_THAT(got, HasBitsOf(expected));
   }
   if (model->config().classification_function == detail::ClassificationFunction::softmax && model->config().num_labels() > 0) {

@@ -56,7 +56,7 @@ void check_attention(const AttentionTrace& trace, std::int64_t window, const Bia
           for (std::int64_t d = 0; d < kD; ++d) product += q.at(b, h, i, d) * k.at(b, h, j, d), size += std::abs(q.at(b, h, i, d) * k.at(b, h, j, d));
           const double score = product / std::sqrt(static_cast<double>(kD)) + bias(h, i, j);
           of_scores = std::max(of_scores, std::abs(scores.at(b, h, i, j) - score) / (size + std::abs(score)));
-          open[static_cast<std::size_t>(j)] = j < kL - b * kPadded && (window == 0 || std::abs(i - j) <= window);
+          open[static_cast<std::size_t>(j)] = j < kL - b * kPadded && (window < 0 || std::abs(i - j) <= window);
           if (open[static_cast<std::size_t>(j)]) {
             wrong += masked.at(b, h, i, j) != scores.at(b, h, i, j);
             largest = std::max(largest, scores.at(b, h, i, j));
@@ -128,7 +128,7 @@ TEST_CASE("inside MPNet's layers scores are q kᵀ · scale and the bias of T5's
   for (std::int64_t layer = 0; layer < 2; ++layer) {
     CAPTURE(layer);
     const AttentionTrace trace = model.trace_layer(encoding, layer);
-    check_attention(trace, 0, [&](std::int64_t h, std::int64_t i, std::int64_t j) {
+    check_attention(trace, -1, [&](std::int64_t h, std::int64_t i, std::int64_t j) {
       return static_cast<double>(table[static_cast<std::size_t>(bucket(i, j) * kH + h)]);
     });
     for (const auto& [flat, heads] :
@@ -151,7 +151,7 @@ TEST_CASE("inside ModernBERT's layers q and k are turned by their position, and 
     CAPTURE(layer);
     const bool full = layer % 3 == 0;
     const AttentionTrace trace = model.trace_layer(encoding, layer);
-    check_attention(trace, full ? 0 : 4, [](std::int64_t, std::int64_t, std::int64_t) { return 0.0; });
+    check_attention(trace, full ? -1 : 4, [](std::int64_t, std::int64_t, std::int64_t) { return 0.0; });
     CHECK_THAT(split(floats_of(trace.at(TraceName::v_proj))), HasBitsOf(floats_of(trace.at(TraceName::v))));
     for (const auto& [before, after] : {std::pair{TraceName::q_proj, TraceName::q}, {TraceName::k_proj, TraceName::k}}) {
       const Heads x{split(floats_of(trace.at(before)))}, turned{floats_of(trace.at(after))};

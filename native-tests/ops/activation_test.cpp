@@ -14,7 +14,7 @@ namespace {
 
 TEST_CASE("activation applies the function named, at every rank and size", "[ops]") {
   const double kPi = std::acos(-1.0);
-  const std::array<double (*)(double, double), 7> functions{
+  const std::array<double (*)(double, double), 9> functions{
       [](double x, double) { return std::max(x, 0.0); },
       [](double x, double) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); },
       [](double x, double pi) { return x / 2 * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x))); },
@@ -22,6 +22,8 @@ TEST_CASE("activation applies the function named, at every rank and size", "[ops
       [](double x, double) { return std::tanh(x); },
       [](double x, double) { return 1 / (1 + std::exp(-x)); },
       [](double x, double) { return x; },
+      [](double x, double) { return x * std::tanh(std::log1p(std::exp(x))); },
+      [](double x, double) { return x / (1 + std::exp(-1.702 * x)); },
   };
   for (std::size_t f = 0; f < functions.size(); ++f) {
     INFO(kActivationNames[f] << ", seed " << f);

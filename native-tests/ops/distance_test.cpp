@@ -66,9 +66,10 @@ TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
     std::int64_t L, S, window, padding;
   };
   // 1024 keys are a block: the last rows of 1030 begin before its end or, of 1100, after it.
-  const auto [L, S, window, padding] = GENERATE(Case{1, 1, 1, 0}, Case{7, 7, 2, 1}, Case{30, 30, 29, 7}, Case{30, 30, 40, 7}, Case{200, 200, 1, 50},
-                                                Case{300, 300, 64, 75}, Case{300, 300, 70, 75}, Case{40, 300, 9, 75}, Case{300, 40, 50, 10},
-                                                Case{1030, 1030, 3, 2}, Case{1030, 1030, 40, 250}, Case{1100, 1100, 3, 30});
+  const auto [L, S, window, padding] =
+      GENERATE(Case{1, 1, 1, 0}, Case{1, 1, 0, 0}, Case{30, 30, 0, 7}, Case{7, 7, 2, 1}, Case{30, 30, 29, 7}, Case{30, 30, 40, 7},
+               Case{200, 200, 1, 50}, Case{300, 300, 64, 75}, Case{300, 300, 70, 75}, Case{40, 300, 9, 75}, Case{300, 40, 50, 10},
+               Case{1030, 1030, 3, 2}, Case{1030, 1030, 40, 250}, Case{1100, 1100, 3, 30});
   CAPTURE(L, S, window, padding);
   const Inputs in(L, S);
   const bool causal = GENERATE(false, true), need_weights = GENERATE(false, true);

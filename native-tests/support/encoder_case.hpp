@@ -169,6 +169,10 @@ inline double reference_activation(double x, Activation name) {
       return 1 / (1 + std::exp(-x));
     case Activation::identity:
       return x;
+    case Activation::mish:
+      return x * std::tanh(std::log1p(std::exp(x)));
+    case Activation::quick_gelu:
+      return x / (1 + std::exp(-1.702 * x));
   }
   return 0;
 }

@@ -38,10 +38,17 @@ detail::ModelFiles files(Arguments& arguments) {
   detail::ModelFiles files;
   arguments.require_group("files", [&] {
     files.config = arguments.bytes("config", kWhat);
-    arguments.option("modules", files.modules, kWhat);
-    arguments.option("pooling", files.pooling, kWhat);
-    arguments.option("sentenceBertConfig", files.sentence_bert_config, kWhat);
-    arguments.option("tokenizerConfig", files.tokenizer_config, kWhat);
+    const auto file = [&](const char* name, detail::ModelFiles::File& to, const char* what = kWhat) {
+      std::span<const std::uint8_t> bytes;
+      if (arguments.option(name, bytes, what)) to = bytes;
+    };
+    file("modules", files.modules);
+    file("pooling", files.pooling);
+    file("sentenceBertConfig", files.sentence_bert_config);
+    file("tokenizerConfig", files.tokenizer_config);
+    file("prompts", files.prompts);
+    file("dense", files.dense);
+    file("denseWeights", files.dense_weights, "a safetensors file");
   });
   return files;
 }
@@ -55,13 +62,18 @@ auto finish(Arguments&) {
   return [](TextModel& self, Result&) { self.finish(); };
 }
 
-/// Facts as JSON, and after it the labels.
+/// Facts as JSON, and after it the labels, the default prompt, and each prompt's name and text.
 auto about(Arguments&) {
   return [](TextModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
-    std::vector<std::string> texts{text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length,
-                                         ",\"hiddenSize\":", config.hidden_size, ",\"lowerCase\":", config.lower_case ? "true" : "false", "}"})};
+    std::vector<std::string> texts{
+        text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length, ",\"pooledSize\":", config.embedding_size(1),
+              ",\"embeddingSize\":", config.embedding_size(config.poolings.size()), ",\"lowerCase\":", config.lower_case ? "true" : "false",
+              ",\"tokenTypes\":", config.token_types ? "true" : "false", ",\"includePrompt\":", config.include_prompt ? "true" : "false",
+              ",\"classes\":", config.num_labels(), "}"})};
     texts.insert(texts.end(), config.labels.begin(), config.labels.end());
+    texts.push_back(config.default_prompt);
+    for (const detail::Prompt& prompt : config.prompts) texts.insert(texts.end(), {prompt.name, prompt.text});
     result.add(std::move(texts));
   };
 }
@@ -145,18 +157,20 @@ auto trace_layer(Arguments& arguments) {
 
 auto embed(Arguments& arguments) {
   Batch batch(arguments);
-  std::optional<Pooling> pooling;
   std::optional<bool> normalize;
+  detail::ModelEmbedOptions options;
   arguments.group("options", [&] {
     Pooling given = Pooling::none;
-    if (arguments.option("pooling", given, kPoolingNames)) pooling = given;
+    if (arguments.option("pooling", given, kPoolingNames)) options.poolings = {given};
     arguments.option("normalize", normalize);
+    arguments.option("promptLength", options.prompt_length);
   });
-  return [batch = std::move(batch), pooling, normalize](TextModel& self, Result& result) {
+  return [batch = std::move(batch), normalize, options = std::move(options)](TextModel& self, Result& result) {
     const EncoderModel& model = self.model();
-    const Shape shape = model.check_embed("embed", batch.inputs());
-    if (pooling == Pooling::none) fail(ErrorCode::config, "embed", "pooling", {"mean, cls or max"}, {"none"});
-    model.embed(batch.inputs(), pooling.value_or(model.config().pooling), normalize.value_or(model.config().normalize), result.add(shape));
+    detail::ModelEmbedOptions given = options;
+    if (given.poolings.empty()) given.poolings = model.config().poolings;
+    given.normalize = normalize.value_or(model.config().normalize);
+    model.embed(batch.inputs(), given, result.add(model.check_embed("embed", batch.inputs(), given)));
   };
 }
 

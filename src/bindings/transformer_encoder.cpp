@@ -51,7 +51,7 @@ auto classifier_options(Arguments& arguments) {
   arguments.require_group("options", [&] {
     encoder_members(arguments, options);
     arguments.require("numClasses", options.num_classes);
-    arguments.option("pooling", options.pooling, kPoolingNames);
+    arguments.option("pooling", options.pooling, kClassifierPoolingNames);
   });
   return options;
 }

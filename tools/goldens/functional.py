@@ -157,6 +157,8 @@ ACTIVATIONS = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
     "identity": lambda x: x,
+    "mish": lambda x: x * torch.tanh(F.softplus(x)),  # F.mish gives infinity at 3e38
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # as transformers writes it
 }
 
 

@@ -2,6 +2,7 @@
 
 import attention
 import common
+import folders
 import functional
 import minilm
 import minilm_model
@@ -27,6 +28,7 @@ if __name__ == "__main__":
         words,
         minilm,
         models,
+        folders,
         minilm_model,
         page,
         safetensors_files,

@@ -118,6 +118,8 @@ def sentences_cls(folder):
     modes = {f"pooling_mode_{mode}": mode == "cls_token" for mode in ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")}
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 32, **modes})
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": 16, "do_lower_case": True})
+    versions = {"sentence_transformers": "2.2.2", "transformers": "4.25.1", "pytorch": "1.13.1"}
+    write_json(folder / "config_sentence_transformers.json", {"__version__": versions})
 
 
 def sentences_mean(folder):

@@ -226,6 +226,8 @@ describe('edges', () => {
       gelu: [NaN, 0, 0, 0, 0, 3e38, Infinity],
       gelu_tanh: [NaN, 0, 0, 0, 0, 3e38, Infinity],
       silu: [NaN, 0, 0, 0, 0, 3e38, Infinity],
+      mish: [NaN, 0, 0, 0, 0, 3e38, Infinity],
+      quick_gelu: [NaN, 0, 0, 0, 0, 3e38, Infinity],
     };
     for (const [name, values] of Object.entries(expected) as [Activation, readonly number[]][]) {
       const y = attn.activation(x, name).data;

@@ -12,7 +12,7 @@ const name = 'tiny-bert-cls';
 const weights = 'model.safetensors';
 const fileNames = [
   ...['config.json', 'tokenizer.json', weights, 'tokenizer_config.json', 'modules.json'],
-  ...['1_Pooling/config.json', 'sentence_bert_config.json'],
+  ...['1_Pooling/config.json', 'sentence_bert_config.json', 'config_sentence_transformers.json'],
 ];
 
 let lastRun = 0;

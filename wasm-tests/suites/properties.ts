@@ -31,7 +31,7 @@ describe(`properties (fast-check, seed ${seed})`, () => {
   const encoder = fc.record({
     ...{ B: upTo(3), L: upTo(11), H: upTo(3), D: upTo(6), F: upTo(20), layers: upTo(3), numbers: fc.nat(1e6) },
     options: fc.record({
-      activation: fc.constantFrom('relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity'),
+      activation: fc.constantFrom('relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'),
       norm: fc.constantFrom('layer_norm', 'rms_norm'),
       ...{ normFirst: fc.boolean(), bias: fc.boolean(), gated: fc.boolean() },
     }) as fc.Arbitrary<Partial<EncoderLayerOptions>>,

@@ -255,7 +255,7 @@ describe('transformer', () => {
     });
 
     it("a layer's steps follow from each other, post-norm and pre-norm, gated or not, with both norms and every activation", () => {
-      const activations: readonly Activation[] = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity'];
+      const activations: readonly Activation[] = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'];
       for (const normFirst of [false, true])
         for (const gated of [false, true])
           for (const norm of ['layer_norm', 'rms_norm'] as const)

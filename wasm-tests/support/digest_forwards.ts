@@ -39,7 +39,7 @@ const layerTraces: readonly TraceName[] = [
 const encoderTraces: readonly EncoderTraceName[] = [...layerTraces, 'attn_residual', 'norm1', 'ff_hidden', 'ff_output', 'ff_residual', 'norm2'];
 const functionTraces = layerTraces.filter((name) => name !== 'merged' && !name.endsWith('_proj'));
 
-const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity'] as const;
+const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'] as const;
 
 const newCall = (): Call => ({ batch: 0, dropping: false, constants: [], inputs: [], masks: {}, run: () => [] });
 

@@ -284,8 +284,9 @@ Encoding encode_rows(const TokenizerFile& file, std::size_t begin, std::size_t e
 
 Tokenizer::Tokenizer(std::shared_ptr<const detail::TokenizerFile> file) : file_(std::move(file)) {}
 
-Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::span<const std::uint8_t> tokenizer_config) {
-  return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config)));
+Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
+                           std::string_view default_class) {
+  return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config, default_class)));
 }
 
 Encoding Tokenizer::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {

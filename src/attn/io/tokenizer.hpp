@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,11 @@ struct Encoding {
 /// WordPiece as a Hugging Face tokenizer.json describes it: the same ids, tokens and offsets. Copies share what was read.
 class Tokenizer {
  public:
-  /// tokenizer_config.json only says which token pads.
+  /// tokenizer_config.json says which token pads, and as in transformers' AutoTokenizer sets anew how texts are normalised; where its
+  /// tokenizer_class is left out, default_class counts: "BertTokenizer" and its like make small letters unless do_lower_case is false.
   /// Throws FORMAT, UNSUPPORTED for other kinds of tokenizers, MEMORY.
-  static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::span<const std::uint8_t> tokenizer_config = {});
+  static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config = std::nullopt,
+                         std::string_view default_class = {});
 
   /// Without max_length nothing is cut. Throws ARGUMENT where a text is not UTF-8, OUT_OF_RANGE also where the special tokens alone are
   /// more than max_length, MEMORY.

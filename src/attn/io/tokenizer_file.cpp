@@ -86,27 +86,34 @@ std::u32string code_points(std::string_view utf8) { return code_points(decode_ut
 /// tokenizer.json take it as it is.
 class Settings {
  public:
-  explicit Settings(const Value& config) : config_(config) {
+  Settings(const Value& config, std::string_view default_class) : config_(config) {
     const Value name = config["tokenizer_class"];
     count_ = !name.is_there() || (name.string() != "PreTrainedTokenizerFast" && name.string() != "TokenizersBackend");
+    has_defaults_ = count_ && (name.is_there() || !default_class.empty());
   }
 
+  /// Whether what is left out there is the class's own default, whatever tokenizer.json says.
+  bool has_defaults() const { return has_defaults_; }
   bool is_there(std::string_view name) const { return count_ && config_[name].is_there(); }
   bool boolean(std::string_view name, const Value& otherwise) const { return is_there(name) ? config_[name].boolean() : otherwise.boolean(); }
+  /// true is the class's default.
+  bool boolean_or_true(std::string_view name, const Value& otherwise) const {
+    return has_defaults_ && !is_there(name) ? true : boolean(name, otherwise);
+  }
 
  private:
   Value config_;
-  bool count_ = false;
+  bool count_ = false, has_defaults_ = false;
 };
 
 BertNormalizer read_normalizer(const Value& value, const Settings& settings) {
   if (!value.is_there()) return {};
   value.expect_type({"BertNormalizer"});
   value.only({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
-  const bool lowercase = settings.boolean("do_lower_case", value["lowercase"]);
-  const bool strips = settings.is_there("strip_accents") || value["strip_accents"].is_there();
+  const bool lowercase = settings.boolean_or_true("do_lower_case", value["lowercase"]);
+  const bool strips = settings.is_there("strip_accents") || (!settings.has_defaults() && value["strip_accents"].is_there());
   return {.clean_text = value["clean_text"].boolean(),
-          .handle_chinese_chars = settings.boolean("tokenize_chinese_chars", value["handle_chinese_chars"]),
+          .handle_chinese_chars = settings.boolean_or_true("tokenize_chinese_chars", value["handle_chinese_chars"]),
           .strip_accents = strips ? settings.boolean("strip_accents", value["strip_accents"]) : lowercase,
           .lowercase = lowercase};
 }
@@ -274,16 +281,17 @@ void read_padding(const Value& value, const Value& config, TokenizerFile& file) 
 
 }  // namespace
 
-TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::span<const std::uint8_t> tokenizer_config) {
+TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
+                                  std::string_view default_class) {
   const Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
   const Value root("tokenizer.json", &json);
   root.object();
   if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
     version.refuse(ErrorCode::unsupported, {"1.0"}, {version.string()});
-  const Json config_json = tokenizer_config.empty() ? Json() : parse_json("tokenizer_config.json", tokenizer_config, kMaxBytes);
-  const Value config("tokenizer_config.json", tokenizer_config.empty() ? nullptr : &config_json);
-  if (!tokenizer_config.empty()) config.object();
-  const Settings settings(config);
+  const Json config_json = tokenizer_config ? parse_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json();
+  const Value config("tokenizer_config.json", tokenizer_config ? &config_json : nullptr);
+  if (tokenizer_config) config.object();
+  const Settings settings(config, default_class);
   std::unordered_map<std::int32_t, std::string> tokens;
   const BertNormalizer normalizer = read_normalizer(root["normalizer"], settings);
   read_pre_tokenizer(root["pre_tokenizer"]);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -53,6 +55,7 @@ struct TokenizerFile {
 };
 
 /// Throws FORMAT for what no tokenizer.json is, UNSUPPORTED for kinds of parts that are not WordPiece's.
-TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::span<const std::uint8_t> tokenizer_config);
+TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
+                                  std::string_view default_class);
 
 }  // namespace attn::detail

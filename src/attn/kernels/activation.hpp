@@ -77,6 +77,15 @@ void activation_row(Activation name, const float* x, float* y, std::size_t n) {
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return tanh<Arch>(value); });
     case Activation::sigmoid:
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return sigmoid<Arch>(value); });
+    case Activation::mish:
+      // With z = exp(-|x|): tanh(log(1 + eˣ)) is z(z + 2) / (z(z + 2) + 2) below 0 and (1 + 2z) / (1 + 2z + 2z²) above, where no term cancels
+      // another.
+      return map_row_compactly<Arch>(x, y, n, [](const F& value) {
+        const F z = exp<Arch>(-xsimd::abs(value)), low = z * (z + F(2.0F)), high = F(1.0F) + F(2.0F) * z;
+        return value * xsimd::select(value < F(0.0F), low / (low + F(2.0F)), high / (high + F(2.0F) * (z * z)));
+      });
+    case Activation::quick_gelu:
+      return map_row_compactly<Arch>(x, y, n, [](const F& value) { return value * sigmoid<Arch>(F(1.702F) * value); });
     case Activation::identity:
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return value; });
   }

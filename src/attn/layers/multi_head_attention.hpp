@@ -21,7 +21,7 @@ namespace detail {
 /// What a layer of a checkpoint makes of the distance between a query and a key.
 struct KeyDistance {
   std::shared_ptr<const RotaryTable> rotary = nullptr;  ///< turns queries and keys; null: nothing does
-  std::int64_t window = 0;                              ///< a query sees keys at most that far away; 0: all of them
+  std::int64_t window = -1;                             ///< a query sees keys at most that far away; -1: all of them
 };
 
 /// What a caller changes before W_O; null: nothing.

@@ -65,7 +65,7 @@ void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorVie
   detail::Scratch scratch = this->scratch();
   float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
   detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.attention.masks.key_padding_mask, plan.attention.masks.fully_masked,
-               pooled);
+               pooled, plan.E);
   classifier_.forward(pooled, plan.B, logits);
 }
 

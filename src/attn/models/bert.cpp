@@ -17,11 +17,17 @@ constexpr TensorNames names() {
 void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
   config.only("position_embedding_type", "absolute");
-  model.type_vocab_size = config.size("type_vocab_size");
+  model.type_vocab_size = config.whole("type_vocab_size", 1, 0x7fffffff, 2);
 }
 
 }  // namespace
 
-const Family kBert{.model_types = kTypes, .architecture = "Bert", .prefix = "bert.", .names = names(), .ignored = kIgnored, .configure = &configure};
+const Family kBert{.model_types = kTypes,
+                   .architecture = "Bert",
+                   .prefix = "bert.",
+                   .names = names(),
+                   .ignored = kIgnored,
+                   .configure = &configure,
+                   .tokenizer_class = "BertTokenizer"};
 
 }  // namespace attn::detail

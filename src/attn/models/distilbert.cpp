@@ -38,6 +38,7 @@ const Family kDistilBert{.model_types = kTypes,
                                    .classifier_dense = "pre_classifier",
                                    .classifier = "classifier"},
                          .ignored = kIgnored,
-                         .configure = &configure};
+                         .configure = &configure,
+                         .tokenizer_class = "DistilBertTokenizer"};
 
 }  // namespace attn::detail

@@ -93,14 +93,15 @@ struct Unpadded {
   Unpadded& operator=(const Unpadded&) = delete;
 };
 
-/// hidden states -> pooled, by sequence.
-void pool(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const float* hidden, Pooling pooling, float* pooled) {
+/// hidden states -> pooled, by sequence; its rows are `stride` apart.
+void pool(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
+          std::int64_t first = 0) {
   const std::int64_t E = plan.encoder.E;
   for (const auto& [count, length] : plan.runs) {
-    detail::pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled);
-    detail::clear_empty(inputs.attention_mask, count, length, E, pooled);
+    detail::pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled, stride, first);
+    detail::clear_empty(inputs.attention_mask, count, length, E, pooled, stride);
     hidden += count * length * E;
-    pooled += count * E;
+    pooled += count * stride;
   }
 }
 
@@ -247,7 +248,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   const std::int64_t B = plan.logits[0];
   float* const pooled = scratch.take(size_of(B, E));
   float* const hidden = scratch.take(size_of(B, E));
-  pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled);
+  pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled, E);
   classifier_dense_.forward(pooled, B, hidden);
   detail::activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
   classifier_norm_.forward(hidden, B, hidden);
@@ -278,19 +279,37 @@ EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t lay
   return {.layers = std::vector<std::int64_t>{layer}, .names = names};
 }
 
-Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& inputs) const {
-  const detail::ModelPlan plan = this->plan(op, inputs, {});
-  return {plan.encoder.B, plan.encoder.E};
+std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::ModelEmbedOptions& options) const {
+  const auto count = static_cast<std::int64_t>(options.poolings.size());
+  for (const Pooling pooling : options.poolings)
+    if (pooling == Pooling::none) fail(ErrorCode::config, op, "pooling", {"mean, cls, max, lasttoken, weightedmean or mean_sqrt_len"}, {"none"});
+  if (config_.dense && config_.dense->in_features != count * config_.hidden_size)
+    fail(ErrorCode::config, op, "pooling", {"left out, for the checkpoint's Dense takes ", config_.dense->in_features, " numbers"},
+         {count * config_.hidden_size, " numbers"});
+  return config_.embedding_size(options.poolings.size());
 }
 
-void EncoderModel::embed(const detail::ModelInputs& inputs, Pooling pooling, bool normalize, float* y) const {
+Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const {
+  const std::int64_t width = embedding_size(op, options);
+  return {plan(op, inputs, {}).encoder.B, width};
+}
+
+void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
   detail::ModelPlan plan = this->plan("embed", inputs, {});
   const Unpadded unpadded(inputs, plan);
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
-  pool(plan, unpadded.inputs, hidden, pooling, y);
-  if (normalize) detail::normalize_rows(y, inputs.shape[0], plan.encoder.E);
+  const std::int64_t B = inputs.shape[0], E = plan.encoder.E, width = E * static_cast<std::int64_t>(options.poolings.size());
+  float* const pooled = embedding_dense_ ? scratch.take(size_of(B, width)) : y;
+  for (std::size_t i = 0; i < options.poolings.size(); ++i)
+    pool(plan, unpadded.inputs, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
+  const std::int64_t size = config_.embedding_size(options.poolings.size());
+  if (embedding_dense_) {
+    embedding_dense_->forward(pooled, B, y);
+    detail::activation_row(config_.dense->activation, y, y, size_of(B, size));
+  }
+  if (options.normalize) detail::normalize_rows(y, B, size);
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {

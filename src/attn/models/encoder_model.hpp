@@ -35,6 +35,13 @@ struct ModelForwardOptions {
   std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;  ///< (B,L,E), of the patched layer
 };
 
+/// How one vector is made of a sequence.
+struct ModelEmbedOptions {
+  std::vector<Pooling> poolings = {};  ///< side by side
+  bool normalize = false;
+  std::int64_t prompt_length = 0;  ///< positions at the start that are not pooled
+};
+
 /// A forward that is checked, before anything is allocated. It refers to the inputs.
 struct ModelPlan {
   EncoderPlan encoder = {};
@@ -65,10 +72,12 @@ class EncoderModel {
   /// What trace_layer asks a forward for: one layer, which must be there.
   EncoderTraceOptions trace_of(std::string_view op, std::int64_t layer, Trace names) const;
 
-  /// Sentence embeddings (B,E): hidden states pooled over what is no padding, scaled to length 1 where `normalize`
-  /// (Reimers & Gurevych 2019; torch.nn.functional.normalize).
-  Shape check_embed(std::string_view op, const detail::ModelInputs& inputs) const;
-  void embed(const detail::ModelInputs& inputs, Pooling pooling, bool normalize, float* y) const;
+  /// Sentence embeddings: hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, scaled to length 1
+  /// where `normalize` (Reimers & Gurevych 2019; torch.nn.functional.normalize). The shape is (B, embedding_size()). Throws CONFIG for pooling
+  /// none, and where Dense takes another number of them.
+  Shape check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const;
+  std::int64_t embedding_size(std::string_view op, const detail::ModelEmbedOptions& options) const;
+  void embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const;
 
   /// Scores (B,C): the config's classification_function of the logits. Throws UNSUPPORTED without a head.
   Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
@@ -81,6 +90,7 @@ class EncoderModel {
   /// In the order of their names.
   const std::vector<detail::CheckpointTensor>& tensors() const { return tensors_; }
   void set_tensors(std::vector<detail::CheckpointTensor> tensors) { tensors_ = std::move(tensors); }
+  void set_embedding_dense(detail::Linear dense) { embedding_dense_ = std::move(dense); }
 
   /// Names where the numbers will be, as EncoderModel's members are called: "word_embeddings.weight", "encoder.layers.0.linear1.weight".
   detail::Parameters parameters();
@@ -102,6 +112,8 @@ class EncoderModel {
   detail::Norm embedding_norm_;
   TransformerEncoder encoder_;
   std::vector<float> position_bias_;  // (buckets,H), or empty
+  // What follows the pooling of an embedding, where there is something.
+  std::optional<detail::Linear> embedding_dense_;
   // The head, where there is one: classifier(norm(activation(dense x))).
   detail::Linear classifier_dense_, classifier_;
   detail::Norm classifier_norm_;

@@ -47,6 +47,8 @@ struct Family {
   TensorNames names;
   std::span<const std::string_view> ignored;  ///< how tensors begin that other heads have: they may be there
   void (*configure)(const ConfigReader& config, ModelConfig& model);
+  /// The class of transformers that reads its WordPiece tokenizer where tokenizer_config.json names none.
+  std::string_view tokenizer_class = {};
 };
 
 extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;
@@ -55,6 +57,7 @@ extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;
 struct SizeNames {
   std::string_view hidden_size = "hidden_size", num_hidden_layers = "num_hidden_layers", num_attention_heads = "num_attention_heads";
   std::string_view intermediate_size = "intermediate_size", hidden_act = "hidden_act", layer_norm_eps = "layer_norm_eps";
+  std::int64_t max_position_embeddings = 512;  ///< where it is left out, as transformers has it
 };
 
 /// Reads them, the vocabulary and the positions. layer_norm_eps stays as it is where it is missing.

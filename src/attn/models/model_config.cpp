@@ -3,23 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "attn/models/family.hpp"
+#include "attn/models/sentence_config.hpp"
 
 namespace attn::detail {
 namespace {
 
-constexpr std::size_t kMaxConfig = 4 << 20;
+const Json kNone{Json::Object()};
 constexpr std::int64_t kMaxLayers = 10'000, kMaxLabels = 100'000;
 constexpr std::array<const Family*, 5> kFamilies{&kBert, &kDistilBert, &kRoberta, &kMpnet, &kModernBert};
-
-std::string words_of(const Json& json) {
-  if (const std::string* value = json.string()) return *value;
-  if (const double* value = json.number()) return text({*value});
-  if (const bool* value = json.boolean()) return *value ? "true" : "false";
-  return json.kind();
-}
 
 const Family& family_of(const ConfigReader& config) {
   const std::string type = config.string("model_type", "");
@@ -29,7 +24,8 @@ const Family& family_of(const ConfigReader& config) {
       if (name == type) return *family;
       all += (all.empty() ? "" : ", ") + std::string(name);
     }
-  config.refuse(ErrorCode::unsupported, "model_type", {"one of ", all}, {type.empty() ? "missing" : type});
+  config.refuse(ErrorCode::unsupported, "model_type", {"one of ", all, "; another family runs in transformers, or exported to ONNX in onnxruntime"},
+                {type.empty() ? "missing" : type});
 }
 
 /// Whether the checkpoint has a head that classifies sequences. Heads that predict words say nothing about a text and are left out.
@@ -43,23 +39,28 @@ bool classifies(const ConfigReader& config, const Family& family) {
   const bool known = std::any_of(std::begin(kBases), std::end(kBases), [&](std::string_view end) { return name.ends_with(end); });
   if (!known)
     config.refuse(ErrorCode::unsupported, "architectures[0]",
-                  {family.architecture, "Model, ", family.architecture, "ForMaskedLM or ", family.architecture, "ForSequenceClassification"}, {name});
+                  {family.architecture, "Model, ", family.architecture, "ForMaskedLM or ", family.architecture,
+                   "ForSequenceClassification; in Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out"},
+                  {name});
   return false;
 }
 
-/// id2label's names by their number; LABEL_0 .. where there are none, as transformers has it.
+/// id2label's names by their number; LABEL_0 .. where there are none, as transformers has it. There are as many as the names are, whatever numbers
+/// those have: files that count from 1 have none for 0.
 std::vector<std::string> read_labels(const ConfigReader& config) {
   const Json* names = config.find("id2label");
   const bool named = names != nullptr && names->object() != nullptr && !names->object()->empty();
   const std::int64_t count = named ? static_cast<std::int64_t>(names->object()->size()) : config.whole("num_labels", 1, kMaxLabels, 2);
   if (count > kMaxLabels) config.refuse(ErrorCode::config, "id2label", {kMaxLabels, " labels at the most"}, {count});
   std::vector<std::string> labels;
-  for (std::int64_t id = 0; id < count; ++id) {
-    const std::string key = std::to_string(id);
-    const Json* label = named ? names->find(key) : nullptr;
-    if (named && (label == nullptr || label->object() != nullptr || label->array() != nullptr))
-      config.refuse(ErrorCode::config, "id2label", {"a name for each number from 0 to ", count - 1}, {"one without a name for ", key});
-    labels.push_back(label != nullptr ? words_of(*label) : "LABEL_" + key);
+  for (std::int64_t id = 0; id < count; ++id) labels.push_back("LABEL_" + std::to_string(id));
+  if (!named) return labels;
+  for (const auto& [key, label] : *names->object()) {
+    if (key.empty() || key.size() > 9 || !std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      config.refuse(ErrorCode::config, "id2label", {"names by their numbers"}, {"\"", key, "\""});
+    if (label.is_null() || label.object() != nullptr || label.array() != nullptr)
+      config.refuse(ErrorCode::config, "id2label", {"a name for each number"}, {label.kind(), " for ", key});
+    if (const auto id = static_cast<std::size_t>(std::atoll(key.c_str())); id < labels.size()) labels[id] = words_of(label);
   }
   return labels;
 }
@@ -74,73 +75,16 @@ ClassificationFunction classification_function(const ConfigReader& config, std::
   return labels == 1 ? ClassificationFunction::sigmoid : ClassificationFunction::softmax;
 }
 
-/// modules.json: what sentence-transformers does one after the other.
-void read_modules(std::span<const std::uint8_t> bytes, bool has_pooling, ModelConfig& model) {
-  const Json json = parse_json("modules.json", bytes, kMaxConfig);
-  const ConfigReader reader("modules.json", json);
-  if (json.array() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an array"}, {json.kind()});
-  constexpr std::string_view kSteps[] = {"Transformer", "Pooling", "Normalize"};
-  std::size_t step = 0;
-  for (const Json& module : *json.array()) {
-    const Json* given = module.find("type");
-    const std::string type = given != nullptr ? words_of(*given) : "missing";
-    const std::string last = type.substr(type.rfind('.') + 1);
-    if (step == std::size(kSteps) || last != kSteps[step])
-      reader.refuse(ErrorCode::unsupported, text({"module ", step}), {"Transformer, Pooling and maybe Normalize, one after the other"}, {type});
-    if (last == "Pooling") {
-      const Json* path = module.find("path");
-      if (path != nullptr && words_of(*path) != "1_Pooling")
-        reader.refuse(ErrorCode::unsupported, "the path of Pooling", {"1_Pooling"}, {words_of(*path)});
-    }
-    ++step;
-  }
-  model.normalize = step == 3;
-  if (step >= 2 && !has_pooling) reader.refuse(ErrorCode::format, "1_Pooling/config.json", {"there, since modules.json names it"}, {"missing"});
-}
-
-/// 1_Pooling/config.json.
-void read_pooling(std::span<const std::uint8_t> bytes, ModelConfig& model) {
-  constexpr std::string_view kFile = "1_Pooling/config.json", kPrefix = "pooling_mode_";
-  const Json json = parse_json(kFile, bytes, kMaxConfig);
-  const ConfigReader reader(kFile, json);
-  if (json.object() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
-  std::vector<std::string> modes;
-  if (reader.has("pooling_mode")) modes.push_back(reader.string("pooling_mode", ""));
-  for (const auto& [name, value] : *json.object())
-    if (name.starts_with(kPrefix) && value.boolean() != nullptr && *value.boolean()) modes.push_back(name.substr(kPrefix.size()));
-  const std::string mode = modes.size() == 1 ? modes.front() : "";
-  if (mode == "mean" || mode == "mean_tokens")
-    model.pooling = Pooling::mean;
-  else if (mode == "cls" || mode == "cls_token")
-    model.pooling = Pooling::cls;
-  else if (mode == "max" || mode == "max_tokens")
-    model.pooling = Pooling::max;
-  else
-    reader.refuse(ErrorCode::unsupported, "the pooling mode", {"one of mean, cls, max"},
-                  {modes.empty()      ? "missing"
-                   : modes.size() > 1 ? "more than one"
-                                      : mode});
-}
-
-/// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
-void read_lengths(const ModelFiles& files, ModelConfig& model) {
-  const auto read = [&](std::string_view file, std::string_view name, std::span<const std::uint8_t> bytes) {
-    if (bytes.empty()) return;
-    const Json json = parse_json(file, bytes, kMaxConfig);
-    const ConfigReader reader(file, json);
-    // A tokenizer's own flag of that name is in tokenizer.json, too.
-    if (bytes.data() == files.sentence_bert_config.data()) model.lower_case = reader.flag("do_lower_case", false);
-    const Json* value = reader.find(name);
-    // transformers writes 10^30 where a tokenizer has no limit.
-    if (model.default_length > 0 || value == nullptr || (value->number() != nullptr && *value->number() > 0x7fffffff)) return;
-    model.default_length = reader.size(name);
-  };
-  read("sentence_bert_config.json", "max_seq_length", files.sentence_bert_config);
-  read("tokenizer_config.json", "model_max_length", files.tokenizer_config);
-  model.default_length = model.default_length > 0 ? std::min(model.default_length, model.max_length) : model.max_length;
-}
-
 }  // namespace
+
+std::string words_of(const Json& json) {
+  if (const std::string* value = json.string()) return *value;
+  if (const double* value = json.number()) return text({*value});
+  if (const bool* value = json.boolean()) return *value ? "true" : "false";
+  return json.kind();
+}
+
+std::string_view ModelConfig::tokenizer_class() const { return family->tokenizer_class; }
 
 void ConfigReader::refuse(ErrorCode code, std::string_view name, std::initializer_list<TextPart> expected,
                           std::initializer_list<TextPart> got) const {
@@ -188,11 +132,13 @@ Activation ConfigReader::activation(std::string_view name) const {
   if (given == "gelu_new" || given == "gelu_fast" || given == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (given == "relu") return Activation::relu;
   if (given == "silu" || given == "swish") return Activation::silu;
-  refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu"}, {given});
+  if (given == "tanh") return Activation::tanh;
+  if (given == "mish") return Activation::mish;
+  if (given == "quick_gelu") return Activation::quick_gelu;
+  refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu, tanh, mish, quick_gelu"}, {given});
 }
 
 ConfigReader ConfigReader::object(std::string_view name) const {
-  static const Json kNone{Json::Object()};
   const Json* value = json_.find(name);
   if (value != nullptr && value->object() == nullptr) refuse(ErrorCode::config, name, {"an object"}, {value->kind()});
   return {file_, value != nullptr ? *value : kNone, path_ + std::string(name) + "."};
@@ -213,7 +159,7 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   model.num_hidden_layers = config.whole(names.num_hidden_layers, 1, kMaxLayers);
   model.num_attention_heads = config.size(names.num_attention_heads);
   model.intermediate_size = config.size(names.intermediate_size);
-  model.max_position_embeddings = model.max_length = config.size("max_position_embeddings");
+  model.max_position_embeddings = model.max_length = config.whole("max_position_embeddings", 1, 0x7fffffff, names.max_position_embeddings);
   model.hidden_act = config.activation(names.hidden_act);
   if (!names.layer_norm_eps.empty())
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
@@ -241,10 +187,10 @@ ModelConfig read_model_config(const ModelFiles& files) {
   if (classifies(config, family)) {
     model.labels = read_labels(config);
     model.classification_function = classification_function(config, model.labels.size());
+    read_score_function(config, model);
   }
-  if (!files.modules.empty()) read_modules(files.modules, !files.pooling.empty(), model);
-  if (!files.pooling.empty()) read_pooling(files.pooling, model);
-  read_lengths(files, model);
+  read_sentence_files(files, model);
+  read_token_types(files.tokenizer_config, model);
   return model;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attn/io/json.hpp"
@@ -22,15 +24,27 @@ enum class PositionRows : std::uint8_t {
 
 /// What a layer makes of distances; see KeyDistance.
 struct LayerDistance {
-  double rope_theta = 0;    ///< 0: no rotary positions
-  std::int64_t window = 0;  ///< 0: none
+  double rope_theta = 0;     ///< 0: no rotary positions
+  std::int64_t window = -1;  ///< -1: none
 };
 
-/// What makes scores of the head's logits, as transformers' TextClassificationPipeline does.
+/// What makes scores of the head's logits, as transformers' TextClassificationPipeline does, or as a cross-encoder's files say.
 enum class ClassificationFunction : std::uint8_t {
   softmax,
   sigmoid,  ///< of each: several labels may hold, or there is one
   none,     ///< a regression
+};
+
+/// What comes after the pooling: activation(W x + b)                                   (sentence-transformers' Dense)
+struct DenseConfig {
+  std::int64_t in_features = 0, out_features = 0;
+  bool bias = true;
+  Activation activation = Activation::tanh;
+};
+
+/// A text that goes before others, by its name.
+struct Prompt {
+  std::string name = {}, text = {};
 };
 
 /// A checkpoint as its config.json describes it, whatever the family's names for things are.
@@ -60,14 +74,24 @@ struct ModelConfig {
   bool classifier_norm = false, classifier_bias = true;
 
   // What sentence-transformers' files say.
-  Pooling pooling = Pooling::mean;
+  std::vector<Pooling> poolings = {Pooling::mean};  ///< their results side by side
+  std::optional<DenseConfig> dense = std::nullopt;
   bool normalize = false;
+  std::vector<Prompt> prompts = {};
+  std::string default_prompt = {};  ///< its text, which goes before a text unless the call says otherwise
+  bool include_prompt = true;       ///< whether what is pooled has the prompt's tokens, too
   /// Ids that a text is cut to unless the call says otherwise.
   std::int64_t default_length = 0;
   /// Texts are made lower-case before they are tokenized.
   bool lower_case = false;
+  /// Whether token types are what tokenizer.json says; where not, all are 0.
+  bool token_types = true;
 
+  /// As Tokenizer::parse takes it.
+  std::string_view tokenizer_class() const;
   std::int64_t num_labels() const { return static_cast<std::int64_t>(labels.size()); }
+  /// Width of what so many poolings give, after the map that follows them.
+  std::int64_t embedding_size(std::size_t count) const { return dense ? dense->out_features : hidden_size * static_cast<std::int64_t>(count); }
 };
 
 /// Reads members of one JSON file; whatever it has besides is left alone.
@@ -103,14 +127,24 @@ class ConfigReader {
   std::string path_;
 };
 
-/// The small files of a checkpoint; all but config.json may be missing (empty).
+/// The files of a checkpoint besides its weights. All but config.json may be missing; one that is there and empty is FORMAT.
 struct ModelFiles {
-  std::span<const std::uint8_t> config = {};                ///< config.json
-  std::span<const std::uint8_t> modules = {};               ///< modules.json
-  std::span<const std::uint8_t> pooling = {};               ///< 1_Pooling/config.json
-  std::span<const std::uint8_t> sentence_bert_config = {};  ///< sentence_bert_config.json
-  std::span<const std::uint8_t> tokenizer_config = {};      ///< tokenizer_config.json
+  using File = std::optional<std::span<const std::uint8_t>>;
+
+  std::span<const std::uint8_t> config = {};  ///< config.json
+  File modules = {};                          ///< modules.json
+  File pooling = {};                          ///< config.json of the folder that modules.json says is the pooling's: 1_Pooling
+  File sentence_bert_config = {};             ///< sentence_bert_config.json
+  File tokenizer_config = {};                 ///< tokenizer_config.json
+  File prompts = {};                          ///< config_sentence_transformers.json
+  File dense = {}, dense_weights = {};        ///< config.json and model.safetensors of the folder of Dense: 2_Dense
 };
+
+/// The largest of them that is read.
+inline constexpr std::size_t kMaxConfig = 4 << 20;
+
+/// A value in words, for messages.
+std::string words_of(const Json& json);
 
 /// Throws FORMAT for what is not JSON, CONFIG for values out of range, UNSUPPORTED for models that attn does not have.
 ModelConfig read_model_config(const ModelFiles& files);

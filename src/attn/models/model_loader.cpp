@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "attn/io/safetensors.hpp"
 #include "attn/layers/state_dict.hpp"
 #include "attn/models/family.hpp"
 
@@ -26,7 +27,18 @@ void check_memory(const ModelConfig& config) {
     memory.add(kWhat, shape.rank() == 2 ? Shape{copies, shape[0] + 64, shape[1] + 1} : Shape{copies, shape[0]});
   }
   if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.hidden_size / config.num_attention_heads});
+  if (config.dense) memory.add(kWhat, {config.dense->in_features + 1, config.dense->out_features + 64});
   memory.check(kWhat);
+}
+
+/// The weights of the map after the pooling.
+Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config) {
+  const Linear dense(config.in_features, config.out_features, config.bias);
+  const StateDict state = parse_safetensors(file);
+  std::map<std::string, Shape> shapes;
+  dense.add_shapes("linear.", nullptr, shapes);
+  check_state_dict("2_Dense/model.safetensors", shapes, state, true);
+  return dense.loaded("linear.", state);
 }
 
 }  // namespace
@@ -35,6 +47,7 @@ ModelLoader::ModelLoader(const ModelFiles& files) {
   ModelConfig config = read_model_config(files);
   check_memory(config);
   model_ = std::make_unique<EncoderModel>(std::move(config));
+  if (model_->config().dense) model_->set_embedding_dense(read_dense(*files.dense_weights, *model_->config().dense));
   parameters_ = model_->parameters();
 }
 

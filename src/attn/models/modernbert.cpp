@@ -6,6 +6,7 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"modernbert"};
 constexpr std::string_view kIgnored[] = {"head.", "decoder."};
+constexpr std::int64_t kPositions = 8192;
 constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
 
 /// The base of a kind of layer: transformers writes rope_parameters since version 5, and two numbers before.
@@ -34,8 +35,8 @@ bool is_sliding(const ConfigReader& config, std::size_t layer) {
 
 void configure(const ConfigReader& config, ModelConfig& model) {
   model.layer_norm_eps = 1e-5F;
-  configure_sizes(config, model, {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps"});
-  config.whole("max_position_embeddings", 1, 1 << 20);  // angles are computed for each of them
+  configure_sizes(config, model, {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps", .max_position_embeddings = kPositions});
+  config.whole("max_position_embeddings", 1, 1 << 20, kPositions);  // angles are computed for each of them
   model.positions = PositionRows::none;
   model.norm_first = model.gated = true;
   model.attention_bias = config.flag("attention_bias", false);
@@ -49,9 +50,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   const double full = theta_of(config, "full_attention", global), sliding = theta_of(config, "sliding_attention", local);
   // To one side, or of both sides.
   const std::int64_t window =
-      config.has("sliding_window") ? config.whole("sliding_window", 1, 0x7fffffff) : config.whole("local_attention", 2, 0x7fffffff, 128) / 2;
+      config.has("sliding_window") ? config.whole("sliding_window", 0, 0x7fffffff) : config.whole("local_attention", 0, 0x7fffffff, 128) / 2;
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(model.num_hidden_layers); ++layer)
-    model.distances.push_back(is_sliding(config, layer) ? LayerDistance{sliding, window} : LayerDistance{full, 0});
+    model.distances.push_back(is_sliding(config, layer) ? LayerDistance{sliding, window} : LayerDistance{full, -1});
 
   const std::string pooling = config.string("classifier_pooling", "cls");
   if (pooling != "cls" && pooling != "mean") config.refuse(ErrorCode::unsupported, "classifier_pooling", {"cls or mean"}, {pooling});

@@ -38,6 +38,7 @@ const Family kMpnet{.model_types = kTypes,
                               .classifier_dense = "classifier.dense",
                               .classifier = "classifier.out_proj"},
                     .ignored = kIgnored,
-                    .configure = &configure};
+                    .configure = &configure,
+                    .tokenizer_class = "MPNetTokenizer"};
 
 }  // namespace attn::detail

@@ -17,7 +17,7 @@ constexpr TensorNames names() {
 void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
   config.only("position_embedding_type", "absolute");
-  model.type_vocab_size = config.size("type_vocab_size");
+  model.type_vocab_size = config.whole("type_vocab_size", 1, 0x7fffffff, 2);
   model.positions = PositionRows::from_ids;
   model.padding_idx = config.whole("pad_token_id", 0, model.max_position_embeddings - 2, 1);
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;

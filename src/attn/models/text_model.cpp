@@ -5,6 +5,7 @@
 
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/model_loader.hpp"
+#include "attn/models/sentence_config.hpp"
 
 namespace attn {
 namespace {
@@ -16,15 +17,18 @@ constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
   fail(code, "TextModel::load", path.string(), expected, got);
 }
 
-/// A whole file; empty where it is not there, unless it has to be.
-std::vector<std::uint8_t> read_file(const std::filesystem::path& path, bool required) {
+using File = std::optional<std::vector<std::uint8_t>>;
+
+/// A whole file; none where it is not there, unless it has to be.
+File read_file(const std::filesystem::path& path, bool required = false) {
   std::error_code none;
+  const bool exists = std::filesystem::exists(path, none);
+  if (!exists && !required) return std::nullopt;
   const std::uintmax_t size = std::filesystem::file_size(path, none);
   std::ifstream file(path, std::ios::binary);
-  if (none || !file) {
-    if (required) refuse_file(ErrorCode::format, path, {"a file"}, {std::filesystem::exists(path, none) ? "unreadable" : "not there"});
-    return {};
-  }
+  if (none || !file) refuse_file(ErrorCode::format, path, {"a file"}, {exists ? "unreadable" : "not there"});
+  // What is empty says nothing, and what is absent has a meaning.
+  if (size == 0) refuse_file(ErrorCode::format, path, {"a file"}, {"an empty one"});
   if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {kMaxSmallFile, " bytes at the most"}, {size, " bytes"});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -105,6 +109,13 @@ struct Batch {
   detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };
 
+std::vector<std::string> with_prompt(const std::string& prompt, const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  all.reserve(texts.size());
+  for (const std::string& each : texts) all.push_back(prompt + each);
+  return all;
+}
+
 void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
 }
@@ -120,6 +131,24 @@ struct TextModel::Parts {
     if (!tokenizer) throw Error(*no_tokenizer);
     return *tokenizer;
   }
+
+  /// What goes before each text.
+  std::string prompt(const EmbedOptions& options) const {
+    const detail::ModelConfig& config = model->config();
+    if (options.prompt) return *options.prompt;
+    if (!options.prompt_name) return config.default_prompt;
+    std::string names;
+    for (const detail::Prompt& prompt : config.prompts) {
+      if (prompt.name == *options.prompt_name) return prompt.text;
+      names += (names.empty() ? "" : ", ") + prompt.name;
+    }
+    fail(ErrorCode::config, "embed", "prompt_name", {"one of ", names}, {*options.prompt_name});
+  }
+  /// Tokens that it begins a text with, special ones included, but for one at its end.
+  std::int64_t prompt_length(const std::string& prompt) const {
+    const Encoding encoding = tokens().encode({prompt});
+    return static_cast<std::int64_t>(encoding.tokens[0].size()) - (encoding.offsets[0].back() ? 0 : 1);
+  }
 };
 
 TextModel::TextModel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -128,16 +157,29 @@ TextModel& TextModel::operator=(TextModel&&) noexcept = default;
 TextModel::~TextModel() = default;
 
 TextModel TextModel::load(const std::filesystem::path& folder) {
-  const std::vector<std::uint8_t> config = read_file(folder / "config.json", true), modules = read_file(folder / "modules.json", false),
-                                  pooling = read_file(folder / "1_Pooling" / "config.json", false),
-                                  sentence_bert_config = read_file(folder / "sentence_bert_config.json", false),
-                                  tokenizer_config = read_file(folder / "tokenizer_config.json", false),
-                                  tokenizer = read_file(folder / "tokenizer.json", false);
+  const File modules = read_file(folder / "modules.json");
+  const detail::ModuleFolders folders = detail::read_module_folders(modules);
+  const std::filesystem::path base = folder / folders.transformer;
+  const auto file_of = [&](const std::optional<std::string>& module, const char* name) {
+    return module ? read_file(folder / *module / name) : std::nullopt;
+  };
+  const File config = read_file(base / "config.json", true), pooling = file_of(folders.pooling, "config.json"),
+             dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
+             sentence_bert_config = modules ? read_file(base / "sentence_bert_config.json") : std::nullopt,
+             prompts = modules ? read_file(folder / "config_sentence_transformers.json") : std::nullopt,
+             tokenizer_config = read_file(base / "tokenizer_config.json"), tokenizer = read_file(base / "tokenizer.json");
   auto parts = std::make_unique<Parts>();
-  detail::ModelLoader loader({config, modules, pooling, sentence_bert_config, tokenizer_config});
+  detail::ModelLoader loader({.config = *config,
+                              .modules = modules,
+                              .pooling = pooling,
+                              .sentence_bert_config = sentence_bert_config,
+                              .tokenizer_config = tokenizer_config,
+                              .prompts = prompts,
+                              .dense = dense,
+                              .dense_weights = dense_weights});
   try {
-    if (tokenizer.empty()) fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
-    parts->tokenizer = Tokenizer::parse(tokenizer, tokenizer_config);
+    if (!tokenizer) fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
+    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class());
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
       fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
@@ -146,8 +188,8 @@ TextModel TextModel::load(const std::filesystem::path& folder) {
     if (error.code() != ErrorCode::unsupported) throw;
     parts->no_tokenizer = error;
   }
-  check_weights(folder);
-  stream_file(folder / "model.safetensors", loader);
+  check_weights(base);
+  stream_file(base / "model.safetensors", loader);
   parts->model = loader.finish();
   return TextModel(std::move(parts));
 }
@@ -159,7 +201,9 @@ Encoding TextModel::encode(const std::vector<Text>& texts, std::size_t begin, st
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
     fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
-  return parts_->tokens().encode(texts, begin, end, given);
+  Encoding encoding = parts_->tokens().encode(texts, begin, end, given);
+  if (!parts_->model->config().token_types) encoding.token_type_ids.fill(0);
+  return encoding;
 }
 
 /// Calls run(batch, rows) with the texts in batches, sorted by their length so that little of a batch is padding. Long ones go first, so
@@ -230,19 +274,22 @@ AttentionTrace TextModel::trace_layer(const Encoding& inputs, std::int64_t layer
 Tensor<2> TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions& options) const {
   check_batch_size("embed", options.batch_size);
   const EncoderModel& model = *parts_->model;
-  const Pooling pooling = options.pooling.value_or(model.config().pooling);
-  if (pooling == Pooling::none) fail(ErrorCode::config, "embed", "pooling", {"mean, cls or max"}, {"none"});
-  const std::int64_t E = model.config().hidden_size;
+  const std::string prompt = parts_->prompt(options);
+  detail::ModelEmbedOptions how{.poolings = model.config().poolings, .normalize = options.normalize.value_or(model.config().normalize)};
+  if (options.pooling) how.poolings = {*options.pooling};
+  if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt);
+  const std::int64_t E = model.embedding_size("embed", how);
   const Shape shape{static_cast<std::int64_t>(texts.size()), E};
   MemoryEstimate memory("embed");
   memory.add("the result", shape);
   memory.check();
   auto all = empty<2>(shape);
   const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
-  in_batches(texts, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
+  const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
+  in_batches(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
     const auto width = static_cast<std::size_t>(E);
     std::vector<float> part(rows.size() * width);
-    model.embed(batch.inputs(), pooling, options.normalize.value_or(model.config().normalize), part.data());
+    model.embed(batch.inputs(), how, part.data());
     for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, all.data() + rows[i].index * width);
   });
   return all;

@@ -52,9 +52,12 @@ struct TextModelOutput {
 struct EmbedOptions {
   std::optional<std::int64_t> max_length = std::nullopt;  ///< as TokenizeOptions
   bool truncation = true;
-  std::optional<Pooling> pooling = std::nullopt;  ///< mean, cls or max; default what 1_Pooling/config.json says, else mean
+  std::optional<Pooling> pooling = std::nullopt;  ///< any but none; default what 1_Pooling/config.json says (one or several), else mean
   std::optional<bool> normalize = std::nullopt;   ///< to length 1; default what modules.json says, else false
   std::int64_t batch_size = 32;                   ///< any gives the same bits
+  /// Put before each text; default that of prompt_name, else the one that config_sentence_transformers.json has as default_prompt_name, else none.
+  std::optional<std::string> prompt = std::nullopt;
+  std::optional<std::string> prompt_name = std::nullopt;  ///< one of config_sentence_transformers.json
 };
 
 struct ClassifyOptions {
@@ -72,8 +75,9 @@ struct LabelScore {
 /// or without a head for sequence classification (transformers' AutoModel; sentence-transformers' SentenceTransformer).
 class TextModel {
  public:
-  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json,
-  /// 1_Pooling/config.json and sentence_bert_config.json. Weights are float32 in memory whatever they are in the file.
+  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json and what that
+  /// names: 1_Pooling/config.json, 2_Dense, and beside config.json sentence_bert_config.json; and then config_sentence_transformers.json. A file
+  /// that is there and empty is FORMAT. Weights are float32 in memory whatever they are in the file.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
   /// tokenizer other than WordPiece, or none, is UNSUPPORTED only when texts are to be tokenized: forward() takes token ids.
   static TextModel load(const std::filesystem::path& folder);
@@ -93,11 +97,13 @@ class TextModel {
   /// Everything inside one layer, counted from 0.
   AttentionTrace trace_layer(const Encoding& inputs, std::int64_t layer, Trace names = Trace::all()) const;
 
-  /// (N,E): hidden states pooled over what is no padding, and scaled to length 1 where the checkpoint says so
-  /// (Reimers & Gurevych 2019). Texts are sorted into batches by length. Throws as tokenize and forward, CONFIG.
+  /// (N,E): hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
+  /// checkpoint says so (Reimers & Gurevych 2019); E is what comes out of that. Texts are sorted into batches by length. Throws as tokenize and
+  /// forward, CONFIG.
   Tensor<2> embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const;
   /// Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; sigmoid of each where
-  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression.
+  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. A
+  /// cross-encoder's activation_fn goes before that.
   /// Throws UNSUPPORTED without a head.
   std::vector<std::vector<LabelScore>> classify(const std::vector<std::string>& texts, const ClassifyOptions& options = {}) const;
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,

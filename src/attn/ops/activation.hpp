@@ -10,8 +10,9 @@ namespace attn {
 
 using kernels::Activation;
 
-inline constexpr std::array<std::string_view, 7> kActivationNames{"relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "identity"};
-static_assert(kActivationNames.size() == static_cast<std::size_t>(Activation::identity) + 1);
+inline constexpr std::array<std::string_view, 9> kActivationNames{"relu",    "gelu",     "gelu_tanh", "silu",      "tanh",
+                                                                  "sigmoid", "identity", "mish",      "quick_gelu"};
+static_assert(kActivationNames.size() == static_cast<std::size_t>(Activation::quick_gelu) + 1);
 
 namespace detail {
 /// Shape of the result after all checks.

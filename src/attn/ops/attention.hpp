@@ -115,7 +115,7 @@ struct AttentionMasks {
   const Mask* key_padding_mask = nullptr;
   bool is_causal = false;
   FullyMasked fully_masked = FullyMasked::zero;
-  std::int64_t window = 0;  ///< keys further away than that are blocked; 0: none is
+  std::int64_t window = -1;  ///< keys further away than that are blocked; -1: none is
 };
 
 /// Sequences of one length, one after the other.

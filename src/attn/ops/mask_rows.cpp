@@ -14,7 +14,7 @@ MaskRows::MaskRows(const AttentionPlan& plan)
     : mask_(source(plan.masks.mask, false)),
       padding_(source(plan.masks.key_padding_mask, true)),
       causal_(plan.masks.is_causal),
-      window_(static_cast<std::size_t>(plan.masks.window)),
+      window_(plan.masks.window),
       S_(static_cast<std::size_t>(plan.S - plan.extra_keys)),
       extra_(static_cast<std::size_t>(plan.extra_keys)) {}
 
@@ -48,12 +48,13 @@ void MaskRows::add(const Source& source, std::ptrdiff_t offset, std::size_t coun
 
 KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const {
   const auto query = static_cast<std::size_t>(i);
-  const std::size_t seen = std::min({S_, causal_ ? query + 1 : S_, window_ > 0 ? query + window_ + 1 : S_});
+  const auto window = static_cast<std::size_t>(window_);
+  const std::size_t seen = std::min({S_, causal_ ? query + 1 : S_, window_ >= 0 ? query + window + 1 : S_});
   if (!need_buffer()) return {nullptr, seen + extra_};
   std::size_t limit = extra_ > 0 ? S_ + extra_ : seen;
   std::fill_n(buffer, limit, 0.0F);
   if (extra_ > 0) std::fill(buffer + seen, buffer + S_, kBlocked);
-  const std::size_t first = window_ > 0 && query > window_ ? std::min(seen, query - window_) : 0;
+  const std::size_t first = window_ >= 0 && query > window ? std::min(seen, query - window) : 0;
   std::fill_n(buffer, first, kBlocked);
   for (const Source& from : {mask_, padding_})
     if (from.mask != nullptr)

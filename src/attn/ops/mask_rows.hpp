@@ -21,9 +21,9 @@ class MaskRows {
   explicit MaskRows(const AttentionPlan& plan);
 
   /// Whether a row can have a bias, so that row() needs a buffer of S floats.
-  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || window_ > 0 || (causal_ && extra_ > 0); }
+  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || window_ >= 0 || (causal_ && extra_ > 0); }
   /// Whether every query of a (batch, head) has the same row.
-  bool same_for_all_queries() const { return !causal_ && window_ == 0 && mask_.query == 0; }
+  bool same_for_all_queries() const { return !causal_ && window_ < 0 && mask_.query == 0; }
   bool any() const { return causal_ || need_buffer(); }
 
   /// What query i of head h sees; `buffer` may be used for the bias.
@@ -40,7 +40,7 @@ class MaskRows {
 
   Source mask_, padding_;
   bool causal_;
-  std::size_t window_;
+  std::int64_t window_;
   std::size_t S_, extra_;  ///< keys that masks speak of, and those after them that every query sees
 };
 

@@ -17,35 +17,46 @@ bool keeps(const Mask* padding, std::int64_t b, std::int64_t L, std::int64_t i) 
 }
 
 void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const Mask* padding, FullyMasked fully_masked,
-          float* pooled) {
+          float* pooled, std::int64_t stride, std::int64_t first) {
   const auto width = static_cast<std::size_t>(E);
-  for (std::int64_t b = 0; b < B; ++b, x += L * E, pooled += E) {
+  for (std::int64_t b = 0; b < B; ++b, x += L * E, pooled += stride) {
     std::int64_t count = 0;
+    double weights = 0;
     const auto add = [&](std::int64_t i) {
       const float* row = x + i * E;
-      if (count++ == 0)
+      const auto weight = static_cast<float>(i + 1);
+      weights += static_cast<double>(i + 1);
+      ++count;
+      if (pooling == Pooling::weightedmean)
+        for (std::size_t e = 0; e < width; ++e) pooled[e] = count == 1 ? weight * row[e] : pooled[e] + weight * row[e];
+      else if (count == 1 || pooling == Pooling::lasttoken)
         std::copy_n(row, width, pooled);
-      else if (pooling == Pooling::mean)
-        kernels::best().add_row(pooled, row, pooled, width);
-      else
+      else if (pooling == Pooling::max)
         for (std::size_t e = 0; e < width; ++e) pooled[e] = row[e] > pooled[e] || std::isnan(row[e]) ? row[e] : pooled[e];
+      else
+        kernels::best().add_row(pooled, row, pooled, width);
     };
     if (pooling == Pooling::cls) {
-      if (L > 0) add(0);
+      if (first < L) add(first);
     } else {
-      for (std::int64_t i = 0; i < L; ++i)
+      for (std::int64_t i = first; i < L; ++i)
         if (keeps(padding, b, L, i)) add(i);
     }
     if (count == 0 && fully_masked == FullyMasked::uniform)
       for (std::int64_t i = 0; i < L; ++i) add(i);
     if (count == 0) std::fill_n(pooled, width, fully_masked == FullyMasked::nan ? std::numeric_limits<float>::quiet_NaN() : 0.0F);
-    if (count > 0 && pooling == Pooling::mean)
-      for (std::size_t e = 0; e < width; ++e) pooled[e] /= static_cast<float>(count);
+    const auto divide = [&](float by) {
+      for (std::size_t e = 0; e < width; ++e) pooled[e] /= by;
+    };
+    if (count == 0) continue;
+    if (pooling == Pooling::mean) divide(static_cast<float>(count));
+    if (pooling == Pooling::mean_sqrt_len) divide(std::sqrt(static_cast<float>(count)));
+    if (pooling == Pooling::weightedmean) divide(static_cast<float>(weights));
   }
 }
 
-void clear_empty(const Mask* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y) {
-  for (std::int64_t b = 0; b < B; ++b, y += width) {
+void clear_empty(const Mask* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y, std::int64_t stride) {
+  for (std::int64_t b = 0; b < B; ++b, y += stride) {
     bool any = false;
     for (std::int64_t i = 0; i < L && !any; ++i) any = keeps(padding, b, L, i);
     if (!any) std::fill_n(y, width, 0.0F);

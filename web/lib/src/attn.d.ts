@@ -190,8 +190,10 @@ export interface AttentionResult {
  * - `silu`: x / (1 + exp(−x)), also called swish
  * - `tanh`, `sigmoid`: as their names say
  * - `identity`: x
+ * - `mish`: x tanh(log(1 + exp(x))), Misra 2019
+ * - `quick_gelu`: x / (1 + exp(−1.702 x))
  */
-export type Activation = 'relu' | 'gelu' | 'gelu_tanh' | 'silu' | 'tanh' | 'sigmoid' | 'identity';
+export type Activation = 'relu' | 'gelu' | 'gelu_tanh' | 'silu' | 'tanh' | 'sigmoid' | 'identity' | 'mish' | 'quick_gelu';
 
 /** One running instance. Its functions need no `this`. */
 export interface Attn {
@@ -879,8 +881,10 @@ export interface Embedding extends Module {
 }
 
 /**
- * Where a model is: the URL of a folder (in Node a path too; not an id of the Hub, whose files have a URL of the form HOST/ID/resolve/main) that holds config.json, tokenizer.json and model.safetensors, and where they are
- * published tokenizer_config.json, modules.json, 1_Pooling/config.json and sentence_bert_config.json; or those files themselves by name, a string
+ * Where a model is: the URL of a folder (in Node a path too; not an id of the Hub, whose files have a URL of the form HOST/ID/resolve/main) that
+ * holds config.json, tokenizer.json and model.safetensors, and where they are published tokenizer_config.json, modules.json and what that names
+ * (1_Pooling/config.json, 2_Dense, sentence_bert_config.json, config_sentence_transformers.json; config.json and its like in 0_Transformer); or
+ * those files themselves by name, a string
  * being the text of a JSON file. A relative URL is relative to the page; its query goes with each file. Names may have a folder in front that all
  * of them are in, as dropped files do; files that are not needed are left alone.
  *
@@ -1097,15 +1101,22 @@ export interface TextModel {
    * handled, so a page stays alive and `signal` is heard; weights that are changed meanwhile count from the next batch on, and `dispose()` ends it
    * with `DISPOSED` (in attn/worker both wait until it is done).
    *
+   * As sentence-transformers' `encode()`: what modules.json lists is done, one Dense after the pooling included.
+   *
    * @param options besides {@link TokenizeOptions}: `pooling` and `normalize` (to length 1), defaults as the checkpoint's own files say (mean, not
-   * normalised, without them); `'mean'` and `'max'` leave padding out. `batchSize`, default 32. `onProgress` counts texts
-   * @returns (N,E), in the order of the texts
-   * @throws AttnError those of `tokenize` and `forward`; `ABORTED`
+   * normalised, without them), which may put several poolings side by side; all but `'cls'` leave padding out, `'weightedmean'` counts a token by
+   * its place from 1 on, `'mean_sqrt_len'` is the sum divided by the root of the number of tokens. `prompt` is put before each text; without it the
+   * one called `promptName` in config_sentence_transformers.json (`'query'` and `'document'` are always there), and without that its
+   * `default_prompt_name`; `''` is none. `batchSize`, default 32. `onProgress` counts texts
+   * @returns (N,E), in the order of the texts; E is the hidden size, times the poolings, or what Dense makes of it
+   * @throws AttnError those of `tokenize` and `forward`; `CONFIG` for a prompt that is not there and a pooling that Dense does not take; `ABORTED`
    */
   embed(
     texts: string | readonly string[],
     options?: TokenizeOptions & {
-      pooling?: 'mean' | 'cls' | 'max' | undefined;
+      pooling?: 'mean' | 'cls' | 'max' | 'lasttoken' | 'weightedmean' | 'mean_sqrt_len' | undefined;
+      prompt?: string | undefined;
+      promptName?: string | undefined;
       normalize?: boolean | undefined;
       batchSize?: number | undefined;
       signal?: AbortSignal | undefined;
@@ -1115,8 +1126,10 @@ export interface TextModel {
 
   /**
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
-   * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`. `batchSize`, `signal` and
-   * `onProgress` as of {@link TextModel.embed}.
+   * Where a model is: the URL of a folder (in Node a path too; not an id of the Hub, whose files have a URL of the form HOST/ID/resolve/main) that
+   * holds config.json, tokenizer.json and model.safetensors, and where they are published tokenizer_config.json, modules.json and what that names
+   * (1_Pooling/config.json, 2_Dense, sentence_bert_config.json, config_sentence_transformers.json; config.json and its like in 0_Transformer); or
+   * those files themselves by name, a string
    *
    * @throws AttnError `UNSUPPORTED` for a checkpoint without a head; those of `embed`
    */

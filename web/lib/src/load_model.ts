@@ -1,43 +1,26 @@
 /** loadModel(): reads a model's files and streams its weights into the module. Loaded when it is first asked for. */
 import type { TextModel as Contract } from './attn.js';
 import { abortable, aborted } from './abort.js';
-import { ownList } from './arrays.js';
+import { isPlainObject, ownList } from './arrays.js';
 import { refuseText } from './binary.js';
 import { takingTurns } from './breathe.js';
 import { AttnError, describe, isAttnError, reason } from './error.js';
 import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
-import {
-  type CheckedModelOptions,
-  type FileName,
-  fileNames,
-  frozen,
-  readModelOptions,
-  readSource,
-  type Source,
-  withAdvice,
-} from './model_options.js';
+import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from './model_options.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from './native.js';
 import { Sha256 } from './sha256.js';
 import { internalClass, readArguments } from './signature.js';
 import { type About, type Lender, signatureOf, TextModel } from './text_model.js';
-import { readObject } from './tokenizer/schema.js';
+import { listOf, readJson, readObject, Section, unsupported } from './tokenizer/schema.js';
 import { Tokenizer } from './tokenizer/tokenizer.js';
 
 export { handlesOf } from './text_model.js';
 
 const op = 'loadModel';
 
-/** Files of a model other than its weights, and the most bytes that they may have. */
-const smallFiles = {
-  'config.json': 2 ** 20,
-  'tokenizer.json': 2 ** 26,
-  'tokenizer_config.json': 2 ** 20,
-  'modules.json': 2 ** 20,
-  '1_Pooling/config.json': 2 ** 20,
-  'sentence_bert_config.json': 2 ** 20,
-} as const satisfies Partial<Record<FileName, number>>;
-const needed: readonly FileName[] = ['config.json', 'tokenizer.json', 'model.safetensors'];
+/** The most bytes that a file other than the weights may have: a vocabulary, or the weights of one map after the pooling. */
+const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : 2 ** 20);
 
 /** Errors that speak of what is in the files; after others, what has come of them is good. */
 const badFiles: readonly unknown[] = ['FORMAT', 'MISMATCH', 'UNSUPPORTED', 'CONFIG'];
@@ -126,20 +109,34 @@ class Loading {
     this.#report(name, file, loaded, true);
   }
 
-  /** A file other than the weights; undefined where there is none and none is needed. */
-  async #small(folder: Folder, name: keyof typeof smallFiles): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  /** A file other than the weights; undefined where there is none and none is needed. One that is empty says nothing, which is not the same. */
+  async #small(folder: Folder, files: Small, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const bytes = await this.#bytes(folder, name, isNeeded);
+    if (bytes) files.set(name, bytes);
+    return bytes;
+  }
+
+  /** A file that modules.json names. */
+  async #named(folder: Folder, files: Small, name: FileName): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = await this.#small(folder, files, name, false);
+    if (bytes) return bytes;
+    const error = await this.#wait(() => missing(folder, name));
+    if (error.code === 'UNSUPPORTED') throw error;
+    throw new AttnError('FORMAT', `${op}: there is no ${folder.nameOf(name)}, which modules.json names`, { op, file: name }, { cause: error });
+  }
+
+  async #bytes(folder: Folder, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const file = await this.#wait(() => folder.open(name));
-    const isNeeded = needed.includes(name);
     if (!file) return this.#absent(folder, name, isNeeded);
-    const most = smallFiles[name];
+    const limit = most(name);
     const pieces: Uint8Array[] = [];
     let size = 0;
     let html = false;
     try {
       await this.#read(name, file, (piece) => {
         size += piece.length;
-        if (size > most)
-          throw new AttnError('FORMAT', `${op}: ${file.name} has more than ${most} bytes`, { op, file: name, expected: `${most} bytes` });
+        if (size > limit)
+          throw new AttnError('FORMAT', `${op}: ${file.name} has more than ${limit} bytes`, { op, file: name, expected: `${limit} bytes` });
         if (pieces.length === 0) html = /^\s*</.test(String.fromCharCode(...piece.subarray(0, 64)));
         pieces.push(piece.slice());
       });
@@ -149,13 +146,24 @@ class Loading {
       throw error;
     }
     if (html && !isNeeded && file.phase === 'download') return this.#absent(folder, name, false);
+    if (size === 0)
+      throw new AttnError('FORMAT', `${op}: ${file.name} is empty, expected ${isNeeded ? 'the file' : 'the file, or none at all'}`, {
+        op,
+        file: name,
+      });
     const bytes = new Uint8Array(size);
     let at = 0;
     for (const piece of pieces) {
       bytes.set(piece, at);
       at += piece.length;
     }
-    refuseText(op, name, bytes, 'JSON', file.phase === 'download' ? `${file.name} returned` : `${file.name} holds`);
+    refuseText(
+      op,
+      name,
+      bytes,
+      name.endsWith('.json') ? 'JSON' : 'safetensors',
+      file.phase === 'download' ? `${file.name} returned` : `${file.name} holds`,
+    );
     return bytes;
   }
 
@@ -166,20 +174,12 @@ class Loading {
     return undefined;
   }
 
-  /** Streams the weights into the module. */
-  async #weights(folder: Folder, files: Small): Promise<NativeLayer> {
+  /** Streams the weights into the module that these files describe. */
+  async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
     const { engine } = this.#lender;
     const constructor = signatureOf(engine, 'constructor');
-    const members: Readonly<Record<string, Uint8Array | undefined>> = {
-      config: files.get('config.json'),
-      modules: files.get('modules.json'),
-      pooling: files.get('1_Pooling/config.json'),
-      sentenceBertConfig: files.get('sentence_bert_config.json'),
-      tokenizerConfig: files.get('tokenizer_config.json'),
-    };
     engine.assertUsable(op);
     this.#handle = engine.create(internalClass, readArguments(op, constructor, [members]), op);
-    const name: FileName = 'model.safetensors';
     const file = await this.#wait(() => folder.open(name));
     if (!file) throw await this.#wait(() => missing(folder, name));
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
@@ -201,12 +201,30 @@ class Loading {
   async #model(folder: Folder, files: Small): Promise<TextModel> {
     const lender = this.#lender;
     const { engine } = lender;
-    const names = fileNames.filter((name) => name !== 'model.safetensors');
-    const read = await Promise.all(names.map((name) => this.#small(folder, name)));
-    read.forEach((bytes, i) => bytes && files.set(names[i]!, bytes));
-    const config = frozen(readObject(files.get('config.json')!, 'config.json') as Record<string, unknown>);
-    const tokenizer = new Tokenizer({ tokenizer: files.get('tokenizer.json')!, tokenizerConfig: files.get('tokenizer_config.json') });
-    const handle = await this.#weights(folder, files);
+    // It says where the others are, and whether they are needed.
+    const modules = await this.#small(folder, files, 'modules.json', false);
+    const folders = readModules(modules);
+    const base = folders.get('Transformer') ?? '';
+    const of = (kind: string, name: string) => {
+      const own = folders.get(kind);
+      return own === undefined ? undefined : this.#named(folder, files, own + name);
+    };
+    const [configFile, tokenizerFile, tokenizerConfig, sentenceBertConfig, prompts, pooling, dense, denseWeights] = await Promise.all([
+      this.#small(folder, files, `${base}config.json`, true),
+      this.#small(folder, files, `${base}tokenizer.json`, true),
+      this.#small(folder, files, `${base}tokenizer_config.json`, false),
+      modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
+      modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
+      of('Pooling', 'config.json'),
+      of('Dense', 'config.json'),
+      of('Dense', 'model.safetensors'),
+    ]);
+    const weights = `${base}model.safetensors`;
+    for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
+    const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
+    const tokenizer = new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, modelType: config['model_type'] });
+    const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };
+    const handle = await this.#weights(folder, weights, small);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as About;
     const file: FileName = 'sentence_bert_config.json';
     // It may ask for texts in small letters: a tokenizer that makes them so by itself does it.
@@ -239,6 +257,20 @@ class Loading {
       }
     }
   }
+}
+
+/** The folder of each kind of module that modules.json names, with a slash. Whether attn has them is the module's to say. */
+function readModules(file: Uint8Array | undefined): Map<string, string> {
+  const folders = new Map<string, string>();
+  if (!file) return folders;
+  for (const [i, each] of listOf(readJson(file, 'modules.json'), 'modules.json').entries()) {
+    if (!isPlainObject(each)) continue;
+    const module = new Section(each, `modules.json[${i}]`);
+    const path = module.string('path', '').replace(/\/$/, '');
+    if (!/^([\w-][\w.-]{0,99})?$/.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
+    folders.set(String(module.get('type')).replace(/^.*\./, ''), path && `${path}/`);
+  }
+  return folders;
 }
 
 function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {

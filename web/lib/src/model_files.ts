@@ -96,12 +96,15 @@ const conversions: readonly {
 
 /** Why a file that must be there is not: UNSUPPORTED where there is something else in its place. */
 export async function missing(folder: Folder, file: FileName): Promise<AttnError> {
-  const known = conversions.filter((each) => each.missing === file);
-  const there = await folder.existing(known.flatMap(({ files }) => files));
+  // A module's folder may have others in their place, too.
+  const [, path, name] = /^(.*\/)?(.*)$/.exec(file)!;
+  const known = conversions.filter((each) => each.missing === name);
+  const there = await folder.existing(known.flatMap(({ files }) => files.map((each) => (path ?? '') + each)));
+  const again = path && 'in Python SentenceTransformer(folder).save_pretrained(other) writes it';
   for (const { pattern, what, help } of known) {
-    const got = there.find((name) => pattern.test(name));
+    const got = there.find((each) => each.startsWith(path ?? '') && pattern.test(each));
     if (got !== undefined)
-      return new AttnError('UNSUPPORTED', `${op}: there is no ${file}, but ${folder.nameOf(got)}: ${what}; ${help}`, {
+      return new AttnError('UNSUPPORTED', `${op}: there is no ${file}, but ${folder.nameOf(got)}: ${what}; ${again ?? help}`, {
         op,
         expected: file,
         got,

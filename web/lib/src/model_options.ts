@@ -5,17 +5,25 @@ import { AttnError, describe, fail, hint, reading } from './error.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 
-/** What a model's folder may hold that is read; the first three it must. */
-export const fileNames = [
+/** What a model's folder may hold that is read; the first three it must. modules.json may name other folders than these. */
+export const fileNames: readonly string[] = [
   'config.json',
   'tokenizer.json',
   'model.safetensors',
   'tokenizer_config.json',
   'modules.json',
   '1_Pooling/config.json',
+  '2_Dense/config.json',
+  '2_Dense/model.safetensors',
   'sentence_bert_config.json',
-] as const;
-export type FileName = (typeof fileNames)[number];
+  'config_sentence_transformers.json',
+];
+/** A file's path in the folder. */
+export type FileName = string;
+
+const inModule = /^[\w-][\w.-]*\/([\w.-]+)$/;
+/** Whether a model may have such a file: one of a module is what its own folder would have. */
+const mayBeRead = (name: string) => fileNames.includes(name) || fileNames.includes(inModule.exec(name)?.[1] ?? '');
 
 /** What the caller gave for a file: bytes, a Blob, or text. */
 export type Given = Uint8Array<ArrayBuffer> | Blob | string;
@@ -78,7 +86,7 @@ function modelOptions(value: unknown): CheckedModelOptions {
     for (const name of Object.keys(sha256 as object)) {
       const digest = (sha256 as Readonly<Record<string, unknown>>)[name];
       // A digest of a file that is never read would pin nothing.
-      if (!(fileNames as readonly string[]).includes(name))
+      if (!mayBeRead(name))
         throw new AttnError('ARGUMENT', `${op}: sha256 names the file ${JSON.stringify(name)}, which is not read; ${hint(name, fileNames)}`, {
           op,
           argument: 'sha256',
@@ -145,6 +153,8 @@ export interface TextOptions {
   readonly pooling?: string;
   readonly normalize?: boolean;
   readonly batchSize?: number;
+  readonly prompt?: string;
+  readonly promptName?: string;
 }
 
 export interface CheckedTextOptions {
@@ -155,18 +165,21 @@ export interface CheckedTextOptions {
 }
 
 const mostBatch = 2 ** 20;
-const poolings = ['mean', 'cls', 'max'] as const;
+const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
 
 export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
   reading(operation, 'options', () => textOptions(operation, value, names));
 
 function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
-  const { maxLength, truncation, pooling, normalize, batchSize, signal, onProgress }: Readonly<Record<string, unknown>> = Object.fromEntries(
-    names.map((name, i) => [name, values[i]]),
-  );
+  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress }: Readonly<Record<string, unknown>> =
+    Object.fromEntries(names.map((name, i) => [name, values[i]]));
   const flag = (name: string, each: unknown) => {
     if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
+    return each;
+  };
+  const text = (name: string, each: unknown) => {
+    if (each !== undefined && typeof each !== 'string') fail('ARGUMENT', operation, name, describe(each), 'a string');
     return each;
   };
   const all = {
@@ -175,6 +188,8 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
     normalize: flag('normalize', normalize),
     batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
+    prompt: text('prompt', prompt),
+    promptName: text('promptName', promptName),
   };
   return {
     plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
@@ -185,7 +200,7 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
 
 export const tokenizeOptions = ['maxLength', 'truncation'];
 export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
-export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'signal', 'onProgress'];
+export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
 
 export function readToken(operation: string, value: unknown): string {
   if (typeof value !== 'string') fail('ARGUMENT', operation, 'token', describe(value), 'a string');

@@ -297,7 +297,7 @@ export class UrlFolder implements Folder {
     const parts = this.#parts;
     if (this.#kept !== undefined) {
       if (outcome !== 'bad') return false;
-      if (this.#keeps) for (const file of fileNames) await keeper.delete(this.#url(file));
+      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await keeper.delete(this.#url(file));
       this.#kept = undefined;
       return true;
     }
@@ -317,7 +317,7 @@ export class UrlFolder implements Folder {
     const put = (file: FileName, body: BodyInit, size: number) => keeper.put(this.#url(file), body, size, load, this.#headers.get(file));
     // Those of an earlier state say that all else is there.
     await keeper.delete(this.#url(weights));
-    for (const file of fileNames) {
+    for (const file of new Set([...fileNames, ...small.keys()])) {
       const bytes = small.get(file);
       // What an earlier state of the folder had, this one may not have.
       if (!bytes) await keeper.delete(this.#url(file));

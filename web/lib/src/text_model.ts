@@ -21,7 +21,7 @@ import {
 } from './model_options.js';
 import type { NativeLayer } from './native.js';
 import { internalClass, opOf, readArguments, type Signature } from './signature.js';
-import { encodingOf, type Tokenizer } from './tokenizer/tokenizer.js';
+import { type EncodeOptions, encodingOf, type Tokenizer } from './tokenizer/tokenizer.js';
 
 /** What an instance lends to its models. */
 export interface Lender {
@@ -37,10 +37,19 @@ export interface Lender {
 export interface About {
   readonly maxLength: number;
   readonly positions: number;
-  readonly hiddenSize: number;
+  /** Numbers of an embedding, by one pooling and by those that the files name. */
+  readonly pooledSize: number;
+  readonly embeddingSize: number;
   readonly labels?: readonly string[];
   /** Whether texts are to be made small letters of. */
   readonly lowerCase: boolean;
+  /** Whether token types are what tokenizer.json says, or all 0. */
+  readonly tokenTypes: boolean;
+  readonly defaultPrompt: string;
+  /** By name. */
+  readonly prompts: ReadonlyMap<string, string>;
+  /** Whether a prompt's tokens are pooled, too. */
+  readonly includePrompt: boolean;
 }
 
 export interface Parts {
@@ -153,13 +162,16 @@ export class TextModel implements Contract {
   }
 
   async embed(texts: string | readonly string[], options?: Parameters<Contract['embed']>[1]): Promise<Tensor> {
-    const { about } = partsOf('embed', this);
-    const list = readTexts('embed', texts, false);
+    const { about, tokenizer } = partsOf('embed', this);
+    const given = readTexts('embed', texts, false) as string[];
     const { plain, signal, onProgress } = readTextOptions('embed', options, embedOptions);
     const { pooling, normalize } = plain;
-    const width = about.hiddenSize;
+    const prompt = promptOf(about, plain);
+    const list = prompt === '' ? given : given.map((text) => prompt + text);
+    const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt);
+    const width = pooling === undefined ? about.embeddingSize : about.pooledSize;
     const data = allocate('embed', 4 * list.length * width, () => new Float32Array(list.length * width));
-    await inBatches(this, 'embed', list, plain, signal, onProgress, { options: { pooling, normalize } }, (rows, result) =>
+    await inBatches(this, 'embed', list, plain, signal, onProgress, { options: { pooling, normalize, promptLength } }, (rows, result) =>
       rows.forEach(({ index }, i) => data.set(result.data.subarray(i * width, (i + 1) * width), index * width)),
     );
     return { data, dims: [list.length, width] };
@@ -198,8 +210,21 @@ export class TextModel implements Contract {
   }
 }
 
+/** What goes before each text: of both the prompt counts, as in sentence-transformers. */
+function promptOf({ prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
+  if (prompt !== undefined) return prompt;
+  if (promptName === undefined) return defaultPrompt;
+  return prompts.get(promptName) ?? fail('CONFIG', 'embed', 'promptName', JSON.stringify(promptName), `one of ${[...prompts.keys()].join(', ')}`);
+}
+
+/** Tokens with which a prompt begins a text, special ones included, but for one at its end. */
+function lengthOf(tokenizer: Tokenizer, prompt: string): number {
+  const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false });
+  return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
+}
+
 /** What the caller's options say beside what the checkpoint does. */
-function limits(operation: string, { maxLength, positions }: About, options: TextOptions): { maxLength: number; truncation: boolean } {
+function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
   const wanted = options.maxLength ?? maxLength;
   if (wanted > positions)
     throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {
@@ -208,7 +233,7 @@ function limits(operation: string, { maxLength, positions }: About, options: Tex
       expected: `at most ${positions}`,
       got: String(wanted),
     });
-  return { maxLength: wanted, truncation: options.truncation ?? true };
+  return { maxLength: wanted, truncation: options.truncation ?? true, tokenTypes };
 }
 
 /** A method of the module whose arguments are as it says. */
@@ -295,7 +320,7 @@ async function inBatches(
   }
 }
 
-function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: { maxLength: number; truncation: boolean }): Row {
+function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
   try {
     const { inputIds: ids, tokenTypeIds: types } = tokenizer.encode([text], limit);
     return { index, ids, types };

@@ -33,15 +33,19 @@ function checkValues(bytes: Uint8Array, name: string): void {
   atMost(name, names, 'names', limits.names);
 }
 
-/** The object that a JSON file holds. */
-export function readObject(bytes: Uint8Array, name: string): object {
+/** What a JSON file holds. */
+export function readJson(bytes: Uint8Array, name: string): unknown {
   checkValues(bytes, name);
-  let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
     throw new AttnError('FORMAT', `${op}: ${name} is not JSON (${reason(cause)})`, { op, file: name }, { cause });
   }
+}
+
+/** The object that a JSON file holds. */
+export function readObject(bytes: Uint8Array, name: string): object {
+  const value = readJson(bytes, name);
   return isPlainObject(value) ? (value as object) : wrong(name, value, 'an object');
 }
 

@@ -18,11 +18,15 @@ import { Budget, readText, stringOf, type Text as Places } from './text.js';
 export interface TokenizerFiles {
   readonly tokenizer: Uint8Array;
   readonly tokenizerConfig?: Uint8Array | undefined;
+  /** model_type of config.json, for which transformers has a class of its own. */
+  readonly modelType?: unknown;
 }
 
 export interface EncodeOptions {
   readonly maxLength: number;
   readonly truncation: boolean;
+  /** Whether token types are what the file says (default), or all 0. */
+  readonly tokenTypes?: boolean;
 }
 
 /** A token's text: a string, or in an object that describes an added token. */
@@ -37,11 +41,21 @@ const settings: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   RobertaProcessing: { add_prefix_space: 'add_prefix_space' },
 };
 
+/** What those classes take where it is left out there, whatever tokenizer.json says. */
+const defaults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  BertNormalizer: { lowercase: true, strip_accents: null, handle_chinese_chars: true },
+};
+/** Models whose own class of tokenizer is one of those, where tokenizer_config.json names none. */
+const ownClass = /^(bert|distilbert|mpnet)$/;
+
 /** As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is. */
-function withSettings(part: Section, config: Section | undefined): Section {
-  if (!config || /^(PreTrainedTokenizerFast|TokenizersBackend)$/.test(config.string('tokenizer_class', ''))) return part;
-  const names = Object.entries(settings[String(part.get('type'))] ?? {}).filter(([, name]) => config.has(name));
-  return part.with(Object.fromEntries(names.map(([own, name]) => [own, config.get(name)])));
+function withSettings(part: Section, config: Section | undefined, modelType: unknown): Section {
+  const made = config?.string('tokenizer_class', '') ?? '';
+  if (/^(PreTrainedTokenizerFast|TokenizersBackend)$/.test(made)) return part;
+  const type = String(part.get('type'));
+  const names = Object.entries(settings[type] ?? {}).filter(([, name]) => config?.has(name));
+  const left = made !== '' || ownClass.test(String(modelType)) ? defaults[type] : undefined;
+  return part.with({ ...left, ...Object.fromEntries(names.map(([own, name]) => [own, config!.get(name)])) });
 }
 
 interface Padding {
@@ -81,7 +95,7 @@ export class Tokenizer {
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
     const config = files.tokenizerConfig && parse(files.tokenizerConfig, 'tokenizer_config.json');
     // The small sections first: what is not supported shows before a vocabulary is read.
-    const part = (name: string) => withSettings(file.section(name), config);
+    const part = (name: string) => withSettings(file.section(name), config, files.modelType);
     this.#normalizer = file.has('normalizer') ? readNormalizer(part('normalizer')) : (text) => text;
     this.#preTokenizer = file.has('pre_tokenizer') ? readPreTokenizer(part('pre_tokenizer')) : (pieces) => [...pieces];
     this.#postProcessor = file.has('post_processor') ? readPostProcessor(part('post_processor')) : { added: [0, 0], process: (parts) => parts };
@@ -173,7 +187,7 @@ export class Tokenizer {
       attentionMask.fill(1, at, at + used);
       for (const { ids, tokens: texts, starts, ends, type, special } of parts) {
         inputIds.set(ids, at);
-        tokenTypeIds.fill(type, at, (at += ids.length));
+        tokenTypeIds.fill(options.tokenTypes === false ? 0 : type, at, (at += ids.length));
         texts.forEach((token, i) => {
           rowTokens.push(token);
           rowOffsets.push(special ? null : [starts[i], ends[i]]);

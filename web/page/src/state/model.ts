@@ -36,9 +36,13 @@ export function headMaskOf({ layers, heads }: LoadedModel, off: readonly number[
 
 /**
  * What makes a classifier's answer of its logits: softmax where one label is right, sigmoid where each may be, and nothing where the labels are numbers to
- * be estimated (regression).
+ * be estimated (regression). A cross-encoder's config.json may name it by its class of torch.nn.
  */
 export function answerFunction({ config, labels }: LoadedModel): 'softmax' | 'sigmoid' | 'identity' {
+  const section = config['sentence_transformers'] as { readonly activation_fn?: unknown } | null | undefined;
+  for (const named of [section?.activation_fn, config['sbert_ce_default_activation_function']])
+    for (const kind of ['softmax', 'sigmoid', 'identity'] as const)
+      if (typeof named === 'string' && named.toLowerCase().endsWith(`.${kind}`)) return kind;
   const problem = config['problem_type'];
   if (problem === 'regression') return 'identity';
   return problem === 'multi_label_classification' || labels?.length === 1 ? 'sigmoid' : 'softmax';

@@ -24,6 +24,9 @@ const activations: Readonly<Record<string, Activation>> = {
   relu: 'relu',
   silu: 'silu',
   swish: 'silu',
+  tanh: 'tanh',
+  mish: 'mish',
+  quick_gelu: 'quick_gelu',
 };
 
 /** One layer's parts by the checkpoint's names. */

@@ -1,0 +1,157 @@
+// Folders as sentence-transformers and transformers publish them, against what those compute.
+#include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <random>
+
+#include "attn/io/safetensors.hpp"
+#include "attn/models/text_model.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+/// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("attn-folders-" + std::to_string(std::random_device()()))) { fs::create_directories(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+
+  const fs::path& path() const { return path_; }
+  void copy(const std::string& checkpoint, const std::string& to = "") const {
+    fs::copy(testdata("models/" + checkpoint), path_ / to, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+
+ private:
+  fs::path path_;
+};
+
+/// Changes files as tools/goldens/folders.py does.
+void change(const Folder& folder, const json& files) {
+  for (const auto& [name, patch] : files.items()) {
+    const fs::path path = folder.path() / name;
+    if (patch.is_null()) {
+      fs::remove(path);
+      continue;
+    }
+    json value;
+    if (fs::exists(path)) value = json::parse(std::ifstream(path));
+    value.merge_patch(patch);
+    folder.write(name, value.dump());
+  }
+}
+
+TEST_CASE("what lies beside a checkpoint counts as sentence-transformers and transformers have it", "[models]") {
+  const GoldenFile file = read_golden(testdata("models/folders.safetensors"));
+  int seen = 0;
+  for (const json& entry : cases_of(file)) {
+    if (entry.at("checkpoint") == "tiny-roberta" || entry.at("checkpoint") == "tiny-modernbert") continue;  // C++ has no such tokenizer
+    const GoldenCase golden(file, entry);
+    INFO(golden.name());
+    const Folder folder;
+    folder.copy(entry.at("checkpoint"), entry.value("base", ""));
+    change(folder, entry.at("files"));
+    if (entry.contains("dense")) {
+      StateDict state;
+      for (const char* name : {"linear.weight", "linear.bias"})
+        if (file.tensors.contains(golden.name() + "/" + name)) {
+          const Array array = golden.tensor(name);
+          AnyTensor tensor = empty_any(Shape(array.dims));
+          std::copy(array.data.begin(), array.data.end(), tensor.begin());
+          state.emplace(name, std::move(tensor));
+        }
+      const std::vector<std::uint8_t> bytes = write_safetensors(state);
+      folder.write("2_Dense/model.safetensors", std::string(bytes.begin(), bytes.end()));
+    }
+    const TextModel model = TextModel::load(folder.path());
+    const json &texts = entry.at("texts"), &given = entry.at("options");
+    const bool pairs = texts.at(0).is_array();
+    for (const auto& [what, error] : entry.at("expected").items()) {
+      Array got;
+      if (what == "embedding") {
+        EmbedOptions options;
+        if (given.contains("prompt")) options.prompt = given.at("prompt");
+        if (given.contains("promptName")) options.prompt_name = given.at("promptName");
+        for (const std::int64_t size : {1, 32}) {
+          options.batch_size = size;
+          got = floats_of(model.embed(texts, options));
+          CHECK(difference(golden, what, got) == "");
+        }
+      } else if (what == "logits") {
+        got = floats_of(*model.forward(pairs ? model.tokenize_pairs(texts) : model.tokenize(texts)).logits);
+        CHECK(difference(golden, what, got) == "");
+      } else {
+        got.dims = golden.tensor("expected." + what).dims;
+        for (const auto& of_text : model.classify_pairs(texts))
+          for (const std::string& label : model.labels())
+            for (const LabelScore& each : of_text)
+              if (each.label == label) got.data.push_back(each.score);
+        CHECK(difference(golden, what, got) == "");
+      }
+    }
+    ++seen;
+  }
+  CHECK(seen == 40);
+}
+
+TEST_CASE("a file that is there and empty is FORMAT, whichever it is", "[models]") {
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json", "modules.json", "1_Pooling/config.json",
+                           "sentence_bert_config.json", "config_sentence_transformers.json"}) {
+    INFO(name);
+    const Folder folder;
+    folder.copy("tiny-bert-cls");
+    folder.write(name, "");
+    try {
+      TextModel::load(folder.path());
+      FAIL_CHECK("it was loaded");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::format);
+    }
+  }
+  check_error({ErrorCode::format, "tokenizer_config.json", "", {}},
+              [] { Tokenizer::parse(bytes_of(testdata("models/tiny-bert/tokenizer.json")), std::span<const std::uint8_t>()); });
+}
+
+TEST_CASE("a pooling that the call names counts instead of the checkpoint's", "[models]") {
+  const std::vector<std::string> texts{"A happy person smiles.", "", "Was it bad?"};
+  for (const auto& [mode, pooling] : {std::pair{"lasttoken", Pooling::lasttoken},
+                                      {"weightedmean_tokens", Pooling::weightedmean},
+                                      {"mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
+                                      {"max_tokens", Pooling::max}}) {
+    INFO(mode);
+    const Folder folder;
+    folder.copy("tiny-bert-cls");
+    const Array got = floats_of(TextModel::load(folder.path()).embed(texts, {.pooling = pooling}));
+    change(folder, {{"1_Pooling/config.json", {{"pooling_mode_cls_token", false}, {std::string("pooling_mode_") + mode, true}}}});
+    CHECK_THAT(got, HasBitsOf(floats_of(TextModel::load(folder.path()).embed(texts))));
+  }
+}
+
+TEST_CASE("prompts that are not there are refused, with those that are", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  const auto config = [&](const json& value) { folder.write("config_sentence_transformers.json", value.dump()); };
+  config({{"prompts", {{"topic", "on "}}}});
+  const TextModel model = TextModel::load(folder.path());
+  check_error({ErrorCode::config, "embed", "prompt_name", {"query, document, topic", "topics"}},
+              [&] { model.embed({"a"}, {.prompt_name = "topics"}); });
+  const std::string file = "config_sentence_transformers.json";
+  config({{"prompts", json::object()}, {"default_prompt_name", "topic"}});
+  check_error({ErrorCode::config, file, "default_prompt_name", {"topic"}}, [&] { TextModel::load(folder.path()); });
+  config({{"prompts", {{"topic", 5}}}});
+  check_error({ErrorCode::config, file, "prompts.topic", {"a string"}}, [&] { TextModel::load(folder.path()); });
+  config({{"prompts", "topic"}});
+  check_error({ErrorCode::config, file, "prompts", {"an object"}}, [&] { TextModel::load(folder.path()); });
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,232 @@
+#include "attn/models/sentence_config.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "attn/models/family.hpp"
+
+namespace attn::detail {
+namespace {
+
+struct Mode {
+  std::string_view name;  ///< as pooling_mode
+  std::string_view flag;  ///< as older files have it after pooling_mode_
+  Pooling pooling;
+};
+
+// In the order in which sentence-transformers puts the results of several flags side by side.
+constexpr std::array<Mode, 6> kModes{{{"cls", "cls_token", Pooling::cls},
+                                      {"max", "max_tokens", Pooling::max},
+                                      {"mean", "mean_tokens", Pooling::mean},
+                                      {"mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
+                                      {"weightedmean", "weightedmean_tokens", Pooling::weightedmean},
+                                      {"lasttoken", "lasttoken", Pooling::lasttoken}}};
+
+Json read_file(std::string_view file, const ModelFiles::File& bytes) {
+  Json json = parse_json(file, *bytes, kMaxConfig);
+  if (json.object() == nullptr) ConfigReader(file, json).refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
+  return json;
+}
+
+bool is_folder(const std::string& name) {
+  return name.size() <= 100 && !name.starts_with('.') && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-' || c == '.';
+         });
+}
+
+/// modules.json: the folder of each module by its kind, in the order of kSteps.
+struct Modules {
+  static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};
+  std::array<std::optional<std::string>, 4> folders = {};
+};
+
+Modules read_modules(const ModelFiles::File& bytes) {
+  const Json json = parse_json("modules.json", *bytes, kMaxConfig);
+  const ConfigReader reader("modules.json", json);
+  if (json.array() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an array"}, {json.kind()});
+  Modules modules;
+  std::size_t step = 0;
+  for (std::size_t i = 0; i < json.array()->size(); ++i) {
+    const Json& module = (*json.array())[i];
+    const Json *given = module.find("type"), *path = module.find("path");
+    const std::string type = given != nullptr ? words_of(*given) : "missing", kind = type.substr(type.rfind('.') + 1);
+    const std::size_t known = static_cast<std::size_t>(
+        std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
+    // Only Dense may be left out between others.
+    if (known == Modules::kSteps.size() || (i < 2 && known != i))
+      reader.refuse(ErrorCode::unsupported, text({"module ", i}),
+                    {"Transformer, Pooling, maybe one Dense and maybe Normalize, one after the other; pool what forward() gives yourself"}, {type});
+    const std::string folder = path != nullptr ? words_of(*path) : "";
+    if (!is_folder(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}), {"the name of a folder"}, {folder});
+    modules.folders[known] = folder;
+    step = known + 1;
+  }
+  return modules;
+}
+
+/// The modes that the pooling's config.json names: by a name, several names in their order, or a flag each as older files have it.
+void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
+  constexpr std::string_view kFile = "1_Pooling/config.json", kPrefix = "pooling_mode_", kWhat = "the pooling mode";
+  const Json json = read_file(kFile, bytes);
+  const ConfigReader reader(kFile, json);
+  std::vector<std::string> names;
+  const Json* mode = reader.find("pooling_mode");
+  if (mode != nullptr && mode->array() != nullptr)
+    for (const Json& each : *mode->array()) names.push_back(words_of(each));
+  else if (mode != nullptr)
+    names.push_back(reader.string("pooling_mode", ""));
+  else
+    for (const Mode& known : kModes)
+      if (reader.flag(text({kPrefix, known.flag}), false)) names.emplace_back(known.name);
+  model.poolings.clear();
+  for (const std::string& name : names) {
+    const auto found = std::find_if(kModes.begin(), kModes.end(), [&](const Mode& known) { return known.name == name; });
+    if (found == kModes.end() || model.poolings.size() == kModes.size())
+      reader.refuse(ErrorCode::unsupported, kWhat, {"some of cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken"}, {name});
+    model.poolings.push_back(found->pooling);
+  }
+  if (model.poolings.empty()) model.poolings = {Pooling::mean};
+  model.include_prompt = reader.flag("include_prompt", true);
+}
+
+/// The function of a class of torch.nn that its path names: torch.nn.modules.activation.Tanh; none where attn does not have it.
+std::optional<Activation> torch_activation(std::string_view path) {
+  constexpr std::pair<std::string_view, Activation> kClasses[] = {
+      {"Identity", Activation::identity}, {"Tanh", Activation::tanh}, {"Sigmoid", Activation::sigmoid}, {"ReLU", Activation::relu},
+      {"GELU", Activation::gelu},         {"SiLU", Activation::silu}, {"Mish", Activation::mish}};
+  const std::string_view last = path.substr(path.rfind('.') + 1);
+  for (const auto& [name, activation] : kClasses)
+    if (path.starts_with("torch.") && last == name) return activation;
+  return std::nullopt;
+}
+
+/// The config.json of Dense.
+void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
+  constexpr std::string_view kFile = "2_Dense/config.json";
+  const Json json = read_file(kFile, bytes);
+  const ConfigReader reader(kFile, json);
+  DenseConfig dense{.in_features = reader.size("in_features"), .out_features = reader.size("out_features"), .bias = reader.flag("bias", true)};
+  const std::string path = reader.string("activation_function", "torch.nn.modules.activation.Tanh");
+  const std::optional<Activation> activation = torch_activation(path);
+  if (!activation)
+    reader.refuse(ErrorCode::unsupported, "activation_function", {"Identity, Tanh, Sigmoid, ReLU, GELU, SiLU or Mish of torch.nn"}, {path});
+  dense.activation = *activation;
+  for (const std::string_view name : {"module_input_name", "module_output_name"}) reader.only(name, "sentence_embedding");
+  reader.only_false("use_residual");
+  const std::int64_t pooled = model.embedding_size(model.poolings.size());
+  if (dense.in_features != pooled) reader.refuse(ErrorCode::config, "in_features", {pooled, ", what is pooled"}, {dense.in_features});
+  model.dense = dense;
+}
+
+/// Scores of a cross-encoder: the module of torch.nn that its files name.
+void read_activation(const ConfigReader& reader, std::string_view name, ModelConfig& model) {
+  if (!reader.has(name) || model.labels.empty()) return;
+  const std::string path = reader.string(name, "");
+  const std::optional<Activation> activation = torch_activation(path);
+  if (activation == Activation::identity)
+    model.classification_function = ClassificationFunction::none;
+  else if (activation == Activation::sigmoid)
+    model.classification_function = ClassificationFunction::sigmoid;
+  else if (path.starts_with("torch.") && path.ends_with(".Softmax"))
+    model.classification_function = ClassificationFunction::softmax;
+  else
+    reader.refuse(ErrorCode::unsupported, name, {"Identity, Sigmoid or Softmax of torch.nn"}, {path});
+}
+
+/// config_sentence_transformers.json.
+void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
+  constexpr std::string_view kFile = "config_sentence_transformers.json";
+  const Json json = read_file(kFile, bytes);
+  const ConfigReader reader(kFile, json);
+  const ConfigReader prompts = reader.object("prompts");
+  if (const Json* all = reader.find("prompts"))
+    for (const auto& given : *all->object()) {
+      const std::string& name = given.first;
+      const auto known = std::find_if(model.prompts.begin(), model.prompts.end(), [&](const Prompt& each) { return each.name == name; });
+      Prompt& prompt = known != model.prompts.end() ? *known : model.prompts.emplace_back(Prompt{name, ""});
+      prompt.text = prompts.string(name, "");
+    }
+  if (reader.has("default_prompt_name")) {
+    const std::string name = reader.string("default_prompt_name", "");
+    const auto found = std::find_if(model.prompts.begin(), model.prompts.end(), [&](const Prompt& prompt) { return prompt.name == name; });
+    if (found == model.prompts.end()) reader.refuse(ErrorCode::config, "default_prompt_name", {"one of prompts"}, {name});
+    model.default_prompt = found->text;
+  }
+  read_activation(reader, "activation_fn", model);
+}
+
+/// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
+void read_lengths(const ModelFiles& files, ModelConfig& model) {
+  const auto read = [&](const ConfigReader& reader, std::string_view name) {
+    const Json* value = reader.find(name);
+    // transformers writes 10^30 where a tokenizer has no limit.
+    if (model.default_length > 0 || value == nullptr || (value->number() != nullptr && *value->number() > 0x7fffffff)) return;
+    model.default_length = reader.size(name);
+  };
+  if (files.sentence_bert_config) {
+    const Json json = read_file("sentence_bert_config.json", files.sentence_bert_config);
+    const ConfigReader reader("sentence_bert_config.json", json);
+    model.lower_case = reader.flag("do_lower_case", false);
+    read(reader, "max_seq_length");
+  }
+  if (files.tokenizer_config) {
+    const Json json = read_file("tokenizer_config.json", files.tokenizer_config);
+    read({"tokenizer_config.json", json}, "model_max_length");
+  }
+  model.default_length = model.default_length > 0 ? std::min(model.default_length, model.max_length) : model.max_length;
+}
+
+}  // namespace
+
+ModuleFolders read_module_folders(const ModelFiles::File& modules) {
+  if (!modules) return {};
+  const Modules read = read_modules(modules);
+  return {.transformer = read.folders[0].value_or(""), .pooling = read.folders[1], .dense = read.folders[2]};
+}
+
+void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
+  if (files.modules) {
+    const Modules modules = read_modules(files.modules);
+    const auto missing = [&](const std::optional<std::string>& folder, std::string_view name) {
+      const Json none;
+      ConfigReader("modules.json", none)
+          .refuse(ErrorCode::format, text({*folder, "/", name}), {"there, since modules.json names its folder"}, {"missing"});
+    };
+    if (modules.folders[1] && !files.pooling) missing(modules.folders[1], "config.json");
+    if (modules.folders[2] && !files.dense) missing(modules.folders[2], "config.json");
+    if (modules.folders[2] && !files.dense_weights) missing(modules.folders[2], "model.safetensors");
+    if (files.pooling && modules.folders[1]) read_pooling(files.pooling, model);
+    if (modules.folders[2]) read_dense(files.dense, model);
+    model.normalize = modules.folders[3].has_value();
+  }
+  // sentence-transformers has these two whatever the file says.
+  model.prompts = {{"query", ""}, {"document", ""}};
+  if (files.prompts) read_prompts(files.prompts, model);
+  read_lengths(files, model);
+}
+
+void read_score_function(const ConfigReader& config, ModelConfig& model) {
+  read_activation(config, "sbert_ce_default_activation_function", model);
+  read_activation(config.object("sentence_transformers"), "activation_fn", model);
+}
+
+void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& model) {
+  // Without a table nothing looks at them; of a table of one row every type is that row.
+  if (model.type_vocab_size < 2) return void(model.token_types = model.type_vocab_size == 0);
+  std::string made_for = model.family == &kBert ? "BertTokenizer" : "";
+  model.token_types = false;
+  if (tokenizer_config) {
+    constexpr std::string_view kFile = "tokenizer_config.json";
+    const Json json = read_file(kFile, tokenizer_config);
+    const ConfigReader reader(kFile, json);
+    made_for = reader.string("tokenizer_class", made_for);
+    if (const Json* names = reader.find("model_input_names"); names != nullptr && names->array() != nullptr) {
+      const Json::Array& list = *names->array();
+      model.token_types = std::any_of(list.begin(), list.end(), [](const Json& name) { return words_of(name) == "token_type_ids"; });
+      return;
+    }
+  }
+  model.token_types = made_for.starts_with("BertTokenizer") || made_for.starts_with("ElectraTokenizer");
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,209 @@
+/** What lies beside a checkpoint, against what sentence-transformers and transformers make of it; testdata/README.md says what is in the file. */
+import type { Attn, Tensor, TextModel } from 'attn';
+import { load as loadWorker } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects } from '../support/errors.ts';
+import { readGoldenFile } from '../support/golden.ts';
+import { bytes, host, loadHere, settledHeap, setup } from '../support/host.ts';
+import { tolerance } from '../support/model_cases.ts';
+import { assertClose, assertDims, assertSameBits } from '../support/tensors.ts';
+
+type Files = Record<string, Uint8Array<ArrayBuffer> | string>;
+type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+interface FolderCase {
+  readonly name: string;
+  readonly checkpoint: string;
+  readonly files: Readonly<Record<string, Json>>;
+  readonly texts: readonly string[] | readonly (readonly [string, string])[];
+  readonly options: { readonly prompt?: string; readonly promptName?: string };
+  readonly base?: string;
+  readonly dense?: boolean;
+  /** Name -> max |float32 - float64|. */
+  readonly expected: Readonly<Record<'embedding' | 'logits' | 'scores', number>>;
+}
+
+const isObject = (value: Json | undefined): value is { readonly [name: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** RFC 7386. */
+function merged(value: Json | undefined, patch: Json): Json {
+  if (!isObject(patch)) return patch;
+  const result: Record<string, Json> = isObject(value) ? { ...value } : {};
+  for (const [name, part] of Object.entries(patch)) {
+    if (part === null) delete result[name];
+    else result[name] = merged(result[name], part);
+  }
+  return result;
+}
+
+const own = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
+const beside = ['modules.json', '1_Pooling/config.json', 'sentence_bert_config.json', 'config_sentence_transformers.json'];
+const stock = new Map<string, Files>();
+
+/** The files of a checkpoint of testdata/models. */
+async function filesOf(checkpoint: string): Promise<Files> {
+  const names = checkpoint === 'tiny-bert-cls' ? [...own, ...beside] : own;
+  if (!stock.has(checkpoint))
+    stock.set(
+      checkpoint,
+      Object.fromEntries(await Promise.all(names.map(async (name) => [name, await bytes(`testdata/models/${checkpoint}/${name}`)] as const))),
+    );
+  return { ...stock.get(checkpoint)! };
+}
+
+const textOf = (file: Uint8Array | string) => (typeof file === 'string' ? file : new TextDecoder().decode(file));
+function change(files: Files, changes: Readonly<Record<string, Json>>): Files {
+  for (const [name, patch] of Object.entries(changes)) {
+    const before = files[name];
+    if (patch === null) delete files[name];
+    else files[name] = JSON.stringify(merged(before === undefined ? undefined : (JSON.parse(textOf(before)) as Json), patch));
+  }
+  return files;
+}
+
+describe('folders, against sentence-transformers and transformers', () => {
+  let attn: Attn;
+  let cases: readonly FolderCase[];
+  let tensors: Map<string, Tensor>;
+  before(async () => {
+    attn = await loadHere();
+    const golden = await readGoldenFile('models/folders');
+    cases = golden.cases as unknown as readonly FolderCase[];
+    tensors = attn.parseSafetensors(golden.bytes);
+  });
+  after(() => attn.dispose());
+
+  async function folderOf(c: FolderCase): Promise<Files> {
+    const stored = await filesOf(c.checkpoint);
+    const files = change(c.base ? Object.fromEntries(Object.entries(stored).map(([name, file]) => [`${c.base}/${name}`, file])) : stored, c.files);
+    if (c.dense) {
+      const parts = ['linear.weight', 'linear.bias'].flatMap((part) => {
+        const tensor = tensors.get(`${c.name}/${part}`);
+        return tensor ? [[part, tensor] as const] : [];
+      });
+      files['2_Dense/model.safetensors'] = attn.writeSafetensors(Object.fromEntries(parts)) as Uint8Array<ArrayBuffer>;
+    }
+    return files;
+  }
+
+  /** What the case is about: vectors, logits or scores. */
+  async function compute(model: TextModel, { texts, options }: FolderCase, what: string): Promise<Tensor> {
+    if (what === 'embedding') return model.embed(texts as readonly string[], options);
+    if (what === 'logits') return model.forward(model.tokenize(texts)).logits!;
+    const labels = model.labels!;
+    const scores = await model.classify(texts);
+    const data = scores.flatMap((of) => labels.map((label) => of.find((each) => each.label === label)!.score));
+    return { data: Float32Array.from(data), dims: [texts.length, labels.length] };
+  }
+
+  it('every case', async () => {
+    assert.isAtLeast(cases.length, 36);
+    const wrong: string[] = [];
+    for (const c of cases)
+      try {
+        const model = await attn.loadModel(await folderOf(c));
+        for (const [what, error] of Object.entries(c.expected))
+          assertClose(await compute(model, c, what), tensors.get(`${c.name}/expected.${what}`)!, tolerance(error));
+        model.dispose();
+      } catch (thrown) {
+        wrong.push(`${c.name}: ${(thrown as Error).message}`);
+      }
+    assert.deepEqual(wrong, []);
+  });
+
+  it('a pooling that the call names counts instead of the folder’s', async () => {
+    const texts = ['A happy person smiles.', '', 'Was it bad?'];
+    const stockModel = await attn.loadModel(await filesOf('tiny-bert-cls'));
+    const flags = { lasttoken: 'lasttoken', weightedmean: 'weightedmean_tokens', mean_sqrt_len: 'mean_sqrt_len_tokens', max: 'max_tokens' } as const;
+    for (const pooling of Object.keys(flags) as (keyof typeof flags)[]) {
+      const mode = { pooling_mode_cls_token: false, [`pooling_mode_${flags[pooling]}`]: true };
+      const model = await attn.loadModel(change(await filesOf('tiny-bert-cls'), { '1_Pooling/config.json': mode }));
+      assertSameBits(await stockModel.embed(texts, { pooling, batchSize: 2 }), await model.embed(texts), pooling);
+      model.dispose();
+    }
+    stockModel.dispose();
+  });
+
+  it('vectors are as wide as what the folder says, also without texts, and a single pooling that Dense does not take is refused', async () => {
+    const find = async (name: string) => attn.loadModel(await folderOf(cases.find((c) => c.name === name)!));
+    const [one, two, several] = [await find('Dense'), await find('Dense after two poolings'), await find('three poolings by their names')];
+    assertDims(await one.embed([]), [0, 20]);
+    assertDims(await one.embed([], { pooling: 'cls' }), [0, 20]);
+    assertDims(await two.embed([]), [0, 12]);
+    assertDims(await several.embed([]), [0, 96]);
+    assertDims(await several.embed(['a'], { pooling: 'cls' }), [1, 32]);
+    await assertRejects(two.embed(['a'], { pooling: 'cls' }), 'CONFIG', ['pooling', '64', '32']);
+    for (const model of [one, two, several]) model.dispose();
+  });
+
+  it('prompts: wrong ones are refused with those that there are, and their tokens count for the length', async () => {
+    const files = change(await filesOf('tiny-bert-cls'), { 'config_sentence_transformers.json': { prompts: { topic: 'the film ' } } });
+    const model = await attn.loadModel(files);
+    await assertRejects(model.embed('a', { promptName: 'topics' }), 'CONFIG', ['promptName', 'query', 'document', 'topic']);
+    await assertRejects(model.embed('a', { promptName: 5 as never }), 'ARGUMENT', ['promptName']);
+    await assertRejects(model.embed('a', { prompt: null as never }), 'ARGUMENT', ['prompt']);
+    assertSameBits(await model.embed(['was bad', ''], { promptName: 'topic' }), await model.embed(['the film was bad', 'the film ']));
+    const long = await assertRejects(model.embed(['a', 'bad'], { prompt: 'the film '.repeat(20), truncation: false }), 'OUT_OF_RANGE', ['16']);
+    assert.equal(long.detail.index, 0);
+    model.dispose();
+    for (const [bad, code, word] of [
+      [{ prompts: {}, default_prompt_name: 'topic' }, 'CONFIG', 'default_prompt_name'],
+      [{ prompts: { topic: 5 } }, 'CONFIG', 'prompts.topic'],
+      [{ prompts: 'topic' }, 'CONFIG', 'prompts'],
+      [[], 'FORMAT', 'object'],
+    ] as const)
+      await assertRejects(attn.loadModel({ ...files, 'config_sentence_transformers.json': JSON.stringify(bad) }), code, [word]);
+  });
+
+  it('a file that is empty is FORMAT and not as if it were not there', async () => {
+    const files = await filesOf('tiny-bert-cls');
+    const start = settledHeap(attn);
+    for (const name of [...own, ...beside])
+      for (const empty of ['', new Uint8Array(0)])
+        await assertRejects(attn.loadModel({ ...files, [name]: empty }), 'FORMAT', [name === 'model.safetensors' ? 'safetensors' : name]);
+    const dense = await folderOf(cases.find((c) => c.name === 'Dense')!);
+    for (const name of ['2_Dense/config.json', '2_Dense/model.safetensors'])
+      await assertRejects(attn.loadModel({ ...dense, [name]: '' }), 'FORMAT', [name]);
+    assert.equal(settledHeap(attn), start);
+  });
+
+  it('files that modules.json names must be there, in folders of the model itself', async () => {
+    const dense = await folderOf(cases.find((c) => c.name === 'Dense')!);
+    for (const name of ['1_Pooling/config.json', '2_Dense/config.json', '2_Dense/model.safetensors']) {
+      const { [name]: _, ...others } = dense;
+      await assertRejects(attn.loadModel(others), 'FORMAT', [name, 'modules.json']);
+    }
+    const { '2_Dense/model.safetensors': _, ...pickled } = dense;
+    await assertRejects(attn.loadModel({ ...pickled, '2_Dense/pytorch_model.bin': 'PK' }), 'UNSUPPORTED', [
+      '2_Dense/pytorch_model.bin',
+      'SentenceTransformer',
+    ]);
+    const files = await filesOf('tiny-bert-cls');
+    const modules = (path: string) =>
+      JSON.stringify((JSON.parse(textOf(files['modules.json'])) as object[]).map((each, i) => (i === 1 ? { ...each, path } : each)));
+    for (const path of ['../other', '/etc', 'https://example.org', '..', 'a/b', 'a'.repeat(200)])
+      await assertRejects(attn.loadModel({ ...files, 'modules.json': modules(path) }), 'UNSUPPORTED', ['path']);
+    const moved = { ...files, 'modules.json': modules('pooled.1'), 'pooled.1/config.json': files['1_Pooling/config.json'] };
+    const [a, b] = [await attn.loadModel(files), await attn.loadModel(moved)];
+    assertSameBits(await b.embed('good'), await a.embed('good'));
+    for (const model of [a, b]) model.dispose();
+    for (const bad of ['{}', '[5]', 'null', '[{"type": 5, "path": ""}]']) {
+      const error = await attn
+        .loadModel({ ...files, 'modules.json': bad })
+        .then(assert.fail, (thrown: unknown) => thrown as Error & { code: string });
+      assert.include(['FORMAT', 'UNSUPPORTED'], error.code, bad);
+    }
+  });
+
+  // The checked builds are one binary, without what attn/worker needs of the others.
+  if (host.build === 'release')
+    it('prompts and poolings through attn/worker', async () => {
+      const remote = await loadWorker(setup);
+      const files = change(await filesOf('tiny-bert-cls'), { 'config_sentence_transformers.json': { prompts: { topic: 'the film ' } } });
+      const [near, far] = [await attn.loadModel(files), await remote.loadModel(files)];
+      for (const options of [{ promptName: 'topic' }, { prompt: 'a ' }, { pooling: 'lasttoken' }, { pooling: 'weightedmean' }] as const)
+        assertSameBits(await far.embed('was bad', options), await near.embed('was bad', options));
+      near.dispose();
+      await remote.dispose();
+    });
+});
