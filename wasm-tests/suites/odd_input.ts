@@ -9,6 +9,14 @@ import { assertSameBits, random } from '../support/tensors.ts';
 
 const g = new Generator(15);
 
+function attempt(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    return error;
+  }
+}
+
 describe('odd but good input', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
@@ -143,6 +151,18 @@ describe('odd but good input', () => {
     wide.set([8n, 0n, 4n]);
     for (const ids of [narrow, wide, Int32Array.of(7, 8, 0, 4).subarray(1), Object.freeze([8, -0, 4])])
       assertSameBits(embedding.forward(ids), expected);
+    embedding.dispose();
+  });
+
+  it('wide ids just outside of 32 bits are out of range, none wraps', () => {
+    const embedding = new attn.Embedding({ numEmbeddings: 9, embeddingDim: 3 });
+    // Cut to 32 bits, each would be an id of the table.
+    for (const id of [2n ** 32n, -(2n ** 32n), 2n ** 32n + 8n, 8n - 2n ** 32n, 2n ** 31n, -(2n ** 31n) - 1n, 2n ** 63n - 1n, -(2n ** 63n)])
+      assertIsError(
+        attempt(() => embedding.forward(BigInt64Array.of(1n, id))),
+        'OUT_OF_RANGE',
+        ['[1]', String(id)],
+      );
     embedding.dispose();
   });
 

@@ -302,6 +302,22 @@ describe('models, in use', () => {
     assert.equal(wordEmbeddings.analogy(5, 6, 7, 2).length, 2);
   });
 
+  it('more texts than are sorted at a time: each has its own vector', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-bert');
+    const words = ['a', 'good day', 'no', 'a good good day', 'day'];
+    const each = await model.embed(words);
+    const count = 8192 + 7;
+    const all = await model.embed(
+      Array.from({ length: count }, (_, i) => words[i % words.length]),
+      { batchSize: 512 },
+    );
+    const width = each.dims[1];
+    for (let i = 0; i < count; i++)
+      for (let c = 0; c < width; c++)
+        if (all.data[i * width + c] !== each.data[(i % words.length) * width + c]) assert.fail(`text ${i}, column ${c}`);
+    model.dispose();
+  });
+
   it('progress counts texts, and abort is heard between batches', async () => {
     const many = Array.from({ length: 50 }, (_, i) => texts[i % texts.length]);
     for (const operation of ['embed', 'classify'] as const) {
