@@ -297,7 +297,7 @@ for (const name of Object.keys(packageSteps)) {
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
   else if (name === 'readme') needs.push(installed);
-  else if (!['packaging', 'examples'].includes(name)) needs.push('native: build');
+  else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }
 plan(packaged, 'what tokenizers cost, 20 s', script('wasm-tests/fuzz/cost.mjs', '--seconds', '20'), ['set-up: node']);

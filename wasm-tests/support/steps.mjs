@@ -125,6 +125,7 @@ export const steps = {
   'page-webkit': () => pageTests('webkit'),
   'page-unit': pageUnits,
   packaging: async () => (await import('../packaging/tests.mjs')).packaging(),
+  matrix: async () => (await import('../packaging/matrix/run.mjs')).matrixStep(),
   examples: async () => (await import('../packaging/examples.mjs')).examples(),
   readme: async () => (await import('../packaging/examples.mjs')).readme(),
   'node-simd': () => node({ variant: 'simd', threads: 1 }),
