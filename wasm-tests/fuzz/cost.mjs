@@ -47,8 +47,8 @@ function runCase(number, published, { AttnError, Budget, Tokenizer }) {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof AttnError) || error.code === 'INTERNAL') throw new Error(`no AttnError: ${error?.stack ?? error}`);
-      if (error.message.length > 2000) throw new Error(`a message of ${error.message.length} characters`);
+      if (!(error instanceof AttnError) || error.code === 'INTERNAL') throw new Error(`no AttnError: ${error?.stack ?? error}`, { cause: error });
+      if (error.message.length > 2000) throw new Error(`a message of ${error.message.length} characters`, { cause: error });
       told.outcome = `${error.code} ${error.message.replace(/[0-9]+/g, '0').slice(0, 60)}`;
     }
   };
