@@ -3,53 +3,19 @@
  * repository, the models that are there and the example in one file, with the package that it loads.
  * As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
  */
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { isIP } from 'node:net';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import send from 'send';
+import { filePolicy, pagePolicy, workerPolicy } from './policies.mjs';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const built = join(repository, 'build/page');
 const beside = ['models', 'testdata/models', 'examples/browser', 'web/lib/dist'];
 /** Files of somebody else: nothing in there is a page or a script of this one. */
 const isData = /^\/(testdata\/)?models\//;
-
-/** What a page may do is what it needs; the built page says so itself in a meta tag, for servers that send no headers. */
-const common = {
-  'default-src': ["'none'"],
-  'script-src': ["'self'", "'wasm-unsafe-eval'"],
-  'worker-src': ["'self'"],
-  'connect-src': ["'self'"],
-  'base-uri': ["'none'"],
-  'form-action': ["'none'"],
-  'require-trusted-types-for': ["'script'"],
-  'trusted-types': ['attn#worker'],
-};
-const written = (directives) =>
-  Object.entries(directives)
-    .map(([name, values]) => `${name} ${values.join(' ')}`)
-    .join('; ');
-
-const digests = (texts) => texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);
-
-/** Of a document. Scripts and styles inside it are named by their digests. That nobody may frame it can be said by a header only. */
-export const pagePolicy = ({ scripts = [], styles = [], images = [] } = {}) =>
-  written({
-    ...common,
-    'script-src': [...common['script-src'], ...digests(scripts)],
-    'style-src': ["'self'", ...digests(styles)],
-    'img-src': ["'self'", ...images],
-    'frame-ancestors': ["'none'"],
-  });
-
-/** Of a worker, which browsers take from its own script's answer: it loads models, and their address may be anywhere. */
-export const workerPolicy = written({ ...common, 'connect-src': ["'self'", 'https:', 'http:'], 'frame-ancestors': ["'none'"] });
-
-/** Of what is neither: opened by itself it may do nothing. */
-const filePolicy = written({ 'default-src': ["'none'"], 'frame-ancestors': ["'none'"] });
 
 const headers = {
   'Content-Security-Policy': filePolicy,

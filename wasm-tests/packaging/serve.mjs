@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pagePolicy, serve, workerPolicy } from '../../tools/serve.mjs';
+import { pagePolicy, workerPolicy } from '../../tools/policies.mjs';
+import { serve } from '../../tools/serve.mjs';
 import { repository } from '../support/steps.mjs';
 
 /** Sends bytes; resolves to { status, headers, body } of the answer, status 0 where the connection is closed without one. */

@@ -1,7 +1,7 @@
 /** The page as a whole: how fast it comes, its address, its files, the keyboard, looks and memory. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
-import { pagePolicy } from '../../tools/serve.mjs';
+import { pagePolicy } from '../../tools/policies.mjs';
 import { sentence } from './data.mjs';
 import { loadFrom, shows } from './models.mjs';
 import { json, measureAgain, ofHead, section, settled } from './page.mjs';

@@ -8,7 +8,7 @@ import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, normalize, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { pagePolicy, workerPolicy } from '../../tools/serve.mjs';
+import { pagePolicy, workerPolicy } from '../../tools/policies.mjs';
 import { modelFolders } from './model_folders.mjs';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
