@@ -8,8 +8,9 @@ function(attn_ccache variable)
   set(${variable} "" PARENT_SCOPE)
   if(ATTN_CCACHE)
     set(${variable} ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${ATTN_CCACHE_ROOT} CCACHE_NOHASHDIR=1
-      # What ccache asks for with precompiled headers; and those are newer than the files that include them.
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      # What ccache asks for with precompiled headers. Not the ages of what is included: a header that changes while it is
+      # compiled would be kept under its new content.
+      CCACHE_SLOPPINESS=pch_defines,time_macros
       ${ARGN} ${ATTN_CCACHE} PARENT_SCOPE)
   endif()
 endfunction()

@@ -31,6 +31,7 @@ const suites = {
   model_edits: ['threads'],
   sentiment: ['variant', 'engine'],
   load_model: ['threads', 'engine'],
+  aborting: ['engine'],
   model_folder_files: [],
   kept_models: ['engine'],
   hostile: ['engine'],
