@@ -188,9 +188,10 @@ describe('folders, against sentence-transformers and transformers', () => {
     assertSameBits(await b.embed('good'), await a.embed('good'));
     for (const model of [a, b]) model.dispose();
     for (const bad of ['{}', '[5]', 'null', '[{"type": 5, "path": ""}]']) {
-      const error = await attn
-        .loadModel({ ...files, 'modules.json': bad })
-        .then(assert.fail, (thrown: unknown) => thrown as Error & { code: string });
+      const error = await attn.loadModel({ ...files, 'modules.json': bad }).then(
+        () => assert.fail(`${bad} was taken`),
+        (thrown: unknown) => thrown as Error & { code: string },
+      );
       assert.include(['FORMAT', 'UNSUPPORTED'], error.code, bad);
     }
   });
