@@ -205,26 +205,28 @@ describe('leaks', () => {
         await remote.dispose();
       });
 
-    it('a loop that forgets its layers ends with MEMORY that says what to do, and goes on when they are collected', async () => {
-      const own = await loadHere({ maximumMemory: 2 ** 26 });
-      const make = () => void new own.MultiHeadAttention({ embedDim: 256, numHeads: 2 });
-      let made = 0;
-      const error = assertThrows(
-        () => {
-          for (; made < 1000; made++) make();
-        },
-        'MEMORY',
-        ['dispose()', /\d+ layers/],
-      );
-      assert.equal(error.detail.layers, made);
-      const full = own.info.heap.used;
-      await collected(() => Number(own.info.heap.used < full / 8), 1);
-      make();
-      own.dispose();
-      const one = await loadHere({ maximumMemory: 2 ** 24 });
-      assert.notInclude(assertThrows(() => new one.Embedding({ numEmbeddings: 2 ** 16, embeddingDim: 2 ** 8 }), 'MEMORY').message, 'dispose()');
-      one.dispose();
-    });
+    // AddressSanitizer takes no limit from the caller.
+    if (host.build !== 'asan')
+      it('a loop that forgets its layers ends with MEMORY that says what to do, and goes on when they are collected', async () => {
+        const own = await loadHere({ maximumMemory: 2 ** 26 });
+        const make = () => void new own.MultiHeadAttention({ embedDim: 256, numHeads: 2 });
+        let made = 0;
+        const error = assertThrows(
+          () => {
+            for (; made < 1000; made++) make();
+          },
+          'MEMORY',
+          ['dispose()', /\d+ layers/],
+        );
+        assert.equal(error.detail.layers, made);
+        const full = own.info.heap.used;
+        await collected(() => Number(own.info.heap.used < full / 8), 1);
+        make();
+        own.dispose();
+        const one = await loadHere({ maximumMemory: 2 ** 24 });
+        assert.notInclude(assertThrows(() => new one.Embedding({ numEmbeddings: 2 ** 16, embeddingDim: 2 ** 8 }), 'MEMORY').message, 'dispose()');
+        one.dispose();
+      });
 
     /** How many workers that are started from here on have ended. */
     const watchWorkers = () => {

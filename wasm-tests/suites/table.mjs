@@ -46,12 +46,15 @@ const bestVariant = { node: 'relaxed', chromium: 'relaxed', firefox: 'relaxed', 
 export const isComplete = ({ engine, variant, threads }) => threads > 1 && variant === bestVariant[engine];
 
 /**
- * The suites of a set-up. The checked builds are one single-threaded binary, and slow: what is about other binaries or about speed stays out. So does
- * running out of memory: the checks themselves allocate when something is thrown, and AddressSanitizer takes no limit from the caller.
+ * The suites of a set-up. The checked builds are one single-threaded binary, and slow: what is about other binaries, about speed or JavaScript alone
+ * stays out. So does running out of memory: the checks themselves allocate when something is thrown, and AddressSanitizer takes no limit from the caller.
  */
 export function suitesOf({ engine, variant, threads, build }) {
   const names = Object.keys(suites);
-  if (build !== 'release') return names.filter((name) => !['loading', 'threads', 'worker', 'bits', 'out_of_memory', 'tokenizer'].includes(name));
+  if (build !== 'release')
+    return names.filter(
+      (name) => !['loading', 'threads', 'worker', 'bits', 'out_of_memory', 'sizes', 'kept_models', 'aborting', 'tokenizer'].includes(name),
+    );
   const here = names.filter((name) => engine === 'node' || suites[name].includes('engine'));
   if (isComplete({ engine, variant, threads })) return here;
   const differs = [...(threads > 1 ? [] : ['threads']), ...(variant === bestVariant[engine] ? [] : ['variant'])];

@@ -17,6 +17,14 @@ constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
   fail(code, "TextModel::load", path.string(), expected, got);
 }
 
+/// folder / name, put together as one text: libstdc++ 12 frees what is not there when memory ends while a path is copied.
+std::filesystem::path below(const std::filesystem::path& folder, std::string_view name) {
+  std::filesystem::path::string_type joined = folder.native();
+  if (!joined.empty() && !name.empty() && joined.back() != '/') joined += '/';
+  joined.append(name.begin(), name.end());
+  return {std::move(joined)};
+}
+
 using File = std::optional<std::vector<std::uint8_t>>;
 
 /// A whole file; none where it is not there, unless it has to be.
@@ -40,7 +48,7 @@ File read_file(const std::filesystem::path& path, bool required = false) {
 void check_weights(const std::filesystem::path& folder) {
   const auto there = [&](const char* name) {
     std::error_code none;
-    return std::filesystem::exists(folder / name, none);
+    return std::filesystem::exists(below(folder, name), none);
   };
   if (there("model.safetensors")) return;
   if (there("model.safetensors.index.json"))
@@ -157,17 +165,17 @@ TextModel& TextModel::operator=(TextModel&&) noexcept = default;
 TextModel::~TextModel() = default;
 
 TextModel TextModel::load(const std::filesystem::path& folder) {
-  const File modules = read_file(folder / "modules.json");
+  const File modules = read_file(below(folder, "modules.json"));
   const detail::ModuleFolders folders = detail::read_module_folders(modules);
-  const std::filesystem::path base = folder / folders.transformer;
+  const std::filesystem::path base = below(folder, folders.transformer);
   const auto file_of = [&](const std::optional<std::string>& module, const char* name) {
-    return module ? read_file(folder / *module / name) : std::nullopt;
+    return module ? read_file(below(below(folder, *module), name)) : std::nullopt;
   };
-  const File config = read_file(base / "config.json", true), pooling = file_of(folders.pooling, "config.json"),
+  const File config = read_file(below(base, "config.json"), true), pooling = file_of(folders.pooling, "config.json"),
              dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
-             sentence_bert_config = modules ? read_file(base / "sentence_bert_config.json") : std::nullopt,
-             prompts = modules ? read_file(folder / "config_sentence_transformers.json") : std::nullopt,
-             tokenizer_config = read_file(base / "tokenizer_config.json"), tokenizer = read_file(base / "tokenizer.json");
+             sentence_bert_config = modules ? read_file(below(base, "sentence_bert_config.json")) : std::nullopt,
+             prompts = modules ? read_file(below(folder, "config_sentence_transformers.json")) : std::nullopt,
+             tokenizer_config = read_file(below(base, "tokenizer_config.json")), tokenizer = read_file(below(base, "tokenizer.json"));
   auto parts = std::make_unique<Parts>();
   detail::ModelLoader loader({.config = *config,
                               .modules = modules,
@@ -189,7 +197,7 @@ TextModel TextModel::load(const std::filesystem::path& folder) {
     parts->no_tokenizer = error;
   }
   check_weights(base);
-  stream_file(base / "model.safetensors", loader);
+  stream_file(below(base, "model.safetensors"), loader);
   parts->model = loader.finish();
   return TextModel(std::move(parts));
 }
