@@ -18,7 +18,8 @@ const execute = promisify(execFile);
 async function output(program, args, { input = '', ...options } = {}) {
   try {
     const running = execute(program, args, { cwd: repository, timeout: 120000, maxBuffer: 1 << 24, ...options });
-    running.child.stdin.end(input);
+    // A program may end before it has read anything.
+    running.child.stdin.on('error', () => {}).end(input);
     return (await running).stdout;
   } catch (error) {
     throw new Error(`${program} ${args.join(' ')}: exit ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
