@@ -9,6 +9,7 @@ import { isIP } from 'node:net';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import send from 'send';
+import { types } from './content_types.mjs';
 import { filePolicy, pagePolicy, workerPolicy } from './policies.mjs';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
@@ -25,18 +26,6 @@ const headers = {
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
   'Cache-Control': 'no-cache',
-};
-
-const types = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.json': 'application/json',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.txt': 'text/plain; charset=utf-8',
-  '.wasm': 'application/wasm',
 };
 
 /** What stands between the tags of this name. */
