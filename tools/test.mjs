@@ -2,7 +2,8 @@
 // instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, every set-up of the package). --only takes the steps whose names hold TEXT,
 // with what was built before. Each step says what it counted; one that cannot run counts as a failure, and the others go on.
 // After the set-ups two lanes run side by side, what a C++ compiler makes and what JavaScript is; the output of a step stays together.
-// At the end come the slowest steps and tests, and last "N passed, N failed" over all of them. With CI=true a missing browser is a failure too.
+// At the end come the slowest steps and tests, what failed, and last "N passed, N failed" over all of them.
+// With CI=true a missing browser is a failure too.
 //
 // It needs nothing but Node itself at first: the packages come with the step "set-up: node".
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -11,9 +12,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { parseArgs, stripVTControlCharacters } from 'node:util';
 import { steps as packageSteps } from '../wasm-tests/support/steps.mjs';
-import { took } from '../wasm-tests/support/timings.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const at = (...parts) => join(root, ...parts);
@@ -24,8 +24,7 @@ const jobs = String(availableParallelism());
 // Started by make, the builds inside would take its flags for theirs.
 for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
 
-const timings = join(mkdtempSync(join(tmpdir(), 'attn-test-')), 'timings.jsonl');
-process.env.ATTN_TEST_TIMINGS = timings;
+const reports = mkdtempSync(join(tmpdir(), 'attn-test-'));
 
 /** The step whose code runs. */
 const current = new AsyncLocalStorage();
@@ -42,6 +41,7 @@ function show() {
 
 function say(text, stream = process.stderr, step = current.getStore()) {
   step.said.push([stream, text]);
+  step.last = (step.last + text).slice(-2000);
   show();
 }
 
@@ -49,7 +49,12 @@ function say(text, stream = process.stderr, step = current.getStore()) {
 function run(program, args, { env = {}, minutes = 30 } = {}) {
   const step = current.getStore();
   return new Promise((done) => {
-    const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    const child = spawn(program, args, {
+      cwd: root,
+      env: { ...process.env, ATTN_TEST_REPORT: step.report, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
     const said = { out: '', err: '' };
     for (const [name, from, to] of [
       ['out', child.stdout, process.stdout],
@@ -102,17 +107,18 @@ const preset = (name) => commands(['cmake', '--preset', name], build('--preset',
 const catch2 =
   (name, { tests = 'attn_tests', filter = [], env = {} } = {}) =>
   async () => {
-    const report = at('build', name, `${tests}.xml`);
-    rmSync(report, { force: true });
+    const junit = at('build', name, `${tests}.xml`);
+    rmSync(junit, { force: true });
     const program = at('build', name, 'native-tests', tests);
-    const { code } = await run(program, [...filter, '--reporter', 'console', '--reporter', `junit::out=${report}`, '--rng-seed', '1'], { env });
-    if (!existsSync(report)) return { passed: 0, failed: 1 };
+    const { code } = await run(program, [...filter, '--reporter', 'console', '--reporter', `junit::out=${junit}`, '--rng-seed', '1'], { env });
+    if (!existsSync(junit)) return { passed: 0, failed: 1 };
     // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
-    const xml = readFileSync(report, 'utf8');
+    const xml = readFileSync(junit, 'utf8');
     const cases = xml.match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
     for (const each of cases) {
       const [, title, seconds] = /\bname="([^"]*)"[^>]*\btime="([^"]*)"/.exec(each) ?? [];
-      took(`${current.getStore().name}: ${title}`, Number(seconds));
+      const [, why] = /<(?:failure|error)\b[^>]*>([\s\S]*?)<\//.exec(each) ?? [];
+      current.getStore().tests.push({ name: title, seconds: Number(seconds), why });
     }
     const failed = cases.filter((each) => /<(failure|error)\b/.test(each)).length;
     const skipped = cases.filter((each) => /<skipped\b/.test(each)).length;
@@ -175,7 +181,7 @@ const steps = new Map();
 
 function plan(lane, name, task, needs = []) {
   if (only !== undefined && !name.includes(only)) return;
-  const step = { name, task, needs, said: [], ended: false };
+  const step = { name, task, needs, said: [], last: '', report: join(reports, `${steps.size}.jsonl`), tests: [], ended: false };
   step.passed = new Promise((done) => (step.done = done));
   steps.set(name, step);
   lane.push(step);
@@ -201,7 +207,14 @@ async function runLane(lane) {
     step.ended = true;
     show();
     step.done(Number(result.failed) === 0);
-    results.push({ name: step.name, seconds: (Date.now() - started) / 1000, ...result });
+    if (existsSync(step.report))
+      step.tests.push(
+        ...readFileSync(step.report, 'utf8')
+          .trimEnd()
+          .split('\n')
+          .map((line) => JSON.parse(line)),
+      );
+    results.push({ step, name: step.name, seconds: (Date.now() - started) / 1000, ...result });
   }
 }
 
@@ -322,14 +335,23 @@ slowest(
   'steps',
   results.map(({ name, seconds }) => [name, seconds]),
 );
-if (existsSync(timings))
-  slowest(
-    'tests',
-    readFileSync(timings, 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-  );
+slowest(
+  'tests',
+  results.flatMap(({ name, step }) =>
+    step.tests.filter(({ seconds }) => seconds !== undefined).map((test) => [`${name}: ${test.name}`, test.seconds]),
+  ),
+);
+if (failed > 0) {
+  console.log('\n== what failed');
+  const indent = (text) => `        ${stripVTControlCharacters(text).trim().replaceAll('\n', '\n        ')}`;
+  for (const { name, failed, step } of results) {
+    if (Number(failed) === 0) continue;
+    const known = step.tests.filter(({ why }) => why !== undefined);
+    for (const { name: test, why } of known) console.log(`FAILED  ${name}: ${test}\n${indent(why.split('\n').slice(0, 4).join('\n'))}`);
+    // No test of the step said so: what it printed last.
+    if (known.length === 0) console.log(`FAILED  ${name}\n${indent(step.last.trimEnd().split('\n').slice(-12).join('\n'))}`);
+  }
+}
 console.log();
 console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(5)} s  in all`);
 console.log(`${passed} passed, ${failed} failed`);

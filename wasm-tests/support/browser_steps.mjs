@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { missing, show, version, within } from '../browser/drivers.mjs';
 import { nativeDigest, repository, run } from './steps.mjs';
 import { startServer } from './server.mjs';
-import { took } from './timings.mjs';
+import { failed, took } from './report.mjs';
 
 const built = join(repository, 'build/wasm-tests/browser');
 
@@ -63,7 +63,10 @@ async function setup(engine, { variant, threads }) {
     await within(browser?.close() ?? Promise.resolve(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
     await server.close();
   }
-  for (const { title, error } of results.failures) console.log(`FAILED ${name}: ${title}\n  ${error.replaceAll('\n', '\n  ')}`);
+  for (const { title, error } of results.failures) {
+    console.log(`FAILED ${name}: ${title}\n  ${error.replaceAll('\n', '\n  ')}`);
+    failed(`${name}: ${title}`, error);
+  }
   for (const [title, seconds] of results.slowest ?? []) took(`${name}: ${title}`, seconds);
   for (const note of results.notes) console.log(`${name}: ${note}`);
   console.log(`${name}: ${results.passed} passed, ${results.failed} failed`);

@@ -1,4 +1,4 @@
-import { took } from './timings.mjs';
+import { failed, took } from './report.mjs';
 
 /** A list of named checks, counted; one that throws or takes too long has failed. */
 export class Checks {
@@ -19,10 +19,11 @@ export class Checks {
       console.log(`  ok ${name}${notes.length ? `: ${notes.join(', ')}` : ''}`);
     } catch (error) {
       this.failed++;
+      failed(name, error);
       console.log(`FAILED ${this.#where}: ${name}\n  ${String(error?.stack ?? error).replaceAll('\n', '\n  ')}`);
     } finally {
       clearTimeout(timer);
-      took(`${this.#where}: ${name}`, (performance.now() - started) / 1000);
+      took(name, (performance.now() - started) / 1000);
     }
   }
   get counts() {

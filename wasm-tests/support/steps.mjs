@@ -1,12 +1,12 @@
 /** The test steps by name, in the order of tools/test.mjs. Each resolves to { passed, failed } or { skipped: why }. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { execFileSync, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { isComplete } from '../suites/table.mjs';
 import { startServer } from './server.mjs';
-import { took } from './timings.mjs';
+import { failed, took } from './report.mjs';
 
 export const repository = fileURLToPath(new URL('../..', import.meta.url));
 const at = (...parts) => join(repository, ...parts);
@@ -49,13 +49,18 @@ async function checkedPackage(preset) {
 }
 
 /** Counts of a Vitest JSON report. */
-function countVitest(output, name) {
+function countVitest(output) {
   const results = JSON.parse(readFileSync(output, 'utf8'));
-  for (const file of results.testResults)
-    for (const { fullName, duration } of file.assertionResults) took(`${name}: ${fullName}`, (duration ?? 0) / 1000);
+  for (const file of results.testResults) {
+    for (const { fullName, duration, status, failureMessages } of file.assertionResults) {
+      took(fullName, (duration ?? 0) / 1000);
+      if (status === 'failed') failed(fullName, failureMessages[0]);
+    }
+  }
   // A file that fails as a whole (it could not be imported) holds no failed test.
-  const files = results.testResults.filter((f) => f.status === 'failed' && !f.assertionResults.some((a) => a.status === 'failed')).length;
-  return { passed: results.numPassedTests, failed: results.numFailedTests + files + results.numPendingTests };
+  const broken = results.testResults.filter((f) => f.status === 'failed' && !f.assertionResults.some((a) => a.status === 'failed'));
+  for (const { name, message } of broken) failed(relative(repository, name), message);
+  return { passed: results.numPassedTests, failed: results.numFailedTests + broken.length + results.numPendingTests };
 }
 
 /** All suites in Node, in one set-up. */
@@ -72,7 +77,7 @@ async function node({ variant, threads, build = 'release' }) {
       env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_OUTPUT: output, ATTN_TEST_NOTES: notes, ...(folder && { ATTN_TEST_PACKAGE: folder }) },
     });
     if (existsSync(notes)) console.log(readFileSync(notes, 'utf8').trim());
-    return countVitest(output, `node ${variant} ${threads} ${build}`);
+    return countVitest(output);
   } finally {
     await server.close();
     rmSync(temporary, { recursive: true, force: true });
@@ -93,7 +98,7 @@ async function pageUnits() {
       '--reporter=json',
       `--outputFile.json=${output}`,
     ]);
-    return countVitest(output, 'page-unit');
+    return countVitest(output);
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
