@@ -2,7 +2,8 @@
 import { strict as assert } from 'node:assert';
 import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { SourceMap } from 'node:module';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompressSync } from 'node:zlib';
 import ts from 'typescript';
@@ -125,12 +126,16 @@ export async function packaging() {
     ])
       assert.ok(files.includes(name), `${name} is in the package`);
     const odd = files.filter(
-      (name) => !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/([\w-]+\.(js|mjs|d\.ts|wasm)|THIRD_PARTY_NOTICES\.md))$/.test(name),
+      (name) => !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/([\w-]+\.(js|mjs|d\.ts|wasm|js\.map)|THIRD_PARTY_NOTICES\.md))$/.test(name),
     );
     assert.deepEqual(odd, [], 'other files');
-    const bytes = files.reduce((a, name) => a + statSync(join(installed, name)).size, 0);
-    note(`${files.length} files, ${(bytes / 1024).toFixed(0)} KiB, packed ${(statSync(tarball).size / 1024).toFixed(0)} KiB`);
+    const size = (list) => list.reduce((a, name) => a + statSync(join(installed, name)).size, 0);
+    const maps = size(files.filter((name) => name.endsWith('.map')));
+    const bytes = size(files) - maps;
+    const kib = (value) => `${(value / 1024).toFixed(0)} KiB`;
+    note(`${files.length} files, ${kib(bytes)} and source maps of ${kib(maps)}, packed ${kib(statSync(tarball).size)}`);
     assert.ok(bytes < 2 << 20, `${bytes} bytes`);
+    assert.ok(statSync(tarball).size < 3 << 19, `${statSync(tarball).size} bytes packed`);
   });
   await check('the manifest: ESM, no side effects, no dependencies, every export there', () => {
     assert.equal(manifest.name, 'attn');
@@ -156,6 +161,31 @@ export async function packaging() {
     }
   });
 
+  await check('each script has a source map, with the sources in it', () => {
+    let placed = 0;
+    const scripts = [...filesOf(installed)].filter((name) => name.endsWith('.js'));
+    for (const name of scripts) {
+      const code = readFileSync(join(installed, name), 'utf8');
+      assert.deepEqual(code.match(/sourceMappingURL=.*/g), [`sourceMappingURL=${basename(name)}.map`], name);
+      const map = JSON.parse(readFileSync(join(installed, `${name}.map`), 'utf8'));
+      for (const [i, source] of map.sources.entries()) {
+        const [, folder, file] = /^\.\.\/(src|dist|node_modules\/comlink\/dist\/esm)\/([\w/-]+\.(?:ts|mjs))$/.exec(source) ?? [];
+        assert.ok(folder, `${name}: ${source}`);
+        const from = folder === 'src' ? at('web/lib/src', file) : folder === 'dist' ? join(installed, 'dist', file) : at(folder, file);
+        assert.equal(map.sourcesContent[i], readFileSync(from, 'utf8'), `${name}: ${source}`);
+      }
+      // The places are right: the class's name stands where the map says.
+      const place = code.indexOf('AttnError=class');
+      if (place < 0) continue;
+      const before = code.slice(0, place).split('\n');
+      const { originalSource, originalLine } = new SourceMap(map).findEntry(before.length - 1, before.at(-1).length);
+      assert.equal(originalSource, '../src/error.ts');
+      const source = map.sourcesContent[map.sources.indexOf(originalSource)];
+      assert.match(source.split('\n')[originalLine], /class AttnError/);
+      placed++;
+    }
+    assert.ok(placed > 0 && scripts.length > 5);
+  });
   await check('publint finds nothing', async () => {
     const { publint } = await import('publint');
     const { formatMessage } = await import('publint/utils');

@@ -1,11 +1,10 @@
-// Makes dist/: the compiled sources and Comlink in a few minified files, the hand-written types, and the WebAssembly of a build folder.
+// Makes dist/: the sources and Comlink in a few minified files with source maps, the hand-written types, and the WebAssembly of a build folder.
 //   node build.mjs [--wasm FOLDER] [--out FOLDER]
 // FOLDER defaults to build/wasm of the repository, and to dist.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
@@ -98,48 +97,65 @@ for (const name of [...binaries, ...others]) {
   writeFileSync(join(out, name), code);
 }
 
-/** Every bundler knows these expressions by a string in quotes. */
-const quoted = (code) => code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
+const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
+if (tsc.status !== 0) process.exit(tsc.status ?? 1);
+
+/** Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing. */
+const comlink = {
+  name: 'comlink',
+  resolveId(id) {
+    const file = { './comlink.js': 'comlink.mjs', './comlink-node.js': 'node-adapter.mjs' }[id];
+    return file && join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm', file);
+  },
+};
+
+/** Sources are named as the package's users see them; their text is in the map. */
+const sourcemapPathTransform = (source, map) => {
+  const file = resolve(dirname(map), source);
+  return file.startsWith(here) ? `../${relative(here, file)}` : `../node_modules/comlink/dist/esm/${basename(file)}`;
+};
+
+const common = { platform: 'neutral', resolve: { extensionAlias: { '.js': ['.ts', '.js'] } }, transform: { target: 'es2022' } };
+const format = { format: 'es', sourcemap: true, sourcemapPathTransform, minify };
+
+function write({ fileName, code, map }) {
+  // Every bundler knows these expressions by a string in quotes.
+  const quoted = code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
+  writeFileSync(join(out, fileName), quoted);
+  writeFileSync(join(out, `${fileName}.map`), JSON.stringify(map));
+}
 
 /** Entries whose shared parts are files of their own: a page without a bundler would load one source after the other, as it hears of them. */
-async function bundle(compiled) {
+async function bundle() {
   const entries = ['index', 'node', 'service-worker', 'worker-web', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
-    input: Object.fromEntries(entries.map((name) => [name, join(compiled, `${name}.js`)])),
+    ...common,
+    input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
     external: [/^node:/, /attn(-threads|-threads-node)?\.mjs$/],
-    platform: 'neutral',
+    plugins: [comlink],
   });
-  const { output } = await bundled.generate({ format: 'es', entryFileNames: '[name].js', chunkFileNames: '[name].js', minify });
-  for (const { fileName, code } of output) writeFileSync(join(out, fileName), quoted(code));
+  const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
+  for (const file of output) if (file.type === 'chunk') write(file);
 }
 
 /** The worker in one file, the glue in it too. */
-async function bundleWorker(compiled) {
+async function bundleWorker() {
+  const glue = { name: 'glue', resolveId: (id) => (/^\.\/attn(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined) };
   const bundled = await rolldown({
-    input: join(compiled, 'worker-host.js'),
-    platform: 'neutral',
-    plugins: [{ name: 'glue', resolveId: (id) => (/^\.\/attn(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined) }],
+    ...common,
+    input: join(here, 'src', 'worker-host.ts'),
+    plugins: [comlink, glue],
     // A checked build has no threads.
     external: (id) => /attn-threads\.mjs$/.test(id) && !existsSync(join(out, 'attn-threads.mjs')),
   });
-  const { output } = await bundled.generate({ format: 'es', codeSplitting: false, minify });
-  if (output.length !== 1) throw new Error(`worker-host.js needs ${output.map(({ fileName }) => fileName).join()}`);
-  writeFileSync(join(out, 'worker-host.js'), quoted(output[0].code));
+  const { output } = await bundled.generate({ ...format, dir: out, codeSplitting: false });
+  const chunks = output.filter(({ type }) => type === 'chunk');
+  if (chunks.length !== 1) throw new Error(`worker-host.js needs ${chunks.map(({ fileName }) => fileName).join()}`);
+  write(chunks[0]);
 }
 
-const compiled = mkdtempSync(join(tmpdir(), 'attn-lib-'));
-try {
-  const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here, '--outDir', compiled], { stdio: 'inherit' });
-  if (tsc.status !== 0) process.exit(tsc.status ?? 1);
-  // Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing.
-  const comlink = join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm');
-  copyFileSync(join(comlink, 'comlink.mjs'), join(compiled, 'comlink.js'));
-  copyFileSync(join(comlink, 'node-adapter.mjs'), join(compiled, 'comlink-node.js'));
-  await bundle(compiled);
-  await bundleWorker(compiled);
-} finally {
-  rmSync(compiled, { recursive: true, force: true });
-}
+await bundle();
+await bundleWorker();
 
 for (const name of ['attn.d.ts', 'worker.d.ts', 'wasm.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
 
