@@ -80,6 +80,12 @@ function endAllOf(home) {
     }
 }
 
+/** A line of the console, with the address that it is about. */
+function consoleLine(message) {
+  const { url } = message.location();
+  return `${message.type()}: ${message.text()}${url ? ` (${url})` : ''}`;
+}
+
 async function chromium() {
   const { chromium: launcher } = await import('playwright-core');
   const browser = await launcher.launch({
@@ -99,7 +105,7 @@ async function chromium() {
   const page = await context.newPage();
   const messages = [];
   const requests = [];
-  page.on('console', (m) => messages.push(`${m.type()}: ${m.text()}`));
+  page.on('console', (m) => messages.push(consoleLine(m)));
   page.on('pageerror', (e) => messages.push(`uncaught: ${e.message}`));
   context.on('request', (r) => requests.push(r.url()));
   // Through the protocol itself: playwright's own evaluate uses eval inside the page, which the page's CSP forbids.
@@ -163,7 +169,7 @@ async function firefox() {
   const page = await browser.newPage();
   const messages = [];
   const requests = [];
-  page.on('console', (m) => messages.push(`${m.type()}: ${m.text()}`));
+  page.on('console', (m) => messages.push(consoleLine(m)));
   page.on('pageerror', (e) => messages.push(`uncaught: ${e.message}`));
   page.on('request', (r) => requests.push(r.url()));
   return {

@@ -1,5 +1,6 @@
 /** Gives the suites mocha's names for the hooks, and their Host. */
 import { appendFileSync } from 'node:fs';
+import { takeCoverage } from 'node:v8';
 import { afterAll, beforeAll } from 'vitest';
 
 Object.assign(globalThis, {
@@ -10,3 +11,6 @@ Object.assign(globalThis, {
     note: (text: string) => appendFileSync(process.env.ATTN_TEST_NOTES!, `${text}\n`),
   },
 });
+
+// Vitest ends its processes before they would write it.
+if (process.env.NODE_V8_COVERAGE) afterAll(takeCoverage);

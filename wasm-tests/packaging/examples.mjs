@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { serve } from '../../tools/serve.mjs';
 import { engines, launch, missing, within } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
+import { absentFile } from '../support/model_folders.mjs';
 import { buildExample, repository } from '../support/steps.mjs';
 import { tests as requirements } from './requirements.mjs';
 import { tests as serving } from './serve.mjs';
@@ -163,8 +164,7 @@ async function sentimentPage(engine) {
     const findings =
       "axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => `${v.id}: ${v.nodes[0].failureSummary}`))";
     assert.deepEqual(await driver.evaluate(findings), [], 'axe-core');
-    // A folder is asked for the files that a model may have; Chromium reports each that it has not.
-    const messages = (driver.messages() ?? []).filter((text) => !/Failed to load resource: .* status of 404/.test(text));
+    const messages = (driver.messages() ?? []).filter((text) => !absentFile.test(text));
     assert.deepEqual(messages, [], 'messages in the console');
     const elsewhere = (driver.requests() ?? []).filter((url) => !url.startsWith(server.url) && !/^(data|about|blob):/.test(url));
     assert.deepEqual(elsewhere, [], 'requests to other hosts');

@@ -23,7 +23,6 @@ async function another(page) {
 
 /** Loads a model from an address, by the form in the bar. */
 export async function loadFrom(page, address) {
-  page.asksForFolders = true;
   await another(page);
   await page.fill('Address of a model’s folder', address, bar);
   await page.click('button', 'Load from there', bar);
@@ -231,7 +230,6 @@ export const tests = {
       return note(`${mini} is not there`);
     }
     await page.open('table=1');
-    page.asksForFolders = true;
     await page.click('button', offer, bar);
     await shows(page, 'all-MiniLM-L6-v2, 6 × 12 heads', 120000);
     assert.equal(await page.tool(`all('button', ${json(offer)}, ${bar}).length`), 0, 'it is not offered once more');
@@ -245,7 +243,6 @@ export const tests = {
   },
   async 'where all-MiniLM-L6-v2 is not beside the page, its button says what to do'({ page, data }) {
     await page.open('table=1', 'without/models/');
-    page.asksForFolders = true;
     await page.click('button', offer, bar);
     await assertProblem(page, /all-MiniLM-L6-v2 could not be loaded\. .*404.*\(NETWORK\).*Check the address/);
     await page.until(`!!find('button', ${json(offer)}, ${bar})`, 'the button is there for another try');

@@ -18,8 +18,6 @@ export const lab = section('lab');
 let opened = 0;
 
 export class Page {
-  /** A model's folder is asked for files that it may not have. */
-  asksForFolders = false;
   constructor(driver, origin) {
     this.driver = driver;
     this.origin = origin;

@@ -10,6 +10,10 @@ import { gzipSync } from 'node:zlib';
 
 const weights = 'model.safetensors';
 
+/** What Chromium says where a model's folder is asked for a file that it may go without, and has not. */
+export const absentFile =
+  /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer_config|sentence_bert_config|config_sentence_transformers)\.json\)$/;
+
 /** The same tensors with so many letters of metadata. */
 function enlarged(file, letters) {
   const length = Number(file.readBigUInt64LE(0));
