@@ -9,7 +9,8 @@ import { brotliCompressSync } from 'node:zlib';
 import ts from 'typescript';
 import { Checks } from '../support/checks.mjs';
 import { repository } from '../support/steps.mjs';
-import { differences, openModule } from './signatures.mjs';
+import { differences } from './matrix/readme.mjs';
+import { differences as typeDifferences, openModule } from './signatures.mjs';
 
 const at = (...parts) => join(repository, ...parts);
 const tarball = at('build/attn.tgz');
@@ -126,7 +127,10 @@ export async function packaging() {
     ])
       assert.ok(files.includes(name), `${name} is in the package`);
     const odd = files.filter(
-      (name) => !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/([\w-]+\.(js|mjs|d\.ts|wasm|js\.map)|THIRD_PARTY_NOTICES\.md))$/.test(name),
+      (name) =>
+        !/^(package\.json|LICENSE|README\.md|CHANGELOG\.md|dist\/([\w-]+\.(js|mjs|cjs|d\.ts|d\.cts|wasm|js\.map)|THIRD_PARTY_NOTICES\.md))$/.test(
+          name,
+        ),
     );
     assert.deepEqual(odd, [], 'other files');
     const size = (list) => list.reduce((a, name) => a + statSync(join(installed, name)).size, 0);
@@ -137,7 +141,7 @@ export async function packaging() {
     assert.ok(bytes < 2 << 20, `${bytes} bytes`);
     assert.ok(statSync(tarball).size < 3 << 19, `${statSync(tarball).size} bytes packed`);
   });
-  await check('the manifest: ESM, no side effects, no dependencies, every export there', () => {
+  await check('the manifest: no side effects, no dependencies, every export there', () => {
     assert.equal(manifest.name, 'attn');
     assert.equal(manifest.type, 'module');
     assert.equal(manifest.sideEffects, false);
@@ -155,7 +159,7 @@ export async function packaging() {
       const text = readFileSync(join(installed, name), 'latin1');
       assert.ok(!text.includes(repository), `${name} names the build folder`);
       assert.doesNotMatch(text, /\/(home|root|tmp)\/[\w.-]+\//, `${name} names a folder of a machine`);
-      if (!/\.(js|mjs)$/.test(name)) continue;
+      if (!/\.(js|mjs|cjs)$/.test(name)) continue;
       assert.doesNotMatch(text, /\beval\(|new Function\(|\bFunction\(["'`]/, `${name} makes code from strings`);
       assert.doesNotMatch(text, /https?:\/\/(?!www\.w3\.org)[a-z0-9.-]+\.[a-z]+\//i, `${name} names a host`);
     }
@@ -199,9 +203,8 @@ export async function packaging() {
     const { createPackageFromTarballData, checkPackage } = await import('@arethetypeswrong/core');
     const analysis = await checkPackage(createPackageFromTarballData(readFileSync(tarball)), { excludeEntrypoints: [/\.wasm$/, './package.json'] });
     assert.ok(analysis.types, 'types were found');
-    // ESM only, by intent: require() of it is what older Node does not have.
-    const ignored = (p) =>
-      (p.resolutionKind === 'node10' || p.resolutionKind === 'node16-cjs') && ['NoResolution', 'CJSResolvesToESM'].includes(p.kind);
+    // What knows no exports finds no file of that name.
+    const ignored = (p) => p.resolutionKind === 'node10' && p.kind === 'NoResolution';
     assert.deepEqual(
       analysis.problems.filter((p) => !ignored(p)).map((p) => JSON.stringify(p)),
       [],
@@ -237,10 +240,10 @@ export async function packaging() {
   await check('its types name what the module takes, and nothing else', async () => {
     const file = join(installed, 'dist/attn.d.ts');
     const module = await openModule(join(installed, 'dist'));
-    assert.deepEqual(differences(file, module), []);
+    assert.deepEqual(typeDifferences(file, module), []);
     const planted = join(work, 'planted.d.ts');
     writeFileSync(planted, readFileSync(file, 'utf8').replace('  gated?: boolean', '  gate?: boolean'));
-    assert.ok(differences(planted, module).includes('new TransformerEncoder.options: the types lack gated'), 'a difference is seen');
+    assert.ok(typeDifferences(planted, module).includes('new TransformerEncoder.options: the types lack gated'), 'a difference is seen');
   });
 
   await check('the suites type-check against it', () => node([at('node_modules/typescript/bin/tsc'), '-p', at('wasm-tests')]));
@@ -324,6 +327,22 @@ export async function packaging() {
     const without = `WebAssembly.validate = () => false;\nWebAssembly.compile = () => Promise.reject(new WebAssembly.CompileError('invalid opcode 0xfd'));\n${text.replace("import { load } from 'attn';", "const { load } = await import('attn');")}`;
     assert.match(await node([script('scalar.mjs', without)]), /^ENVIRONMENT .*SIMD/m);
   });
+  await check('require() gives the same, from the files for hosts that cannot require() ES modules and as the host takes it', async () => {
+    for (const name of ['node.cjs', 'attn'])
+      for (const worker of name === 'attn' ? ['attn/worker'] : ['worker-node.cjs']) {
+        const from = (file) => JSON.stringify(name === 'attn' ? file : join(installed, 'dist', file));
+        const text = `const { load, AttnError } = require(${from(name)});
+const inWorker = require(${from(worker)});
+(async () => {
+for (const attn of [await load(), await load({ threads: 2 }), await inWorker.load()]) {${attention}}
+const attn = await load();
+${reading}
+console.log((await load({ threads: 2 })).info.threads, AttnError === inWorker.AttnError, await load({ thread: 2 }).catch((error) => error instanceof AttnError));
+})();`;
+        const lines = (await node([script('required.cjs', text), checkpoint], { timeout: 60000 })).trim().split('\n');
+        assert.deepEqual(lines, [expected, expected, expected, read, '2 true true'], name);
+      }
+  });
   await check('says its own version', async () => {
     const out = await node([script('version.mjs', `import { load } from 'attn';\nconst attn = await load();\nconsole.log(attn.info.version);`)]);
     assert.equal(out.trim(), manifest.version);
@@ -387,18 +406,78 @@ ${attention}`;
       assert.equal(value, expected, what);
     }
   });
-  await check('runs where nothing of the Encoding Standard is, as in an AudioWorklet', async () => {
-    const without = ['TextEncoder', 'TextDecoder', 'clearTimeout', 'setTimeout', 'fetch'].map((name) => `delete globalThis.${name};`).join('\n');
+  const without = (...names) => names.map((name) => `delete globalThis.${name};`).join('\n');
+  const files = ['config.json', 'tokenizer.json', 'model.safetensors'].map(
+    (name) => `${JSON.stringify(name)}: readFileSync(${JSON.stringify(join(checkpoint, name))})`,
+  );
+  await check('runs, with models, where nothing is but the language, as in an AudioWorklet', async () => {
     const text = `import { readFileSync } from 'node:fs';
+const files = { ${files.join(', ')} };
 const module = new WebAssembly.Module(readFileSync(${JSON.stringify(join(installed, 'dist/attn-simd.wasm'))}));
 const write = (text) => process.stdout.write(text + '\\n');
-${without}
+${without('TextEncoder', 'TextDecoder', 'AbortController', 'MessageChannel', 'clearTimeout', 'setTimeout', 'fetch', 'URL', 'Blob', 'crypto')}
+const index = await import(${JSON.stringify(join(installed, 'dist/index.js'))});
+await index.load({ wasm: module }).catch((error) => write(error.code + ' ' + error.message));
 const { load } = await import(${JSON.stringify(join(installed, 'dist/service-worker.js'))});
-const attn = await load({ wasm: module });
+const attn = await load({ wasm: module, threads: 2 });
+write(attn.info.notes[0]);
+const model = await attn.loadModel(files);
+write(String(model.embed(['é', 'b']) instanceof Promise) + ' ' + (await model.embed(['é', 'b'])).dims.join());
+await attn.loadModel('http://localhost/').catch((error) => write(error.code + ' ' + error.message));
 const [name] = attn.parseSafetensors(attn.writeSafetensors({ 'é\u{1f600}': { data: new Float32Array(1), dims: [1] } })).keys();
 try { attn.softmax({ data: new Float32Array(2), dims: [3] }); } catch (error) { write(name + ' ' + error.code); }
 ${attention.replace('console.log(output.dims.join(), output.data[0].toFixed(6));', "write(output.dims.join() + ' ' + output.data[0].toFixed(6));")}`;
-    assert.equal((await node([script('worklet.mjs', text)])).trim(), `é\u{1f600} SHAPE\n${expected}`);
+    const [lacks, note, dims, noFetch, ...others] = (await node([script('worklet.mjs', text)])).trim().split('\n');
+    assert.match(lacks, /^ENVIRONMENT .*TextDecoder.*attn\/service-worker/);
+    assert.equal(note, 'one thread instead of 2: workers cannot be started here');
+    assert.equal(dims, 'true 2,32');
+    assert.match(noFetch, /^ENVIRONMENT loadModel: there is no fetch here; give the files/);
+    assert.deepEqual(others, [`é\u{1f600} SHAPE`, expected]);
+  });
+  await check('files whose URLs a bundler writes without an origin: relative to the page, and on a server in words', async () => {
+    const text = `import { readFile } from 'node:fs/promises';
+const Whole = URL;
+globalThis.URL = class extends Whole {
+  constructor(url, base) {
+    if (String(url).startsWith('./attn-')) return { href: '/media/' + url.slice(2) };
+    super(url, base);
+  }
+};
+const { load: onServer } = await import('attn');
+await onServer().catch((error) => console.log(error.code, error.message));
+globalThis.location = { href: 'http://page/of/an/app' };
+globalThis.fetch = async (url) => (console.log(String(url)), new Response(await readFile(${JSON.stringify(join(installed, 'dist'))} + new Whole(url).pathname.slice(6))));
+const { load } = await import(${JSON.stringify(join(installed, 'dist/index.js'))});
+const attn = await load({ variant: 'simd' });${attention}`;
+    const [server, url, result] = (await node([script('relative.mjs', text)])).trim().split('\n');
+    assert.match(server, /^ENVIRONMENT load: attn-\w+\.wasm has no address here .*serverExternalPackages: \['attn'\]/);
+    assert.equal(url, 'http://page/media/attn-simd.wasm');
+    assert.equal(result, expected);
+  });
+  await check('without a fetch: ENVIRONMENT, and what to do', async () => {
+    const text = `delete globalThis.fetch;
+const { load } = await import(${JSON.stringify(join(installed, 'dist/index.js'))});
+await load().catch((error) => console.log(error.code, error.message));`;
+    assert.match(await node([script('fetchless.mjs', text)]), /^ENVIRONMENT load: there is no fetch here; give load\(\{ wasm \}\).*jest/);
+  });
+  await check('scripts of models that cannot be loaded: ENVIRONMENT, in the caller and for a worker', async () => {
+    const broken = join(work, 'broken');
+    rmSync(broken, { recursive: true, force: true });
+    cpSync(installed, broken, { recursive: true });
+    for (const name of ['load_model.js', 'remote_model.js']) rmSync(join(broken, 'dist', name));
+    for (const entry of ['node.js', 'worker-node.js']) {
+      const program = `import { load } from ${JSON.stringify(join(broken, 'dist', entry))};
+const attn = await load();
+await attn.loadModel(process.argv[2]).catch((error) => console.log(error.code, error.message));
+await attn.dispose();`;
+      assert.match(await node([script('scriptless.mjs', program), checkpoint]), /^ENVIRONMENT loadModel: could not load scripts/, entry);
+    }
+  });
+  await check('the table of tools in its README is what the matrix expects of them', () => {
+    const readme = readFileSync(join(installed, 'README.md'), 'utf8');
+    assert.deepEqual(differences(readme), []);
+    assert.equal(differences(readme.replace('| workerd | one thread', '| workerd | two threads')).length, 1, 'a difference is seen');
+    assert.equal(differences(readme.replace(/\| Parcel .*\n/, '')).length, 1, 'a line that is missing is seen');
   });
   await check('the .wasm files are found by name, inner files are not', async () => {
     const out = await node([

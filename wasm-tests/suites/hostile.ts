@@ -390,12 +390,12 @@ describe('globals that are missing, or throw', () => {
     await withGlobal('caches', fakeCaches(), () => withGlobal('navigator', navigator, async () => (await attn.loadModel(folder())).dispose()));
   });
 
-  it('no fetch, or one that throws: NETWORK', async () => {
-    const refused = async () => {
-      await assertRejects(attn.loadModel(folder(), { cache: 'none' }), 'NETWORK', ['fetch']);
-      await assertRejects(load({ wasm: url('wasm/attn-simd.wasm') }), 'NETWORK', ['fetch']);
+  it('no fetch: ENVIRONMENT; one that throws: NETWORK', async () => {
+    const refused = async (code: 'ENVIRONMENT' | 'NETWORK') => {
+      await assertRejects(attn.loadModel(folder(), { cache: 'none' }), code, ['fetch']);
+      await assertRejects(load({ wasm: url('wasm/attn-simd.wasm') }), code, ['fetch']);
     };
-    await withGlobal('fetch', undefined, refused);
-    await withThrowing('fetch', refused);
+    await withGlobal('fetch', undefined, () => refused('ENVIRONMENT'));
+    await withThrowing('fetch', () => refused('NETWORK'));
   });
 });

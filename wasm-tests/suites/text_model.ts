@@ -344,9 +344,7 @@ describe('models, in use', () => {
     assert.equal((error.cause as Error).message, 'mine');
     assert.equal(done, 8);
     const later = new AbortController();
-    // More than can be done before a timer runs, even a late one.
-    const more = Array<string>(20_000).fill(many[0]!);
-    const classifying = model.classify(more, { batchSize: 1, signal: later.signal });
+    const classifying = model.classify(many, { batchSize: 1, signal: later.signal });
     setTimeout(() => later.abort());
     await assertRejects(classifying, 'ABORTED');
     const throwing = model.embed(many, {

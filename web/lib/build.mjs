@@ -138,9 +138,13 @@ async function bundle() {
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
+const glue = {
+  name: 'glue',
+  resolveId: (id) => (/^\.\/attn(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined),
+};
+
 /** The worker in one file, the glue in it too. */
 async function bundleWorker() {
-  const glue = { name: 'glue', resolveId: (id) => (/^\.\/attn(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined) };
   const bundled = await rolldown({
     ...common,
     input: join(here, 'src', 'worker-host.ts'),
@@ -154,10 +158,27 @@ async function bundleWorker() {
   write(chunks[0]);
 }
 
+/** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. What these start as workers are the files above. */
+async function bundleCommonJs() {
+  const bundled = await rolldown({
+    ...common,
+    platform: 'node',
+    input: Object.fromEntries(['node', 'worker-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
+    plugins: [comlink, glue],
+    external: [/^node:/, /attn-threads-node\.mjs$/],
+  });
+  const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });
+  for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
+}
+
 await bundle();
 await bundleWorker();
+// A checked build is for the tests alone.
+if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
 
 for (const name of ['attn.d.ts', 'worker.d.ts', 'wasm.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
+for (const name of ['attn', 'worker'])
+  writeFileSync(join(out, `${name}.d.cts`), readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll("'./attn.js'", "'./attn.cjs'"));
 
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));

@@ -1,10 +1,10 @@
 /**
  * Lets the event loop take a turn: events, messages, a page's next frame. A timer would do, but nested timers wait for 4 ms, and for a second in
- * a page that is not looked at.
+ * a page that is not looked at. Worklets have neither.
  */
 export function breathe(): Promise<void> {
   return new Promise((resolve) => {
-    if (typeof MessageChannel === 'undefined') return void setTimeout(resolve);
+    if (typeof MessageChannel === 'undefined') return typeof setTimeout === 'undefined' ? resolve() : void setTimeout(resolve);
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.close();

@@ -13,12 +13,15 @@ import { download, nameOf } from './download.js';
 import { abortError, AttnError, describe, fail, reason, unreadable } from './error.js';
 import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
+import { leaveOut, scriptsFailed } from './placed.js';
 import { writeSafetensors } from './safetensors.js';
 import { defineMethods, internalClass, type Leaf, named, readArguments, type Signature } from './signature.js';
 
 /** A worker that was just started. */
 export interface Connection {
   readonly endpoint: Comlink.Endpoint;
+  /** What to do if it does not start. */
+  readonly help: string;
   /** Calls back when the worker fails or ends. */
   onDeath(callback: (reason: string) => void): void;
   terminate(): void;
@@ -27,8 +30,6 @@ export interface Connection {
 }
 
 export interface ClientPlatform {
-  /** The worker's file. */
-  readonly script: string;
   connect(): Connection;
   /** What a location means to the caller, in a form that means the same to the worker. */
   locate(location: string): string;
@@ -319,7 +320,8 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
   };
   async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
     session.assertUsable('loadModel');
-    return (await import('./remote_model.js')).loadModel(lender, source, options);
+    const scripts = await import('./remote_model.js').catch(scriptsFailed);
+    return scripts.loadModel(lender, source, options);
   }
   all['loadModel'] = (source: unknown, options?: unknown) => {
     const model = loadModel(source, options);
@@ -399,7 +401,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       connection = platform.connect();
     } catch (cause) {
       if (cause instanceof AttnError) throw cause;
-      throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)})`, { op: 'load' }, { cause });
+      throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)}); ${leaveOut}`, { op: 'load' }, { cause });
     }
     const link = new Link(connection);
     const onAbort = () => link.end(aborted(signal!));
@@ -408,8 +410,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       if (signal?.aborted) throw aborted(signal);
       await watch(link, platform.locks()).catch((error: unknown) => {
         if (signal?.aborted || !(error instanceof AttnError) || error.code !== 'ABORTED') throw error;
-        const help = `a bundler may have left out attn/dist/${platform.script}: copy it beside the bundle`;
-        throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${help}`, { op: 'load' }, { cause: error });
+        throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${connection.help}`, { op: 'load' }, { cause: error });
       });
       const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
       return createRemote(new Session(link), signatures, platform);

@@ -11,6 +11,16 @@ const largestWasm = 64 * 2 ** 20;
 
 export const network = networkErrors('load', { argument: 'wasm' });
 
+/** Throws ENVIRONMENT, with what may be given instead of a URL, where nothing can be fetched. */
+export function assertFetch(op: string, help: string): void {
+  try {
+    if (typeof globalThis.fetch === 'function') return;
+  } catch {
+    return; // what it throws is said when it is called
+  }
+  throw new AttnError('ENVIRONMENT', `${op}: there is no fetch here; ${help} (Jest has one with @jest-environment node)`, { op });
+}
+
 export function nameOf(response: Response): string {
   return response.url === '' ? 'the given Response' : `URL ${response.url}`;
 }

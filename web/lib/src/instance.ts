@@ -2,9 +2,9 @@
 import type { Attn } from './attn.js';
 import { disposeSymbol, endWith, registryOf } from './dispose.js';
 import { Engine, type Runtime } from './engine.js';
-import { AttnError, reason } from './error.js';
-import type { Models } from './load.js';
+import { AttnError } from './error.js';
 import type { NativeLayer } from './native.js';
+import { scriptsFailed } from './placed.js';
 import { defineMethods, internalClass, named, readArguments, type Signature } from './signature.js';
 import { writeSafetensors } from './safetensors.js';
 import type { Lender } from './text_model.js';
@@ -89,16 +89,6 @@ const engines = new WeakMap<Attn, Engine>();
 /** What is inside an instance. */
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-/** What models take. */
-async function scriptsOf({ models }: Runtime): ReturnType<Models> {
-  try {
-    return await models();
-  } catch (cause) {
-    const help = "where import() is not allowed, import from 'attn/service-worker'";
-    throw new AttnError('ENVIRONMENT', `loadModel: could not load scripts (${reason(cause)}); ${help}`, { op: 'loadModel' }, { cause });
-  }
-}
-
 export function createInstance(runtime: Runtime): Attn {
   const engine = new Engine(runtime);
   endWith(engine, runtime.stop); // its threads run by themselves
@@ -125,7 +115,7 @@ export function createInstance(runtime: Runtime): Attn {
     },
   };
   // What models take is not in the way of those who load none.
-  all['loadModel'] = async (source: unknown, options?: unknown) => (await scriptsOf(runtime)).loadModel(lender, source, options);
+  all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(lender, source, options);
   for (const signature of engine.signatures) {
     const { name, owner } = signature;
     if (owner === internalClass) continue;

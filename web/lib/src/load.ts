@@ -3,14 +3,14 @@ import type { Attn, LoadOptions } from './attn.js';
 import { readBytes } from './arrays.js';
 import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, variantOf } from './binary.js';
 import { abortable, aborted } from './abort.js';
-import { download, nameOf, network, type Report } from './download.js';
+import { assertFetch, download, nameOf, network, type Report } from './download.js';
 import { AttnError, fail, reason, unreadable } from './error.js';
 import { acceptsRelaxed, assertEngine, compiles } from './features.js';
 import { fromNative, isNativeError } from './engine.js';
 import { createInstance } from './instance.js';
 import type { Disk } from './model_files.js';
 import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from './native.js';
-import { noWorkers, placed } from './placed.js';
+import { leaveOut, noWorkers, pageUrl, placed } from './placed.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 
 /** What models take, apart from what all take. */
@@ -92,6 +92,7 @@ async function compileResponse(response: Response, name: string, signal: AbortSi
 
 async function fetchWasm(location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const name = `URL ${String(location)}`;
+  assertFetch('load', 'give load({ wasm }) a module or bytes');
   // fetch takes a signal of the host's own only.
   const ending = new AbortController();
   const end = () => ending.abort();
@@ -128,9 +129,10 @@ async function openOwn(platform: Platform, build: Build, signal: AbortSignal | u
   const help = `a bundler may have left out attn/dist/${file}: copy it beside the bundle, or give load({ wasm })`;
   let location: URL;
   try {
-    location = new URL(placed(platform.urls[build]().href));
+    location = new URL(placed(platform.urls[build]().href), pageUrl());
   } catch (cause) {
-    throw new AttnError('ENVIRONMENT', `load: ${file} has no address here (${reason(cause)}); give load({ wasm })`, { op: 'load' }, { cause });
+    const message = `load: ${file} has no address here (${reason(cause)}): ${leaveOut}, or give load({ wasm })`;
+    throw new AttnError('ENVIRONMENT', message, { op: 'load' }, { cause });
   }
   try {
     return await openLocation(platform, location, signal, report);

@@ -1,9 +1,10 @@
 /** A model's folder on a server: fetched, kept in the Cache API, asked whether it is still the same, and resumed after a break. */
 import { abortable } from './abort.js';
-import { assertBytes } from './download.js';
+import { assertBytes, assertFetch } from './download.js';
 import { AttnError, describe, fail, isAttnError, reason } from './error.js';
 import { bodyOf, Keeper, keptWith, type Parts } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
+import { pageUrl } from './placed.js';
 import { type CheckedModelOptions, fileNames, type FileName } from './model_options.js';
 
 const op = 'loadModel';
@@ -78,9 +79,10 @@ export class UrlFolder implements Folder {
 
   /** `work` with the folder at a URL, whose files nobody else keeps meanwhile. */
   static async use<T>(location: string, options: CheckedModelOptions, signal: AbortSignal, work: (folder: Folder) => Promise<T>): Promise<T> {
+    if (!options.fetch) assertFetch(op, 'give the files themselves, or a fetch');
     let base: URL;
     try {
-      base = new URL(location, globalThis.document?.baseURI ?? globalThis.location?.href);
+      base = new URL(location, pageUrl());
     } catch {
       fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
     }

@@ -3,9 +3,11 @@ import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { TextDecoder, TextEncoder } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
 import single from './attn.mjs';
+import { complete } from './complete.js';
 import { loader } from './load.js';
 import type { Disk } from './model_files.js';
 
@@ -46,7 +48,7 @@ const disk: Disk = {
   },
 };
 
-export const load: typeof Contract.load = loader({
+const loadDirect = loader({
   urls: {
     simd: () => new URL('./attn-simd.wasm', import.meta.url),
     relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
@@ -72,3 +74,8 @@ export const load: typeof Contract.load = loader({
   models: () => import('./load_model.js'),
   disk,
 });
+
+export const load: typeof Contract.load = async (options) => {
+  complete({ TextEncoder, TextDecoder }); // Jest's jsdom has neither
+  return loadDirect(options);
+};

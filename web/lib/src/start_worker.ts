@@ -48,10 +48,11 @@ const importing = (url: string) => URL.createObjectURL(new Blob([`import ${JSON.
  * that is so; and a script of another origin takes one line of ours that imports it. But bundlers know a worker by exactly that expression: with
  * anything else in it they would leave the script out. So it runs with a Worker that only listens which URL the bundler has put there.
  */
-export function startWorker(start: () => Worker): Worker {
+export function startWorker(start: () => Worker): { worker: Worker; help: string } {
   if (typeof Worker !== 'function') throw new AttnError('ENVIRONMENT', `load: ${noWorkers}`, { op: 'load' });
   const heard = listen(start);
-  if (!heard) return start();
+  const help = 'a bundler may have left out attn/dist/worker-host.js: copy it beside the bundle';
+  if (!heard) return { worker: start(), help };
   const { url, options } = heard;
   let trusted: (url: string) => string = (given) => given;
   if (typeof trustedTypes !== 'undefined')
@@ -62,10 +63,13 @@ export function startWorker(start: () => Worker): Worker {
     } catch {
       // A page whose policies are a closed list without ours: only the plain form may work.
     }
-  if (!isElsewhere(url)) return new Worker(trusted(url), options);
+  if (!isElsewhere(url)) return { worker: new Worker(trusted(url), options), help };
   const line = importing(url);
   const worker = new Worker(trusted(line), options);
   // By then it has been read.
   for (const type of ['message', 'error']) worker.addEventListener(type, () => URL.revokeObjectURL(line), { once: true });
-  return worker;
+  return {
+    worker,
+    help: 'it is of another origin than the page: a Content-Security-Policy needs worker-src blob:, and its server has to allow it (CORS)',
+  };
 }

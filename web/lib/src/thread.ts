@@ -4,7 +4,7 @@ import { startWorker } from './start_worker.js';
 
 export const createThread: NonNullable<Platform['createThread']> = (onError) => {
   // By its name the glue knows that it runs as a thread.
-  const worker = startWorker(() => new Worker(new URL('./attn-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread' }));
+  const { worker } = startWorker(() => new Worker(new URL('./attn-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread' }));
   worker.addEventListener('error', (event) => {
     // Else it would be an error of the worker that started this one, too, and end it.
     event.preventDefault();

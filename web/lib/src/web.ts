@@ -14,6 +14,7 @@ export const web: Pick<Platform, 'urls' | 'cores' | 'sharingRefusal' | 'waitingR
   },
   cores: () => globalThis.navigator?.hardwareConcurrency ?? 1,
   sharingRefusal() {
+    if (typeof Worker !== 'function') return noWorkers;
     if (!globalThis.crossOriginIsolated)
       return 'the page is not cross-origin isolated (headers Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp)';
     return typeof SharedArrayBuffer === 'function' ? undefined : 'this engine has no SharedArrayBuffer';
@@ -21,6 +22,6 @@ export const web: Pick<Platform, 'urls' | 'cores' | 'sharingRefusal' | 'waitingR
   waitingRefusal() {
     if (typeof WorkerGlobalScope === 'undefined' || !(globalThis instanceof WorkerGlobalScope))
       return 'the main thread of a page may not wait for others; load attn in a worker, or through attn/worker';
-    return typeof Worker === 'function' ? undefined : noWorkers;
+    return undefined;
   },
 };

@@ -3,17 +3,18 @@ import { Worker } from 'node:worker_threads';
 import type * as Contract from './worker.js';
 import { remoteLoader, transfer } from './client.js';
 import nodeEndpoint from './comlink-node.js';
+import { leaveOut } from './placed.js';
 
 export { AttnError } from './error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
-  script: 'worker-host-node.js',
   connect() {
     const worker = new Worker(new URL('./worker-host-node.js', import.meta.url), { name: 'attn' });
     worker.unref();
     return {
       endpoint: nodeEndpoint(worker),
+      help: leaveOut,
       onDeath(callback) {
         worker.on('error', (error) => callback(error.message));
         worker.on('exit', (code) => callback(`it ended with code ${code}`));

@@ -1,17 +1,18 @@
 /** attn/worker in browsers. */
 import type * as Contract from './worker.js';
 import { remoteLoader, transfer } from './client.js';
+import { pageUrl } from './placed.js';
 import { startWorker } from './start_worker.js';
 
 export { AttnError } from './error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
-  script: 'worker-host.js',
   connect() {
-    const worker = startWorker(() => new Worker(new URL('./worker-host.js', import.meta.url), { type: 'module', name: 'attn' }));
+    const { worker, help } = startWorker(() => new Worker(new URL('./worker-host.js', import.meta.url), { type: 'module', name: 'attn' }));
     return {
       endpoint: worker,
+      help,
       onDeath(callback) {
         worker.addEventListener('error', (event) => {
           event.preventDefault();
@@ -25,7 +26,7 @@ export const load: typeof Contract.load = remoteLoader({
   },
   locate(location) {
     try {
-      return new URL(location, globalThis.document?.baseURI ?? globalThis.location.href).href;
+      return new URL(location, pageUrl()).href;
     } catch {
       return location; // fetch will say what is wrong with it
     }

@@ -2,4 +2,4 @@ import { load } from 'attn';
 import { load as loadInWorker } from 'attn/worker';
 import { check } from './check.js';
 
-globalThis.matrix = check(load, loadInWorker, '/model');
+globalThis.matrix = check(load, loadInWorker, '/tiny-bert');

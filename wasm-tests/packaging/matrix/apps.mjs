@@ -1,0 +1,119 @@
+/** What the rows have in common: running tools, serving what they have made, and asking it what it comes to. */
+import { execFile, spawn } from 'node:child_process';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { startServer } from '../../support/server.mjs';
+import { repository } from '../../support/steps.mjs';
+
+export const work = join(repository, 'build/wasm-tests/matrix');
+/** Beside each page it is /tiny-bert. */
+export const model = join(repository, 'testdata/models/tiny-bert');
+
+/** What each part says at its best; after `works` come the beginnings of notes and errors. */
+const onMain = 'one thread instead of 2: the main thread of a page may not wait for others';
+export const noWorkers = 'workers cannot be started here';
+const all = { attention: 'works', model: 'works', threads: 'works', worker: 'works', workerThreads: 'works' };
+export const says = {
+  program: all,
+  page: { ...all, threads: onMain },
+  /** Where no worker can be started, and where nobody tries one. */
+  alone: {
+    ...all,
+    threads: `one thread instead of 2: ${noWorkers}`,
+    worker: `ENVIRONMENT: load: ${noWorkers}`,
+    workerThreads: `ENVIRONMENT: load: ${noWorkers}`,
+  },
+  withoutWorker: { attention: 'works', model: 'works', threads: `one thread instead of 2: ${noWorkers}` },
+};
+
+const execute = promisify(execFile);
+const environment = { ...process.env, CI: 'true', ASTRO_TELEMETRY_DISABLED: '1', NEXT_TELEMETRY_DISABLED: '1', NODE_ENV: 'production' };
+
+/** Runs a program in a folder; resolves to what it prints. */
+export async function run(folder, program, ...args) {
+  try {
+    return (await execute(program, args, { cwd: folder, env: environment, maxBuffer: 1 << 24, timeout: 300_000 })).stdout;
+  } catch (error) {
+    throw new Error(`${program} ${args.join(' ')}: ${error.code}\n${`${error.stdout}${error.stderr}`.slice(-3000)}`, { cause: error });
+  }
+}
+export const bin = (folder, name, ...args) => run(folder, process.execPath, join(folder, 'node_modules', name), ...args);
+
+export function write(folder, name, text) {
+  mkdirSync(join(folder, name, '..'), { recursive: true });
+  writeFileSync(join(folder, name), text);
+}
+
+/** Files of the package that a tool leaves where they are. */
+export function copyDist(folder, out, names) {
+  for (const name of readdirSync(join(folder, 'node_modules/attn/dist')))
+    if (names.test(name)) copyFileSync(join(folder, 'node_modules/attn/dist', name), join(out, name));
+}
+
+/** The program of a version of Node. */
+export async function nodeProgram(version) {
+  const folder = join(work, `node-${version}`);
+  const name = `node-linux-${process.arch}`;
+  const program = join(folder, 'node_modules', name, 'bin/node');
+  if (existsSync(program)) return program;
+  write(folder, 'package.json', JSON.stringify({ private: true, dependencies: { [name]: version } }));
+  await run(folder, 'npm', 'install', '--no-package-lock', '--ignore-scripts', '--no-audit', '--no-fund');
+  return program;
+}
+
+export const html = (script) => `<!doctype html><html lang="en"><head><title>attn</title>${script}</head><body></body></html>`;
+export const module = (name) => html(`<script type="module" src="./${name}"></script>`);
+export const importMap = (imports) => `<script type="importmap">${JSON.stringify({ imports })}</script>`;
+
+/** What the page at a URL comes to; its console where it comes to nothing. */
+export async function inBrowser(browser, url) {
+  await browser.open(url);
+  const wait = `(async () => { for (let i = 0; i < 300 && !globalThis.matrix; ++i) await new Promise((r) => setTimeout(r, 100));
+    return globalThis.matrix ? await Promise.race([globalThis.matrix, new Promise((r) => setTimeout(r, 60000, 'no answer'))]) : 'no answer'; })()`;
+  const said = await browser.evaluate(wait);
+  if (said === 'no answer') throw new Error(`no answer; the console says:\n${browser.messages().slice(-5).join('\n')}`);
+  return said;
+}
+
+/** What `use` makes of a served folder. Hosts that let threads run are cross-origin isolated. */
+export async function served(root, use, options = {}) {
+  cpSync(model, join(root, 'tiny-bert'), { recursive: true });
+  const server = await startServer({ root, isolated: true, policy: null, ...options });
+  try {
+    return await use(server.url);
+  } finally {
+    await server.close();
+  }
+}
+
+/** A page in a folder that `build` makes of the app's, and resolves to. */
+export const page = (build, options) => async (folder, browser) => served(await build(folder), (url) => inBrowser(browser, url), options);
+
+/** What `use` makes of the server that a program is, once it answers. */
+export async function serving(folder, program, args, url, use, env = {}) {
+  const child = spawn(program, args, { cwd: folder, env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text));
+  try {
+    for (let i = 0; ; ++i) {
+      try {
+        await fetch(url);
+        break;
+      } catch {
+        if (i >= 180 || child.exitCode !== null) throw new Error(`${url} does not answer\n${said.slice(-2000)}`);
+        await new Promise((done) => setTimeout(done, 500));
+      }
+    }
+    return await use(url);
+  } finally {
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+/** Of what a program prints, the last line is JSON. */
+export const printed = (text) => JSON.parse(text.trim().split('\n').at(-1));
