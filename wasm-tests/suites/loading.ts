@@ -110,6 +110,7 @@ describe('loading', () => {
       'a number': [7, ['ARGUMENT'], ['wasm']],
       'a plain object': [{}, ['ARGUMENT'], ['wasm']],
       null: [null, ['ARGUMENT'], ['wasm']],
+      'what calls itself a Module': [{ [Symbol.toStringTag]: 'WebAssembly.Module' }, ['ARGUMENT'], ['WebAssembly.Module']],
     };
     for (const [name, [wasm, codes, words]] of Object.entries(wrong))
       it(`wasm: ${name}`, () => assertRejects(load({ wasm: wasm as never }), codes, words).then(() => {}));
@@ -117,6 +118,53 @@ describe('loading', () => {
     it('another module already compiled', async () => {
       await assertRejects(load({ wasm: await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
     });
+
+    /** A copy with other bytes at the beginning of a section's contents. */
+    const changed = (all: Uint8Array<ArrayBuffer>, section: number, change: (contents: Uint8Array) => void) => {
+      const copy = all.slice();
+      for (let at = 8; at < copy.length;) {
+        const id = copy[at++]!;
+        let size = 0;
+        for (let shift = 0; ; shift += 7) {
+          const byte = copy[at++]!;
+          size += (byte & 0x7f) * 2 ** shift;
+          if (byte < 0x80) break;
+        }
+        if (id === section) {
+          change(copy.subarray(at, at + size));
+          return copy;
+        }
+        at += size;
+      }
+      throw new Error(`no section ${section}`);
+    };
+
+    it('a module whose code is damaged, as bytes and as a Response that is compiled while it comes', async () => {
+      const [typeSection, allOnes] = [1, 0xff];
+      const damaged = changed(await bytes(file()), typeSection, (contents) => contents.fill(allOnes));
+      await assertRejects(load({ wasm: damaged }), 'FORMAT', ['damaged']);
+      await assertRejects(load({ wasm: new Response(damaged, { headers: { 'content-type': 'application/wasm' } }) }), 'FORMAT', ['damaged']);
+      (await loadHere()).dispose();
+    });
+
+    it('a module of another version, whose imports the glue does not have', async () => {
+      const importSection = 2;
+      const other = changed(await bytes(file()), importSection, (contents) => {
+        // count, then of the first import the module's name and its own, each with its length.
+        const name = 1 + 1 + contents[1]! + 1;
+        contents[name] = '?'.charCodeAt(0);
+      });
+      await assertRejects(load({ wasm: other }), 'FORMAT', ['another version']);
+      await assertRejects(load({ wasm: await WebAssembly.compile(other) }), 'FORMAT', ['another version']);
+    });
+
+    if (host.threads > 1)
+      it('threads with a build that has none: one thread, and a note that says why', async () => {
+        const attn = await load({ wasm: await bytes(file()), threads: 2 });
+        assert.equal(attn.info.threads, 1);
+        assert.isTrue(attn.info.notes.includes('one thread instead of 2: the given wasm is the simd build'), attn.info.notes.join());
+        attn.dispose();
+      });
 
     it('the bytes cut at any of many places', async () => {
       const all = await bytes(file());
