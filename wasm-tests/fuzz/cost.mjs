@@ -1,7 +1,7 @@
 // node wasm-tests/fuzz/cost.mjs [--seconds N] [--seed N] [--one N]: tokenizer.json files and texts that try to be expensive, in Node.
 //
-// What a case costs is the oracle: CPU time and steps for each byte of the file and character of the text, and memory, which a child process has only so
-// much of. A case is drawn by its number (draw.mjs), so a finding is run again by --one NUMBER. The long run is --seconds 3600.
+// What a case costs is the oracle: CPU time and steps for each byte of the file and character of the text, and memory: what stays of a file, and all that
+// a child process has. A case is drawn by its number (draw.mjs), so a finding is run again by --one NUMBER. The long run is --seconds 3600.
 //
 // The last line is "N passed, N failed", one for each oracle.
 import { fork } from 'node:child_process';
@@ -9,7 +9,7 @@ import { mkdirSync, readdirSync, readFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { drawFile, drawTexts, Random } from './draw.mjs';
+import { drawFile, drawTexts, drawVocabulary, Random } from './draw.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const repository = join(here, '..', '..');
@@ -28,21 +28,35 @@ const most = {
   /** For each character of the text. */
   perCharacter: 40_000,
   perText: 500,
-  /** Steps for each character, by the package's own count; a stage may count what it then refuses. */
-  steps: 2 * 256,
-  moreSteps: 2 * 2 ** 16,
+  /** Steps for each character, by the package's own count: what it promises. And nanoseconds for each of them: what it does not count would show. */
+  steps: 256,
+  moreSteps: 2 ** 16,
+  perStep: 1000,
+  /** Bytes that stay of a file once it is read, for each of its own, and beside: what the engine remembers of the code that ran. */
+  kept: 10,
+  moreKept: 2 ** 20,
 };
+
+/** Cases that cost too much once. */
+const found = [123324129, 123325280];
+
+/** Bytes that are in use. */
+function used() {
+  globalThis.gc();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
 
 const milliseconds = ({ user, system }) => (user + system) / 1000;
 
 /** Runs one case; what is wrong with it, or its costs. */
 function runCase(number, published, { AttnError, Budget, Tokenizer }) {
   const random = new Random(number);
-  const drawn = drawFile(random, published);
+  const drawn = number % 8 === 7 ? drawVocabulary(random) : drawFile(random, published);
   const { bytes } = drawn;
   if (bytes.length > 32e6) return {};
   const texts = drawTexts(random, drawn);
-  const told = { parse: 0, steps: 0, perCharacter: 0, outcome: 'read' };
+  const told = { parse: 0, steps: 0, perCharacter: 0, perStep: 0, kept: 0, outcome: 'read' };
   const attempt = (work) => {
     try {
       return work();
@@ -58,10 +72,15 @@ function runCase(number, published, { AttnError, Budget, Tokenizer }) {
     since = process.cpuUsage();
     return now;
   };
+  const before = used();
+  spent();
   const tokenizer = attempt(() => new Tokenizer({ tokenizer: bytes }));
   told.parse = spent();
   if (told.parse > most.perFile + (most.perByte * bytes.length) / 1e6) throw new Error(`reading ${bytes.length} bytes took ${told.parse} ms`);
   if (!tokenizer) return told;
+  const kept = used() - before;
+  if (kept > most.kept * bytes.length + most.moreKept) throw new Error(`${bytes.length} bytes stay as ${kept} in memory`);
+  told.kept = kept / (bytes.length + 1e5);
   for (const text of texts) {
     const budget = new Budget(text.length);
     spent();
@@ -69,6 +88,8 @@ function runCase(number, published, { AttnError, Budget, Tokenizer }) {
     const time = spent();
     if (time > most.perText + (most.perCharacter * text.length) / 1e6) throw new Error(`${text.length} characters took ${time} ms`);
     if (budget.steps > most.steps * text.length + most.moreSteps) throw new Error(`${text.length} characters took ${budget.steps} steps`);
+    if (time > most.perText + (most.perStep * (budget.steps + text.length)) / 1e6) throw new Error(`${budget.steps} steps took ${time} ms`);
+    told.perStep = Math.max(told.perStep, (1e6 * time) / (budget.steps + text.length + 1e5));
     told.steps = Math.max(told.steps, budget.steps / (text.length + 100));
     told.perCharacter = Math.max(told.perCharacter, (1e6 * time) / (text.length + 1000));
     // And with all around it.
@@ -108,13 +129,14 @@ async function main() {
   const first = next;
   const findings = [];
   const outcomes = new Map();
-  const worst = { parse: 0, steps: 0, perCharacter: 0 };
+  const worst = { parse: 0, steps: 0, perCharacter: 0, perStep: 0, kept: 0 };
   let cases = 0;
+  const again = values.one === undefined ? [...found] : [];
   const over = () => (values.one === undefined ? Date.now() >= end : cases > 0);
   while (!over() && findings.length < 10)
     await new Promise((done) => {
       const process = fork(fileURLToPath(import.meta.url), ['--child'], {
-        execArgv: [`--max-old-space-size=${most.megabytes}`, '--stack-trace-limit=4'],
+        execArgv: [`--max-old-space-size=${most.megabytes}`, '--stack-trace-limit=4', '--expose-gc'],
         stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
       });
       let [running, timer] = [undefined, undefined];
@@ -132,7 +154,7 @@ async function main() {
         }
         running = undefined;
         if (over()) return void process.kill();
-        running = next++;
+        running = again.shift() ?? next++;
         timer = setTimeout(() => process.kill('SIGKILL'), 120_000);
         process.send(running);
       });
@@ -152,7 +174,8 @@ async function main() {
   if (values.one !== undefined) console.log([...outcomes.keys()].join());
   console.log(
     `${cases} cases from ${first}: ${read} read, at most ${worst.parse.toFixed(0)} ms to read a file, ${worst.steps.toFixed(0)} steps and ` +
-      `${(worst.perCharacter / 1000).toFixed(1)} µs a character; ${outcomes.size - 1} kinds of refusals`,
+      `${(worst.perCharacter / 1000).toFixed(1)} µs a character, ${worst.perStep.toFixed(0)} ns a step, ${worst.kept.toFixed(1)} × the file in memory; ` +
+      `${outcomes.size - 1} kinds of refusals`,
   );
   // A generator whose files are all refused at once would find nothing.
   const useful = values.one !== undefined || read > cases / 20;

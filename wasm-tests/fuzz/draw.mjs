@@ -298,6 +298,34 @@ const recipes = [
   },
 ];
 
+const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
+const letterWord = (random, length) => Array.from({ length }, () => letters[random.below(62)]).join('');
+
+/** Hardly anything but a vocabulary, of words without a common beginning: what is built of it would be large. */
+export function drawVocabulary(random) {
+  const length = 3 + far(random, 1000);
+  const all = new Set(Array.from({ length: Math.floor(far(random, 1e6) / length) }, () => letterWord(random, 1 + random.below(length))));
+  if (random.flag()) for (const token of [...all]) all.add(token + random.pick(letters));
+  const tokens = ['?', ...letters, ...all];
+  const stride = random.pick([0, 1, 1, random.below(100)]);
+  const vocab = Object.fromEntries(tokens.map((text, i) => [text, i * stride]));
+  const merges = [...all].filter((text) => text.length === 2).map((text) => `${text[0]} ${text[1]}`);
+  const file = {
+    version: '1.0',
+    added_tokens: [],
+    ...random.pick([
+      () => ({ model: { ...bare, vocab } }),
+      () => ({ model: { type: 'Unigram', unk_id: 0, vocab: tokens.map((text) => [text, -random.below(9)]) } }),
+      () => ({ model: { type: 'BPE', unk_token: '?', vocab, merges: random.flag() ? merges : Array(random.below(20)).fill(merges).flat() } }),
+      () => {
+        const normalizer = { type: 'Replace', pattern: { String: random.pick(letters) }, content: 'é'.repeat(random.below(256)) };
+        return { normalizer, model: bare, added_tokens: tokens.map((text) => token(text, flags(random))) };
+      },
+    ])(),
+  };
+  return { bytes: Buffer.from(JSON.stringify(file)), file };
+}
+
 /** The places in a file where a value is: its holder and name. */
 function places(value, found = []) {
   if (typeof value !== 'object' || value === null) return found;

@@ -615,6 +615,21 @@ describe('tokenizer, files that it refuses', () => {
       }),
       'tokenizer.json.added_tokens takes more than 256 steps a character',
     ],
+    [
+      'added tokens that normalisers make long',
+      'UNSUPPORTED',
+      file({
+        normalizer: replace('#', 'b'.repeat(250)),
+        added_tokens: Array.from({ length: 1000 }, (_, i) => ({ ...added, content: `${i}####`, normalized: true })),
+      }),
+      'tokenizer.json.added_tokens has 3',
+    ],
+    [
+      'a vocabulary of more characters than any file has',
+      'UNSUPPORTED',
+      `{"model":{"type":"Unigram","vocab":[${Array.from({ length: 2 ** 14 + 1 }, (_, i) => `["${String(i).padStart(1024, 'a')}",0]`)}]}}`,
+      'the vocabulary has 16778240 characters',
+    ],
     ['a file of objects', 'UNSUPPORTED', `[${'{},'.repeat(1e6)}{}]`, 'values of'],
     ['a file of arrays in arrays', 'UNSUPPORTED', `${'['.repeat(1e5)}${']'.repeat(1e5)}`, 'values of'],
     ['a file of numbers', 'UNSUPPORTED', `[${'0,'.repeat(1e6)}0]`, 'values of'],
@@ -685,21 +700,29 @@ describe('tokenizer, files that it refuses', () => {
     assert.include(error.message, 'the text takes more than 256 steps a character');
   });
 
-  /** Steps that each character of a text takes, whether or not it is refused for it. */
-  function steps(tokenizer: Tokenizer, text: string): number {
+  /** Steps that a text takes, whether or not it is refused for it, and what is put into arrays meanwhile, one by one. */
+  function costs(tokenizer: Tokenizer, text: string): { steps: number; pushes: number } {
     const budget = new Budget(text.length);
+    const { push } = Array.prototype;
+    let pushes = 0;
+    Array.prototype.push = function (this: unknown[], value: unknown) {
+      ++pushes;
+      return push.call(this, value);
+    };
     try {
       tokenizer.split(text, Infinity, budget);
     } catch (error) {
       assert.equal((error as { code?: string }).code, 'UNSUPPORTED', String(error));
+    } finally {
+      Array.prototype.push = push;
     }
-    return budget.steps / text.length;
+    return { steps: budget.steps, pushes };
   }
 
   it('published tokenizers take some steps a character, files made for it no more than 256', async () => {
     await readFiles();
     const text = 'The film was not bad at all: 你好, ｆｕｌｌ 100 000 🙏🏽 \u0301\ufdfa…    \n'.repeat(100);
-    for (const name of checkpoints) assert.isBelow(steps(tokenizerOf(name), text), 40, name);
+    for (const name of checkpoints) assert.isBelow(costs(tokenizerOf(name), text).steps / text.length, 40, name);
     const unigram = { type: 'Unigram', unk_id: 0, vocab: [['?', 0], ...Array.from({ length: 1000 }, (_, i) => ['a'.repeat(i + 1), -i])] };
     const bytes = Object.fromEntries(Array.from({ length: 256 }, (_, b) => [`<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`, b]));
     const token = (content: string, more = {}) => ({ ...added, content, ...more });
@@ -708,6 +731,18 @@ describe('tokenizer, files that it refuses', () => {
       { model: unigram },
       { model: { ...wordPiece, max_input_chars_per_word: 1e9, vocab: { '[UNK]': 0, a: 1, '##a': 2, [a1000]: 3, [`##${a1000}`]: 4 } } },
       { model: { type: 'BPE', vocab: bytes, merges: [], byte_fallback: true, continuing_subword_prefix: '#'.repeat(16) } },
+      {
+        normalizer: { type: 'Sequence', normalizers: [replace('a', 'b'.repeat(20)), replace('\u0301', 'é'.repeat(20))] },
+        model: { type: 'BPE', vocab: bytes, merges: [], byte_fallback: true, continuing_subword_prefix: 'é'.repeat(16) },
+      },
+      // The last one would be over at once.
+      { normalizer: { type: 'Sequence', normalizers: [replace('a', `${'a'.repeat(60)}é`), { type: 'NFKC' }] } },
+      {
+        normalizer: {
+          type: 'Sequence',
+          normalizers: [replace(' ', 'A'.repeat(126)), { type: 'StripAccents' }, { type: 'NFD' }, bert, { type: 'NFD' }],
+        },
+      },
       { added_tokens: [token(`${a1000}b`)] },
       { added_tokens: [token(`${a1000}b`, { normalized: true })] },
       { added_tokens: [token('a', { lstrip: true, rstrip: true }), token(' ', { lstrip: true, rstrip: true })] },
@@ -723,8 +758,14 @@ describe('tokenizer, files that it refuses', () => {
         },
       },
     ])
-      for (const text of ['a'.repeat(8000), 'a b '.repeat(2000), ' '.repeat(8000), '\u0301'.repeat(8000)])
-        assert.isBelow(steps(make(file(parts)), text), 540, JSON.stringify(parts).slice(0, 200));
+      for (const text of ['a'.repeat(8000), 'a b '.repeat(2000), ' '.repeat(8000), '\u0301'.repeat(8000)]) {
+        const what = JSON.stringify(parts).slice(0, 200);
+        const { steps, pushes } = costs(make(file(parts)), text);
+        const most = 256 * text.length + 2 ** 16;
+        assert.isAtMost(steps, most, what);
+        // A normalised text takes three for each of its characters, of which there may be 64 times as many.
+        assert.isAtMost(pushes, most + 3 * 65 * text.length, what);
+      }
   });
 
   it('every expression that is known is linear in a row of anything', () => {

@@ -2,7 +2,7 @@ import type { Model } from './models.js';
 import type { Normalizer } from './normalizers.js';
 import { limits } from './limits.js';
 import { atMost, type Section } from './schema.js';
-import { Budget, codesOf, readText, slice, type Piece, type Text } from './text.js';
+import { Budget, readText, slice, stringOf, type Piece, type Text } from './text.js';
 import { Trie } from './trie.js';
 import { SPACE, WORD, is } from './unicode.js';
 
@@ -15,13 +15,19 @@ interface AddedToken {
   readonly normalized: boolean;
 }
 
+/** What is looked for, by the numbers that the trie has for it. */
+interface Wanted {
+  readonly tokens: readonly AddedToken[];
+  readonly trie: Trie;
+}
+
 /** Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others. */
 export class AddedTokens {
   readonly ids = new Map<string, number>();
   readonly #byId = new Map<number, AddedToken>();
   /** Those that are looked for before normalisation, and after. */
-  readonly #plain = new Trie();
-  readonly #normalized = new Trie();
+  readonly #plain: Wanted;
+  readonly #normalized: Wanted;
   readonly #normalizer: Normalizer;
 
   constructor(sections: readonly Section[], model: Model, normalizer: Normalizer) {
@@ -34,7 +40,7 @@ export class AddedTokens {
       if (content === '') continue;
       length += content.length;
       // As the library does: the id that the file names is not what counts.
-      const id = this.ids.get(content) ?? model.vocabulary.get(content) ?? nextId++;
+      const id = this.ids.get(content) ?? model.idOf(content) ?? nextId++;
       this.ids.set(content, id);
       this.#byId.set(id, {
         id,
@@ -47,9 +53,23 @@ export class AddedTokens {
     }
     // One for all of them: how many there are and how many normalizers multiply.
     const budget = new Budget(length, 'tokenizer.json.added_tokens');
-    for (const { id, content, normalized } of this.#byId.values())
-      if (normalized) this.#normalized.add(normalizer(readText(content, budget)).codes, id);
-      else this.#plain.add(codesOf(content), id);
+    const all = [...this.#byId.values()];
+    const wanted = (tokens: readonly AddedToken[], text: (token: AddedToken) => string): Wanted => ({ tokens, trie: new Trie(tokens.map(text)) });
+    this.#plain = wanted(
+      all.filter(({ normalized }) => !normalized),
+      ({ content }) => content,
+    );
+    let made = 0;
+    this.#normalized = wanted(
+      all.filter(({ normalized }) => normalized),
+      ({ content }) => {
+        const text = stringOf(normalizer(readText(content, budget)).codes);
+        atMost('a normalized token', text.length, 'characters', limits.token);
+        made += text.length;
+        atMost('tokenizer.json.added_tokens', made, 'characters once they are normalized', 2 * length + 16 * all.length + 4096);
+        return text;
+      },
+    );
   }
 
   tokenOf(id: number): string | undefined {
@@ -69,7 +89,7 @@ export class AddedTokens {
   }
 
   /** The leftmost, of those the longest, and on from its end. */
-  #find(text: Text, trie: Trie): Piece[] {
+  #find(text: Text, { tokens, trie }: Wanted): Piece[] {
     const { codes, budget } = text;
     const count = codes.length;
     const out: Piece[] = [];
@@ -77,16 +97,18 @@ export class AddedTokens {
     // How far the white space goes that was last looked through: tokens that begin in it take it along again, as the library has it.
     let spaces = 0;
     for (let at = 0; at < count;) {
-      let [end, id] = [at, -1];
+      let [end, found] = [at, -1];
       let i = at + 1;
-      for (let node = trie.step(0, codes[at]); node > 0; node = i < count ? trie.step(node, codes[i++]) : 0)
-        if (trie.values[node] >= 0) [end, id] = [i, trie.values[node]];
+      for (let state = trie.step(0, codes[at]); state > 0; state = i < count ? trie.step(state, codes[i++]) : 0) {
+        const number = trie.numberAt(state);
+        if (number >= 0) [end, found] = [i, number];
+      }
       budget.spend(i - at);
-      if (id < 0) {
+      if (found < 0) {
         ++at;
         continue;
       }
-      const token = this.#byId.get(id)!;
+      const token = tokens[found];
       let [from, to] = [at, end];
       at = end;
       const inWord = (i: number) => i >= 0 && i < count && is(codes[i], WORD);
@@ -102,7 +124,7 @@ export class AddedTokens {
       if (done < from) out.push({ text, from: done, to: from });
       if (from < to) {
         budget.spend(to - from); // what tokens take may overlap
-        out.push({ text, from, to, added: id });
+        out.push({ text, from, to, added: token.id });
       }
       done = to;
     }

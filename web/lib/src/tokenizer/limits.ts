@@ -19,8 +19,8 @@ export const limits = {
   content: 256,
   /** Characters of a Precompiled map in base64 (400 000). */
   charsmap: 2 ** 22,
-  /** Different beginnings of tokens (a million). */
-  prefixes: 2 ** 22,
+  /** Characters of all tokens together (some millions). */
+  characters: 2 ** 24,
   /** Tokens that a template puts around a text (4). */
   specialTokens: 1024,
   /** Characters that a text may become: so many for each of its own, and a few more, but never this many more (18 for each: NFKC's longest). */

@@ -1,74 +1,78 @@
 import { describe, fail } from '../error.js';
 import { limits } from './limits.js';
-import { type Section, atMost, choose, listOf, unsupported, wrong } from './schema.js';
+import { Section, atMost, choose, listOf, unsupported, wrong } from './schema.js';
 import { type Budget, codesOf, stringOf, utf8 } from './text.js';
-import { PairMap, Trie } from './trie.js';
+import { PairMap } from './trie.js';
+import { Vocabulary } from './vocabulary.js';
 
 /** Takes a token: its id, its text, and where it stands in the codes that were given. */
 export type Emit = (id: number, token: string, from: number, to: number) => void;
 
 export interface Model {
-  /** Ids by token. */
-  readonly vocabulary: ReadonlyMap<string, number>;
   /** Entries of the file, of which two may be the same token. */
   readonly size: number;
+  idOf(token: string): number | undefined;
   tokenOf(id: number): string | undefined;
   tokenize(codes: readonly number[], from: number, to: number, emit: Emit, budget: Budget): void;
 }
 
-function readVocabulary(section: Section): { ids: Map<string, number>; tokens: string[] } {
-  const vocabulary = section.section('vocab');
-  const ids = new Map<string, number>();
-  const tokens: string[] = [];
-  for (const token of vocabulary.names()) {
-    const id = vocabulary.id(token);
-    atMost(vocabulary.at(token), token.length, 'characters', limits.token);
-    ids.set(token, id);
-    tokens[id] = token;
-  }
-  return { ids, tokens };
+/** What a model tells of its vocabulary. */
+function facts(vocabulary: Vocabulary): Pick<Model, 'size' | 'idOf' | 'tokenOf'> {
+  return {
+    size: vocabulary.tokens.length,
+    idOf: (token) => vocabulary.idOf(token),
+    tokenOf: (id) => vocabulary.tokenOf(id),
+  };
 }
 
-/** The id of what stands for the unknown. That it is missing shows when it is needed: many vocabularies never need it. */
-function unknownId(id: number | undefined, token: string | undefined, path: string): number {
-  return id ?? fail('FORMAT', 'tokenize', path, describe(token), 'a token of the vocabulary, since the text has something that is not in it');
+/** The tokens of an object, and the id of each. */
+function readTokens(section: Section): [tokens: string[], ids: Int32Array] {
+  const vocabulary = new Section(section.take('vocab'), section.at('vocab'));
+  const tokens = vocabulary.names();
+  const ids = Int32Array.from(tokens, (token) => {
+    atMost(vocabulary.at(token), token.length, 'characters', limits.token);
+    return vocabulary.id(token);
+  });
+  return [tokens, ids];
+}
+
+/** What stands for the unknown. That it is missing shows when it is needed: many vocabularies never need it. */
+function needed(found: number | undefined, token: string | undefined, path: string): number {
+  return found ?? fail('FORMAT', 'tokenize', path, describe(token), 'a token of the vocabulary, since the text has something that is not in it');
 }
 
 /** Greedy longest match, from the start of a word; a word with a part that no piece begins is unknown as a whole. */
 function wordPiece(section: Section): Model {
-  const { ids, tokens } = readVocabulary(section);
   const unknown = section.string('unk_token');
+  const unknownPath = section.at('unk_token');
   const prefix = codesOf(section.text('continuing_subword_prefix', limits.affix));
   const longest = section.id('max_input_chars_per_word');
-  const trie = new Trie();
-  const words: string[] = [];
-  for (const token of ids.keys()) trie.add(codesOf(token), words.push(token) - 1);
-  const wordIds = [...ids.values()];
+  const vocabulary = new Vocabulary(...readTokens(section));
+  const { tokens, trie } = vocabulary;
+  const unknownId = vocabulary.idOf(unknown);
   // Where pieces inside a word begin; below 0 where there are none.
-  const inside = prefix.reduce((node, code) => trie.step(node, code) || -1, 0);
+  const inside = trie.walk(prefix);
 
   return {
-    vocabulary: ids,
-    size: ids.size,
-    tokenOf: (id) => tokens[id],
+    ...facts(vocabulary),
     tokenize(codes, from, to, emit, budget) {
-      const unknownWord = () => emit(unknownId(ids.get(unknown), unknown, section.at('unk_token')), unknown, from, to);
+      const unknownWord = () => emit(needed(unknownId, unknown, unknownPath), unknown, from, to);
       if (to - from > longest) return void unknownWord();
       const found: number[] = [];
       for (let at = from; at < to;) {
-        let [node, end, word] = [at > from ? inside : 0, at, -1];
+        let [state, end, token] = [at > from ? inside : 0, at, -1];
         let i = at;
-        while (i < to) {
-          node = trie.step(node, codes[i++]);
-          if (node === 0) break;
-          if (trie.values[node] >= 0) [end, word] = [i, trie.values[node]];
+        while (i < to && state >= 0) {
+          state = trie.step(state, codes[i++]) || -1;
+          const number = state > 0 ? trie.numberAt(state) : -1;
+          if (number >= 0) [end, token] = [i, number];
         }
         budget.spend(i - at);
-        if (word < 0) return void unknownWord();
-        found.push(word, at, end);
+        if (token < 0) return void unknownWord();
+        found.push(token, at, end);
         at = end;
       }
-      for (let i = 0; i < found.length; i += 3) emit(wordIds[found[i]], words[found[i]], found[i + 1], found[i + 2]);
+      for (let i = 0; i < found.length; i += 3) emit(vocabulary.id(found[i]), tokens[found[i]], found[i + 1], found[i + 2]);
     },
   };
 }
@@ -102,51 +106,69 @@ class Heap {
   }
 }
 
-function readMerges(section: Section): [string, string][] {
-  const path = section.at('merges');
-  return section.list('merges').flatMap((merge, i): [string, string][] => {
-    if (typeof merge === 'string' && merge.startsWith('#version')) return [];
-    const parts = typeof merge === 'string' ? merge.split(' ') : listOf(merge, `${path}[${i}]`);
-    const [a, b] = parts;
-    return parts.length === 2 && typeof a === 'string' && typeof b === 'string' ? [[a, b]] : wrong(`${path}[${i}]`, merge, 'two tokens');
-  });
-}
-
 const byteToken = (byte: number) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 
-/** Ids of the bytes of characters, where all of them are in the vocabulary. */
-function byteFallbackOf(section: Section, ids: ReadonlyMap<string, number>): (codes: readonly number[]) => number[] | undefined {
+/** What stands for the bytes of characters, where all of them are in the vocabulary. */
+function byteFallbackOf(section: Section, vocabulary: Vocabulary): (codes: readonly number[]) => number[] | undefined {
   if (!section.boolean('byte_fallback', false)) return () => undefined;
-  const tokens = Array.from({ length: 256 }, (_, byte) => ids.get(byteToken(byte)));
+  const tokens = Array.from({ length: 256 }, (_, byte) => vocabulary.shared(vocabulary.find(codesOf(byteToken(byte)))));
   return (codes) => {
     const found = codes.flatMap(utf8).map((byte) => tokens[byte]);
-    return found.includes(undefined) ? undefined : (found as number[]);
+    return found.includes(-1) ? undefined : found;
   };
+}
+
+/** The merges of a file: by the two tokens the rank, from 1, and by the rank what they become. */
+function readMerges(section: Section, vocabulary: Vocabulary, prefix: string): { ranks: PairMap; made: Int32Array } {
+  const path = section.at('merges');
+  const list = listOf(section.take('merges'), path);
+  const ranks = new PairMap(list.length);
+  const made = new Int32Array(list.length + 1);
+  let rank = 0;
+  list.forEach((merge, i) => {
+    if (typeof merge === 'string' && merge.startsWith('#version')) return;
+    const parts = typeof merge === 'string' ? merge.split(' ') : listOf(merge, `${path}[${i}]`);
+    const [a, b] = parts;
+    if (parts.length !== 2 || typeof a !== 'string' || typeof b !== 'string') wrong(`${path}[${i}]`, merge, 'two tokens');
+    const [first, second, both] = [a, b, a + b.slice(prefix.length)].map((token) => {
+      const number = vocabulary.find(codesOf(token));
+      return number < 0 ? wrong(`${path}[${i}]`, token, 'a token of the vocabulary') : vocabulary.shared(number);
+    });
+    made[++rank] = both;
+    // Where a pair stands there twice, the last one counts.
+    ranks.set(first, second, rank);
+  });
+  return { ranks, made };
 }
 
 /** Merges the pair of neighbours that comes first in the list of merges, and of equal ones the leftmost, until there is none. */
 function bpe(section: Section): Model {
-  const { ids, tokens } = readVocabulary(section);
   const dropout = section.get('dropout') ?? 0;
   if (dropout !== 0) unsupported(section.at('dropout'), dropout, 'null: tokens would differ from time to time');
   const unknown = section.has('unk_token') ? section.string('unk_token') : undefined;
+  const unknownPath = section.at('unk_token');
   const prefix = section.text('continuing_subword_prefix', limits.affix, '');
-  const suffix = section.text('end_of_word_suffix', limits.affix, '');
+  const [before, after] = [codesOf(prefix), codesOf(section.text('end_of_word_suffix', limits.affix, ''))];
   const fuse = section.boolean('fuse_unk', false);
-  const bytesOf = byteFallbackOf(section, ids);
   const wholeWords = section.boolean('ignore_merges', false);
-  const ranks = new PairMap();
-  const merges = readMerges(section).map(([a, b], rank) =>
-    [a, b, a + b.slice(prefix.length)].map(
-      (token) => ids.get(token) ?? wrong(`${section.at('merges')}[${rank}]`, token, 'a token of the vocabulary'),
-    ),
-  );
-  const made = merges.map((merge) => merge[2]);
-  // From the last, which counts where a pair stands there twice.
-  for (let rank = merges.length; rank > 0; --rank) ranks.add(merges[rank - 1][0], merges[rank - 1][1], rank);
+  const vocabulary = new Vocabulary(...readTokens(section));
+  const { tokens, trie } = vocabulary;
+  const bytesOf = byteFallbackOf(section, vocabulary);
+  const { ranks, made } = readMerges(section, vocabulary, prefix);
+  const unknownToken = unknown === undefined ? -1 : vocabulary.shared(vocabulary.find(codesOf(unknown)));
+  // Where characters inside a word begin; below 0 where there are none.
+  const inside = trie.walk(before);
+
+  /** The token of one character. */
+  function symbolOf(code: number, first: boolean, last: boolean): number {
+    const start = first ? 0 : inside;
+    const at = start < 0 ? 0 : trie.step(start, code);
+    if (at === 0) return -1;
+    return vocabulary.shared(last ? vocabulary.find(after, 0, after.length, at) : trie.numberAt(at));
+  }
 
   /** Symbols of a word, and the length in bytes of what each stands for. */
-  function symbolsOf(codes: readonly number[], from: number, to: number): { symbols: number[]; lengths: number[] } {
+  function symbolsOf(codes: readonly number[], from: number, to: number, budget: Budget): { symbols: number[]; lengths: number[] } {
     const symbols: number[] = [];
     const lengths: number[] = [];
     let unknownLength = 0;
@@ -155,21 +177,24 @@ function bpe(section: Section): Model {
       lengths.push(length);
     };
     const flush = () => {
-      if (unknownLength > 0) add(unknownId(ids.get(unknown!), unknown, section.at('unk_token')), unknownLength);
+      if (unknownLength > 0) add(needed(unknownToken < 0 ? undefined : unknownToken, unknown, unknownPath), unknownLength);
       unknownLength = 0;
     };
+    budget.spend(8 * (to - from));
     for (let i = from; i < to; ++i) {
-      const symbol = (i > from ? prefix : '') + String.fromCodePoint(codes[i]) + (i === to - 1 ? suffix : '');
-      const id = ids.get(symbol);
+      const [first, last] = [i === from, i === to - 1];
+      const symbol = symbolOf(codes[i], first, last);
       const length = utf8(codes[i]).length;
-      if (id !== undefined) {
+      if (symbol >= 0) {
         flush();
-        add(id, length);
+        add(symbol, length);
         continue;
       }
-      const bytes = bytesOf(codesOf(symbol));
-      if (bytes) for (const byte of bytes) add(byte, 1);
-      else if (unknown !== undefined) {
+      const bytes = bytesOf([...(first ? [] : before), codes[i], ...(last ? after : [])]);
+      if (bytes) {
+        budget.spend(8 * (bytes.length - 1));
+        for (const byte of bytes) add(byte, 1);
+      } else if (unknown !== undefined) {
         if (!fuse) flush();
         unknownLength += length;
       }
@@ -180,40 +205,39 @@ function bpe(section: Section): Model {
 
   /** Ids, and where each begins and ends, of a word. */
   function merge(codes: readonly number[], from: number, to: number, budget: Budget): number[] {
-    const { symbols, lengths } = symbolsOf(codes, from, to);
+    const { symbols, lengths } = symbolsOf(codes, from, to, budget);
     const count = symbols.length;
-    budget.spend(8 * count);
-    const before = symbols.map((_, i) => i - 1);
-    const after = symbols.map((_, i) => i + 1);
+    const previous = symbols.map((_, i) => i - 1);
+    const next = symbols.map((_, i) => i + 1);
     // Rank and position in one number.
     const queue = new Heap();
     const propose = (at: number) => {
-      const rank = ranks.get(symbols[at], symbols[after[at]]);
+      const rank = ranks.get(symbols[at], symbols[next[at]]);
       if (rank > 0) queue.push(rank * 2 ** 27 + at);
     };
     for (let i = 0; i + 1 < count; ++i) propose(i);
     for (let top = queue.pop(); top !== undefined; top = queue.pop()) {
       const at = top % 2 ** 27;
-      const next = after[at];
-      if (lengths[at] === 0 || next >= count) continue;
-      const rank = ranks.get(symbols[at], symbols[next]);
-      const both = made[Math.floor(top / 2 ** 27) - 1];
+      const other = next[at];
+      if (lengths[at] === 0 || other >= count) continue;
+      const rank = ranks.get(symbols[at], symbols[other]);
+      const both = made[Math.floor(top / 2 ** 27)];
       // The queue may remember a pair that has become another.
-      if (rank === 0 || made[rank - 1] !== both) continue;
+      if (rank === 0 || made[rank] !== both) continue;
       symbols[at] = both;
-      lengths[at] += lengths[next];
-      lengths[next] = 0;
-      after[at] = after[next];
-      if (after[at] < count) {
-        before[after[at]] = at;
+      lengths[at] += lengths[other];
+      lengths[other] = 0;
+      next[at] = next[other];
+      if (next[at] < count) {
+        previous[next[at]] = at;
         propose(at);
       }
-      if (before[at] >= 0) propose(before[at]);
+      if (previous[at] >= 0) propose(previous[at]);
     }
     // Lengths count bytes; a byte of a character stands where the character does.
     const out: number[] = [];
     let [start, bytes, done] = [from, 0, 0];
-    for (let i = 0; i < count; i = after[i]) {
+    for (let i = 0; i < count; i = next[i]) {
       while (start < to - 1 && bytes + utf8(codes[start]).length <= done) bytes += utf8(codes[start++]).length;
       done += lengths[i];
       let [end, last] = [start, bytes];
@@ -228,13 +252,11 @@ function bpe(section: Section): Model {
   let room = 2 ** 18;
 
   return {
-    vocabulary: ids,
-    size: ids.size,
-    tokenOf: (id) => tokens[id],
+    ...facts(vocabulary),
     tokenize(codes, from, to, emit, budget) {
-      const word = to - from < 256 || wholeWords ? stringOf(codes, from, to) : '';
-      const whole = wholeWords ? ids.get(word) : undefined;
-      if (whole !== undefined) return void emit(whole, word, from, to);
+      const whole = wholeWords ? vocabulary.find(codes, from, to) : -1;
+      if (whole >= 0) return void emit(vocabulary.id(whole), tokens[whole], from, to);
+      const word = to - from < 256 ? stringOf(codes, from, to) : '';
       let found = cache.get(word);
       if (!found || word === '') {
         found = merge(codes, from, to, budget);
@@ -243,44 +265,47 @@ function bpe(section: Section): Model {
           cache.set(word, found);
         }
       }
-      for (let i = 0; i < found.length; i += 3) emit(found[i], tokens[found[i]], from + found[i + 1], from + found[i + 2]);
+      for (let i = 0; i < found.length; i += 3) emit(vocabulary.id(found[i]), tokens[found[i]], from + found[i + 1], from + found[i + 2]);
     },
   };
 }
 
-/** The cut with the best sum of scores (Viterbi). */
-function unigram(section: Section): Model {
+/** The tokens of a list, and the score of each. */
+function readPieces(section: Section): [tokens: string[], scores: Float64Array] {
   const path = section.at('vocab');
-  const ids = new Map<string, number>();
-  const scores: number[] = [];
-  const words: string[] = [];
-  const trie = new Trie();
-  section.list('vocab').forEach((entry, id) => {
+  const list = listOf(section.take('vocab'), path);
+  const scores = new Float64Array(list.length);
+  const tokens = list.map((entry, id) => {
     const [token, score] = listOf(entry, `${path}[${id}]`);
     if (typeof token !== 'string' || typeof score !== 'number') wrong(`${path}[${id}]`, entry, 'a token and its score');
     atMost(`${path}[${id}]`, token.length, 'characters', limits.token);
-    ids.set(token, id);
-    words.push(token);
-    scores.push(score);
-    trie.add(codesOf(token), id);
+    scores[id] = score;
+    return token;
   });
+  return [tokens, scores];
+}
+
+/** The cut with the best sum of scores (Viterbi). */
+function unigram(section: Section): Model {
+  const [tokens, scores] = readPieces(section);
   const unknown = section.has('unk_id') ? section.id('unk_id') : undefined;
-  if (unknown !== undefined && unknown >= words.length) wrong(section.at('unk_id'), unknown, `less than the ${words.length} tokens`);
-  const bytesOf = byteFallbackOf(section, ids);
+  const unknownPath = section.at('unk_id');
+  if (unknown !== undefined && unknown >= tokens.length) wrong(unknownPath, unknown, `less than the ${tokens.length} tokens`);
+  const vocabulary = new Vocabulary(tokens);
+  const { trie } = vocabulary;
+  const bytesOf = byteFallbackOf(section, vocabulary);
   const unknownScore = scores.reduce((a, b) => (b < a ? b : a), Infinity) - 10;
 
   function put(codes: readonly number[], from: number, to: number, emit: Emit): void {
-    const token = stringOf(codes, from, to);
-    const id = ids.get(token);
-    const bytes = id === undefined ? bytesOf(codes.slice(from, to)) : undefined;
-    if (bytes) for (const byte of bytes) emit(byte, words[byte], from, to);
-    else emit(unknownId(id ?? unknown, undefined, section.at('unk_id')), token, from, to);
+    const found = vocabulary.find(codes, from, to);
+    if (found >= 0) return void emit(found, tokens[found], from, to);
+    const bytes = bytesOf(codes.slice(from, to));
+    if (bytes) for (const byte of bytes) emit(byte, tokens[byte], from, to);
+    else emit(needed(unknown, undefined, unknownPath), stringOf(codes, from, to), from, to);
   }
 
   return {
-    vocabulary: ids,
-    size: words.length,
-    tokenOf: (id) => words[id],
+    ...facts(vocabulary),
     tokenize(codes, from, to, emit, budget) {
       const count = to - from;
       const best = new Float64Array(count + 1);
@@ -296,10 +321,10 @@ function unigram(section: Section): Model {
         const soFar = best[start];
         let single = false;
         let end = start;
-        for (let node = 0; end < count;) {
-          node = trie.step(node, codes[from + end++]);
-          if (node === 0) break;
-          const id = trie.values[node];
+        for (let state = 0; end < count;) {
+          state = trie.step(state, codes[from + end++]);
+          if (state === 0) break;
+          const id = trie.numberAt(state);
           if (id < 0) continue;
           offer(start, end, id, scores[id] + soFar);
           single ||= end === start + 1;

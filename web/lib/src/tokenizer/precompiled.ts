@@ -71,14 +71,16 @@ export function precompiled(section: Section): (text: Text) => Text {
   }
   const unit = (at: number) => (at < size() ? units.getUint32(4 * at, true) : 0);
   const offset = (u: number) => (u >>> 10) << ((u & 512) >>> 6);
+  // Rules come again. What is kept of them has a limit.
   const found = new Map<number, number[]>();
+  let room = 2 ** 18;
 
   function replacement(at: number): number[] {
     let codes = found.get(at);
     if (!codes) {
       const end = blob.indexOf(0, at);
       codes = codesOf(new TextDecoder('utf-8', { ignoreBOM: true }).decode(blob.subarray(at, end < 0 ? blob.length : end)));
-      found.set(at, codes);
+      if ((room -= codes.length + 16) > 0) found.set(at, codes);
     }
     return codes;
   }

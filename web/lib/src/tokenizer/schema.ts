@@ -107,6 +107,13 @@ export class Section {
     return new Section(this.get(name), this.at(name));
   }
 
+  /** What is there, and no longer is: what is made of a large part need not be beside it in memory. */
+  take(name: string): unknown {
+    const value = this.get(name);
+    if (value !== undefined) (this.#values as Record<string, unknown>)[name] = undefined;
+    return value;
+  }
+
   list(name: string): unknown[] {
     return listOf(this.get(name), this.at(name));
   }

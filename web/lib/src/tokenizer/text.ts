@@ -33,8 +33,9 @@ export class Budget {
     fail(most > limits.mostGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', this.#what, 'becomes longer', `at most ${most} characters`);
   }
 
+  /** Before the steps are taken, or behind the one token that they were for: what is refused has not been done, and does not count. */
   spend(steps: number): void {
-    if ((this.#steps += steps) > this.#most)
+    if (this.#steps + steps > this.#most)
       fail(
         'UNSUPPORTED',
         'tokenize',
@@ -42,6 +43,7 @@ export class Budget {
         `takes more than ${limits.steps} steps a character by this tokenizer.json`,
         `at most ${this.#most} for ${this.#length} characters`,
       );
+    this.#steps += steps;
   }
 }
 

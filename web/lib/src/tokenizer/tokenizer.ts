@@ -119,7 +119,7 @@ export class Tokenizer {
   }
 
   tokenToId(token: string): number | undefined {
-    return this.#added.ids.get(token) ?? this.#model.vocabulary.get(token);
+    return this.#added.ids.get(token) ?? this.#model.idOf(token);
   }
 
   idToToken(id: number): string | undefined {

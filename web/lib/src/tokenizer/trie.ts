@@ -1,19 +1,24 @@
-import { fail } from '../error.js';
 import { limits } from './limits.js';
-import { atMost, op } from './schema.js';
+import { atMost } from './schema.js';
+import { codesOf } from './text.js';
 
-/** Pairs of numbers, each with a number above 0: edges of tries, merges of BPE. Open addressing in one array takes a fraction of a Map's memory. */
+/** Pairs of numbers, each with a number above 0: as many as said at the most. Open addressing in one array takes a fraction of a Map's memory. */
 export class PairMap {
-  #slots = new Int32Array(3 * 64);
-  #shift = 26;
-  #size = 0;
+  readonly #slots: Int32Array;
   // Drawn for each map, so that no file can be made of colliding pairs.
   readonly #a = (Math.random() * 2 ** 32) | 1;
   readonly #b = (Math.random() * 2 ** 32) | 1;
+  readonly #scale: number;
+
+  constructor(count: number) {
+    const room = Math.ceil(1.5 * count) + 1;
+    this.#slots = new Int32Array(3 * room);
+    this.#scale = room / 2 ** 32;
+  }
 
   #slot(a: number, b: number): number {
     const slots = this.#slots;
-    let i = 3 * ((Math.imul(a, this.#a) + Math.imul(b, this.#b)) >>> this.#shift);
+    let i = 3 * Math.floor(((Math.imul(a, this.#a) + Math.imul(b, this.#b)) >>> 0) * this.#scale);
     while (slots[i + 2] !== 0 && (slots[i] !== a || slots[i + 1] !== b)) {
       i += 3;
       if (i === slots.length) i = 0;
@@ -26,41 +31,78 @@ export class PairMap {
     return this.#slots[this.#slot(a, b) + 2];
   }
 
-  /** Adds a pair, unless it is there; tells its number. */
-  add(a: number, b: number, value: number): number {
-    let i = this.#slot(a, b);
-    if (this.#slots[i + 2] !== 0) return this.#slots[i + 2];
-    if (2 * ++this.#size > this.#slots.length / 3) {
-      const old = this.#slots;
-      this.#slots = new Int32Array(2 * old.length);
-      --this.#shift;
-      for (let j = 0; j < old.length; j += 3) if (old[j + 2] !== 0) this.#slots.set(old.subarray(j, j + 3), this.#slot(old[j], old[j + 1]));
-      i = this.#slot(a, b);
-    }
+  set(a: number, b: number, value: number): void {
+    const i = this.#slot(a, b);
     this.#slots[i] = a;
     this.#slots[i + 1] = b;
-    return (this.#slots[i + 2] = value);
+    this.#slots[i + 2] = value;
   }
 }
 
-/** Words as paths of code points. Node 0 is the root; since no edge leads there, it also stands for "no such node". */
-export class Trie {
-  readonly #edges = new PairMap();
-  /** What was added last with the word that ends at a node, or -1. */
-  readonly values: number[] = [-1];
+// What a label says beside its code point: it is the last of its row; other labels follow it, too; a word ends there.
+const CODE = 2 ** 21 - 1;
+const LAST = 2 ** 21;
+const BRANCHES = 2 ** 22;
+const WORD = 2 ** 23;
 
-  add(word: readonly number[], value: number): void {
-    atMost('a token', word.length, 'characters', limits.token);
-    if (this.values.length > limits.prefixes) fail('UNSUPPORTED', op, 'the vocabulary', `has more than ${limits.prefixes} prefixes`, 'fewer');
-    let node = 0;
-    for (const code of word) {
-      node = this.#edges.add(node, code, this.values.length);
-      if (node === this.values.length) this.values.push(-1);
-    }
-    this.values[node] = value;
+/**
+ * Words as paths of code points, each with its number. A state is where the label stands that led to it, 0 the root; since no label leads there, 0 also
+ * stands for "no such state".
+ *
+ * A word that is added shares the labels of those before it as far as it goes, and puts what is left of it in a row, with its number at the end: four bytes
+ * a character. Where a row is left, or a word ends within one, is in a map.
+ */
+export class Trie {
+  readonly #labels: Int32Array;
+  readonly #branches: PairMap;
+
+  /** Of equal words the last one counts. */
+  constructor(words: readonly string[]) {
+    let characters = 0;
+    for (const word of words) characters += word.length;
+    atMost('the vocabulary', characters, 'characters', limits.characters);
+    const branches = (this.#branches = new PairMap(words.length));
+    const labels = (this.#labels = new Int32Array(characters + words.length + 2));
+    labels[0] = LAST;
+    labels[1] = -1;
+    let size = 2;
+    words.forEach((word, number) => {
+      const codes = codesOf(word);
+      let [at, i] = [0, 0];
+      for (let next; i < codes.length && (next = this.step(at, codes[i])) > 0; ++i) at = next;
+      if (i < codes.length) {
+        labels[at] |= BRANCHES;
+        branches.set(at, codes[i], size);
+        while (i < codes.length) labels[size++] = codes[i++];
+        labels[size - 1] |= LAST;
+        labels[size++] = number;
+      } else if (labels[at] & LAST) labels[at + 1] = number;
+      else {
+        labels[at] |= WORD;
+        branches.set(at, -1, number + 1);
+      }
+    });
+    if (size < 0.75 * labels.length) this.#labels = labels.slice(0, size);
   }
 
-  step(node: number, code: number): number {
-    return this.#edges.get(node, code);
+  step(at: number, code: number): number {
+    const labels = this.#labels;
+    const label = labels[at];
+    if ((label & LAST) === 0 && (labels[at + 1] & CODE) === code) return at + 1;
+    return label & BRANCHES ? this.#branches.get(at, code) : 0;
+  }
+
+  /** The number of the word that ends there, or -1. */
+  numberAt(at: number): number {
+    const label = this.#labels[at];
+    if (label & LAST) return this.#labels[at + 1];
+    return label & WORD ? this.#branches.get(at, -1) - 1 : -1;
+  }
+
+  /** The state that characters lead to, or -1. */
+  walk(codes: readonly number[], from = 0, to = codes.length, start = 0): number {
+    let at = start;
+    for (let i = from; i < to; ++i) if ((at = this.step(at, codes[i])) === 0) return -1;
+    return at;
   }
 }
