@@ -14,7 +14,7 @@ help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
-	@echo 'make mutants   which planted bugs no test of the page finds (FILES=web/page/src/state/lines.ts: of some files); takes long'
+	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
@@ -37,7 +37,7 @@ coverage:
 
 mutants: wasm
 	@cd tools/mutants && npm ci
-	@node tools/mutants/node_modules/@stryker-mutator/core/bin/stryker.js run tools/mutants/page.mjs $(if $(FILES),--mutate '$(FILES)')
+	@node tools/mutants/run.mjs $(FILES)
 
 wasm:
 	@tools/setup wasm node

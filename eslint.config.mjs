@@ -20,8 +20,8 @@ export default defineConfig(
   {
     ignores: [
       ...['**/dist/', '**/node_modules/', 'build/', 'models/', 'testdata/', 'examples/', 'benchmarks/', 'web/page/public/'],
-      // Compiled as their users would compile them, by steps of their own; and Vitest's set-up, which is in no project.
-      ...['wasm-tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/setup.ts'],
+      // Compiled as their users would compile them, by steps of their own; and what is Vitest's, which is in no project.
+      ...['wasm-tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
     ],
   },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },

@@ -15,6 +15,7 @@ const suites = {
   embedding: [],
   dropout: ['threads'],
   loading: ['variant', 'threads', 'engine'],
+  arguments: [],
   bad_input: ['threads', 'engine'],
   bad_layers: ['engine'],
   bad_files: [],

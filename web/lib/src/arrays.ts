@@ -107,7 +107,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Told by the tag, so that objects of other realms and of classes are fine, and a Set, a Promise or a URL is not. */
-export function isPlainObject(value: unknown): boolean {
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
 
@@ -129,7 +129,6 @@ function readDims(op: string, argument: string, value: unknown, name = `${argume
 function product(op: string, argument: string, dims: readonly number[]): number {
   let size = 1;
   for (const dim of dims) size *= dim;
-  if (Number.isNaN(size)) size = 0; // Infinity times 0
   if (size > 2 ** 32) fail('MEMORY', op, argument, `of shape ${shapeText(dims)} has ${size} elements`, 'at most 2^32');
   return size;
 }
@@ -317,13 +316,11 @@ function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
 
 /** A state dictionary: a Map or a plain object. */
 export function readStateDict(op: string, argument: string, value: unknown): State {
-  if (!isObject(value) || Array.isArray(value) || arrayTag(value) !== undefined)
-    fail('ARGUMENT', op, argument, describe(value), 'a Map or an object of tensors by name');
   const entries: [unknown, unknown][] = [];
   const map = intrinsicMap(value);
-  if (!map && !isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'a Map or an object of tensors by name');
   if (map) Map.prototype.forEach.call(map, (tensor, name) => entries.push([name, tensor]));
-  else for (const name of Object.keys(value)) entries.push([name, value[name]]);
+  else if (isPlainObject(value)) for (const name of Object.keys(value)) entries.push([name, value[name]]);
+  else fail('ARGUMENT', op, argument, describe(value), 'a Map or an object of tensors by name');
   return {
     entries: entries.map(([name, tensor]) => {
       if (typeof name !== 'string') fail('ARGUMENT', op, `a name in ${argument}`, describe(name), 'a string');

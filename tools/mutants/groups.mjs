@@ -1,0 +1,35 @@
+/** Which files are mutated together, and the suites that run for them: those that are about them, so that a mutant costs seconds and not minutes. */
+const lib = 'web/lib/src';
+
+/** @type {Readonly<Record<string, { folder: string, files?: readonly string[], suites?: readonly string[] }>>} Without files: all; without suites: the page's tests. */
+export const groups = {
+  page: { folder: 'web/page/src/state' },
+  arguments: {
+    folder: lib,
+    files: ['arrays.ts', 'signature.ts', 'options.ts', 'results.ts', 'utf8.ts', 'error.ts', 'dispose.ts'],
+    suites: ['arguments', 'bad_input', 'odd_input', 'bad_files', 'embedding', 'safetensors', 'loading'],
+  },
+  files: {
+    folder: lib,
+    files: ['safetensors.ts', 'sha256.ts', 'model_options.ts', 'model_files.ts', 'binary.ts'],
+    suites: ['safetensors', 'bad_files', 'model_folder_files', 'loading', 'load_model'],
+  },
+  models: {
+    folder: lib,
+    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts', 'download.ts'],
+    suites: ['load_model', 'kept_models', 'aborting', 'loading'],
+  },
+  text: { folder: lib, files: ['text_model.ts', 'breathe.ts', 'abort.ts'], suites: ['text_model', 'aborting', 'model_edits'] },
+  worker: {
+    folder: lib,
+    files: ['channel.ts', 'client.ts', 'host.ts', 'remote_model.ts'],
+    suites: ['worker', 'aborting', 'text_model', 'model_edits', 'load_model'],
+  },
+  loading: {
+    folder: lib,
+    files: ['load.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts', 'node.ts'],
+    suites: ['loading', 'module', 'threads', 'odd_input'],
+  },
+  starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['loading'] },
+  tokenizer: { folder: `${lib}/tokenizer`, suites: ['tokenizer'] },
+};

@@ -1,0 +1,29 @@
+/** attn/worker whose other end runs beside the caller, on a port: in a worker of its own no mutant could be switched on. */
+import { MessageChannel } from 'node:worker_threads';
+import type * as Contract from '../../web/lib/src/worker.js';
+import type { Endpoint } from '../../web/lib/src/comlink.js';
+import { remoteLoader, transfer } from '../../web/lib/src/client.js';
+import nodeEndpoint from '../../web/lib/src/comlink-node.js';
+import { serve } from '../../web/lib/src/host.js';
+import { load as loadDirect } from '../../web/lib/src/node.js';
+
+export { AttnError } from '../../web/lib/src/error.js';
+export { transfer };
+
+export const load: typeof Contract.load = remoteLoader({
+  script: 'worker-host-node.js',
+  connect() {
+    const { port1, port2 } = new MessageChannel();
+    serve(loadDirect, () => import('../../web/lib/src/load_model.js'), nodeEndpoint(port2) as Endpoint);
+    port1.unref();
+    port2.unref();
+    return {
+      endpoint: nodeEndpoint(port1),
+      onDeath: (callback) => void port1.on('close', () => callback('it ended')),
+      terminate: () => port1.close(),
+      setWaiting: (waiting) => (waiting ? port1.ref() : port1.unref()),
+    };
+  },
+  locate: (location) => location,
+  locks: () => undefined,
+});

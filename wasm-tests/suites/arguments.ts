@@ -1,0 +1,390 @@
+/** Arguments to the letter: the bounds of what is taken, which argument an error is about, and what it says was expected. */
+import { load, type Attn, type Tensor } from 'attn';
+import { assert } from 'chai';
+import { detached, encoderOptions, k, maskOf, q, v, wrong, x } from '../support/catalogue.ts';
+import { assertIsError, assertRejects, assertThrows } from '../support/errors.ts';
+import { loadHere } from '../support/host.ts';
+import { assertDims, assertSameBits, tensor } from '../support/tensors.ts';
+
+/** What an error says of its argument. */
+function about(call: () => unknown, code: Parameters<typeof assertThrows>[1]): readonly [argument: string, got: string, expected: string] {
+  const { detail } = assertThrows(call, code);
+  return [String(detail.argument), String(detail.got), String(detail.expected)];
+}
+
+type Buffer = ArrayBuffer & { resize?(bytes: number): void };
+const growing = (bytes: number, maximum: number) => Reflect.construct(ArrayBuffer, [bytes, { maxByteLength: maximum }]) as Buffer;
+const sharedOf = <T extends Float32Array | Int32Array | Uint8Array | BigInt64Array>(
+  make: new (buffer: ArrayBuffer, at: number, length: number) => T,
+  length: number,
+) => new make(new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }).buffer, 64, length);
+
+describe('arguments to the letter', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+  const attention = (options: unknown) => attn.scaledDotProductAttention(q, k, v, wrong(options));
+
+  describe('masks', () => {
+    const floats = (kind: string, ...numbers: readonly number[]) => ({ kind, data: Float32Array.from(numbers), dims: [5] });
+
+    it('of numbers are flags, or are added: infinities are for adding alone', () => {
+      const expected = attention({ mask: maskOf([5], 'attend', Uint8Array.of(1, 0, 1, 1, 0)) }).output;
+      assertSameBits(attention({ mask: floats('attend', 1, 0, 0.5, -1, -0) }).output, expected);
+      assertSameBits(attention({ mask: floats('block', 0, 2, 0, -0, 1) }).output, expected);
+      assertSameBits(attention({ mask: floats('additive', 0, -Infinity, 0, 0, -Infinity) }).output, expected);
+      for (const kind of ['attend', 'block'])
+        for (const number of [NaN, Infinity, -Infinity])
+          assert.deepEqual(
+            about(() => attention({ mask: floats(kind, 1, 1, number, 1, 1) }), 'MASK'),
+            ['mask', 'holds NaN or an infinity', `finite numbers for kind '${kind}'; numbers to be added are kind 'additive'`],
+          );
+    });
+
+    it('say which numbers they take', () => {
+      const bytes = new Uint8Array(5);
+      assert.deepEqual(
+        about(() => attention({ mask: maskOf([5], 'additive', bytes) }), 'DTYPE'),
+        ['mask.data', 'a Uint8Array', 'a Float32Array'],
+      );
+      for (const kind of ['attend', 'block'])
+        assert.deepEqual(
+          about(() => attention({ mask: maskOf([5], kind, new Int32Array(5)) }), 'DTYPE'),
+          ['mask.data', 'an Int32Array', 'a Uint8Array or a Float32Array'],
+        );
+    });
+
+    it('without a kind would be a guess', () => {
+      for (const mask of [bytesOf(5), [1, 1, 1, 1, 1], new Float32Array(5)])
+        assert.include(assertThrows(() => attention({ mask }), 'MASK').message, 'polarity would be a guess');
+      for (const mask of [null, 5, 'attend']) {
+        const error = assertThrows(() => attention({ mask }), 'MASK');
+        assert.equal(error.detail.argument, 'mask');
+        assert.notInclude(error.message, 'guess');
+      }
+      assert.equal(about(() => attention({ mask: { kind: 'other', data: bytesOf(5), dims: [5] } }), 'MASK')[0], 'mask.kind');
+    });
+  });
+  const bytesOf = (length: number) => new Uint8Array(length);
+
+  describe('tensors', () => {
+    const softmax = (value: unknown) => attn.softmax(wrong(value));
+
+    it('are objects of data and dims', () => {
+      for (const value of [[1], new Float32Array(2), null, 'text', 7])
+        assert.deepEqual(
+          about(() => softmax(value), 'ARGUMENT')
+            .slice(0, 1)
+            .concat(about(() => softmax(value), 'ARGUMENT')[2]),
+          ['x', 'a tensor { data: Float32Array, dims: number[] }'],
+        );
+      assert.equal(about(() => softmax({ dims: [2] }), 'ARGUMENT')[0], 'x.data');
+      assert.equal(about(() => softmax({ data: new Float32Array(2) }), 'ARGUMENT')[0], 'x.dims');
+    });
+
+    it('have at most 8 dims, of at most 2³¹ - 1, and 2³² elements', () => {
+      const one = new Float32Array(1);
+      assertDims(softmax({ data: one, dims: Array(8).fill(1) }), Array(8).fill(1));
+      assert.include(assertThrows(() => softmax({ data: one, dims: Array(9).fill(1) }), 'SHAPE').message, 'rank 9');
+      assert.deepEqual(about(() => softmax({ data: one, dims: [0x7fffffff] }), 'SHAPE').slice(0, 2), ['x.data', '1 elements']);
+      assert.deepEqual(about(() => softmax({ data: one, dims: [1, 0x80000000] }), 'ARGUMENT').slice(0, 2), ['x.dims[1]', '2147483648']);
+      for (const dim of [-1, 0.5, NaN, '1', 1n, undefined])
+        assert.equal(about(() => softmax({ data: one, dims: [1, dim] }), 'ARGUMENT')[0], 'x.dims[1]');
+      assert.equal(assertThrows(() => softmax({ data: one, dims: [65536, 65536] }), 'SHAPE').detail.argument, 'x.data');
+      assert.include(assertThrows(() => softmax({ data: one, dims: [65536, 65537] }), 'MEMORY').message, '4295032832');
+      assertDims(softmax({ data: new Float32Array(0), dims: [3, 0] }), [3, 0]);
+    });
+
+    it('that have lost their buffer, or a part of it, are DETACHED, also without elements', () => {
+      for (const [length, dims] of [
+        [2, [2]],
+        [2, [0]],
+        [0, [0]],
+      ] as const)
+        // prettier-ignore
+        assert.equal(assertThrows(() => softmax({ data: detached(new Float32Array(length)), dims }), 'DETACHED').detail.argument, 'x');
+      const buffer = growing(96, 192);
+      if (!buffer.resize) return;
+      const data = new Float32Array(buffer, 16, 20);
+      buffer.resize(80);
+      // As long as the array may come back: up to 192 bytes there are 44 elements behind the first 16.
+      for (const length of [20, 44]) assertThrows(() => softmax({ data, dims: [length] }), 'DETACHED');
+      assertThrows(() => softmax({ data, dims: [45] }), ['SHAPE', 'DETACHED']);
+      const tracking = new Float32Array(buffer);
+      for (const length of [21, 48]) assertThrows(() => softmax({ data: tracking, dims: [length] }), 'DETACHED');
+      for (const length of [19, 49]) assertThrows(() => softmax({ data: tracking, dims: [length] }), 'SHAPE');
+      const flags = new Uint8Array(growing(10, 20));
+      const block = (length: number) => attention({ mask: { kind: 'block', data: flags, dims: [length] } });
+      for (const length of [11, 20]) assertThrows(() => block(length), 'DETACHED');
+      for (const length of [9, 21]) assertThrows(() => block(length), 'SHAPE');
+      assertThrows(() => softmax({ data: new Float32Array(2), dims: [3] }), 'SHAPE');
+      assertThrows(() => softmax({ data: sharedOf(Float32Array, 2), dims: [3] }), 'SHAPE');
+    });
+  });
+
+  describe('ids', () => {
+    const table = () => new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+    const forward = (ids: unknown, dims?: readonly number[]) => table().forward(wrong(ids), dims);
+
+    it('are whole numbers of 32 bits, whatever holds them', () => {
+      for (const outside of [2 ** 31, -(2 ** 31) - 1, 2 ** 40])
+        for (const ids of [[0, outside], BigInt64Array.of(0n, BigInt(outside))]) {
+          const error = assertThrows(() => forward(ids), 'OUT_OF_RANGE');
+          assert.deepEqual(
+            { ...error.detail, op: undefined },
+            {
+              op: undefined,
+              argument: 'ids[1]',
+              expected: 'a whole number from -2147483648 to 2147483647',
+              got: String(outside),
+              index: 1,
+            },
+          );
+        }
+      for (const inside of [2 ** 31 - 1, -(2 ** 31)])
+        for (const ids of [[0, inside], BigInt64Array.of(0n, BigInt(inside)), Int32Array.of(0, inside)])
+          assert.notInclude(assertThrows(() => forward(ids), 'OUT_OF_RANGE').message, '-2147483648 to 2147483647', 'the table has its own range');
+    });
+
+    it('of no kind that could be are ARGUMENT, of another kind of array DTYPE', () => {
+      for (const ids of [{}, null, 'text', 3, new Set([1])]) assert.equal(about(() => forward(ids), 'ARGUMENT')[0], 'ids');
+      for (const ids of [Float32Array.of(1), Uint8Array.of(1), BigUint64Array.of(1n)]) assert.equal(about(() => forward(ids), 'DTYPE')[0], 'ids');
+      for (const id of ['1', 1.5, NaN, 1n, null]) assert.equal(about(() => forward([0, id]), 'ARGUMENT')[0], 'ids[1]');
+      assert.equal(about(() => table().nearest(wrong({}), 1), 'ARGUMENT')[0], 'target');
+      assert.equal(about(() => table().nearest(wrong(new Float64Array(2)), 1), 'DTYPE')[0], 'target');
+      assert.equal(about(() => table().nearest(2 ** 60, 1), 'OUT_OF_RANGE')[0], 'target');
+    });
+
+    it('may be none, and shared; not detached', () => {
+      for (const none of [[], new Int32Array(0), new BigInt64Array(0)]) assertDims(forward(none), [0, 2]);
+      assertThrows(() => forward(detached(new Int32Array(0))), 'DETACHED');
+      const wide = BigInt64Array.of(1n);
+      structuredClone(wide.buffer, { transfer: [wide.buffer] });
+      assertThrows(() => forward(wide), 'DETACHED');
+      const layer = table();
+      const expected = layer.forward([0, 0]);
+      assertSameBits(layer.forward(sharedOf(Int32Array, 2)), expected);
+      assertSameBits(layer.forward(sharedOf(BigInt64Array, 2)), expected);
+      assertSameBits(layer.forward([0, 0], [1, 2]), { data: expected.data, dims: [1, 2, 2] });
+      assert.equal(about(() => layer.forward([0], wrong('1')), 'ARGUMENT')[0], 'dims');
+      assert.equal(about(() => layer.forward([0, 1], [3]), 'SHAPE')[0], 'ids');
+    });
+  });
+
+  describe('files and states', () => {
+    it('bytes may be shared, a part of a buffer, or a buffer', () => {
+      const file = attn.writeSafetensors({ a: tensor([2], [1, 2]) });
+      const shared = sharedOf(Uint8Array, file.length);
+      shared.set(file);
+      const part = new Uint8Array(file.length + 9);
+      part.set(file, 5);
+      for (const bytes of [file, file.buffer, shared, part.subarray(5, 5 + file.length)])
+        assert.deepEqual([...attn.parseSafetensors(wrong(bytes)).get('a')!.data], [1, 2]);
+      assert.deepEqual(
+        about(() => attn.parseSafetensors(wrong(new Int8Array(9))), 'DTYPE'),
+        ['bytes', 'an Int8Array', 'a Uint8Array or an ArrayBuffer'],
+      );
+      for (const lost of [detached(file as Uint8Array<ArrayBuffer>), detached(new Uint8Array(0))])
+        assert.equal(assertThrows(() => attn.parseSafetensors(lost as Uint8Array), 'DETACHED').detail.argument, 'bytes');
+      const buffer = new ArrayBuffer(8);
+      structuredClone(buffer, { transfer: [buffer] });
+      const { detail, message, cause } = assertThrows(() => attn.parseSafetensors(buffer), 'DETACHED');
+      assert.deepEqual({ ...detail }, { op: 'parseSafetensors', argument: 'bytes' });
+      assert.include(message, 'transferred');
+      assert.instanceOf(cause, TypeError);
+    });
+
+    it('names keep a byte order mark, and all of Unicode', () => {
+      const names = ['\ufeffa', 'a\ufeff', 'é', '名', '😀', '\u0000'];
+      const file = attn.writeSafetensors(Object.fromEntries(names.map((name) => [name, tensor([1], [3])])));
+      assert.sameMembers([...attn.parseSafetensors(file).keys()], names);
+    });
+
+    it('a state is a Map or an object of tensors by name', () => {
+      const layer = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
+      const weight = tensor([1, 2], [5, 6]);
+      for (const state of [{ weight }, new Map([['weight', weight]])]) {
+        layer.loadStateDict(state);
+        assertSameBits(layer.stateDict().get('weight'), weight);
+      }
+      for (const state of [[], new Float32Array(1), new Set(), 7, null, Promise.resolve()])
+        assert.deepEqual(about(() => layer.loadStateDict(wrong(state)), 'ARGUMENT').slice(0, 1), ['state']);
+      assert.equal(about(() => layer.loadStateDict(wrong(new Map([[7, weight]]))), 'ARGUMENT')[0], 'a name in state');
+    });
+  });
+
+  describe('options', () => {
+    it('that are not known: what may have been meant, or what there is', () => {
+      const unknown = (options: object) => assertThrows(() => attention(options), 'ARGUMENT');
+      const error = unknown({ is_causal: true });
+      assert.include(error.message, 'unknown option "is_causal"; did you mean isCausal?');
+      assert.deepEqual([error.detail.argument, error.detail.got], ['is_causal', 'is_causal']);
+      assert.include(String(error.detail.expected).split(', '), 'isCausal');
+      assert.include(unknown({ causal: true }).message, 'did you mean isCausal?');
+      assert.include(unknown({ needweight: true }).message, 'did you mean needWeights?');
+      assert.match(unknown({ zzzzzzzzzz: 1 }).message, /there are .*isCausal, /);
+      const encoder = new attn.TransformerEncoder({ ...encoderOptions, numLayers: 2 });
+      const inner = assertThrows(() => encoder.forward(x, wrong({ trace: { layer: [1] } })), 'ARGUMENT');
+      assert.include(inner.message, 'unknown option "trace.layer"; did you mean layers?');
+      assert.equal(inner.detail.argument, 'trace.layer');
+      assert.equal(about(() => encoder.forward(x, wrong({ trace: { layers: [0.5] } })), 'ARGUMENT')[0], 'trace.layers[0]');
+      assert.equal(about(() => encoder.forward(x, wrong({ trace: { layers: Int32Array.of(1) } })), 'ARGUMENT')[0], 'trace.layers');
+      assert.equal(about(() => attention({ isCausal: 1 }), 'ARGUMENT')[0], 'isCausal');
+    });
+
+    it('numbers: of another kind ARGUMENT, out of range CONFIG', () => {
+      const dropout = (value: unknown) => attention({ dropout: 0.5, seed: value });
+      for (const seed of ['1', 0.5, NaN, 1n, null]) assert.equal(about(() => dropout(seed), 'ARGUMENT')[0], 'seed');
+      for (const seed of [-1, 2 ** 53])
+        assert.deepEqual(
+          about(() => dropout(seed), 'CONFIG'),
+          ['seed', String(seed), 'a whole number from 0 to 9007199254740991'],
+        );
+      for (const seed of [0, 2 ** 53 - 1]) assertDims(dropout(seed).output, [2, 3, 6]);
+      for (const scale of ['1', 1n, true, null]) assert.equal(about(() => attention({ scale }), 'ARGUMENT')[0], 'scale');
+      for (const scale of [NaN, Infinity]) assert.deepEqual(about(() => attention({ scale }), 'CONFIG').slice(0, 1), ['scale']);
+      const heads = (numHeads: unknown) => new attn.MultiHeadAttention(wrong({ embedDim: 8, numHeads }));
+      for (const value of ['2', 1.5, NaN, null]) assert.equal(about(() => heads(value), 'ARGUMENT')[0], 'numHeads');
+      for (const value of [2 ** 53, -(2 ** 53)]) assert.deepEqual(about(() => heads(value), 'CONFIG').slice(0, 1), ['numHeads']);
+    });
+
+    it('words: of another kind ARGUMENT, not known CONFIG; every one of a list counts, the first too', () => {
+      assert.equal(about(() => attn.activation(x, wrong(7)), 'ARGUMENT')[0], 'name');
+      assert.include(about(() => attn.activation(x, wrong('x')), 'CONFIG')[2], 'one of relu, ');
+      for (const name of ['scores', 'masked_scores', 'probabilities', 'weights', 'context'] as const)
+        assert.deepEqual(Object.keys(attention({ trace: [name] }).trace!), [name]);
+      const all = Object.keys(attention({ trace: true }).trace!);
+      for (const name of all) assert.deepEqual(Object.keys(attention({ trace: [name] }).trace!), [name]);
+      assert.deepEqual(Object.keys(attention({ trace: [] }).trace ?? {}), []);
+      assert.isUndefined(attention({ trace: false }).trace);
+      assert.deepEqual(about(() => attention({ trace: ['scores', 'x'] }), 'ARGUMENT').slice(0, 2), ['trace[1]', '"x"']);
+      assert.deepEqual(
+        about(() => attention({ trace: [7] }), 'ARGUMENT'),
+        ['trace[0]', '7', 'a name'],
+      );
+      assert.deepEqual(
+        about(() => attention({ trace: 'scores' }), 'ARGUMENT'),
+        ['trace', '"scores"', 'true, false or an Array of names'],
+      );
+    });
+
+    it('groups that are missing say what they hold, of what has to be there', () => {
+      assert.deepEqual(
+        about(() => attn.additiveAttention(q, k, v, wrong(undefined)), 'ARGUMENT'),
+        ['params', 'missing', '{ queryWeight, keyWeight, scoreWeight }'],
+      );
+      assert.equal(about(() => new attn.TransformerEncoder(wrong(undefined)), 'ARGUMENT')[2], '{ dModel, nhead, numLayers }');
+      assert.equal(about(() => attn.generalAttention(q, k, v, wrong([])), 'ARGUMENT')[2], 'an object');
+    });
+  });
+
+  describe('of load', () => {
+    it('wasm is a location, a response, a module or bytes', async () => {
+      for (const [wasm, got] of [
+        ['', '""'],
+        [{}, 'an object'],
+        [7, '7'],
+        [null, 'null'],
+        [new Float32Array(1), 'a Float32Array'],
+      ] as const) {
+        // prettier-ignore
+        const { detail } = await assertRejects(loadHere({ wasm: wrong(wasm) }), 'ARGUMENT');
+        assert.deepEqual([detail.op, detail.argument, detail.got], ['load', 'wasm', got]);
+      }
+    });
+
+    it('threads, variant and memory', async () => {
+      const refused = async (options: object, code: 'ARGUMENT' | 'CONFIG') => {
+        const { detail } = await assertRejects(loadHere(options), code);
+        return [detail.op, detail.argument, detail.expected];
+      };
+      assert.deepEqual(await refused({ threads: 'two' }, 'ARGUMENT'), ['load', 'threads', "a whole number from 1 to 64, or 'auto'"]);
+      for (const threads of [0, 65]) assert.deepEqual(await refused({ threads }, 'CONFIG'), ['load', 'threads', 'a whole number from 1 to 64']);
+      assert.deepEqual(await refused({ threads: 1.5 }, 'ARGUMENT'), ['load', 'threads', 'a whole number from 1 to 64']);
+      assert.deepEqual(await refused({ variant: 'fast' }, 'CONFIG'), ['load', 'variant', 'one of auto, simd, relaxed']);
+      const memory = 'a whole number from 2097152 to 4294967296';
+      for (const maximumMemory of [2 ** 21 - 1, 2 ** 32 + 1])
+        assert.deepEqual(await refused({ maximumMemory }, 'CONFIG'), ['load', 'maximumMemory', memory]);
+      (await loadHere({ maximumMemory: 2 ** 22 })).dispose();
+    });
+
+    it('callbacks are functions, a signal is one', async () => {
+      for (const onProgress of [5, {}, null, 'x']) {
+        const { detail } = await assertRejects(loadHere({ onProgress: wrong(onProgress) }), 'ARGUMENT');
+        assert.deepEqual([detail.op, detail.argument, detail.expected], ['load', 'onProgress', 'a function']);
+      }
+      for (const signal of [5, null, 'x', {}, { aborted: false }, { aborted: false, addEventListener() {} }]) {
+        const { detail } = await assertRejects(loadHere({ signal: wrong(signal) }), 'ARGUMENT');
+        assert.deepEqual([detail.op, detail.argument, detail.expected], ['load', 'signal', 'an AbortSignal']);
+      }
+      for (const options of ['options', null, []]) {
+        const { detail } = await assertRejects(load(wrong(options)), 'ARGUMENT');
+        assert.deepEqual([detail.op, detail.argument, detail.expected], ['load', 'options', 'an object']);
+      }
+    });
+
+    it('a signal may be of any make: what it throws is ARGUMENT, and its end is nobody’s', async () => {
+      const plain = { aborted: false, addEventListener() {}, removeEventListener() {} };
+      const thrown = await assertRejects(
+        loadHere({
+          signal: wrong({
+            ...plain,
+            addEventListener() {
+              throw new Error('no listeners');
+            },
+          }),
+        }),
+        'ARGUMENT',
+        ['no listeners'],
+      );
+      assert.equal(thrown.detail.argument, 'signal');
+      const unheard = {
+        ...plain,
+        removeEventListener() {
+          throw new Error('nobody');
+        },
+      };
+      (await loadHere({ signal: wrong(unheard) })).dispose();
+      const heard: string[] = [];
+      const listening = {
+        ...plain,
+        addEventListener: (type: string) => void heard.push(`+${type}`),
+        removeEventListener: (type: string) => void heard.push(`-${type}`),
+      };
+      (await loadHere({ signal: wrong(listening) })).dispose();
+      assert.deepEqual([...new Set(heard)].sort(), ['+abort', '-abort']);
+      const why = new Error('enough');
+      const error = await assertRejects(loadHere({ signal: wrong({ ...plain, aborted: true, reason: why }) }), 'ABORTED');
+      assert.equal(error.cause, why);
+    });
+  });
+
+  describe('functions and classes', () => {
+    it('have the names that they are called by, and methods that can be replaced', async () => {
+      const own = await loadHere();
+      assert.equal(own.softmax.name, 'softmax');
+      assert.equal(own.MultiHeadAttention.name, 'MultiHeadAttention');
+      const layer = new own.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+      assert.equal(layer.constructor, own.MultiHeadAttention);
+      const { prototype } = own.MultiHeadAttention;
+      const { value, writable, configurable, enumerable } = Object.getOwnPropertyDescriptor(prototype, 'forward')!;
+      assert.deepEqual([(value as { name: string }).name, writable, configurable, enumerable], ['forward', true, true, false]);
+      assert.isTrue(Object.getOwnPropertyDescriptor(prototype, 'parameterCount')!.configurable);
+      assert.isTrue(Object.getOwnPropertyDescriptor(own.softmax, 'name')!.configurable);
+      assert.notProperty(prototype, 'weight', 'of another class');
+      assert.equal(Object.hasOwn(prototype, 'nearest'), false, 'of another class');
+      assert.equal(assertThrows(() => layer.forward(wrong(1)), 'ARGUMENT').detail.op, 'MultiHeadAttention');
+      assert.equal(assertThrows(() => layer.loadStateDict(wrong(1)), 'ARGUMENT').detail.op, 'loadStateDict');
+      own.dispose();
+    });
+
+    it('errors are of one class, their names not a property of each', () => {
+      const error = assertThrows(() => attn.softmax(wrong(1)), 'ARGUMENT');
+      assertIsError(error, 'ARGUMENT');
+      assert.notInclude(Object.keys(error), 'name');
+      assert.isTrue(Object.isFrozen(error.detail));
+      const long = assertThrows(() => attn.softmax(x as Tensor, wrong('x'.repeat(5000))), 'ARGUMENT');
+      assert.isBelow(long.message.length, 300);
+    });
+  });
+});

@@ -1,0 +1,325 @@
+import { readFileSync } from 'node:fs';
+import type { ErrorCode } from 'attn';
+import type { Attn } from 'attn/worker';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  answerFunction,
+  answerName,
+  chooseFiles,
+  chooseModel,
+  engine,
+  failure,
+  headMaskOf,
+  keepLoaded,
+  knownModels,
+  loading,
+  model,
+  nameOf,
+  restart,
+  startEngine,
+  startPage,
+  type LoadedModel,
+} from '../src/state/model.ts';
+import { status } from '../src/state/status.ts';
+import { initialView, view } from '../src/state/view.ts';
+import { inTestdata } from './models.ts';
+import { aMoment, failing, fetchFile, until } from './state.ts';
+
+const fetched: string[] = [];
+vi.stubGlobal('fetch', (url: string) => (fetched.push(url), fetchFile(url)));
+afterAll(() => engine.value?.dispose());
+
+const files = Object.fromEntries(
+  ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'].map((name) => [
+    name,
+    new Blob([Uint8Array.from(readFileSync(inTestdata(`models/sentiment/${name}`)))]),
+  ]),
+);
+const changes = { off: [1], padding: [2], drawn: [3], weights: [{ name: 'a', index: 0, value: 1 }], layer: 0, head: 1, locked: true } as const;
+
+type Load = Attn['loadModel'];
+/** The module with another loadModel. */
+const withLoad = (own: Attn, loadModel: Load): Attn => ({ ...own, loadModel });
+
+/** Why the module does not start; undefined: it does. */
+let refusal: Error | undefined;
+vi.mock('attn/worker', async (original) => {
+  const own = await original<typeof import('attn/worker')>();
+  return { ...own, load: () => (refusal === undefined ? own.load() : Promise.reject(refusal)) };
+});
+
+describe('the page', () => {
+  it('starts with the small model, whatever the address says, and keeps the view', async () => {
+    view.value = { ...initialView, ...changes, model: 'all-MiniLM-L6-v2' };
+    await startPage();
+    expect(fetched.map((url) => url.replace(/^.*\//, '')).sort()).toEqual(Object.keys(files).sort());
+    expect(model.value).toMatchObject({
+      id: 'sentiment',
+      name: 'sentiment classifier',
+      layers: 2,
+      heads: 4,
+      hiddenSize: 64,
+      labels: ['negative', 'positive'],
+    });
+    expect(model.value!.shapes.get('classifier.weight')).toEqual([2, 64]);
+    expect(model.value!.config['model_type']).toBe('bert');
+    expect(model.value!.loadTime).toBeGreaterThan(0);
+    expect(view.value).toEqual({ ...initialView, ...changes, model: 'all-MiniLM-L6-v2' });
+    expect([loading.value, failure.value]).toEqual([undefined, undefined]);
+    expect((await engine.value!.info).threads).toBe(1);
+  });
+
+  it('speaks of the model that is loaded when the one of the view is not wanted', () => {
+    keepLoaded();
+    expect(view.value).toEqual({ ...initialView, text: view.value.text, model: 'sentiment' });
+  });
+});
+
+describe('choosing a model', () => {
+  beforeEach(() => {
+    view.value = { ...initialView, ...changes };
+  });
+
+  it('of files opens them; what was said of the model before is let go, and that model too', async () => {
+    const before = model.value!;
+    const id = view.value.model;
+    await chooseFiles(files, `a ${'long '.repeat(40)}name`);
+    expect(model.value).not.toBe(before);
+    expect([id, model.value!.id, view.value.model]).toEqual(['sentiment', 'files', 'files']);
+    expect(model.value!.name.length).toBe(80);
+    expect(view.value).toEqual({ ...initialView, model: 'files' });
+    await expect(before.text.tokenize('a')).rejects.toThrow(/disposed/);
+    view.value = { ...view.value, ...changes };
+    await chooseFiles(files, 'again');
+    expect(view.value.off, 'another model').toEqual([]);
+  });
+
+  it('that the view waits for keeps the view', async () => {
+    await chooseModel('sentiment');
+    view.value = { ...initialView, ...changes, model: 'files' };
+    await chooseFiles(files, 'waited for');
+    expect(view.value).toEqual({ ...initialView, ...changes, model: 'files' });
+  });
+
+  it('known by name or by the address of a folder asks for it there', async () => {
+    const own = engine.value!;
+    const asked: unknown[] = [];
+    engine.value = withLoad(own, async (source) => {
+      asked.push(source);
+      throw failing('NETWORK');
+    });
+    for (const id of ['all-MiniLM-L6-v2', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'a b:c']) await chooseModel(id);
+    expect(asked).toEqual(['models/all-MiniLM-L6-v2/', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'models/a b:c/']);
+    await chooseModel('sentiment');
+    expect(Object.keys(asked.at(-1) as object)).toEqual(Object.keys(files));
+    engine.value = own;
+  });
+
+  it('says how far it is, and can be cancelled', async () => {
+    const own = engine.value!;
+    const before = model.value;
+    let report: NonNullable<NonNullable<Parameters<Load>[1]>['onProgress']> = () => undefined;
+    engine.value = withLoad(
+      own,
+      (_, options) =>
+        new Promise((_, reject) => {
+          report = options!.onProgress!;
+          options!.signal!.addEventListener('abort', () => reject(failing('ABORTED')));
+        }),
+    );
+    let now = 1000;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    const choosing = chooseModel('./folder/');
+    await aMoment();
+    expect(status.value.text).toBe('Loading folder …');
+    expect(loading.value).toMatchObject({ name: 'folder', phase: 'asking for the files', loaded: 0, total: undefined, bytesPerSecond: 0 });
+    const speedAt = (time: number, loaded: number) => {
+      now = time;
+      report({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
+      expect(loading.value).toMatchObject({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
+      return loading.value!.bytesPerSecond;
+    };
+    expect([speedAt(1100, 100), speedAt(1500, 500), speedAt(2000, 1000), speedAt(2400, 2000)], 'of the last second or so').toEqual([
+      0, 0, 1000, 1000,
+    ]);
+    expect(speedAt(3000, 3000)).toBe(2000);
+    vi.restoreAllMocks();
+    loading.value!.cancel();
+    report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000 });
+    expect(loading.value!.loaded, 'what comes after is let go').toBe(3000);
+    await choosing;
+    expect(status.value).toEqual({ text: 'folder was not loaded: cancelled.' });
+    expect([loading.value, failure.value, model.value]).toEqual([undefined, undefined, before]);
+    engine.value = own;
+  });
+
+  it('while another is on its way: the newer one is what comes', async () => {
+    const own = engine.value!;
+    const disposed: string[] = [];
+    const later: ((text: unknown) => void)[] = [];
+    const reports: (() => void)[] = [];
+    const signals: AbortSignal[] = [];
+    engine.value = withLoad(own, (source, options) => {
+      signals.push(options!.signal!);
+      reports.push(() => options!.onProgress!({ phase: 'download', file: String(source), loaded: 5 }));
+      return new Promise((resolve) => later.push(resolve as (text: unknown) => void));
+    });
+    const real = model.value!.text;
+    const textOf = (name: string) =>
+      new Proxy(real, {
+        get(target, key) {
+          const value: unknown = Reflect.get(target, key);
+          if (key === 'dispose') return () => void disposed.push(name);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    const first = chooseModel('./first/');
+    await aMoment();
+    const second = chooseModel('./second/');
+    await aMoment();
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+    reports[0]!();
+    expect(loading.value!.name).toBe('second');
+    reports[1]!();
+    expect(loading.value!.file).toBe('./second/');
+    later[0]!(textOf('first'));
+    await first;
+    expect(disposed).toEqual(['first']);
+    expect(loading.value!.name, 'still on its way').toBe('second');
+    later[1]!(textOf('second'));
+    await second;
+    expect([model.value!.name, disposed.length]).toEqual(['second', 1]);
+    expect(loading.value).toBeUndefined();
+    expect(view.value.model).toBe('./second/');
+    engine.value = own;
+    await chooseModel('sentiment');
+    expect(disposed).toEqual(['first', 'second']);
+  });
+
+  it('that fails after a newer one was chosen says nothing', async () => {
+    const own = engine.value!;
+    const reject: ((error: unknown) => void)[] = [];
+    engine.value = withLoad(own, () => new Promise((_, fail) => reject.push(fail)));
+    const first = chooseModel('./first/');
+    await aMoment();
+    const second = chooseModel('./second/');
+    await aMoment();
+    reject[0]!(failing('NETWORK'));
+    await first;
+    expect([failure.value, status.value.failed, loading.value!.name]).toEqual([undefined, undefined, 'second']);
+    reject[1]!(failing('NETWORK'));
+    await second;
+    expect(failure.value!.code).toBe('NETWORK');
+    engine.value = own;
+  });
+
+  it.each([
+    ['NETWORK', /address and the connection/],
+    ['MEMORY', /smaller model or a shorter text/],
+    ['UNSUPPORTED', /families BERT/],
+    ['ARGUMENT', /one and the same model/],
+    ['FORMAT', /one and the same model/],
+    ['MISMATCH', /one and the same model/],
+    ['CONFIG', /one and the same model/],
+    ['ENVIRONMENT', /WebAssembly with SIMD/],
+    ['ABORTED', /Start it again/],
+    ['INTERNAL', /Reload the page/],
+  ] as const)('that fails (%s) says why and what to do', async (code: ErrorCode, fix) => {
+    const own = engine.value!;
+    const before = model.value;
+    engine.value = withLoad(own, () => Promise.reject(failing(code, 'no such thing')));
+    await chooseModel('./folder/');
+    expect(failure.value).toMatchObject({ what: 'folder could not be loaded.', cause: `no such thing (${code})`, code });
+    expect(failure.value!.fix).toMatch(fix);
+    expect(status.value).toEqual({ text: `folder could not be loaded. no such thing (${code})`, failed: true });
+    expect([model.value, loading.value]).toEqual([before, undefined]);
+    engine.value = withLoad(own, () => new Promise(() => undefined));
+    void chooseModel('./other/');
+    await aMoment(5);
+    expect(failure.value, 'is over with the next attempt').toBeUndefined();
+    loading.value!.cancel();
+    loading.value = undefined;
+    engine.value = own;
+  });
+});
+
+describe('the module', () => {
+  it('starts anew with the same model, the view stays', async () => {
+    await chooseModel('sentiment');
+    await chooseFiles(files, 'mine');
+    view.value = { ...initialView, ...changes, model: 'files' };
+    const [before, text] = [engine.value, model.value!.text];
+    await restart();
+    expect(engine.value).not.toBe(before);
+    expect([model.value!.id, model.value!.name]).toEqual(['files', 'mine']);
+    expect(model.value!.text).not.toBe(text);
+    expect(view.value.off).toEqual([1]);
+    await before!.dispose();
+  });
+
+  it('that cannot be started says so, and no model is asked for', async () => {
+    const own = engine.value;
+    refusal = failing('ENVIRONMENT');
+    engine.value = undefined;
+    fetched.length = 0;
+    await chooseModel('sentiment');
+    expect(failure.value).toMatchObject({ what: 'The module could not be started.', code: 'ENVIRONMENT' });
+    expect([loading.value, fetched.length]).toEqual([undefined, 0]);
+    await restart();
+    expect(fetched.length).toBe(0);
+    refusal = undefined;
+    const started = await startEngine();
+    expect(started).toBe(engine.value);
+    expect(failure.value).toBeUndefined();
+    await own?.dispose();
+  });
+
+  it('is started where it is missing', async () => {
+    await engine.value?.dispose();
+    engine.value = undefined;
+    await chooseModel('sentiment');
+    expect(model.value!.id).toBe('sentiment');
+    expect(engine.value).toBeDefined();
+  });
+
+  it('without the files of the page says which address answered what', async () => {
+    vi.stubGlobal('fetch', async () => new Response('', { status: 404 }));
+    await chooseModel('sentiment');
+    expect(failure.value!.cause).toMatch(/config\.json answered 404|safetensors answered 404|tokenizer.*answered 404/);
+    await until('the end', () => loading.value === undefined);
+  });
+});
+
+describe('what is known of a model', () => {
+  const of = (config: object, labels?: readonly string[]) => ({ config, labels, layers: 2, heads: 3 }) as unknown as LoadedModel;
+
+  it('its answer: shares of one, each for itself, or a number', () => {
+    expect(answerFunction(of({}, ['a', 'b']))).toBe('softmax');
+    expect(answerFunction(of({}))).toBe('softmax');
+    expect(answerFunction(of({}, ['a']))).toBe('sigmoid');
+    expect(answerFunction(of({ problem_type: 'multi_label_classification' }, ['a', 'b']))).toBe('sigmoid');
+    expect(answerFunction(of({ problem_type: 'regression' }, ['a']))).toBe('identity');
+    const named = 'torch.nn.modules.activation.Sigmoid';
+    expect(answerFunction(of({ sbert_ce_default_activation_function: named }, ['a', 'b']))).toBe('sigmoid');
+    expect(answerFunction(of({ sentence_transformers: { activation_fn: 'torch.nn.modules.linear.Identity' } }, ['a']))).toBe('identity');
+    expect(answerFunction(of({ sentence_transformers: null, sbert_ce_default_activation_function: 'Softmax' }, ['a']))).toBe('sigmoid');
+    expect(answerFunction(of({ sentence_transformers: { activation_fn: 'x.Softmax' }, sbert_ce_default_activation_function: named }, ['a']))).toBe(
+      'softmax',
+    );
+    expect(answerFunction(of({ sbert_ce_default_activation_function: 7 }, ['a', 'b']))).toBe('softmax');
+    expect(answerName(of({ problem_type: 'regression' }, ['a']))).toBe('value');
+    expect(answerName(of({}, ['a']))).toBe('probability');
+  });
+
+  it('its heads that are on', () => {
+    expect(headMaskOf(of({}), [0, 5, 6])).toEqual({ data: Float32Array.of(0, 1, 1, 1, 1, 0), dims: [2, 3] });
+    expect(headMaskOf(of({}), [6, 7]).data.length).toBe(6);
+  });
+
+  it('its name: that of the page, or of its folder', () => {
+    for (const { id, name } of knownModels) expect(nameOf(id)).toBe(name);
+    expect(nameOf('https://host/folder/')).toBe('folder');
+    expect(nameOf('a/b')).toBe('b');
+    expect(nameOf('/')).toBe('');
+  });
+});

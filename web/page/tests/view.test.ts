@@ -1,0 +1,290 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { fromHash, keepInHash, linkHash, longestHash, toHash, unread } from '../src/state/hash.ts';
+import { initialLab, lab, updateLab } from '../src/state/lab.ts';
+import { chosenLine, initialLines, linesText } from '../src/state/lines.ts';
+import { explain, newestOnly, oneAtATime } from '../src/state/status.ts';
+import { changeInFocus, changeLayer, initialView, isChanged, setText, undoChanges, update, view, withEdit, type View } from '../src/state/view.ts';
+import { initialWords, updateWords, wordsView } from '../src/state/words.ts';
+import { aMoment, failing } from './state.ts';
+
+const x = { name: 'X', index: 4, value: 2 };
+const weight = { name: 'a.weight', index: 1, value: 3 };
+beforeEach(() => {
+  view.value = initialView;
+});
+
+describe('what a visitor chooses', () => {
+  it('new text lets go of what was said of single tokens', () => {
+    update({ locked: true, padding: [1], drawn: [2], off: [3], weights: [weight] });
+    changeLayer({ factor: 2, edits: [x, weight] });
+    setText('new', 'pair');
+    expect(view.value).toEqual({
+      ...initialView,
+      text: 'new',
+      pair: 'pair',
+      off: [3],
+      weights: [weight],
+      change: { layer: 1, factor: 2, score: 'scaled_dot', dropout: 0, seed: 0, edits: [weight] },
+    });
+    setText('other', undefined);
+    expect(view.value.pair).toBeUndefined();
+    undoChanges();
+    setText('third', undefined);
+    expect(view.value.change).toBeUndefined();
+  });
+
+  it('changes one layer at a time, and none is no change', () => {
+    const plain = { layer: 1, factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
+    expect(changeInFocus.value).toEqual(plain);
+    changeLayer({ factor: 2 });
+    changeLayer({ score: 'dot' });
+    expect(view.value.change).toEqual({ ...plain, factor: 2, score: 'dot' });
+    expect(changeInFocus.value).toBe(view.value.change);
+    update({ layer: 0 });
+    expect(changeInFocus.value).toEqual({ ...plain, layer: 0 });
+    changeLayer({ dropout: 0.5 });
+    expect(view.value.change, 'the other layer is let go').toEqual({ ...plain, layer: 0, dropout: 0.5 });
+    changeLayer({ dropout: 0 });
+    expect(view.value.change).toBeUndefined();
+    for (const one of [{ factor: 0.5 }, { score: 'additive' }, { dropout: 0.1 }, { edits: [x] }] as const) {
+      changeLayer(one);
+      expect(view.value.change).toEqual({ ...plain, layer: 0, ...one });
+      undoChanges();
+    }
+    changeLayer({ seed: 3 });
+    expect(view.value.change, 'a seed alone is nothing').toBeUndefined();
+  });
+
+  it.each<Partial<View>>([{ causal: true }, { padding: [0] }, { drawn: [0] }, { off: [0] }, { weights: [weight] }])(
+    '%j is a change, and can be undone',
+    (changes) => {
+      expect(isChanged.value).toBe(false);
+      update({ ...changes, head: 0 });
+      expect(isChanged.value).toBe(true);
+      undoChanges();
+      expect(view.value).toEqual({ ...initialView, head: 0 });
+      changeLayer({ factor: 2 });
+      expect(isChanged.value).toBe(true);
+    },
+  );
+
+  it('an edit of the same number takes the place of the one before', () => {
+    const other = { ...weight, index: 2 };
+    const edits = withEdit(withEdit(withEdit([], weight), other), x);
+    expect(edits).toEqual([weight, other, x]);
+    expect(withEdit(edits, { ...weight, value: 9 })).toEqual([other, x, { ...weight, value: 9 }]);
+  });
+});
+
+describe('the view in the address', () => {
+  const read = (hash: string): View => ({ ...initialView, ...fromHash(hash) });
+
+  it.each<Partial<View>>([
+    { model: 'all-MiniLM-L6-v2', text: 'a & b = c #d', pair: 'é\n“x”' },
+    { layer: 0, head: 11, cell: { row: 0, column: 7 }, locked: true, step: 3 },
+    { order: 'entropy', special: 'hide', threshold: 0.05, scaleBy: 'row', mergeWords: true, asTable: true },
+    { order: 'kind', special: 'renormalise', threshold: 1 },
+    { causal: true, padding: [1, 12], drawn: [0, 99], off: [3] },
+    { weights: [weight, { ...weight, index: 0, value: -1e-7 }] },
+    { change: { layer: 3, factor: 1000, score: 'additive', dropout: 0.99, seed: 12, edits: [x] } },
+    { change: { layer: 1, factor: 0, score: 'general', dropout: 0.5, seed: 0, edits: [] } },
+    { pair: '' },
+  ])('%j comes back', (changes) => {
+    const of = { ...initialView, ...changes };
+    expect(read(toHash(of))).toEqual(changes.pair === '' ? initialView : of);
+  });
+
+  it('is short: what is as at first is not there', () => {
+    expect(toHash(initialView)).toBe('');
+    expect(toHash({ ...initialView, head: 0 })).toBe('head=1');
+    expect(toHash({ ...initialView, layer: 4, causal: true, off: [1, 2] })).toBe('layer=5&causal=1&off=1.2');
+    expect(toHash({ ...initialView, change: { layer: 1, factor: 2, score: 'dot', dropout: 0, seed: 0, edits: [] } })).toBe(
+      'change=2%2C2%2Cdot%2C0%2C0',
+    );
+  });
+
+  it('that makes no sense is the first view', () => {
+    const odd =
+      'layer=0&head=-1&cell=x&locked=yes&order=up&special=&threshold=1.01&colours=red&words=2&table=true&step=a&causal=yes&padding=a.b&mask=&off=-1.x1.5x&weights=a';
+    expect(read(odd)).toEqual({ ...initialView, layer: 0, head: 0, cell: { row: 0, column: 0 } });
+    expect(read('threshold=-0.1').threshold).toBe(0);
+    expect(read('threshold=').threshold).toBe(0);
+    expect(read('threshold=0.5').threshold).toBe(0.5);
+    expect(read('threshold=x').threshold).toBe(0);
+    expect(read('cell=3').cell).toEqual({ row: 3, column: 0 });
+    expect(read('cell=3.4.5').cell).toEqual({ row: 3, column: 4 });
+    expect(read('unknown=1&=2')).toEqual(initialView);
+  });
+
+  it('of a change that makes no sense is a layer without one', () => {
+    const plain = { layer: 0, factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
+    expect(read('change=').change).toEqual(plain);
+    expect(read('change=0,1001,cosine,0.991,-1').change).toEqual(plain);
+    expect(read('change=2,-1,dot,-0.5,1.5').change).toEqual({ ...plain, layer: 1, score: 'dot' });
+    expect(read('x=X@1=2').change, 'of the layer of the view').toEqual({ ...plain, layer: 1, edits: [{ name: 'X', index: 1, value: 2 }] });
+    expect(read('layer=5&x=X@1=2').change!.layer).toBe(4);
+    expect(read('change=3,2,dot,0,0&x=X@1=2').change).toEqual({
+      ...plain,
+      layer: 2,
+      factor: 2,
+      score: 'dot',
+      edits: [{ name: 'X', index: 1, value: 2 }],
+    });
+  });
+});
+
+describe('the address of the page', () => {
+  const replaced: string[] = [];
+  const listeners: (() => void)[] = [];
+  const sections: string[] = [];
+  const location = { hash: '', pathname: '/page/', search: '?a' };
+  const goTo = (hash: string) => {
+    location.hash = hash;
+    for (const listener of listeners) listener();
+  };
+  const written = () => aMoment(420);
+  vi.stubGlobal('window', globalThis);
+  vi.stubGlobal('location', location);
+  vi.stubGlobal('history', {
+    replaceState(_: unknown, __: string, url: string) {
+      replaced.push(url);
+      location.hash = url.startsWith('#') ? url : '';
+    },
+  });
+  vi.stubGlobal('document', { getElementById: (id: string) => (sections.includes(id) ? {} : null) });
+  vi.stubGlobal('addEventListener', (type: string, listener: () => void) => {
+    expect(type).toBe('hashchange');
+    listeners.push(listener);
+  });
+
+  it('is read when the page opens, all of it', () => {
+    location.hash = '#head=1&lab.heads=1&lines=a%0Ab&line=2&words.word=king';
+    keepInHash();
+    expect(view.value).toEqual({ ...initialView, head: 0 });
+    expect(lab.value).toEqual({ ...initialLab, heads: '1' });
+    expect([linesText.value, chosenLine.value]).toEqual(['a\nb', 1]);
+    expect(wordsView.value).toEqual({ ...initialWords, word: 'king' });
+    expect(unread.value).toBeUndefined();
+  });
+
+  it('is written a moment after a change, once for several', async () => {
+    await written();
+    replaced.length = 0;
+    update({ head: 1 });
+    update({ head: 2 });
+    await aMoment(100);
+    expect(replaced).toEqual([]);
+    update({ layer: 0 });
+    await written();
+    expect(replaced).toEqual(['#layer=1&head=3&lab.heads=1&lines=a%0Ab&line=2&words.word=king']);
+    updateLab({ heads: initialLab.heads });
+    linesText.value = initialLines;
+    chosenLine.value = 0;
+    updateWords({ word: initialWords.word });
+    view.value = initialView;
+    expect(linkHash()).toBe('');
+    await written();
+    expect(replaced.at(-1), 'nothing is left').toBe('/page/?a');
+  });
+
+  it('that is written by the visitor is what is shown, and nothing else', async () => {
+    update({ text: 'other' });
+    goTo('#causal=1&lab.causal=1');
+    expect(view.value).toEqual({ ...initialView, causal: true });
+    expect(lab.value.causal).toBe(true);
+    await written();
+    expect(location.hash).toBe('#causal=1&lab.causal=1');
+    goTo('');
+    expect([view.value, lab.value]).toEqual([initialView, initialLab]);
+  });
+
+  it('of a section changes nothing', () => {
+    sections.push('steps');
+    update({ head: 1 });
+    goTo('#steps');
+    expect(view.value.head).toBe(1);
+    goTo('#unknown');
+    expect(view.value).toEqual(initialView);
+  });
+
+  it('that has just been changed by the visitor is not written over', async () => {
+    update({ head: 2 });
+    location.hash = '#head=1';
+    replaced.length = 0;
+    await written();
+    expect(replaced).toEqual([]);
+    goTo('#head=1');
+    expect(view.value.head).toBe(0);
+  });
+
+  it('that is too long is not read, which is said, and never written', async () => {
+    const long = 'a'.repeat(longestHash + 1);
+    goTo(`#text=${long}`);
+    expect(view.value).toEqual(initialView);
+    expect(unread.value).toContain(`${long.length + 5} characters`);
+    await written();
+    replaced.length = 0;
+    update({ text: long });
+    await written();
+    expect(replaced).toEqual([]);
+    view.value = initialView;
+    goTo('#head=1');
+    expect([view.value.head, unread.value]).toEqual([0, undefined]);
+    const most = 'a'.repeat(longestHash - 'text='.length);
+    update({ head: initialView.head, text: most });
+    await written();
+    expect(replaced.at(-1)).toBe(`#text=${most}`);
+  });
+});
+
+describe('jobs', () => {
+  const jobs = () => {
+    const log: string[] = [];
+    const ends: (() => void)[] = [];
+    const job = (name: string) => async () => {
+      log.push(name);
+      await new Promise<void>((resolve) => ends.push(resolve));
+      log.push(`${name} ends`);
+    };
+    return { log, ends, job };
+  };
+
+  it('of which only the newest counts', async () => {
+    const { log, ends, job } = jobs();
+    const inTurn = newestOnly();
+    const first = inTurn(job('a'));
+    void inTurn(job('b'));
+    void inTurn(job('c'));
+    expect(log).toEqual(['a']);
+    ends[0]!();
+    await aMoment(5);
+    expect(log).toEqual(['a', 'a ends', 'c']);
+    ends[1]!();
+    await first;
+    expect(log).toEqual(['a', 'a ends', 'c', 'c ends']);
+    await expect(inTurn(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    void inTurn(job('d'));
+    expect(log.at(-1)).toBe('d');
+  });
+
+  it('of which all run, one after the other', async () => {
+    const { log, ends, job } = jobs();
+    const inTurn = oneAtATime();
+    void inTurn(job('a'));
+    const failed = inTurn(() => Promise.reject(new Error('no')));
+    const value = inTurn(async () => 7);
+    await aMoment(5);
+    expect(log).toEqual(['a']);
+    ends[0]!();
+    await expect(failed).rejects.toThrow('no');
+    expect(await value).toBe(7);
+  });
+
+  it('explain why they failed', () => {
+    expect(explain(failing('MEMORY', 'too much'))).toBe('too much (MEMORY)');
+    expect(explain(new Error('no code'))).toBe('no code');
+    expect(explain('text')).toBe('text');
+    expect(explain(undefined)).toBe('undefined');
+    expect(explain('a'.repeat(1000)).length).toBe(600);
+  });
+});
