@@ -23,7 +23,7 @@ export const groups = {
   worker: {
     folder: lib,
     files: ['channel.ts', 'client.ts', 'host.ts', 'remote_model.ts'],
-    suites: ['worker', 'aborting', 'text_model', 'model_edits', 'load_model'],
+    suites: ['worker', 'aborting', 'model_edits', 'arguments'],
   },
   loading: {
     folder: lib,

@@ -1,9 +1,10 @@
 /** Arguments to the letter: the bounds of what is taken, which argument an error is about, and what it says was expected. */
-import { load, type Attn, type Tensor } from 'attn';
+import { load, type Attn, type ErrorCode, type Tensor, type TextModel } from 'attn';
 import { assert } from 'chai';
 import { detached, encoderOptions, k, maskOf, q, v, wrong, x } from '../support/catalogue.ts';
 import { assertIsError, assertRejects, assertThrows } from '../support/errors.ts';
-import { loadHere } from '../support/host.ts';
+import { bytes, loadHere } from '../support/host.ts';
+import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertDims, assertSameBits, tensor } from '../support/tensors.ts';
 
 /** What an error says of its argument. */
@@ -356,6 +357,179 @@ describe('arguments to the letter', () => {
       const why = new Error('enough');
       const error = await assertRejects(loadHere({ signal: wrong({ ...plain, aborted: true, reason: why }) }), 'ABORTED');
       assert.equal(error.cause, why);
+    });
+  });
+
+  describe('of models', () => {
+    let model: TextModel;
+    const name = 'tiny-bert';
+    const read = async (file: string) => bytes(`testdata/models/${name}/${file}`);
+    before(async () => void (model = await loadCheckpoint(attn, name)));
+    after(() => model.dispose());
+    /** What an error says of its argument. */
+    const refused = async (call: () => Promise<unknown>, code: ErrorCode) => {
+      const { detail } = await assertRejects(call, code);
+      return [detail.op, detail.argument, detail.expected];
+    };
+
+    it('the source is a folder or an object of files', async () => {
+      const expected = "a folder's URL or path, or an object of files by name";
+      for (const source of ['', 7, null, undefined, [], new Map(), new Uint8Array(3)])
+        assert.deepEqual(await refused(() => attn.loadModel(wrong(source)), 'ARGUMENT'), ['loadModel', 'source', expected]);
+      assert.deepEqual(await refused(() => attn.loadModel({}), 'ARGUMENT'), [
+        'loadModel',
+        'source',
+        'config.json, tokenizer.json, model.safetensors',
+      ]);
+      assert.deepEqual(await refused(() => attn.loadModel({ 'config.json': wrong(7) }), 'DTYPE'), [
+        'loadModel',
+        'source["config.json"]',
+        'a Uint8Array or an ArrayBuffer',
+      ]);
+      for (const pretender of ['Blob', 'File'])
+        assert.equal((await refused(() => attn.loadModel({ 'config.json': wrong({ [Symbol.toStringTag]: pretender }) }), 'ARGUMENT'))[1], 'source');
+      const [config, tokenizer, weights] = [await read('config.json'), await read('tokenizer.json'), await read('model.safetensors')];
+      const files = {
+        'config.json': new TextDecoder().decode(config),
+        'tokenizer.json': new Blob([tokenizer]),
+        'model.safetensors': new File([weights], 'x'),
+      };
+      (await attn.loadModel(files)).dispose();
+      (await attn.loadModel({ ...files, 'config.json': config.buffer })).dispose();
+    });
+
+    it('digests are of files that are read, in hex', async () => {
+      const sha256 = async (given: unknown) => refused(() => attn.loadModel('./nothing/', { sha256: wrong(given) }), 'ARGUMENT');
+      const digest = '0'.repeat(64);
+      for (const given of [null, 'x', 7, []]) assert.deepEqual(await sha256(given), ['loadModel', 'sha256', 'an object of hex digests by file name']);
+      for (const bad of ['0'.repeat(63), '0'.repeat(65), `${'0'.repeat(63)}g`, 7, null])
+        assert.deepEqual(await sha256({ 'config.json': bad }), ['loadModel', 'sha256["config.json"]', '64 hex digits']);
+      for (const file of [
+        'pytorch_model.bin',
+        'Config.json',
+        'a/b/config.json',
+        '/config.json',
+        '.a/config.json',
+        '../config.json',
+        '2_Dense/other.json',
+      ]) {
+        const { detail, message } = await assertRejects(attn.loadModel('./nothing/', { sha256: { [file]: digest } }), 'ARGUMENT');
+        assert.deepEqual([detail.argument, detail.got], ['sha256', file]);
+        assert.include(String(detail.expected).split(', '), 'model.safetensors');
+        assert.include(message, JSON.stringify(file));
+      }
+      for (const file of ['config.json', '2_Dense/model.safetensors', '3_Dense/config.json', 'any-thing_1.2/config.json', '2_Dense/modules.json'])
+        assert.notEqual(
+          (
+            await refused(() => attn.loadModel({ 'config.json': '{}' }, { sha256: { [file]: digest } }), [
+              'FORMAT',
+              'NETWORK',
+              'ARGUMENT',
+              'CONFIG',
+              'UNSUPPORTED',
+            ] as never)
+          )[1],
+          'sha256',
+        );
+    });
+
+    it('options of loading', async () => {
+      const option = async (options: unknown, code: ErrorCode) => refused(() => attn.loadModel('./nothing/', wrong(options)), code);
+      assert.deepEqual(await option({ cache: 'always' }, 'CONFIG'), ['loadModel', 'cache', 'one of default, none, reload']);
+      assert.deepEqual(await option({ cache: 1 }, 'ARGUMENT'), ['loadModel', 'cache', 'one of default, none, reload']);
+      for (const fetch of [null, 'x', {}]) assert.deepEqual(await option({ fetch }, 'ARGUMENT'), ['loadModel', 'fetch', 'a function']);
+      for (const onProgress of [null, 'x', {}]) assert.deepEqual(await option({ onProgress }, 'ARGUMENT'), ['loadModel', 'onProgress', 'a function']);
+      assert.deepEqual(await option({ signal: 1 }, 'ARGUMENT'), ['loadModel', 'signal', 'an AbortSignal']);
+      for (const options of [null, 'x', []]) assert.deepEqual(await option(options, 'ARGUMENT'), ['loadModel', 'options', 'an object']);
+      assert.equal((await option({ sha: {} }, 'ARGUMENT'))[1], 'sha');
+    });
+
+    it('what config.json says is frozen, all the way down', () => {
+      const check = (object: object) => {
+        assert.isTrue(Object.isFrozen(object));
+        for (const member of Object.values(object)) if (typeof member === 'object' && member !== null) check(member as object);
+      };
+      check(model.config);
+    });
+
+    it('texts are strings, or pairs of them where pairs can be', async () => {
+      const of = (texts: unknown) => about(() => model.tokenize(wrong(texts)), 'ARGUMENT');
+      const either = 'a string, an Array of strings or an Array of pairs of strings';
+      for (const texts of [7, null, undefined, {}, new Uint8Array(1)]) assert.deepEqual([of(texts)[0], of(texts)[2]], ['texts', either]);
+      assert.deepEqual(of(['a', 7]), ['texts[1]', '7', 'a string or a pair of strings']);
+      assert.deepEqual(of([['a', 'b'], ['a']]), ['texts[1]', '1 elements', 'a pair of strings']);
+      assert.deepEqual(of([['a', 'b', 'c']]), ['texts[0]', '3 elements', 'a pair of strings']);
+      assert.deepEqual(of([[7, 'b']]), ['texts[0][0]', '7', 'a string']);
+      assert.deepEqual(of([['a', null]]), ['texts[0][1]', 'null', 'a string']);
+      assert.deepEqual(
+        of(['a', 'b', ['a', 'b']])
+          .slice(0, 1)
+          .concat(of(['a', ['a', 'b']])[2]),
+        ['texts[2]', 'a string'],
+      );
+      assert.deepEqual([of([['a', 'b'], 'c'])[0], of([['a', 'b'], 'c'])[2]], ['texts[1]', 'a pair of strings']);
+      for (const texts of [7, [['a', 'b']]]) {
+        const [op, argument, expected] = await refused(() => model.embed(wrong(texts)), 'ARGUMENT');
+        assert.deepEqual(
+          [op, argument, expected],
+          texts === 7 ? ['embed', 'texts', 'a string, an Array of strings'] : ['embed', 'texts[0]', 'a string'],
+        );
+      }
+      assertDims(await model.embed([]), [0, (await model.embed('a')).dims[1]!]);
+      assert.deepEqual([...model.tokenize([]).dims], [0, 0]);
+    });
+
+    it('options of texts', async () => {
+      const of = (options: unknown, code: ErrorCode) => about(() => model.tokenize('a', wrong(options)), code);
+      for (const maxLength of ['1', 1.5, null]) assert.deepEqual(of({ maxLength }, 'ARGUMENT').slice(0, 1), ['maxLength']);
+      for (const maxLength of [0, 2 ** 31])
+        assert.deepEqual(of({ maxLength }, 'CONFIG'), ['maxLength', String(maxLength), 'a whole number from 1 to 2147483647']);
+      assert.deepEqual(of({ maxLength: 65 }, 'OUT_OF_RANGE'), ['maxLength', '65', 'at most 64']);
+      assert.equal(model.tokenize('a', { maxLength: 64 }).dims[1], 3);
+      for (const truncation of [1, 'x', null])
+        assert.deepEqual(of({ truncation }, 'ARGUMENT'), ['truncation', truncation === 'x' ? '"x"' : String(truncation), 'true or false']);
+      assert.equal(of({ batchSize: 1 }, 'ARGUMENT')[0], 'batchSize', 'which tokenize does not have');
+      for (const options of [null, 'x', []]) assert.deepEqual(of(options, 'ARGUMENT').slice(0, 1), ['options']);
+      const embed = async (options: object, code: ErrorCode) => refused(() => model.embed('a', wrong(options)), code);
+      for (const normalize of [1, 'x', null]) assert.deepEqual(await embed({ normalize }, 'ARGUMENT'), ['embed', 'normalize', 'true or false']);
+      for (const member of ['prompt', 'promptName'])
+        for (const given of [1, null, {}]) assert.deepEqual(await embed({ [member]: given }, 'ARGUMENT'), ['embed', member, 'a string']);
+      for (const batchSize of [0, 2 ** 20 + 1])
+        assert.deepEqual(await embed({ batchSize }, 'CONFIG'), ['embed', 'batchSize', 'a whole number from 1 to 1048576']);
+      assertDims(await model.embed('a', { batchSize: 2 ** 20 }), (await model.embed('a', { batchSize: 1 })).dims);
+      const poolings = 'mean, cls, max, lasttoken, weightedmean, mean_sqrt_len';
+      assert.deepEqual(await embed({ pooling: 'sum' }, 'CONFIG'), ['embed', 'pooling', `one of ${poolings}`]);
+      for (const pooling of poolings.split(', ')) assertDims(await model.embed('a', wrong({ pooling })), [1, 32]);
+      assert.deepEqual(await embed({ onProgress: 1 }, 'ARGUMENT'), ['embed', 'onProgress', 'a function']);
+      assert.deepEqual(await embed({ signal: 1 }, 'ARGUMENT'), ['embed', 'signal', 'an AbortSignal']);
+      assert.include((await assertRejects(model.embed('a', { promptName: 'no such prompt' }), 'CONFIG')).message, 'no such prompt');
+    });
+
+    it('an encoding as tokenize gives it, tokens, ids and names', () => {
+      const encoding = model.tokenize('a b');
+      for (const inputs of [7, null, undefined, 'a', []])
+        assert.deepEqual(
+          [about(() => model.forward(wrong(inputs)), 'ARGUMENT')[0], about(() => model.forward(wrong(inputs)), 'ARGUMENT')[2]],
+          ['inputs', 'an Encoding, as tokenize() gives it'],
+        );
+      assert.deepEqual(about(() => model.forward(wrong({ ...encoding, dims: undefined })), 'ARGUMENT').slice(0, 1), ['inputs.dims']);
+      assertSameBits(
+        model.forward({ ...encoding, attentionMask: undefined as never }).lastHiddenState,
+        model.forward({ ...encoding, attentionMask: encoding.attentionMask.map(() => 1) }).lastHiddenState,
+      );
+      const hidden = encoding.attentionMask.slice();
+      hidden[1] = 0;
+      assert.notDeepEqual(model.forward({ ...encoding, attentionMask: hidden }).lastHiddenState, model.forward(encoding).lastHiddenState);
+      for (const token of [7, null, undefined]) assert.deepEqual(about(() => model.tokenToId(wrong(token)), 'ARGUMENT').slice(0, 1), ['token']);
+      for (const id of ['1', 1.5, NaN, null]) assert.deepEqual(about(() => model.idToToken(wrong(id)), 'ARGUMENT').slice(0, 1), ['id']);
+      for (const parameter of [7, null, undefined])
+        assert.deepEqual(about(() => model.getParameter(wrong(parameter)), 'ARGUMENT').slice(0, 1), ['name']);
+      assert.deepEqual(
+        about(() => model.getParameter('x'), 'OUT_OF_RANGE'),
+        ['name', '"x"', 'one of parameterShapes()'],
+      );
+      assert.equal(model.tokenToId(model.idToToken(5)!), 5);
+      assert.deepEqual([model.idToToken(-1), model.idToToken(2 ** 40), model.tokenToId('no such token')], [undefined, undefined, undefined]);
     });
   });
 
