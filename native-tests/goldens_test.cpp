@@ -321,7 +321,7 @@ TEST_CASE("neighbours and analogies among hand-made words are those of the table
     for (std::size_t i = 0; i < got.size(); ++i) {
       INFO("neighbour " << i << ", " << expected[i].dump());
       CHECK(got[i].id == expected[i].at("id"));
-      CHECK(words.at(static_cast<std::size_t>(got[i].id)) == expected[i].at("word"));
+      CHECK(words.at(static_cast<std::size_t>(got[i].id)) == expected[i].at("word").get<std::string>());
       CHECK(std::abs(got[i].similarity - expected[i].at("similarity").get<double>()) <= tolerance);
     }
   };

@@ -268,7 +268,7 @@ if (whole)
   }
 if (whole && !results.some(({ name, skipped }) => name === 'set-up: fuzz' && skipped)) {
   plan(compiled, 'native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz']);
-  plan(compiled, 'native-fuzz: 30 s a target', script('native-tests/fuzz/run.mjs', '--seconds', '30'), ['native-fuzz: build']);
+  plan(compiled, 'native-fuzz: 30 s a target', script('native-tests/fuzz/run.mjs', '--seconds', '30', '--seed', '1'), ['native-fuzz: build']);
 }
 
 plan(packaged, 'include rule', commands(['node', 'tools/check-includes.mjs']));

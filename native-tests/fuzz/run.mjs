@@ -1,6 +1,7 @@
-// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--build FOLDER] [TARGET...]: libFuzzer on what comes from files and users.
+// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--seed N] [--build FOLDER] [TARGET...]: libFuzzer on what comes from files and users.
 //
-// Every target first takes its seeds, none of which may be refused, then thinks of inputs of its own for N seconds (30), or N times.
+// Every target first takes its seeds, none of which may be refused, then thinks of inputs of its own for N seconds (30), or N times: others each
+// time, or with --seed the same.
 // New inputs are kept in FOLDER/corpus (build/native-fuzz), so the next run goes on from them; what a target ended on is in FOLDER/findings.
 // The long run:
 //
@@ -18,7 +19,12 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 const all = readdirSync(join(here, 'corpus')).sort();
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: 'string' }, runs: { type: 'string' }, build: { type: 'string', default: join(here, '../../build/native-fuzz') } },
+  options: {
+    seconds: { type: 'string' },
+    runs: { type: 'string' },
+    seed: { type: 'string', default: '0' },
+    build: { type: 'string', default: join(here, '../../build/native-fuzz') },
+  },
 });
 const targets = positionals.length > 0 ? positionals : all;
 for (const target of targets) if (!all.includes(target)) throw new Error(`there is no target ${target}, only ${all.join(', ')}`);
@@ -62,6 +68,7 @@ async function fuzz(target) {
   }
   const { code, said } = await run(target, [
     limit,
+    `-seed=${values.seed}`,
     `-max_len=${longest[target]}`,
     `-dict=${join(here, `${target}.dict`)}`,
     `-artifact_prefix=${findings}${target}-`,

@@ -74,6 +74,7 @@ async function node({ variant, threads, build = 'release' }) {
     const complete = build === 'release' && isComplete({ engine: 'node', variant, threads });
     const host = { engine: 'node', variant, threads, canThread: true, takesRelaxed: variant === 'relaxed', build, complete, server: server.url };
     await run(process.execPath, [at('node_modules/vitest/vitest.mjs'), 'run', '--config', at('wasm-tests/node/vitest.config.mjs')], {
+      seconds: 1700,
       env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_OUTPUT: output, ATTN_TEST_NOTES: notes, ...(folder && { ATTN_TEST_PACKAGE: folder }) },
     });
     if (existsSync(notes)) console.log(readFileSync(notes, 'utf8').trim());
