@@ -179,7 +179,7 @@ globalThis.matrix = check(load, loadInWorker, chrome.runtime.getURL('model'));
   }
 }
 
-const noLocalWorker =
+const noBlob =
   'ENVIRONMENT: load: the worker did not start (attn/worker: the worker is gone (its script could not be loaded)); it is of another origin';
 const lacks = 'ENVIRONMENT: attn: this host lacks ';
 const forStatic = "import { load } from 'attn/service-worker'";
@@ -189,10 +189,14 @@ export const scopes = [
   { name: 'package on another origin', says: says.page, run: elsewhere() },
   {
     name: 'package on another origin (CSP without `blob:`)',
-    says: { ...says.page, worker: noLocalWorker, workerThreads: noLocalWorker },
+    says: { ...says.page, worker: noBlob, workerThreads: noBlob },
     run: elsewhere((origin) => `script-src 'self' 'wasm-unsafe-eval' ${origin}; worker-src 'self' ${origin}`),
   },
-  { name: 'sandboxed iframe', says: { ...says.page, worker: noLocalWorker, workerThreads: noLocalWorker }, run: sandboxed },
+  {
+    name: 'sandboxed iframe',
+    says: { ...says.page, workerThreads: 'one thread instead of 2: the page is not cross-origin isolated' },
+    run: sandboxed,
+  },
   { name: 'service worker', says: says.alone, setting: forStatic, run: inWorker('service-worker', serviceWorker) },
   {
     name: 'service worker (from `attn`)',

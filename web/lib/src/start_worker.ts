@@ -38,8 +38,15 @@ function isElsewhere(url: string): boolean {
   }
 }
 
-/** Browsers start workers from the page's origin alone, but what those import may come from elsewhere. */
-const importing = (url: string) => URL.createObjectURL(new Blob([`import ${JSON.stringify(url)};`], { type: 'text/javascript' }));
+/**
+ * Browsers start workers from the page's origin alone, but what those import may come from elsewhere. Sandboxed frames have no origin: from a blob of
+ * theirs Chromium starts no module.
+ */
+function importing(url: string): string {
+  const text = `import ${JSON.stringify(url)};`;
+  const type = 'text/javascript';
+  return globalThis.origin === 'null' ? `data:${type},${encodeURIComponent(text)}` : URL.createObjectURL(new Blob([text], { type }));
+}
 
 /**
  * Runs `start`, whose only worker is written out as `new Worker(new URL('./file.js', import.meta.url), { … })`.
@@ -70,6 +77,6 @@ export function startWorker(start: () => Worker): { worker: Worker; help: string
   for (const type of ['message', 'error']) worker.addEventListener(type, () => URL.revokeObjectURL(line), { once: true });
   return {
     worker,
-    help: 'it is of another origin than the page: a Content-Security-Policy needs worker-src blob:, and its server has to allow it (CORS)',
+    help: 'it is of another origin than the page: a Content-Security-Policy needs worker-src blob: (in a sandboxed frame data:), and its server has to allow it (CORS)',
   };
 }
