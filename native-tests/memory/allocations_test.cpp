@@ -275,6 +275,46 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
   CHECK(loading([&] { layer.initialize({.scheme = InitScheme::normal, .seed = 3}); }) > 0);
 }
 
+TEST_CASE("a tokenizer of a compact file takes no more than ten times its bytes", "[memory]") {
+  std::uint32_t state = 1;
+  const auto word = [&](std::size_t length) {
+    std::string text;
+    while (text.size() < length) {
+      state = state * 1664525 + 1013904223;
+      text += "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"[(state >> 16) % 62];
+    }
+    return text;
+  };
+  const auto flags = R"(,"id":0,"single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":false})";
+  const auto file = [](const std::string& vocabulary, const std::string& added) {
+    return R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + added + R"(],"normalizer":null,"pre_tokenizer":)" +
+           R"({"type":"BertPreTokenizer"},"post_processor":null,"decoder":null,"model":{"type":"WordPiece","unk_token":"?",)" +
+           R"("continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{"?":0)" + vocabulary + "}}}";
+  };
+  const auto check = [](const std::string& json) {
+    const std::int64_t before = bytes;
+    most_bytes = before;
+    const Tokenizer tokenizer = Tokenizer::parse({reinterpret_cast<const std::uint8_t*>(json.data()), json.size()});
+    const auto size = static_cast<std::int64_t>(json.size());
+    INFO(json.substr(200, 150) << ": " << size << " bytes, at most " << most_bytes - before << ", then " << bytes - before);
+    CHECK(most_bytes - before < 10 * size);
+    CHECK(bytes - before < 8 * size);
+  };
+  for (const std::size_t length : {7, 30, 1000}) {
+    std::string same, other, longer, added;
+    for (std::size_t i = 0; i < 600'000 / length; ++i) {
+      const std::string token = word(length);
+      same += ",\"" + token + "\":0";
+      other += ",\"" + token + "\":" + std::to_string(20 * i);
+      if (token.size() < 1000) longer += ",\"" + token + "\":0,\"" + token + word(1) + "\":1";
+      if (i < 6000) added += std::string(added.empty() ? "" : ",") + R"({"content":")" + token + "\"" + flags;
+    }
+    for (const std::string& vocabulary : {same, other, longer})
+      if (!vocabulary.empty()) check(file(vocabulary, ""));
+    check(file("", added));
+  }
+}
+
 TEST_CASE("every layer gives MEMORY for every allocation that fails, leaks nothing and keeps its numbers", "[memory]") {
   Generator random(3);
   const Inputs in(random);

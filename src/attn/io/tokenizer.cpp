@@ -150,7 +150,7 @@ void trim_offsets(const TokenizerFile& file, const Chars& text, std::vector<Toke
   const auto byte = [&](std::ptrdiff_t i) { return i == std::ssize(text) ? text.back().end : text[static_cast<std::size_t>(i)].start; };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     Token& token = tokens[i];
-    const Chars content = detail::decode_utf8(token.content.empty() ? file.tokens.at(token.id) : token.content).value();
+    const Chars content = detail::decode_utf8(token.content.empty() ? file.tokens[token.id] : token.content).value();
     auto leading = std::find_if_not(content.begin(), content.end(), is_space_of_bytes) - content.begin();
     const auto trailing = std::find_if_not(content.rbegin(), content.rend(), is_space_of_bytes) - content.rbegin();
     if (leading == 0 && trailing == 0) continue;
@@ -241,7 +241,7 @@ Encoding assemble(const TokenizerFile& file, const Template& pieces, std::vector
       for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], std::nullopt);
       if (piece.kind == TemplatePiece::Kind::special) continue;
       for (Token& token : piece.kind == TemplatePiece::Kind::first ? rows[b].first : rows[b].second)
-        push(token.id, piece.type_id, token.content.empty() ? file.tokens.at(token.id) : std::move(token.content),
+        push(token.id, piece.type_id, token.content.empty() ? std::string(file.tokens[token.id]) : std::move(token.content),
              std::pair<std::int64_t, std::int64_t>(token.start, token.end));
     }
     tokens.resize(longest, file.pad_token);
@@ -317,9 +317,10 @@ std::optional<std::int64_t> Tokenizer::token_to_id(const std::string& token) con
 
 std::optional<std::string> Tokenizer::id_to_token(std::int64_t id) const {
   if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
-  for (const auto* tokens : {&file_->added_tokens, &file_->tokens})
-    if (const auto found = tokens->find(static_cast<std::int32_t>(id)); found != tokens->end()) return found->second;
-  return std::nullopt;
+  const auto number = static_cast<std::int32_t>(id);
+  if (const auto found = file_->added_tokens.find(number); found != file_->added_tokens.end()) return found->second;
+  const auto token = file_->tokens.find(number);
+  return token ? std::optional<std::string>(*token) : std::nullopt;
 }
 
 std::int64_t Tokenizer::vocabulary_size() const { return file_->size; }

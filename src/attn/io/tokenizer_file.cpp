@@ -124,26 +124,38 @@ void read_pre_tokenizer(const Value& value) {
   value.only({"type"});
 }
 
-WordPiece read_model(const Value& value, std::unordered_map<std::int32_t, std::string>& tokens) {
+std::size_t count_characters(std::string_view utf8) {
+  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
+/// Takes the vocabulary out of `json`, which is the file, value by value, before more is made of it: there are not two of it in memory.
+WordPiece read_model(const Value& value, Json& json, TokenTexts& tokens) {
   value.expect_type({"WordPiece"});
   value.only({"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
   const auto& vocabulary = value["vocab"].object();
-  std::vector<std::pair<std::u32string, std::int32_t>> words;
-  words.reserve(vocabulary.size());
-  tokens.reserve(vocabulary.size());
+  std::size_t bytes = 0, characters = 0;
   for (const auto& [token, id] : vocabulary) {
-    const std::int32_t number = Value("tokenizer.json", &id, "model.vocab").whole();
-    std::u32string codes = code_points(token);
-    value["vocab"].at_most(codes.size(), kMaxToken, " characters in a token");
-    words.emplace_back(std::move(codes), number);
-    tokens.emplace(number, token);
+    Value("tokenizer.json", &id, "model.vocab").whole();
+    const std::size_t count = count_characters(token);
+    value["vocab"].at_most(count, kMaxToken, " characters in a token");
+    bytes += token.size();
+    characters += count;
   }
   const Value unknown = value["unk_token"];
   const auto found = vocabulary.find(unknown.string());
   if (found == vocabulary.end()) unknown.refuse(ErrorCode::format, {"a token of model.vocab"}, {"\"", unknown.string(), "\""});
-  const Value most = value["max_input_chars_per_word"];
-  return WordPiece(Trie(std::move(words)), static_cast<std::int32_t>(*found->second.number()),
-                   code_points(value["continuing_subword_prefix"].token(kMaxAffix)), static_cast<std::size_t>(most.whole(kMaxCharsPerWord)));
+  const auto unknown_id = static_cast<std::int32_t>(*found->second.number());
+  const std::int32_t most = value["max_input_chars_per_word"].whole(kMaxCharsPerWord);
+  const std::u32string prefix = code_points(value["continuing_subword_prefix"].token(kMaxAffix));
+
+  tokens.reserve(vocabulary.size(), bytes);
+  Json::Object& words = *json.object()->find("model")->second.object()->find("vocab")->second.object();
+  for (auto word = words.begin(); word != words.end(); word = words.erase(word))
+    tokens.add(static_cast<std::int32_t>(*word->second.number()), word->first);
+  Trie trie(tokens.size(), characters);
+  tokens.for_each([&](std::int32_t id, std::string_view token) { trie.add(code_points(token), id); });
+  tokens.sort();
+  return WordPiece(std::move(trie), unknown_id, prefix, static_cast<std::size_t>(most));
 }
 
 /// As the library adds them: a token of the vocabulary keeps its id, another gets the next one, whatever the file says.
@@ -172,20 +184,33 @@ void read_added_tokens(const Value& value, TokenizerFile& file) {
     file.added_ids.emplace(token.content, token.id);
     file.added.push_back(std::move(token));
   }
-  std::vector<std::pair<std::u32string, std::int32_t>> raw, normalized;
-  for (std::size_t i = 0; i < file.added.size(); ++i) {
-    const AddedToken& token = file.added[i];
+  const auto content_of = [&](const AddedToken& token) {
     Chars chars = decode_utf8(token.content).value();
-    if (token.normalized) chars = file.normalizer.normalized(std::move(chars));
-    std::string content;
-    for (const Char& c : chars) append_utf8(content, c.code);
-    // The empty text would be found everywhere.
-    if (chars.empty()) value[i]["content"].refuse(ErrorCode::unsupported, {"something that normalisation leaves"}, {"\"", token.content, "\""});
-    (token.normalized ? normalized : raw).emplace_back(code_points(chars), static_cast<std::int32_t>(i));
-    file.added_tokens.emplace(token.id, std::move(content));
+    return token.normalized ? file.normalizer.normalized(std::move(chars)) : chars;
+  };
+  for (const bool normalized : {false, true}) {
+    std::size_t words = 0, characters = 0;
+    for (std::size_t i = 0; i < file.added.size(); ++i) {
+      const AddedToken& token = file.added[i];
+      if (token.normalized != normalized) continue;
+      const Chars chars = content_of(token);
+      // The empty text would be found everywhere.
+      if (chars.empty()) value[i]["content"].refuse(ErrorCode::unsupported, {"something that normalisation leaves"}, {"\"", token.content, "\""});
+      ++words;
+      characters += chars.size();
+    }
+    Trie& trie = normalized ? file.added_normalized : file.added_raw;
+    trie = Trie(words, characters);
+    for (std::size_t i = 0; i < file.added.size(); ++i) {
+      const AddedToken& token = file.added[i];
+      if (token.normalized != normalized) continue;
+      const Chars chars = content_of(token);
+      trie.add(code_points(chars), static_cast<std::int32_t>(i));
+      std::string content;
+      for (const Char& c : chars) append_utf8(content, c.code);
+      file.added_tokens.emplace(token.id, std::move(content));
+    }
   }
-  file.added_raw = Trie(std::move(raw));
-  file.added_normalized = Trie(std::move(normalized));
 }
 
 Template read_template(const Value& value, const Value& special_tokens, bool pair) {
@@ -281,9 +306,29 @@ void read_padding(const Value& value, const Value& config, TokenizerFile& file) 
 
 }  // namespace
 
+void TokenTexts::reserve(std::size_t tokens, std::size_t bytes) {
+  places_.reserve(tokens);
+  bytes_.reserve(bytes);
+}
+
+void TokenTexts::add(std::int32_t id, std::string_view token) {
+  places_.push_back({id, static_cast<std::uint32_t>(bytes_.size()), static_cast<std::uint32_t>(token.size())});
+  bytes_ += token;
+}
+
+void TokenTexts::sort() {
+  std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.id != b.id ? a.id < b.id : a.begin < b.begin; });
+}
+
+std::optional<std::string_view> TokenTexts::find(std::int32_t id) const {
+  const auto place = std::lower_bound(places_.begin(), places_.end(), id, [](const Place& a, std::int32_t wanted) { return a.id < wanted; });
+  if (place == places_.end() || place->id != id) return std::nullopt;
+  return text(*place);
+}
+
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
                                   std::string_view default_class) {
-  const Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
+  Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
   const Value root("tokenizer.json", &json);
   root.object();
   if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
@@ -292,12 +337,12 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const Value config("tokenizer_config.json", tokenizer_config ? &config_json : nullptr);
   if (tokenizer_config) config.object();
   const Settings settings(config, default_class);
-  std::unordered_map<std::int32_t, std::string> tokens;
+  TokenTexts tokens;
   const BertNormalizer normalizer = read_normalizer(root["normalizer"], settings);
   read_pre_tokenizer(root["pre_tokenizer"]);
-  WordPiece model = read_model(root["model"], tokens);
+  WordPiece model = read_model(root["model"], json, tokens);
   TokenizerFile file{.normalizer = normalizer, .model = std::move(model), .tokens = std::move(tokens)};
-  file.size = static_cast<std::int64_t>(root["model"]["vocab"].object().size());
+  file.size = static_cast<std::int64_t>(file.tokens.size());
   read_added_tokens(root["added_tokens"], file);
   read_post_processor(root["post_processor"], settings, file);
   read_padding(root["padding"], config, file);

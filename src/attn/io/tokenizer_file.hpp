@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "attn/io/word_piece.hpp"
@@ -38,16 +38,44 @@ struct BertNormalizer {
   Chars normalized(Chars text) const;
 };
 
+/// The tokens of a vocabulary by their ids, in one block of memory.
+class TokenTexts {
+ public:
+  void reserve(std::size_t tokens, std::size_t bytes);
+  void add(std::int32_t id, std::string_view token);
+  /// Once all are there.
+  void sort();
+  /// Of those with the same id the first that was added.
+  std::optional<std::string_view> find(std::int32_t id) const;
+  std::size_t size() const { return places_.size(); }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const Place& place : places_) visit(place.id, text(place));
+  }
+  /// Of one that is there.
+  std::string_view operator[](std::int32_t id) const { return *find(id); }
+
+ private:
+  struct Place {
+    std::int32_t id;
+    std::uint32_t begin, size;
+  };
+  std::string_view text(const Place& place) const { return std::string_view(bytes_).substr(place.begin, place.size); }
+
+  std::vector<Place> places_;
+  std::string bytes_;
+};
+
 /// What is in a tokenizer.json.
 struct TokenizerFile {
   BertNormalizer normalizer;
   WordPiece model;
   std::vector<AddedToken> added = {};
   Trie added_raw = {}, added_normalized = {};  ///< their ids are places in `added`
-  std::unordered_map<std::string, std::int32_t> added_ids = {};
-  std::unordered_map<std::int32_t, std::string> added_tokens = {};  ///< by id, and normalised where the text is
-  std::unordered_map<std::int32_t, std::string> tokens = {};        ///< of the vocabulary, by id
-  std::int64_t size = 0;                                            ///< of the vocabulary with what was added
+  std::map<std::string, std::int32_t> added_ids = {};
+  std::map<std::int32_t, std::string> added_tokens = {};  ///< by id, and normalised where the text is
+  TokenTexts tokens = {};                                 ///< of the vocabulary
+  std::int64_t size = 0;                                  ///< of the vocabulary with what was added
   Template single = {}, pair = {};
   bool trim_offsets = false, add_prefix_space = false;  ///< of a RobertaProcessing
   std::int32_t pad_id = 0, pad_type_id = 0;

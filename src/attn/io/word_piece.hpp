@@ -13,6 +13,9 @@
 namespace attn::detail {
 
 /// Words by their characters: the longest one that a text begins with is found in one pass over the text.
+///
+/// A node is the place of the label that leads to it. A word shares the labels of those before it as far as it goes and puts what is left of it in a
+/// row, with its id at the end: four bytes a character. Where a row is left, or a word ends within one, is in a hash table.
 class Trie {
  public:
   using Node = std::uint32_t;
@@ -21,25 +24,37 @@ class Trie {
     std::int32_t id;
   };
 
-  Trie() : Trie(std::vector<std::pair<std::u32string, std::int32_t>>()) {}
-  /// Of equal words the one of the least id counts. Throws MEMORY.
-  explicit Trie(std::vector<std::pair<std::u32string, std::int32_t>> words);
+  Trie() : Trie(0, 0) {}
+  /// For so many words, of so many characters together. Throws MEMORY.
+  Trie(std::size_t words, std::size_t characters);
+
+  /// Of equal words the one of the least id counts.
+  void add(std::u32string_view word, std::int32_t id);
 
   static constexpr Node root() { return 0; }
   /// The node of `word`, where there is one.
   std::optional<Node> find(std::u32string_view word) const;
-  std::optional<std::int32_t> id(Node node) const { return ids_[node] < 0 ? std::nullopt : std::optional(ids_[node]); }
+  std::optional<std::int32_t> id(Node node) const;
   /// The longest word of one character or more that `text` begins with; its first characters are those that lead to `from`.
   /// Adds the characters that it looks at to `steps`.
   std::optional<Match> longest(std::span<const Char> text, std::uint64_t& steps, Node from = root()) const;
 
  private:
-  std::optional<Node> child(Node node, char32_t code) const;
+  /// Where another row goes on from a node, or, by a code that no character has, the id of a word that ends there and one more. 0: there is none.
+  struct Branch {
+    Node node = 0;
+    char32_t code = 0;
+    std::uint32_t value = 0;
+  };
 
-  // Breadth first, so that the children of a node stand side by side: from first_child_[node] to first_child_[node + 1].
-  std::vector<char32_t> labels_;
-  std::vector<Node> first_child_;
-  std::vector<std::int32_t> ids_;
+  /// 0 where there is none: the root is no child.
+  Node child(Node node, char32_t code) const;
+  std::size_t slot(Node node, char32_t code) const;
+  std::uint32_t branch(Node node, char32_t code) const { return branches_[slot(node, code)].value; }
+  void set_branch(Node node, char32_t code, std::uint32_t value) { branches_[slot(node, code)] = {node, code, value}; }
+
+  std::vector<std::uint32_t> labels_;
+  std::vector<Branch> branches_;  // open addressing
 };
 
 /// A piece of a text: characters [start, end) of its normalised form.
