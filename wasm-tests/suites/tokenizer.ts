@@ -786,6 +786,9 @@ describe('tokenizer, files that it refuses', () => {
     const tokenizer = make(file({ normalizer: replace('a', 'a'.repeat(64)) }));
     assert.equal(tokenizer.encode(['a'.repeat(1000)], all).dims[1], 1);
     throws(() => tokenizer.encode(['a'.repeat(2 ** 18)], all), 'MEMORY');
+    // A text of 200 000 characters that became 24 for each took 290 MB; bytes of Chinese are 3 for each, however long it is.
+    assert.isFalse(new Budget(200_000).fits(24 * 200_000));
+    assert.isTrue(new Budget(1e7).fits(3e7));
   });
 
   it('a template of as many tokens as there may be', () => {

@@ -23,9 +23,13 @@ export const limits = {
   characters: 2 ** 24,
   /** Tokens that a template puts around a text (4). */
   specialTokens: 1024,
-  /** Characters that a text may become: so many for each of its own, and a few more, but never this many more (18 for each: NFKC's longest). */
+  /**
+   * Characters that a text may become: so many for each of its own and a few more (18 for each: NFKC's longest), of a long text so many for each and a
+   * million more (3 for each: bytes of Chinese).
+   */
   growth: 64,
-  mostGrowth: 2 ** 23,
+  longGrowth: 4,
+  moreGrowth: 2 ** 20,
   /** Steps for each character of a text, by the stages' own count, and some more (30). */
   steps: 256,
   moreSteps: 2 ** 16,

@@ -10,10 +10,10 @@ export class Budget {
   #steps = 0;
 
   constructor(length: number, what = 'the text') {
-    const { growth, mostGrowth, steps, moreSteps } = limits;
+    const { growth, longGrowth, moreGrowth, steps, moreSteps } = limits;
     this.#what = what;
     this.#length = length;
-    this.#characters = Math.min(growth * length + 4096, length + mostGrowth);
+    this.#characters = Math.min(growth * length + 4096, longGrowth * length + moreGrowth);
     this.#most = steps * length + moreSteps;
   }
 
@@ -30,7 +30,7 @@ export class Budget {
   hold(characters: number): void {
     if (this.fits(characters)) return;
     const most = this.#characters;
-    fail(most > limits.mostGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', this.#what, 'becomes longer', `at most ${most} characters`);
+    fail(most > limits.moreGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', this.#what, 'becomes longer', `at most ${most} characters`);
   }
 
   /** Before the steps are taken, or behind the one token that they were for: what is refused has not been done, and does not count. */
