@@ -11,7 +11,6 @@ export { AttnError } from '../../web/lib/src/error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
-  script: 'worker-host-node.js',
   connect() {
     const { port1, port2 } = new MessageChannel();
     serve(loadDirect, () => import('../../web/lib/src/load_model.js'), nodeEndpoint(port2) as Endpoint);
@@ -19,6 +18,7 @@ export const load: typeof Contract.load = remoteLoader({
     port2.unref();
     return {
       endpoint: nodeEndpoint(port1),
+      help: '',
       onDeath: (callback) => void port1.on('close', () => callback('it ended')),
       terminate: () => port1.close(),
       setWaiting: (waiting) => (waiting ? port1.ref() : port1.unref()),
