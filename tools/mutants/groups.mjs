@@ -16,14 +16,14 @@ export const groups = {
   },
   models: {
     folder: lib,
-    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts', 'download.ts'],
+    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts', 'download.ts', 'abort.ts'],
     suites: ['load_model', 'kept_models', 'aborting', 'loading'],
   },
-  text: { folder: lib, files: ['text_model.ts', 'breathe.ts', 'abort.ts'], suites: ['text_model', 'aborting', 'model_edits'] },
+  text: { folder: lib, files: ['text_model.ts', 'breathe.ts'], suites: ['text_model', 'aborting', 'model_edits'] },
   worker: {
     folder: lib,
     files: ['channel.ts', 'client.ts', 'host.ts', 'remote_model.ts'],
-    suites: ['worker', 'aborting', 'model_edits', 'arguments'],
+    suites: ['worker', 'text_model', 'aborting'],
   },
   loading: {
     folder: lib,
