@@ -26,7 +26,13 @@ export function gate(): { readonly waiting: number; readonly pass: () => Promise
     get waiting() {
       return queue.length;
     },
-    pass: () => new Promise<void>((resolve) => (free > 0 ? (--free, resolve()) : void queue.push(resolve))),
+    pass: () =>
+      new Promise<void>((resolve) => {
+        if (free > 0) {
+          --free;
+          resolve();
+        } else queue.push(resolve);
+      }),
     let(times = Infinity) {
       free += times;
       for (; free > 0 && queue.length > 0; --free) queue.shift()!();
