@@ -398,4 +398,20 @@ describe('globals that are missing, or throw', () => {
     await withGlobal('fetch', undefined, () => refused('ENVIRONMENT'));
     await withThrowing('fetch', () => refused('NETWORK'));
   });
+
+  it('no MessageChannel: other work gets its turn by timers; without those either, as in worklets, models compute all the same', async () => {
+    const model = await attn.loadModel(folder(), { cache: 'none' });
+    const texts = ['good', 'It was bad', ''];
+    const expected = await model.embed(texts);
+    const same = async () => assert.deepEqual(await model.embed(texts, { batchSize: 1 }), expected);
+    await withGlobal('MessageChannel', undefined, async () => {
+      await same();
+      const controller = new AbortController();
+      const aborting = model.embed(Array<string>(20_000).fill('good'), { batchSize: 1, signal: controller.signal });
+      setTimeout(() => controller.abort());
+      await assertRejects(aborting, 'ABORTED');
+      await withGlobal('setTimeout', undefined, same);
+    });
+    model.dispose();
+  });
 });

@@ -418,6 +418,27 @@ describe('loading models', () => {
         await works({ ...files, 'config.json': config }, { sha256: { 'config.json': await digest(config) } });
       }
     });
+
+    it('of files that come in pieces of any size', async () => {
+      const config = files['config.json'];
+      const sha256 = { 'config.json': await digest(config) };
+      for (const sizes of [[1], [63, 1], [64], [65], [63, 2, 127], [40, 24, 128], [7, 200, 0, 57]]) {
+        const inPieces: typeof fetch = async (address, init) => {
+          if (new URL(String(address)).pathname !== `/testdata/models/${name}/config.json`) return fetch(address, init);
+          let [at, turn] = [0, 0];
+          const body = new ReadableStream<Uint8Array>({
+            pull(controller) {
+              if (at >= config.length) return void controller.close();
+              const piece = config.slice(at, at + sizes[turn++ % sizes.length]!);
+              at += piece.length;
+              controller.enqueue(piece);
+            },
+          });
+          return new Response(body);
+        };
+        await works(url(`testdata/models/${name}`), { cache: 'none', fetch: inPieces, sha256 });
+      }
+    });
   });
 
   describe('progress and abort', () => {

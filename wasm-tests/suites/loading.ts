@@ -115,6 +115,87 @@ describe('loading', () => {
     for (const [name, [wasm, codes, words]] of Object.entries(wrong))
       it(`wasm: ${name}`, () => assertRejects(load({ wasm: wasm as never }), codes, words).then(() => {}));
 
+    describe('told by their bytes', () => {
+      const magic = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
+      const leb = (n: number): number[] => (n < 0x80 ? [n] : [(n & 0x7f) | 0x80, ...leb(n >>> 7)]);
+      const section = (id: number, contents: readonly number[]) => [id, ...leb(contents.length), ...contents];
+      const named = (name: string, contents: string) => [...leb(text(name).length), ...text(name), ...text(contents)];
+      const custom = (name: string, contents: string) => section(0, named(name, contents));
+      const module = (...sections: readonly (readonly number[])[]) => Uint8Array.from([...magic, ...sections.flat()]);
+      const gotFor = async (bytes: Uint8Array<ArrayBuffer>) => {
+        const { detail, message } = await assertRejects(load({ wasm: bytes }), 'FORMAT');
+        assert.include(message, String(detail.got));
+        assert.equal(detail.argument, 'wasm');
+        return String(detail.got);
+      };
+
+      it('pages, pointers and compressed data', async () => {
+        const pages = ['<!doctype html>', '<!DOCTYPE HTML>', '<!-- a -->', '<html>', '<HEAD>', '<body class>', '<?xml version="1.0"?>', '<html>'];
+        for (const page of pages) for (const before of ['', '\ufeff', ' \n\t', '\ufeff\r\n']) assert.equal(await gotFor(text(before + page)), 'HTML');
+        assert.match(await gotFor(text('version https://git-lfs.github.com/spec/v1')), /^a Git LFS pointer/);
+        assert.match(await gotFor(Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0)), /^gzip data/);
+        for (const other of ['a page: <html>', '<title>HTML</title>', 'a version https://git-lfs.github.com/spec/v1', '?\u001f\b are bytes'])
+          assert.match(await gotFor(text(other)), /^bytes that start with/, other);
+        assert.match(await gotFor(Uint8Array.of(0x1f, 0x8b, 0, 8, 0, 0, 0, 0)), /^bytes that start with 1f 8b 00 08/);
+      });
+
+      it('too few, and another start', async () => {
+        for (const length of [0, 1, 7]) assert.equal(await gotFor(module().slice(0, length)), `${length} bytes`);
+        for (let at = 0; at < 5; at++) {
+          const other = module();
+          other[at] = 7;
+          const start = [...magic].map((byte, i) => (i === at ? '07' : byte.toString(16).padStart(2, '0'))).join(' ');
+          assert.equal(await gotFor(other), `bytes that start with ${start}`);
+        }
+      });
+
+      it('modules of something else', async () => {
+        for (const other of [
+          module(),
+          module(section(1, [])),
+          module(custom('attn', 'sse2')),
+          module(custom('attn', '')),
+          module(custom('attm', 'simd')),
+          module(custom('attn.', 'simd')),
+          module(custom('producers', 'simd'), custom('name', 'attn')),
+          // A name that goes on into the next section.
+          module(section(0, [8, ...text('attn')]), custom('x', 'simd')),
+          // Not a custom section.
+          module(section(1, named('attn', 'simd'))),
+        ])
+          assert.match(await gotFor(other), /^a module of something else.* no section "attn"/);
+      });
+
+      it('modules that are cut off, and where', async () => {
+        const long = custom('x', 'y'.repeat(300));
+        const cases: readonly (readonly [Uint8Array<ArrayBuffer>, number])[] = [
+          [module([0]), 8],
+          [module([0, 1]), 8],
+          [module([0, 0x80]), 8],
+          [module([0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]), 8],
+          [module(long, custom('attn', 'simd').slice(0, -1)), 8 + long.length],
+          [module(long.slice(0, -1)), 8],
+          [module(custom('attn', 'simd'), [10, 0xff, 0xff, 3, 0]), 8 + custom('attn', 'simd').length],
+        ];
+        for (const [bytes, at] of cases)
+          assert.equal(await gotFor(bytes), `a truncated module (${bytes.length} bytes; the section at ${at} goes on beyond them)`);
+      });
+
+      it('builds of ours, as bytes and compiled, wherever their section is', async () => {
+        for (const build of ['simd', 'relaxed', 'simd-threads', 'relaxed-threads']) {
+          const variant = build.startsWith('simd') ? 'relaxed' : 'simd';
+          const own = custom('attn', build);
+          const lengthInTwoBytes = section(0, [0x84, 0, ...text('attn'), ...text(build)]);
+          const before = custom('y', 'z'.repeat(20000));
+          for (const bytes of [module(own), module(custom('x', ''), own), module(before, own, custom('attn2', 'x')), module(lengthInTwoBytes)])
+            for (const wasm of [bytes, await WebAssembly.compile(bytes)])
+              await assertRejects(load({ wasm, variant }), 'CONFIG', ['variant', `is the ${build} build`]);
+        }
+        for (const other of ['sse2', '', 'simd '])
+          await assertRejects(load({ wasm: await WebAssembly.compile(module(custom('attn', other))) }), 'FORMAT', ['no section "attn"']);
+      });
+    });
+
     it('another module already compiled', async () => {
       await assertRejects(load({ wasm: await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
     });
@@ -193,6 +274,99 @@ describe('loading', () => {
     };
     for (const [name, value] of Object.entries(options))
       it(`${name} is ARGUMENT`, () => assertRejects(load(value as LoadOptions), 'ARGUMENT').then(() => {}));
+  });
+
+  describe("a Response of the caller's own making", () => {
+    type Progress = Parameters<NonNullable<LoadOptions['onProgress']>>[0];
+    let wasm: Uint8Array<ArrayBuffer>;
+    before(async () => void (wasm = await bytes(file())));
+
+    /** A body of these pieces, which ends, or goes on as `after` says; and whether it was let go of. */
+    function streamed(pieces: readonly Uint8Array[], after = (stream: ReadableStreamDefaultController<Uint8Array>) => stream.close()) {
+      const state = { given: 0, canceled: false };
+      const body = new ReadableStream<Uint8Array>({
+        pull(stream) {
+          const piece = pieces[state.given];
+          if (!piece) return void after(stream);
+          state.given++;
+          stream.enqueue(piece);
+        },
+        cancel() {
+          state.canceled = true;
+        },
+      });
+      return { body, state };
+    }
+    const inPieces = (sizes: readonly number[]) => {
+      let at = 0;
+      const pieces = sizes.map((size) => wasm.slice(at, (at += size)));
+      return [...pieces, wasm.slice(at)];
+    };
+
+    it('in pieces, with a length, without, and compressed on the way: what progress says', async () => {
+      const size = wasm.length;
+      for (const [headers, total] of [
+        [{ 'content-length': String(size) }, size],
+        [{}, undefined],
+        [{ 'content-length': '0' }, undefined],
+        [{ 'content-length': 'long' }, undefined],
+        [{ 'content-length': '5', 'content-encoding': 'br' }, undefined],
+      ] as const) {
+        const seen: Progress[] = [];
+        const { body } = streamed(inPieces([1, 1000, 7]));
+        const attn = await load({ wasm: new Response(body, { headers }), onProgress: (p) => seen.push(p) });
+        assert.isTrue(run(attn).data.every(Number.isFinite));
+        attn.dispose();
+        assert.deepEqual(
+          seen.filter(({ phase }) => phase === 'download'),
+          [0, 1, 1001, 1008, size].map((loaded) => (total === undefined ? { phase: 'download', loaded } : { phase: 'download', loaded, total })),
+        );
+        assert.deepEqual(
+          seen.filter(({ phase }) => phase !== 'download'),
+          [
+            { phase: 'compile', loaded: size, total: size },
+            { phase: 'start', loaded: size, total: size },
+          ],
+        );
+      }
+    });
+
+    it('a bad answer is let go of, and its status told', async () => {
+      const { body, state } = streamed([wasm]);
+      const error = await assertRejects(load({ wasm: new Response(body, { status: 503, statusText: 'Busy' }) }), 'NETWORK', [
+        /^load: the given Response answered 503 Busy$/,
+      ]);
+      assert.deepEqual({ ...error.detail }, { op: 'load', argument: 'wasm', url: '', status: 503 });
+      assert.isTrue(state.canceled);
+      await assertRejects(load({ wasm: new Response(null, { status: 404 }) }), 'NETWORK', [/^load: the given Response answered 404$/]);
+    });
+
+    it('without a body, read already, or with one that is no WebAssembly', async () => {
+      await assertRejects(load({ wasm: new Response(null) }), 'FORMAT', ['the given Response returned 0 bytes']);
+      await assertRejects(load({ wasm: new Response('<html>') }), 'FORMAT', ['the given Response returned HTML']);
+      for (const type of ['application/wasm', 'text/plain']) {
+        const read = new Response(wasm, { headers: { 'content-type': type } });
+        await read.arrayBuffer();
+        const error = await assertRejects(load({ wasm: read }), 'ARGUMENT', ['has been read', 'a fresh Response']);
+        assert.equal(error.detail.argument, 'wasm');
+      }
+    });
+
+    it('that breaks off, and why', async () => {
+      const mine = new RangeError('mine');
+      const { body } = streamed(inPieces([5]).slice(0, 1), (stream) => stream.error(mine));
+      const error = await assertRejects(load({ wasm: new Response(body) }), 'NETWORK', ['the given Response broke off', 'mine']);
+      assert.equal(error.cause, mine);
+    });
+
+    it('that is larger than any build is let go of, however much more would come', async () => {
+      const piece = new Uint8Array(2 ** 22);
+      const { body, state } = streamed([], (stream) => (state.given++, void stream.enqueue(piece)));
+      await assertRejects(load({ wasm: new Response(body) }), 'FORMAT', ['more than 67108864 bytes']);
+      assert.isAtLeast(state.given, 17);
+      assert.isAtMost(state.given, 20);
+      assert.isTrue(state.canceled);
+    });
   });
 
   describe('variants', () => {
