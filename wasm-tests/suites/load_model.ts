@@ -830,6 +830,312 @@ describe('loading models', () => {
     });
   });
 
+  describe('what a server may say', () => {
+    const address = 'http://localhost/a/model';
+    const fileOfUrl = (at: unknown) => new URL(String(at)).pathname.replace('/a/model/', '');
+    interface Request {
+      readonly address: string;
+      readonly file: string;
+      readonly init: RequestInit;
+      readonly range: string | undefined;
+    }
+
+    /** A file as it is, or 404. */
+    function plain(file: string, headers: Record<string, string> = {}): Response {
+      const content = files[file];
+      if (!content) return new Response('not found', { status: 404 });
+      return new Response(content, { headers: { 'content-length': String(content.length), ...headers } });
+    }
+
+    /** A fetch that answers as `answer` says, and where it says nothing with the file as it is. */
+    function server(answer: (request: Request) => unknown = () => undefined) {
+      const requests: Request[] = [];
+      // What is called as a function has no `this`.
+      const fetching = async function (this: unknown, at: unknown, init: RequestInit = {}) {
+        assert.isUndefined(this);
+        const range = (init.headers as Record<string, string> | undefined)?.['range'];
+        const request = { address: String(at), file: fileOfUrl(at), init, range };
+        requests.push(request);
+        const given = answer(request);
+        return given === undefined ? plain(request.file) : (given as Response);
+      };
+      return { fetch: fetching as typeof fetch, requests };
+    }
+
+    /** The first bytes of a file, and then this error, or the end. */
+    function cutOff(content: Uint8Array<ArrayBuffer>, error?: Error): ReadableStream<Uint8Array> {
+      let isGiven = content.length === 0;
+      return new ReadableStream<Uint8Array>({
+        pull(controller) {
+          if (!isGiven) controller.enqueue(content);
+          else if (error) controller.error(error);
+          else controller.close();
+          isGiven = true;
+        },
+      });
+    }
+
+    it('each request is for a file in the folder, with what its address asks for, and sends no header', async () => {
+      for (const [location, end] of [
+        [`${address}?token=1#part`, '?token=1'],
+        [`${address}/`, ''],
+      ] as const) {
+        const { fetch, requests } = server();
+        await works(location, { fetch, cache: 'none' });
+        assert.sameMembers(
+          requests.map((request) => request.address),
+          fileNames.map((file) => `${address}/${file}${end}`),
+        );
+        for (const { init } of requests) {
+          assert.equal(init.credentials, 'same-origin');
+          assert.instanceOf(init.signal, AbortSignal);
+          assert.doesNotHaveAnyKeys(init, ['headers', 'cache', 'method']);
+        }
+      }
+    });
+
+    it('that a file is not there: of one that it may go without nothing, of another NETWORK; any other status is NETWORK', async () => {
+      const needed = ['config.json', 'tokenizer.json', weights];
+      for (const status of [404, 410, 403]) {
+        const { fetch } = server(({ file }) => (needed.includes(file) ? undefined : new Response(null, { status })));
+        (await attn.loadModel(address, { fetch, cache: 'none' })).dispose();
+        for (const absent of needed) {
+          const { fetch } = server(({ file }) => (file === absent ? new Response(null, { status }) : undefined));
+          const error = await refused(address, 'NETWORK', [`${absent} answered ${status}`], { fetch, cache: 'none' });
+          assert.deepEqual({ ...error.detail }, { op: 'loadModel', file: absent, url: `${address}/${absent}`, status });
+        }
+      }
+      for (const status of [401, 500, 503])
+        for (const bad of ['modules.json', 'config.json']) {
+          const { fetch } = server(({ file }) => (file === bad ? new Response('x', { status, statusText: 'No' }) : undefined));
+          const error = await refused(address, 'NETWORK', [new RegExp(`${bad} answered ${status} No$`)], { fetch, cache: 'none' });
+          assert.deepEqual({ ...error.detail }, { op: 'loadModel', url: `${address}/${bad}`, status });
+        }
+    });
+
+    it('a page instead of files that may stand for others: not taken for those', async () => {
+      const page = () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html; charset=utf-8' } });
+      const { fetch, requests } = server(({ file }) => {
+        if (file === weights) return new Response(null, { status: 404 });
+        return files[file] ? undefined : page();
+      });
+      await refused(address, 'NETWORK', ['404', weights], { fetch, cache: 'none' });
+      assert.include(
+        requests.map(({ file }) => file),
+        'pytorch_model.bin',
+      );
+      const breaking = server(({ file }) => {
+        if (files[file] && file !== weights) return undefined;
+        return file === weights ? new Response(null, { status: 404 }) : Promise.reject(new Error('offline'));
+      });
+      await refused(address, 'NETWORK', ['404', weights], { fetch: breaking.fetch, cache: 'none' });
+    });
+
+    it('how far a body came, of how much', async () => {
+      const mine = new RangeError('mine');
+      const start = () => files[weights].slice(0, 10);
+      for (const [headers, error, words, expected] of [
+        [{ 'content-length': '100' }, mine, ['broke off after 10 bytes', 'mine'], 100],
+        [{}, mine, ['broke off after 10 bytes', 'mine'], undefined],
+        [{ 'content-length': '100', 'content-encoding': 'br' }, mine, ['broke off after 10 bytes', 'mine'], undefined],
+        [{ 'content-length': '100' }, undefined, ['broke off: 10 bytes came, expected 100'], 100],
+      ] as const) {
+        const { fetch } = server(({ file }) => (file === weights ? new Response(cutOff(start(), error), { headers }) : undefined));
+        const thrown = await refused(address, 'NETWORK', [...words], { fetch, cache: 'none' });
+        assert.deepEqual({ ...thrown.detail }, { op: 'loadModel', url: `${address}/${weights}`, got: 10, expected });
+        assert.equal(thrown.cause, error);
+      }
+    });
+
+    it('a length that is another than that of what comes: progress promises no total that is not kept', async () => {
+      const size = files[weights].length;
+      for (const [headers, isTotal] of [
+        [{ 'content-length': String(size) }, true],
+        [{ 'content-length': '5' }, false],
+        [{ 'content-length': '0' }, false],
+        [{ 'content-length': 'long' }, false],
+        [{ 'content-length': String(size * 9), 'content-encoding': 'br' }, false],
+      ] as const) {
+        const seen: Progress[] = [];
+        const { fetch } = server(({ file }) => (file === weights ? new Response(files[weights], { headers }) : undefined));
+        await works(address, { fetch, cache: 'none', onProgress: (p) => p.file === weights && seen.push(p) });
+        const last = { phase: 'download', file: weights, loaded: size };
+        assert.deepEqual(seen.at(-1), (isTotal ? { ...last, total: size } : last) as Progress, JSON.stringify(headers));
+      }
+    });
+
+    it('what is no Response, or one whose members throw', async () => {
+      for (const given of [
+        'text',
+        null,
+        5,
+        {},
+        { ok: 1, headers: new Headers() },
+        { ok: true },
+        { ok: true, headers: {} },
+        { headers: new Headers() },
+      ])
+        for (const odd of ['modules.json', weights]) {
+          const { fetch } = server(({ file }) => (file === odd ? given : undefined));
+          const error = await refused(address, 'ARGUMENT', ['fetch', 'a Response'], { fetch, cache: 'none' });
+          assert.equal(error.detail.argument, 'fetch');
+        }
+      const mine = new RangeError('mine');
+      const throwing = Object.defineProperty({ ok: true, headers: new Headers() }, 'status', {
+        get: () => {
+          throw mine;
+        },
+      });
+      const { fetch } = server(({ file }) => (file === weights ? throwing : undefined));
+      const error = await refused(address, 'NETWORK', ['could not be read', 'mine'], { fetch, cache: 'none' });
+      assert.equal(error.cause, mine);
+      assert.equal(error.detail.url, `${address}/${weights}`);
+    });
+
+    it("an extension's folder, where a file that is not there has no answer: nothing of it is kept", async () => {
+      const storage = fakeCaches();
+      await withCaches(storage, async () => {
+        const location = 'chrome-extension://abcdef/a/model';
+        const { fetch } = server(({ file }) => (files[file] ? undefined : Promise.reject(new TypeError('Failed to fetch'))));
+        await works(location, { fetch });
+        const { fetch: without } = server(({ file }) =>
+          file === 'modules.json' || !files[file] ? Promise.reject(new TypeError('Failed to fetch')) : undefined,
+        );
+        (await attn.loadModel(location, { fetch: without })).dispose();
+        const { fetch: nothing } = server(() => Promise.reject(new TypeError('Failed to fetch')));
+        await refused(location, 'NETWORK', ['404', 'config.json'], { fetch: nothing });
+        await refused(address, 'NETWORK', ['could not be fetched', 'Failed to fetch'], { fetch: nothing });
+        assert.isUndefined(await storage.match(`${location}/config.json`));
+      });
+    });
+
+    it('an address that can be no folder', async () => {
+      for (const location of ['data:text/plain,model', 'mailto:model', 'blob:http://localhost/model'])
+        await refused(location, 'ARGUMENT', ['source', 'the URL of a folder'], { fetch: server().fetch });
+    });
+
+    it('of what is kept: how large it is; an answer that is none to whether it is another does not count', async () => {
+      await withCaches(fakeCaches(), async () => {
+        const { fetch } = server();
+        await works(address, { fetch });
+        const seen: Progress[] = [];
+        const refusing = server(({ init }) =>
+          init.method === 'HEAD' ? new Response(null, { status: 404, headers: { etag: '"other"' } }) : undefined,
+        );
+        await works(address, { fetch: refusing.fetch, onProgress: (p) => seen.push(p) });
+        for (const { file, phase, total } of seen) assert.deepEqual({ phase, total }, { phase: 'cache', total: files[file!].length }, file);
+        assert.isTrue(refusing.requests.every(({ init }) => init.method === 'HEAD'));
+      });
+    });
+
+    describe('to who asks for the rest of a file', () => {
+      const size = () => files[weights].length;
+      const half = () => size() >> 1;
+      const rest = () => files[weights].slice(half());
+      const partial = (headers: Record<string, string>, body: BodyInit = rest(), status = 206) =>
+        new Response(body, { status, headers: { 'content-length': String(size() - half()), ...headers } });
+      const range = (from = half(), of = size()) => `bytes ${from}-${size() - 1}/${of}`;
+      const tag = { etag: '"1"' };
+      const date = { 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' };
+
+      /** Loads, breaks off in the middle, and loads again; how the rest was asked for. */
+      async function brokenOnce(said: Record<string, string>, answer: () => unknown): Promise<Request[]> {
+        return withCaches(fakeCaches(), async () => {
+          const first = server(({ file }) => {
+            const headers = { 'content-length': String(size()), ...said };
+            return file === weights ? new Response(cutOff(files[weights].slice(0, half()), new Error('broken')), { headers }) : undefined;
+          });
+          const broken = await refused(address, 'NETWORK', [`after ${half()} bytes`], { fetch: first.fetch });
+          assert.equal(broken.detail.expected, size());
+          const second = server((request) => {
+            if (request.file !== weights) return undefined;
+            return request.range === undefined ? plain(weights, said) : answer();
+          });
+          const seen: Progress[] = [];
+          await works(address, { fetch: second.fetch, onProgress: (p) => p.file === weights && seen.push(p) });
+          assert.deepEqual(seen.at(-1), { phase: 'download', file: weights, loaded: size(), total: size() });
+          const third = server(({ init }) => (init.method === 'HEAD' ? new Response(null, { status: 405 }) : assert.fail('all is kept')));
+          await works(address, { fetch: third.fetch });
+          return second.requests.filter(({ file }) => file === weights);
+        });
+      }
+
+      const goOn: Record<string, readonly [Record<string, string>, () => Response]> = {
+        'the rest': [tag, () => partial({ ...tag, 'content-range': range() })],
+        'the rest, without saying which it is': [tag, () => partial(tag)],
+        'the rest of what it does not know the size of': [tag, () => partial({ ...tag, 'content-range': range().replace(/\d+$/, '*') })],
+        'the rest, told by its date': [date, () => partial({ ...date, 'content-range': range() })],
+        'the rest, told by its date beside a weak tag': [
+          { etag: 'W/"1"', ...date },
+          () => partial({ etag: 'W/"1"', ...date, 'content-range': range() }),
+        ],
+      };
+      for (const [what, [said, answer]] of Object.entries(goOn))
+        it(`${what}: it is taken`, async () => {
+          const requests = await brokenOnce(said, answer);
+          assert.deepEqual(
+            requests.map((request) => request.range),
+            [`bytes=${half()}-`],
+          );
+          assert.deepEqual(Object.keys(requests[0]!.init.headers as object), ['range'], 'another origin would have to permit more');
+        });
+
+      const startAnew: Record<string, () => unknown> = {
+        'the rest of another state': () => partial({ etag: '"2"', 'content-range': range() }),
+        'the rest of no known state': () => partial({ 'content-range': range() }),
+        'a part from elsewhere': () => partial({ ...tag, 'content-range': range(half() - 1) }),
+        'a part of a file of another size': () => partial({ ...tag, 'content-range': range(half(), size() + 1) }),
+        'the rest, compressed': () => partial({ ...tag, 'content-encoding': 'br', 'content-range': range() }),
+        'the rest as if it were all': () => partial({ ...tag, 'content-range': range() }, rest(), 200),
+        'that it cannot': () => new Response(null, { status: 416, headers: tag }),
+        nothing: () => Promise.reject(new TypeError('offline')),
+      };
+      for (const [what, answer] of Object.entries(startAnew))
+        it(`${what}: all is asked for`, async () => {
+          const requests = await brokenOnce(tag, answer);
+          assert.deepEqual(
+            requests.map((request) => request.range),
+            [`bytes=${half()}-`, undefined],
+          );
+        });
+
+      it('a part that breaks off too: what came of both, and the next load goes on from there', async () => {
+        await withCaches(fakeCaches(), async () => {
+          const said = { ...tag, 'content-length': String(size()) };
+          const breakAt = (from: number, to: number, headers: Record<string, string>, status: number) =>
+            new Response(cutOff(files[weights].slice(from, to), new Error('broken')), { status, headers });
+          const first = server(({ file }) => (file === weights ? breakAt(0, half(), said, 200) : undefined));
+          await refused(address, 'NETWORK', [`after ${half()} bytes`], { fetch: first.fetch });
+          const headers = { ...tag, 'content-length': String(size() - half()), 'content-range': range() };
+          const second = server(({ file }) => (file === weights ? breakAt(half(), half() + 100, headers, 206) : undefined));
+          const { detail } = await refused(address, 'NETWORK', [`after ${half() + 100} bytes`], { fetch: second.fetch });
+          assert.deepEqual([detail.got, detail.expected], [half() + 100, size()]);
+          const third = server(({ file, range: asked }) =>
+            file === weights && asked !== undefined
+              ? partial({ ...tag, 'content-length': String(size() - half() - 100) }, files[weights].slice(half() + 100))
+              : undefined,
+          );
+          await works(address, { fetch: third.fetch });
+          assert.deepEqual(
+            third.requests.filter(({ file }) => file === weights).map((request) => request.range),
+            [`bytes=${half() + 100}-`],
+          );
+        });
+      });
+
+      it('what is no Response: ARGUMENT, and what came stays', async () => {
+        await withCaches(fakeCaches(), async () => {
+          const said = { ...tag, 'content-length': String(size()) };
+          const first = server(({ file }) =>
+            file === weights ? new Response(cutOff(files[weights].slice(0, half()), new Error('broken')), { headers: said }) : undefined,
+          );
+          await refused(address, 'NETWORK', [], { fetch: first.fetch });
+          await refused(address, 'ARGUMENT', ['a Response'], { fetch: server(({ file }) => (file === weights ? {} : undefined)).fetch });
+        });
+      });
+    });
+  });
+
   describe('where nothing can be kept', () => {
     it('storage that is full is no error', async () => {
       for (const room of [0, 1000, 20000]) {

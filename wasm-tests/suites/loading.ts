@@ -125,7 +125,7 @@ describe('loading', () => {
       const gotFor = async (bytes: Uint8Array<ArrayBuffer>) => {
         const { detail, message } = await assertRejects(load({ wasm: bytes }), 'FORMAT');
         assert.include(message, String(detail.got));
-        assert.equal(detail.argument, 'wasm');
+        assert.equal(`${String(detail.op)} ${String(detail.argument)}`, 'load wasm');
         return String(detail.got);
       };
 
@@ -172,7 +172,7 @@ describe('loading', () => {
           [module([0]), 8],
           [module([0, 1]), 8],
           [module([0, 0x80]), 8],
-          [module([0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]), 8],
+          [module([0, 0x80, 0x80, 0x80, 0x80, 0x80, 0]), 8],
           [module(long, custom('attn', 'simd').slice(0, -1)), 8 + long.length],
           [module(long.slice(0, -1)), 8],
           [module(custom('attn', 'simd'), [10, 0xff, 0xff, 3, 0]), 8 + custom('attn', 'simd').length],
@@ -191,8 +191,13 @@ describe('loading', () => {
             for (const wasm of [bytes, await WebAssembly.compile(bytes)])
               await assertRejects(load({ wasm, variant }), 'CONFIG', ['variant', `is the ${build} build`]);
         }
-        for (const other of ['sse2', '', 'simd '])
-          await assertRejects(load({ wasm: await WebAssembly.compile(module(custom('attn', other))) }), 'FORMAT', ['no section "attn"']);
+        for (const other of [custom('attn', 'sse2'), custom('attn', ''), custom('attn', 'simd '), custom('x', 'simd')]) {
+          const { detail } = await assertRejects(load({ wasm: await WebAssembly.compile(module(other)) }), 'FORMAT', ['no section "attn"']);
+          assert.deepEqual({ ...detail }, { op: 'load', argument: 'wasm' });
+        }
+        const { detail, cause } = await assertRejects(load({ wasm: { [Symbol.toStringTag]: 'WebAssembly.Module' } as never }), 'ARGUMENT');
+        assert.deepEqual({ ...detail }, { op: 'load', argument: 'wasm' });
+        assert.instanceOf(cause, TypeError);
       });
     });
 
