@@ -23,12 +23,12 @@ export const groups = {
   files: {
     folder: lib,
     files: ['safetensors.ts', 'sha256.ts', 'model_options.ts', 'model_files.ts', 'binary.ts'],
-    suites: ['safetensors', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model'],
+    suites: ['safetensors', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model', 'arguments'],
   },
   models: {
     folder: lib,
-    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts', 'download.ts', 'abort.ts'],
-    suites: ['load_model', 'kept_models', 'aborting', 'loading', 'hostile'],
+    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts'],
+    suites: ['load_model', 'kept_models', 'aborting', 'model_folder_files'],
   },
   text: { folder: lib, files: ['text_model.ts', 'breathe.ts'], suites: ['text_model', 'aborting', 'model_edits', 'model_folder_files', 'hostile'] },
   worker: {
@@ -38,8 +38,8 @@ export const groups = {
   },
   loading: {
     folder: lib,
-    files: ['load.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts', 'node.ts'],
-    suites: ['loading', 'module', 'threads', 'odd_input'],
+    files: ['load.ts', 'download.ts', 'abort.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts', 'node.ts'],
+    suites: ['loading', 'module', 'threads', 'odd_input', 'aborting', 'hostile', 'worker'],
   },
   starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['loading'] },
   tokenizer: { folder: `${lib}/tokenizer`, suites: ['tokenizer'] },

@@ -830,6 +830,179 @@ describe('loading models', () => {
     });
   });
 
+  describe('files that stand for others', () => {
+    const three = () => ({ 'config.json': files['config.json'], 'tokenizer.json': files['tokenizer.json'], [weights]: files[weights] });
+    const without = (absent: string, ...others: string[]) => {
+      const { [absent]: _, ...left } = three() as Record<string, Uint8Array<ArrayBuffer>>;
+      return { ...left, ...Object.fromEntries(others.map((file) => [file, 'x'])) };
+    };
+    const stand: Record<string, readonly [absent: string, help: string, files: readonly string[]]> = {
+      shards: [weights, 'max_shard_size', ['model-00001-of-00002.safetensors', 'model.safetensors.index.json']],
+      pickles: [
+        weights,
+        'with the class of its head',
+        ['pytorch_model.bin', 'pytorch_model.bin.index.json', 'weights.pt', 'weights.pth', 'best.ckpt', 'old/weights.pt'],
+      ],
+      'of other frameworks': [weights, 'from_tf=True', ['tf_model.h5', 'flax_model.msgpack', 'model.Q4.gguf']],
+      graphs: [weights, 'exported from', ['onnx/model.onnx', 'model.onnx', 'onnx/model_quantized.onnx']],
+      vocabularies: [
+        'tokenizer.json',
+        'AutoTokenizer',
+        ['vocab.txt', 'vocab.json', 'merges.txt', 'spiece.model', 'sentencepiece.bpe.model', 'old/vocab.txt'],
+      ],
+    };
+    for (const [what, [absent, help, names]] of Object.entries(stand))
+      it(`${what}: UNSUPPORTED, with which it is and what to do`, async () => {
+        for (const file of names) {
+          const error = await refused(without(absent, file), 'UNSUPPORTED', [`there is no ${absent}, but source["${file}"]`, help]);
+          assert.deepEqual({ ...error.detail }, { op: 'loadModel', expected: absent, got: file });
+        }
+      });
+
+    it('other names do not', async () => {
+      const odd = ['model.safetensors.index.json.bak', 'my-model.safetensors.index.json', 'model-1.safetensors', 'model-1-of-x.safetensors'];
+      for (const file of [...odd, 'weights.bin.txt', 'weights.pt2', 'apt', 'a.h5.txt', 'agguf', 'model.onnx.txt', 'vocab.txt']) {
+        const error = await refused(without(weights, file), 'ARGUMENT', [`source has no ${weights}`, file]);
+        const got = ['config.json', 'tokenizer.json', file].join(', ');
+        assert.deepEqual({ ...error.detail }, { op: 'loadModel', argument: 'source', expected: weights, got });
+      }
+      for (const file of ['my-vocab.txt', 'vocab.txt.bak', 'vocab_txt', 'a.models', 'tokenizer.json.txt'])
+        await refused(without('tokenizer.json', file), 'ARGUMENT', ['source has no tokenizer.json', file]);
+      const many = Array.from({ length: 12 }, (_, i) => `note-${i}.txt`);
+      const { message } = await refused(without('config.json', ...many), 'ARGUMENT', ['note-7.txt, expected']);
+      assert.notInclude(message, 'note-8.txt', 'ten of them are enough');
+    });
+
+    it('what is asked of a server in their place, and shards count before pickles', async () => {
+      const asks = {
+        [weights]: [
+          ...['model.safetensors.index.json', 'pytorch_model.bin', 'pytorch_model.bin.index.json'],
+          ...['tf_model.h5', 'flax_model.msgpack', 'onnx/model.onnx', 'model.onnx'],
+        ],
+        'tokenizer.json': ['vocab.txt', 'vocab.json', 'sentencepiece.bpe.model', 'spiece.model'],
+        'config.json': [],
+      };
+      for (const [absent, others] of Object.entries(asks))
+        for (const there of [undefined, ...others]) {
+          const seen: string[] = [];
+          const fetch = (at: RequestInfo | URL) => {
+            const file = String(at).slice('http://localhost/b/'.length);
+            seen.push(file);
+            const content = file === absent ? undefined : file === there ? 'x' : files[file];
+            return Promise.resolve(new Response(content ?? null, { status: content === undefined ? 404 : 200 }));
+          };
+          const error = await refused('http://localhost/b', there === undefined ? 'NETWORK' : 'UNSUPPORTED', [absent], { fetch, cache: 'none' });
+          if (there !== undefined) assert.equal(error.detail.got, there);
+          assert.sameMembers(
+            seen.filter((file) => !files[file]),
+            others,
+          );
+        }
+      const all = await refused(without(weights, 'model.onnx', 'pytorch_model.bin', 'model.safetensors.index.json'), 'UNSUPPORTED');
+      assert.equal(all.detail.got, 'model.safetensors.index.json');
+    });
+
+    it('folders in front of names: what all have is left out, in the words of any system', async () => {
+      const renamed = (change: (file: string) => string) => Object.fromEntries(fileNames.map((file) => [change(file), files[file]]));
+      for (const change of [
+        (file: string) => `/${file}`,
+        (file: string) => `././/${file}`,
+        (file: string) => `a\\b\\${file.replaceAll('/', '\\')}`,
+        (file: string) => `.\\a\\${file}`,
+        (file: string) => `a/../${file}`,
+      ])
+        await works(renamed(change));
+      const besides = { ...renamed((file) => `model/${file}`), 'models.txt': 'x' };
+      await refused(besides, 'ARGUMENT', ['source has no config.json', 'model/config.json']);
+      await refused({ ...renamed((file) => `ab/${file}`), 'ac/x': 'x' }, 'ARGUMENT', ['source has no config.json']);
+      await refused(
+        renamed((file) => `a/b/${file}`),
+        'FORMAT',
+        ['source["a/b/config.json"]'],
+        { sha256: { 'config.json': '0'.repeat(64) } },
+      );
+    });
+  });
+
+  describe('files of many pieces', () => {
+    let large: Uint8Array<ArrayBuffer>;
+    before(async () => void (large = await bytes(`model/good/large-${name}/${weights}`)));
+
+    it('as bytes and as a Blob, every one of them', async () => {
+      const sha256 = { [weights]: await digest(large) };
+      for (const content of [large, large.buffer, new Blob([large])]) {
+        const seen: number[] = [];
+        await works({ ...files, [weights]: content }, { sha256, onProgress: (p) => p.file === weights && seen.push(p.loaded) });
+        assert.equal(seen.at(-1), large.length);
+      }
+    });
+
+    it('that are taken away, or cannot be read any more, in the middle', async () => {
+      const mine = large.slice();
+      const taken = { ...files, [weights]: mine };
+      const onProgress = (p: Progress) => {
+        if (p.file === weights && p.loaded === 0) structuredClone(mine.buffer, { transfer: [mine.buffer] });
+      };
+      await refused(taken, 'DETACHED', [weights], { onProgress });
+      const { arrayBuffer } = Blob.prototype;
+      const gone = new DOMException('mine', 'NotReadableError');
+      let left = 3;
+      Blob.prototype.arrayBuffer = function () {
+        return --left < 0 ? Promise.reject(gone) : arrayBuffer.call(this);
+      };
+      try {
+        const error = await refused({ ...files, [weights]: new Blob([large]) }, 'NETWORK', [weights, 'could not be read', 'mine']);
+        assert.equal(error.cause, gone);
+      } finally {
+        Blob.prototype.arrayBuffer = arrayBuffer;
+      }
+    });
+  });
+
+  if (host.engine === 'node')
+    it('a folder on the disk: what is there, what is not, and what cannot be read', async () => {
+      // By names that no bundler for browsers follows.
+      const [disk, system, paths, urls] = ['node:fs/promises', 'node:os', 'node:path', 'node:url'];
+      const { mkdtemp, mkdir, rm, writeFile } = (await import(/* @vite-ignore */ disk!)) as {
+        mkdtemp(prefix: string): Promise<string>;
+        mkdir(path: string): Promise<void>;
+        rm(path: string, options?: { recursive: boolean }): Promise<void>;
+        writeFile(path: string, content: Uint8Array | string): Promise<void>;
+      };
+      const { tmpdir } = (await import(/* @vite-ignore */ system!)) as { tmpdir(): string };
+      const { join } = (await import(/* @vite-ignore */ paths!)) as { join(...parts: string[]): string };
+      const { pathToFileURL } = (await import(/* @vite-ignore */ urls!)) as { pathToFileURL(path: string): URL };
+      const path = await mkdtemp(join(tmpdir(), 'attn-model-'));
+      try {
+        for (const folder of ['1_Pooling', 'folder', 'empty']) await mkdir(join(path, folder));
+        for (const file of fileNames) await writeFile(join(path, file), files[file]);
+        for (const source of [path, `${path}/`, pathToFileURL(path), pathToFileURL(path).href]) {
+          const seen = new Map<string, Progress>();
+          await works(source, { onProgress: (p) => seen.set(p.file!, p) });
+          assert.sameMembers([...seen.keys()], fileNames);
+          for (const [file, p] of seen) assert.deepEqual(p, { phase: 'read', file, loaded: files[file].length, total: files[file].length });
+        }
+        for (const absent of [join(path, 'empty'), join(path, 'nowhere'), join(path, 'config.json')]) {
+          const error = await refused(absent, 'NETWORK', [join(absent, 'config.json'), 'is not there']);
+          assert.deepEqual({ ...error.detail }, { op: 'loadModel', file: 'config.json', path: join(absent, 'config.json') });
+        }
+        const unreadable = await refused(`${path}\0`, 'NETWORK', ['could not be read']);
+        assert.equal(unreadable.detail.op, 'loadModel');
+        assert.isDefined(unreadable.cause);
+        assert.isDefined(unreadable.detail.path);
+        await rm(join(path, weights));
+        await writeFile(join(path, 'pytorch_model.bin'), 'PK');
+        const pickled = await refused(path, 'UNSUPPORTED', [join(path, 'pytorch_model.bin'), 'save_pretrained']);
+        assert.equal(pickled.detail.got, 'pytorch_model.bin');
+        await mkdir(join(path, weights));
+        const folder = await refused(path, 'NETWORK', [join(path, weights), 'could not be read']);
+        assert.equal(folder.detail.path, join(path, weights));
+        assert.equal((folder.cause as { code?: string }).code, 'EISDIR');
+      } finally {
+        await rm(path, { recursive: true });
+      }
+    });
+
   describe('what a server may say', () => {
     const address = 'http://localhost/a/model';
     const fileOfUrl = (at: unknown) => new URL(String(at)).pathname.replace('/a/model/', '');
@@ -905,6 +1078,9 @@ describe('loading models', () => {
           assert.deepEqual({ ...error.detail }, { op: 'loadModel', file: absent, url: `${address}/${absent}`, status });
         }
       }
+      // Of a folder that is not there always the same file is missed, however late its answer comes.
+      const late = server(({ file }) => later(file === 'config.json' ? 50 : 0).then(() => new Response(null, { status: 404 })));
+      await refused(address, 'NETWORK', ['config.json answered 404'], { fetch: late.fetch, cache: 'none' });
       for (const status of [401, 500, 503])
         for (const bad of ['modules.json', 'config.json']) {
           const { fetch } = server(({ file }) => (file === bad ? new Response('x', { status, statusText: 'No' }) : undefined));

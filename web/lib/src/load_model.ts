@@ -209,9 +209,14 @@ class Loading {
       const own = folders.get(kind);
       return own === undefined ? undefined : this.#named(folder, files, own + name);
     };
+    const first = this.#small(folder, files, `${base}config.json`, true);
+    const second = this.#small(folder, files, `${base}tokenizer.json`, true).catch(async (error: unknown) => {
+      await first; // of a folder that is not there it is what is missed, whichever answer comes first
+      throw error;
+    });
     const [configFile, tokenizerFile, tokenizerConfig, sentenceBertConfig, prompts, pooling, dense, denseWeights] = await Promise.all([
-      this.#small(folder, files, `${base}config.json`, true),
-      this.#small(folder, files, `${base}tokenizer.json`, true),
+      first,
+      second,
       this.#small(folder, files, `${base}tokenizer_config.json`, false),
       modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
       modules && this.#small(folder, files, 'config_sentence_transformers.json', false),

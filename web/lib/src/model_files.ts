@@ -113,13 +113,16 @@ export async function missing(folder: Folder, file: FileName): Promise<AttnError
   return folder.absent(file);
 }
 
-async function* piecesOf(content: Given, name: string): AsyncGenerator<Uint8Array> {
+/** Bytes, where that is known beforehand. */
+const sizeOf = (content: Given) => (typeof content === 'string' ? undefined : 'buffer' in content ? content.length : content.size);
+
+/** `size` is what it was when the caller gave it. */
+async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator<Uint8Array> {
   if (typeof content === 'string') {
     yield encodeUtf8(content);
     return;
   }
   if ('buffer' in content) {
-    const size = content.length;
     for (let at = 0; at < size; at += pieceBytes) {
       // The caller may have given the buffer away in the meantime.
       if (arrayLength(content) !== size) failDetached(op, name, size);
@@ -148,13 +151,13 @@ async function* piecesOf(content: Given, name: string): AsyncGenerator<Uint8Arra
 
 /** Files that the caller has, by name. A folder that all of them are in is left out: dropped files are named with it. */
 export class GivenFolder implements Folder {
-  readonly #files = new Map<string, { name: string; content: Given }>();
+  readonly #files = new Map<string, { name: string; content: Given; size: number | undefined }>();
 
   constructor(files: Extract<Source, { files: unknown }>['files']) {
     const paths = files.map(([name]) => name.replaceAll('\\', '/').replace(/^(\.?\/)+/, ''));
     let common = paths[0]!.lastIndexOf('/') + 1;
     while (common > 0 && !paths.every((path) => path.startsWith(paths[0]!.slice(0, common)))) common = paths[0]!.lastIndexOf('/', common - 2) + 1;
-    files.forEach(([name, content], i) => this.#files.set(paths[i]!.slice(common), { name, content }));
+    files.forEach(([name, content], i) => this.#files.set(paths[i]!.slice(common), { name, content, size: sizeOf(content) }));
   }
 
   nameOf(file: string): string {
@@ -164,10 +167,9 @@ export class GivenFolder implements Folder {
   open(file: FileName): Promise<ModelFile | undefined> {
     const found = this.#files.get(file);
     if (!found) return Promise.resolve(undefined);
-    const { content } = found;
+    const { content, size } = found;
     const name = this.nameOf(file);
-    const total = typeof content === 'string' ? undefined : 'buffer' in content ? content.length : content.size;
-    return Promise.resolve({ name, phase: 'read', total, pieces: () => piecesOf(content, name) });
+    return Promise.resolve({ name, phase: 'read', total: size, pieces: () => piecesOf(content, name, size) });
   }
 
   /** All names: files are told by their pattern too. */
