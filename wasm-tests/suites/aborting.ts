@@ -20,7 +20,7 @@ function counting(): { signal: AbortSignal; listeners: () => number; controller:
     add.call(signal, type, listener, ...(rest as []));
   };
   signal.removeEventListener = (type: string, listener: EventListenerOrEventListenerObject, ...rest: unknown[]) => {
-    listening.delete(listener);
+    if (type === 'abort') listening.delete(listener);
     remove.call(signal, type, listener, ...(rest as []));
   };
   return { signal, listeners: () => listening.size, controller };

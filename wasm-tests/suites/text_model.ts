@@ -499,6 +499,62 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
+    it('what is refused before it is sent names its call, and pairs are for those that take them', async () => {
+      const [direct, remote] = [await loadHere(), await loadWorker(setup)];
+      const near = await loadCheckpoint(direct, 'tiny-bert');
+      const far = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+      const calls: Record<string, readonly [() => Promise<unknown>, string]> = {
+        'tokenize texts': [() => far.tokenize(5 as never), 'texts'],
+        'tokenize options': [() => far.tokenize('a', { batchSize: 1 } as never), 'batchSize'],
+        'embed texts': [() => far.embed(5 as never), 'texts'],
+        'embed pairs': [() => far.embed([['a', 'b']] as never), 'texts[0]'],
+        'embed options': [() => far.embed('a', { batchSise: 1 } as never), 'batchSise'],
+        'classify texts': [() => far.classify(5 as never), 'texts'],
+        'classify options': [() => far.classify('a', { pooling: 'cls' } as never), 'pooling'],
+        'tokenToId token': [() => far.tokenToId(5 as never), 'token'],
+        'idToToken id': [() => far.idToToken('a' as never), 'id'],
+        'getParameter name': [() => far.getParameter(5 as never), 'name'],
+      };
+      for (const [what, [call, argument]] of Object.entries(calls)) {
+        const { detail } = await assertRejects(call, 'ARGUMENT', [], WorkerError);
+        assert.deepEqual([detail.op, detail.argument], [what.split(' ')[0], argument], what);
+      }
+      const pairs = [
+        ['good', 'bad'],
+        ['a', 'b c'],
+      ] as [string, string][];
+      assert.deepEqual(await far.tokenize(pairs), near.tokenize(pairs));
+      assert.deepEqual([...(await far.stateDict()).keys()], [...near.stateDict().keys()]);
+      assert.deepEqual(await far.parameterShapes(), near.parameterShapes());
+      const headless = await remote.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
+      assert.isUndefined(await headless.labels);
+      for (const end of [disposeSymbol, Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]) {
+        const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+        await (model as unknown as Record<PropertyKey, () => Promise<void>>)[end]!();
+        const { detail } = await assertRejects(model.tokenize('a'), 'DISPOSED', ['tokenize', 'model'], WorkerError);
+        assert.equal(detail.op, 'tokenize');
+      }
+      direct.dispose();
+      await remote.dispose();
+    });
+
+    it("an error in the caller's onProgress ends the work, not only the waiting for it", async () => {
+      const remote = await loadWorker(setup);
+      const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+      let calls = 0;
+      const throwing = model.embed(Array<string>(5000).fill('good'), {
+        batchSize: 1,
+        onProgress: () => {
+          calls++;
+          throw new Error('mine');
+        },
+      });
+      const { detail } = await assertRejects(throwing, 'ARGUMENT', ['onProgress', 'mine'], WorkerError);
+      assert.deepEqual({ ...detail }, { op: 'embed', argument: 'onProgress' });
+      assert.isBelow(calls, 5000);
+      await remote.dispose();
+    });
+
     it('a change of the weights waits for what was asked before, and what is asked after it for the change', async () => {
       const remote = await loadWorker(setup);
       const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });

@@ -4,7 +4,7 @@ import { AttnError, load, transfer, type Attn } from 'attn/worker';
 import { assert } from 'chai';
 import { assertIsError, assertRejects } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { bytes, host, setup, url } from '../support/host.ts';
+import { bytes, disposeSymbol, host, setup, url } from '../support/host.ts';
 import { assertDims, assertSameBits, mask, random, tensor } from '../support/tensors.ts';
 
 const loadHere = () => load(setup);
@@ -212,6 +212,92 @@ describe('attn/worker', () => {
     assert.isTrue((await attn.softmax(x)).data.every(Number.isFinite), 'the worker goes on');
   });
 
+  it('what can be moved is told at once, and of a part of a buffer all of it moves', async () => {
+    for (const value of [5, 'tensor', null, undefined, true]) {
+      const error = await assertRejects(async () => transfer(value as never), 'ARGUMENT', ['transfer', 'value'], AttnError);
+      assert.deepEqual([error.detail.op, error.detail.argument], ['transfer', 'value']);
+    }
+    const larger = Float32Array.of(9, 9, 1, 2, 3, 9);
+    assertSameBits(await attn.softmax(transfer({ data: larger.subarray(2, 5), dims: [3] })), await attn.softmax(tensor([3], [1, 2, 3])));
+    assert.equal(larger.length, 0, 'all of it has moved');
+    const kept = Float32Array.of(9, 9, 1, 2, 3, 9);
+    assertSameBits(await attn.softmax({ data: kept.subarray(2, 5), dims: [3] }), await attn.softmax(tensor([3], [1, 2, 3])));
+    assert.deepEqual([...kept], [9, 9, 1, 2, 3, 9], 'copied');
+  });
+
+  it("a WebAssembly memory's buffer, which nobody can move: ARGUMENT, or it is copied; the worker goes on", async () => {
+    const data = new Float32Array(new WebAssembly.Memory({ initial: 1 }).buffer, 8, 2);
+    const outcome: unknown = await attn.softmax(transfer({ data, dims: [2] })).catch((error: unknown) => error);
+    if (outcome instanceof Error) assertIsError(outcome, 'ARGUMENT', ['could not be sent'], AttnError);
+    else {
+      assert.equal(host.engine, 'node');
+      assert.deepEqual([...(outcome as Tensor).data], [0.5, 0.5]);
+    }
+    assert.equal(data.length, 2);
+    assertDims(await attn.softmax(x), x.dims);
+  });
+
+  it('an array that is taken away while later arguments are read: DETACHED, and nothing is sent', async () => {
+    const taken = copy(q);
+    const options = {
+      get isCausal() {
+        structuredClone(taken.data.buffer, { transfer: [taken.data.buffer] });
+        return false;
+      },
+    };
+    const error = await assertRejects(attn.scaledDotProductAttention(taken, k, v, options), 'DETACHED', ['query'], AttnError);
+    assert.equal(error.detail.op, 'scaledDotProductAttention');
+    assertDims(await attn.softmax(x), x.dims);
+  });
+
+  it('members called on something else, and on what is gone: which they are', async () => {
+    const other = await load({ variant: host.variant });
+    const [own, strange] = [
+      await new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 }),
+      await new other.Embedding({ numEmbeddings: 3, embeddingDim: 2 }),
+    ];
+    for (const self of [undefined, null, 5, 'a', {}, attn, strange]) {
+      const error = await assertRejects(own.similarity.call(self as never, 0, 1), 'WRONG_INSTANCE', ['Embedding'], AttnError);
+      assert.include(String(error.detail.op), 'similarity');
+    }
+    await own.dispose();
+    const gone = await assertRejects(own.similarity(0, 1), 'DISPOSED', ['similarity', 'module'], AttnError);
+    assert.include(String(gone.detail.op), 'similarity');
+    await other.dispose();
+    const calls: Record<string, () => Promise<unknown>> = {
+      info: async () => other.info,
+      softmax: () => other.softmax(x),
+      writeSafetensors: () => other.writeSafetensors({}),
+      loadModel: () => other.loadModel({ 'config.json': '{}' }),
+      Embedding: async () => new other.Embedding({ numEmbeddings: 3, embeddingDim: 2 }),
+      similarity: () => strange.similarity(0, 1),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const { detail } = await assertRejects(call, 'DISPOSED', [name, 'instance'], AttnError);
+      assert.include(String(detail.op), name);
+    }
+  });
+
+  it('what a layer holds is given back when it is disposed of, whichever way, and once', async () => {
+    const { used } = (await attn.info).heap;
+    for (const end of ['dispose', disposeSymbol, Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')] as const) {
+      const [layer, other] = [
+        await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 }),
+        await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 }),
+      ];
+      const both = (await attn.info).heap.used;
+      assert.isAbove(both, used);
+      const dispose = (layer as unknown as Record<PropertyKey, () => Promise<void>>)[end]!.bind(layer);
+      await Promise.all([dispose(), dispose()]);
+      await dispose();
+      const { used: one } = (await attn.info).heap;
+      assert.isBelow(one, both, String(end));
+      assert.isAbove(await other.parameterCount, 0);
+      await other.dispose();
+      assert.equal((await attn.info).heap.used, used, String(end));
+    }
+  });
+
   it('calls run in the order in which they are made', async () => {
     const results = await Promise.all(Array.from({ length: 20 }, (_, i) => attn.softmax(tensor([2], [0, i]))));
     results.forEach((t, i) => assert.closeTo(t.data[1], 1 / (1 + Math.exp(-i)), 1e-6));
@@ -247,6 +333,41 @@ describe('attn/worker', () => {
       await other.dispose();
     }
     assert.isAbove(wasm.length, 0, 'the caller keeps the bytes');
+  });
+
+  it("the caller's own wasm: what is wrong with it, whatever holds it, and what progress says of a Response", async () => {
+    const wasm = await bytes('wasm/attn-simd.wasm');
+    const empty = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
+    for (const other of [empty, empty.slice().buffer, await WebAssembly.compile(empty), new Response(empty)])
+      await assertRejects(load({ wasm: other }), 'FORMAT', ['wasm', 'attn'], AttnError);
+    await assertRejects(load({ wasm: new Response(null, { status: 404 }) }), 'NETWORK', ['the given Response answered 404'], AttnError);
+    const mine = () => {
+      throw new RangeError('mine');
+    };
+    const thrown = await assertRejects(load({ wasm: new Response(wasm), onProgress: mine }), 'ARGUMENT', ['onProgress', 'mine'], AttnError);
+    assert.deepEqual({ ...thrown.detail }, { op: 'load', argument: 'onProgress' });
+    assert.equal((thrown.cause as Error).message, 'mine');
+    for (const total of [undefined, wasm.length]) {
+      const seen: object[] = [];
+      const headers: Record<string, string> = total === undefined ? {} : { 'content-length': String(total) };
+      const other = await load({ wasm: new Response(wasm, { headers }), onProgress: (p) => seen.push(p) });
+      await other.dispose();
+      const [first, ...rest] = seen;
+      assert.deepEqual(first, total === undefined ? { phase: 'download', loaded: 0 } : { phase: 'download', loaded: 0, total });
+      assert.deepInclude(rest, total === undefined ? { phase: 'download', loaded: wasm.length } : { phase: 'download', loaded: wasm.length, total });
+    }
+    const [kept, moved] = [wasm.slice(), wasm.slice()];
+    for (const given of [kept, transfer(moved)]) await (await load({ wasm: given })).dispose();
+    assert.deepEqual([kept.length, moved.length], [wasm.length, 0]);
+  });
+
+  it('maximumMemory is kept there, too', async () => {
+    await assertRejects(load({ ...setup, maximumMemory: 1 }), 'CONFIG', ['maximumMemory'], AttnError);
+    const small = await load({ ...setup, maximumMemory: 32 * 2 ** 20 });
+    const long = tensor([1, 4096, 8], () => 0.5);
+    await assertRejects(small.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY', ['bytes'], AttnError);
+    assertDims(await small.softmax(x), x.dims);
+    await small.dispose();
   });
 
   it('loading fails with the same codes', async () => {

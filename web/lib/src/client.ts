@@ -10,7 +10,7 @@ import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './c
 import * as Comlink from './comlink.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from './dispose.js';
 import { download, nameOf } from './download.js';
-import { abortError, AttnError, describe, fail, reason, unreadable } from './error.js';
+import { abortError, AttnError, describe, fail, isAttnError, reason, unreadable } from './error.js';
 import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 import { leaveOut, scriptsFailed } from './placed.js';
@@ -128,18 +128,16 @@ class Link {
       };
       this.#waiting.set(reject, asker);
       this.#connection.setWaiting(true);
-      // What cannot be cloned throws here. Everything that we send is plain: that leaves a buffer that cannot be moved, and running out of memory.
-      let answer: Promise<T>;
-      try {
-        answer = question(this.#host);
-      } catch (cause) {
-        done();
-        const code = (cause as Error).name === 'DataCloneError' && !/memory/i.test(reason(cause)) ? 'ARGUMENT' : 'MEMORY';
-        throw new AttnError(code, `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
-      }
-      answer.finally(done).then(resolve, reject);
+      const failed = (error: unknown) => reject(isAttnError(error) ? error : unsent(error));
+      (async () => question(this.#host))().finally(done).then(resolve, failed);
     });
   }
+}
+
+/** Everything that we send is plain: that leaves a buffer that cannot be moved, as a WebAssembly memory's, and running out of memory. */
+function unsent(cause: unknown): AttnError {
+  const isFull = cause instanceof RangeError || /out of memory/i.test(reason(cause));
+  return new AttnError(isFull ? 'MEMORY' : 'ARGUMENT', `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
 }
 
 const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was ended, for nobody had its instance any more'));
