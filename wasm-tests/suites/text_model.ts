@@ -397,6 +397,80 @@ describe('models, in use', () => {
     assertThrows(() => model.tokenize.call({} as never, 'a'), 'WRONG_INSTANCE');
   });
 
+  it('an error names the call that it is of, and the argument', async () => {
+    const own = await loadHere();
+    const [gone, orphan] = [await loadCheckpoint(own, 'tiny-bert-cls'), await loadCheckpoint(own, 'tiny-bert-cls')];
+    const members = Object.getPrototypeOf(model) as object;
+    const call = (name: string, self: unknown, ...args: readonly unknown[]) => {
+      const { value, get } = Object.getOwnPropertyDescriptor(members, name)! as {
+        value?: (...args: readonly unknown[]) => unknown;
+        get?: () => unknown;
+      };
+      return async () => (value ? Reflect.apply(value, self, args) : Reflect.apply(get!, self, []));
+    };
+    const head = await assertRejects(gone.classify('a'), 'UNSUPPORTED', [/^classify: /]);
+    assert.equal(head.detail.op, 'classify');
+    gone[disposeSymbol]();
+    own.dispose();
+    const plain = ['config', 'labels', 'wordEmbeddings', 'parameterShapes', 'stateDict'];
+    const taking = {
+      tokenize: 'a',
+      embed: 'a',
+      classify: 'a',
+      tokenToId: 'a',
+      idToToken: 1,
+      getParameter: 'a',
+      forward: {},
+      traceLayer: {},
+      loadStateDict: {},
+    };
+    for (const [name, arg] of [...plain.map((name) => [name, undefined] as const), ...Object.entries(taking)])
+      for (const [self, code, word] of [
+        [null, 'WRONG_INSTANCE', 'not a model'],
+        [undefined, 'WRONG_INSTANCE', 'not a model'],
+        ['text', 'WRONG_INSTANCE', 'not a model'],
+        [{}, 'WRONG_INSTANCE', 'not a model'],
+        [gone, 'DISPOSED', 'this model'],
+        [orphan, 'DISPOSED', 'this instance'],
+      ] as const) {
+        const { detail } = await assertRejects(call(name, self, arg), code, [new RegExp(`^${name}: `), word]).catch((error: unknown) => {
+          throw new Error(`${name} of ${String(self)}: ${(error as Error).message}`);
+        });
+        assert.equal(detail.op, name);
+      }
+    const wrong: readonly (readonly [name: string, argument: string, ...args: unknown[]])[] = [
+      ['tokenize', 'texts', 5],
+      ['tokenize', 'batchSize', 'a', { batchSize: 2 }],
+      ['embed', 'texts', 5],
+      ['embed', 'batchSise', 'a', { batchSise: 2 }],
+      ['classify', 'texts', 5],
+      ['classify', 'pooling', 'a', { pooling: 'cls' }],
+      ['tokenToId', 'token', 5],
+      ['idToToken', 'id', 'a'],
+    ];
+    for (const [name, argument, ...args] of wrong) {
+      const { detail } = await assertRejects(call(name, model, ...args), 'ARGUMENT', [new RegExp(`^${name}: `)]);
+      assert.deepEqual([detail.op, detail.argument], [name, argument]);
+    }
+    for (const name of ['tokenize', 'embed', 'classify']) {
+      const { detail } = await assertRejects(call(name, model, 'a', { maxLength: 65 }), 'OUT_OF_RANGE', [new RegExp(`^${name}: maxLength is 65`)]);
+      assert.deepEqual({ ...detail }, { op: name, argument: 'maxLength', expected: 'at most 64', got: '65' });
+    }
+    const long = 'good '.repeat(80);
+    for (const name of ['embed', 'classify']) {
+      const tooLong = await assertRejects(call(name, model, ['a', 'b', long], { truncation: false }), 'OUT_OF_RANGE', [
+        new RegExp(`^${name}: `),
+        'texts[2]',
+      ]);
+      assert.deepEqual([tooLong.detail.op, tooLong.detail.index], [name, 2]);
+      const onProgress = () => {
+        throw new RangeError('mine');
+      };
+      const thrown = await assertRejects(call(name, model, 'a', { onProgress }), 'ARGUMENT', [new RegExp(`^${name}: `)]);
+      assert.deepEqual({ ...thrown.detail }, { op: name, argument: 'onProgress' });
+    }
+  });
+
   it('its words alone cannot be taken away from a model', async () => {
     const other = await loadCheckpoint(attn, 'tiny-mpnet');
     const expected = await other.embed(texts);
@@ -462,6 +536,10 @@ if (host.build === 'release')
         await near.embed(texts, { pooling: 'cls' }),
       );
       assert.deepEqual(seen, [0, 2, 4, 6]);
+      const classified: number[] = [];
+      const scores = await far.classify(texts, { batchSize: 4, onProgress: (p) => classified.push(p.done) });
+      assert.deepEqual(scores, await near.classify(texts));
+      assert.deepEqual(classified, [0, 4, 6]);
       assert.deepEqual(await far.classify(texts.slice(0, 2)), await near.classify(texts.slice(0, 2)));
       assert.deepEqual(await far.classify([['good', 'bad']]), await near.classify([['good', 'bad']]));
       assert.equal(await far.tokenToId('good'), near.tokenToId('good'));
@@ -488,6 +566,7 @@ if (host.build === 'release')
       const onProgress = ({ done }: { done: number }) => done >= 2 && controller.abort();
       const aborting = far.embed(Array(500).fill('good'), { batchSize: 1, signal: controller.signal, onProgress: (p) => void onProgress(p) });
       await assertRejects(aborting, 'ABORTED', [], WorkerError);
+      await assertRejects(far.classify(texts, { signal: AbortSignal.abort() }), 'ABORTED', [/^classify: /], WorkerError);
 
       await far.dispose();
       await far.dispose();
