@@ -94,7 +94,7 @@ describe('loading', () => {
     for (const [name, path, codes, words] of refusals)
       it(`${name}: by URL and as a Response`, async () => {
         await assertRejects(load({ wasm: url(path) }), codes, [...words, path.split('/')[1]]);
-        await assertRejects(async () => load({ wasm: await fetch(url(path)) }), codes, words);
+        await assertRejects(async () => load({ wasm: await fetch(url(path)) }), codes, [...words, path.split('/')[1]]);
       });
 
     it('a server that is not there', async () => {
@@ -353,7 +353,21 @@ describe('loading', () => {
         const read = new Response(wasm, { headers: { 'content-type': type } });
         await read.arrayBuffer();
         const error = await assertRejects(load({ wasm: read }), 'ARGUMENT', ['has been read', 'a fresh Response']);
-        assert.equal(error.detail.argument, 'wasm');
+        assert.deepEqual([error.detail.op, error.detail.argument], ['load', 'wasm']);
+      }
+    });
+
+    it('that gives nothing: an abort is heard at once, and says why', async () => {
+      for (const isBefore of [true, false]) {
+        const mine = new RangeError('mine');
+        const controller = new AbortController();
+        const abort = () => controller.abort(mine);
+        if (isBefore) abort();
+        else setTimeout(abort, 20);
+        const wasm = new Response(new ReadableStream({ pull: () => new Promise<void>(() => {}) }));
+        const error = await assertRejects(load({ wasm, signal: controller.signal }), 'ABORTED', [/^load: aborted/]);
+        assert.deepEqual({ ...error.detail }, { op: 'load' });
+        assert.equal(error.cause, mine);
       }
     });
 
@@ -362,12 +376,14 @@ describe('loading', () => {
       const { body } = streamed(inPieces([5]).slice(0, 1), (stream) => stream.error(mine));
       const error = await assertRejects(load({ wasm: new Response(body) }), 'NETWORK', ['the given Response broke off', 'mine']);
       assert.equal(error.cause, mine);
+      assert.deepEqual({ ...error.detail }, { op: 'load', argument: 'wasm', url: '' });
     });
 
     it('that is larger than any build is let go of, however much more would come', async () => {
       const piece = new Uint8Array(2 ** 22);
       const { body, state } = streamed([], (stream) => (state.given++, void stream.enqueue(piece)));
-      await assertRejects(load({ wasm: new Response(body) }), 'FORMAT', ['more than 67108864 bytes']);
+      const { detail } = await assertRejects(load({ wasm: new Response(body) }), 'FORMAT', ['more than 67108864 bytes']);
+      assert.deepEqual({ ...detail }, { op: 'load', argument: 'wasm' });
       assert.isAtLeast(state.given, 17);
       assert.isAtMost(state.given, 20);
       assert.isTrue(state.canceled);
