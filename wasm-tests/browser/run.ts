@@ -48,7 +48,8 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
     };
     const runner = mocha;
     runner.setup({ ui: 'bdd', reporter: class {} as never, timeout: 60000 });
-    await import('../suites/index.ts');
+    const { importSuites } = await import('../suites/index.ts');
+    await importSuites(query.get('suites')?.split(',') ?? []);
     await new Promise<void>((done) => {
       const run = runner.run(() => done());
       let last = performance.now();

@@ -1,7 +1,9 @@
-/** The suites of this set-up, for a host that imports them in one go. */
-import { host } from '../support/host.ts';
-import { checkTable, suitesOf } from './table.mjs';
+/** The suites by name, for a host that imports them in one go. */
+import { checkTable } from './table.mjs';
 
 const files = import.meta.glob(['./*.ts', '!./index.ts']);
-checkTable(Object.keys(files));
-for (const name of suitesOf(host)) await files[`./${name}.ts`]();
+
+export async function importSuites(names: readonly string[]): Promise<void> {
+  checkTable(Object.keys(files));
+  for (const name of names) await files[`./${name}.ts`]();
+}

@@ -62,6 +62,16 @@ export function suitesOf({ engine, variant, threads, build }) {
   return here.filter((name) => suites[name].some((each) => differs.includes(each)));
 }
 
+/**
+ * The suites of a browser's set-up, by the page that runs them. The tokenizer's have a heap of their own: what the others leave behind is more than a GB,
+ * and a process of WebKitGTK that has so much throws its compiled code away and collects over and over, so that a second of work takes minutes.
+ */
+export function pagesOf(setup) {
+  const names = suitesOf(setup);
+  const alone = ['tokenizer'];
+  return [names.filter((name) => !alone.includes(name)), names.filter((name) => alone.includes(name))].filter((page) => page.length > 0);
+}
+
 /** A suite that is not in the table would run nowhere. */
 export function checkTable(files) {
   const found = files.map((file) => file.replace(/^.*\/|\.ts$/g, '')).filter((name) => name !== 'index');

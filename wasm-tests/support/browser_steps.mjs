@@ -1,10 +1,11 @@
-/** The suites in real browsers: per browser one build of the page, then each set-up in a fresh browser. */
+/** The suites in real browsers: one build of the page, then each set-up in fresh browsers. */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { missing, show, version, within } from '../browser/drivers.mjs';
 import { nativeDigest, repository, run } from './steps.mjs';
 import { startServer } from './server.mjs';
+import { pagesOf } from '../suites/table.mjs';
 import { failed, took } from './report.mjs';
 
 const built = join(repository, 'build/wasm-tests/browser');
@@ -28,8 +29,9 @@ function buildPage() {
 /** WebKitGTK has no relaxed SIMD: there load() must refuse it, and both set-ups run the simd suites. */
 const takesRelaxed = { chromium: true, firefox: true, webkit: false };
 
-async function setup(engine, { variant, threads }) {
-  const name = `${engine} ${variant} ${threads > 1 ? `${threads} threads, isolated, in a worker` : 'single, not isolated, main thread'}`;
+async function runPage(engine, { variant, threads }, suites) {
+  const where = threads > 1 ? `${threads} threads, isolated, in a worker` : 'single, not isolated, main thread';
+  const name = `${engine} ${variant} ${where}${suites.length === 1 ? `, ${suites[0]}` : ''}`;
   let results;
   let fatal;
   const server = await startServer({ root: built, isolated: threads > 1, onResults: (r) => (r.fatal ? (fatal ??= r.fatal) : (results = r)) });
@@ -37,6 +39,7 @@ async function setup(engine, { variant, threads }) {
     engine,
     variant,
     threads: String(threads),
+    suites: suites.join(),
     relaxed: takesRelaxed[engine] ? 'yes' : 'no',
     ...(threads > 1 && { worker: '' }),
   });
@@ -75,7 +78,7 @@ async function setup(engine, { variant, threads }) {
 
 /**
  * WebKitGTK 2.50 fails by itself now and then: its web process ends in an assertion of its compiler (JSC::IPInt::jitCompileSIMDFunction), or a call
- * traps that runs in the next browser. Such a set-up gets a second browser; what fails there too is ours. Other failures get none.
+ * traps that runs in the next browser. Such a page gets a second browser; what fails there too is ours. Other failures get none.
  */
 const brokeDown = ({ ended, failures }) => ended || failures.some(({ error }) => error.includes('Out of bounds memory access'));
 
@@ -91,14 +94,15 @@ export async function browserSuites(engine, wanted = () => true) {
   for (const variant of variants)
     for (const threads of [1, 2]) {
       if (!wanted({ engine, variant, threads })) continue;
-      let results = await setup(engine, { variant, threads });
-      if (engine === 'webkit' && brokeDown(results)) {
-        console.log(`${engine}: the browser broke down; once more in a new one`);
-        results = await setup(engine, { variant, threads });
+      for (const suites of pagesOf({ engine, variant, threads, build: 'release' })) {
+        let results = await runPage(engine, { variant, threads }, suites);
+        if (engine === 'webkit' && brokeDown(results)) {
+          console.log(`${engine}: the browser broke down; once more in a new one`);
+          results = await runPage(engine, { variant, threads }, suites);
+        }
+        total.passed += results.passed;
+        total.failed += results.failed;
       }
-      const { passed, failed } = results;
-      total.passed += passed;
-      total.failed += failed;
     }
   return total;
 }
