@@ -43,7 +43,7 @@ export const mutants = [
   { file: 'parallel/thread_pool.cpp', find: 'if (inside == Inside::task) return;', put: '', tests: '[threads]' },
   // Tensors
   { file: 'tensor/tensor.hpp', find: 'tensor.data() + tensor.data_offset()', put: 'tensor.data()', tests: '[tensor]' },
-  { file: 'tensor/shape.cpp', find: 'if (dim == 0) return 0;', put: '', tests: '[tensor]' },
+  { file: 'tensor/shape.cpp', find: 'if (dim == 0) return 0;', put: 'if (dim == 0) continue;', tests: '[tensor]' },
   // Attention
   { file: 'ops/attention_core.cpp', find: 'row.sum *= factor;', put: '', tests: '[ops]' },
   { file: 'ops/attention_core.cpp', find: 'none ? 0.0F : row.most', put: 'row.most', tests: '[ops]' },

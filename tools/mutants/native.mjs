@@ -1,6 +1,6 @@
 // Plants bugs in src/attn, one after another, and sees whether the native tests find them: node tools/mutants/native.mjs [WORD]...
 // Words pick mutants whose file or text has them. Works on a copy in build/mutants, so that the sources are never touched; the first run
-// compiles it, later ones and each mutant only what changed. Exit code 1 where one survived that is not listed as equal.
+// compiles it, later ones and each mutant only what changed. Exit code 1 where one was not killed: survivors.md judges those.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, setPriority } from 'node:os';
@@ -29,7 +29,7 @@ if (!compile()) throw new Error('mutants: the sources do not compile without a m
 for (const tests of new Set(picked.map(({ tests }) => tests)))
   if (run(tests) !== 'survived') throw new Error(`mutants: tests "${tests}" fail without a mutant`);
 
-const results = { killed: 0, survived: 0 };
+const results = { killed: 0, survived: 0, 'does not compile': 0 };
 for (const { file, find, put, tests } of picked) {
   const path = join(tree, 'src/attn', file);
   const source = readFileSync(path, 'utf8');
@@ -39,12 +39,11 @@ for (const { file, find, put, tests } of picked) {
   );
   const result = compile() ? run(tests) : 'does not compile';
   writeFileSync(path, source);
-  if (result === 'does not compile') throw new Error(`mutants: ${file} does not compile with: ${put}`);
   ++results[result];
   console.log(`${result}  ${file}: ${find.trim()}  ->  ${put.trim() || 'nothing'}`);
 }
 console.log(`${results.killed} of ${picked.length} killed`);
-process.exitCode = results.survived === 0 ? 0 : 1;
+process.exitCode = results.killed === picked.length ? 0 : 1;
 
 /** What git knows, as it is here. Unchanged files keep their times, so that nothing is compiled again. */
 function copySources() {
