@@ -23,15 +23,20 @@ struct Place {
   std::uint32_t layer = 0;
 };
 
-/// Whether the value at (batch, head, query, key) of a place is dropped, by the definition of the key: Philox of (step, site,
-/// layer) under the seed is the key of Philox of (key / 4, query, head, batch), whose word key mod 4 decides by its upper 24 bits.
-bool dropped(float probability, const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
+/// What decides over the value at (batch, head, query, key) of a place, by the definition of the key: Philox of (step, site, layer)
+/// under the seed is the key of Philox of (key / 4, query, head, batch), of whose word key mod 4 the upper 24 bits count.
+double draw(const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
   const auto outer =
       kernels::philox({low(place.step), high(place.step), static_cast<std::uint32_t>(place.site), place.layer}, {low(place.seed), high(place.seed)});
   const auto words = kernels::philox({low(key / 4), low(query), low(head), low(batch)}, {outer[0], outer[1]});
-  return (words[key % 4] >> 8) * 0x1p-24 < static_cast<double>(probability);
+  return (words[key % 4] >> 8) * 0x1p-24;
+}
+
+/// Whether that value is dropped.
+bool dropped(float probability, const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
+  return draw(place, batch, head, query, key) < static_cast<double>(probability);
 }
 
 /// x (B,H,L,S), or (B,L,width) with one head, after dropout there.
@@ -69,6 +74,15 @@ AttentionCase even(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t 
 
 Array weights_of(const AttentionCase& c, float probability, std::uint64_t seed) {
   return *attention(c, {.dropout = probability, .seed = seed, .need_weights = true}).weights;
+}
+
+TEST_CASE("a weight is dropped by every probability above its draw, and by no other", "[dropout]") {
+  constexpr std::uint64_t kSeed = 5;
+  for (std::size_t key = 0; key < 16; ++key) {
+    const auto probability = static_cast<float>(draw({.seed = kSeed}, 0, 0, 0, key));
+    CHECK(weights_of(even(1, 1, 1, 16), probability, kSeed).data[key] > 0);
+    CHECK(weights_of(even(1, 1, 1, 16), std::nextafter(probability, 1.0F), kSeed).data[key] == 0);
+  }
 }
 
 TEST_CASE("a weight is dropped as often as asked, over all and along every axis, and the others are scaled up", "[dropout]") {
