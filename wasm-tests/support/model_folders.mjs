@@ -32,7 +32,7 @@ const whole = (response, bytes, headers = {}) =>
 /** The connection ends after so many bytes of what was promised; they get the time to arrive, since some engines drop what they have not handed on. */
 function cut(response, bytes, at, headers = {}, status = 200) {
   response.writeHead(status, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, ...headers });
-  response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 50 + at / 10000));
+  response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 150 + at / 10000));
 }
 
 /** Servers that lack a file, and have another in its place. */
