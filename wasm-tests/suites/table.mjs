@@ -63,13 +63,12 @@ export function suitesOf({ engine, variant, threads, build }) {
 }
 
 /**
- * The suites of a browser's set-up, by the page that runs them. The tokenizer's have a heap of their own: what the others leave behind is more than a GB,
- * and a process of WebKitGTK that has so much throws its compiled code away and collects over and over, so that a second of work takes minutes.
+ * The suites of a browser's set-up, by the page that runs them. In WebKitGTK each has a page of its own: a process of its that has come to more than a GB
+ * throws its compiled code away and collects over and over, so that a second of work takes minutes.
  */
 export function pagesOf(setup) {
   const names = suitesOf(setup);
-  const alone = ['tokenizer'];
-  return [names.filter((name) => !alone.includes(name)), names.filter((name) => alone.includes(name))].filter((page) => page.length > 0);
+  return setup.engine === 'webkit' ? names.map((name) => [name]) : [names];
 }
 
 /** A suite that is not in the table would run nowhere. */
