@@ -59,7 +59,9 @@ function native() {
   run(llvm('llvm-profdata'), ['merge', '-sparse', '-o', profile, ...raw.map((name) => join(out, name))]);
   for (const name of raw) rmSync(join(out, name));
   const [first, ...others] = programs;
-  const common = [first, ...others.flatMap((name) => ['-object', name]), `-instr-profile=${profile}`, `${at('src/attn')}/`];
+  // The sources are named from where they were compiled.
+  const from = `-compilation-dir=${at('build/native-coverage')}`;
+  const common = [first, ...others.flatMap((name) => ['-object', name]), `-instr-profile=${profile}`, from, `${at('src/attn')}/`];
   console.log(run(llvm('llvm-cov'), ['report', ...common], {}, true));
   run(llvm('llvm-cov'), ['show', '-format=html', `-output-dir=${out}`, ...common], {}, true);
   const never = unreached(run(llvm('llvm-cov'), ['show', '-show-instantiations=false', ...common], {}, true));

@@ -361,6 +361,16 @@ TEST_CASE("1_Pooling/config.json names what is pooled, in its old and its new fo
   refused(ErrorCode::format, file, "the file", with_pooling(json::array()), {"an object"});
 }
 
+TEST_CASE("the scores of a cross-encoder are what its activation makes of them", "[models]") {
+  const auto with_activation = [](const std::string& path) { return with_member(bert(), "sentence_transformers", {{"activation_fn", path}}); };
+  const auto function = [&](const char* name) { return read(with_activation(std::string("torch.nn.modules.") + name)).classification_function; };
+  CHECK(function("linear.Identity") == detail::ClassificationFunction::none);
+  CHECK(function("activation.Sigmoid") == detail::ClassificationFunction::sigmoid);
+  CHECK(function("activation.Softmax") == detail::ClassificationFunction::softmax);
+  for (const char* const path : {"torch.nn.modules.activation.Tanh", "mine.Softmax", ""})
+    refused(ErrorCode::unsupported, "config.json", "sentence_transformers.activation_fn", with_activation(path), {"Identity, Sigmoid or Softmax"});
+}
+
 TEST_CASE("2_Dense/config.json is a map from what is pooled", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const auto with_dense = [&](const json& dense, StateDict weights) {
