@@ -1,5 +1,5 @@
 /** Arguments to the letter: the bounds of what is taken, which argument an error is about, and what it says was expected. */
-import { load, type Attn, type ErrorCode, type Tensor, type TextModel } from 'attn';
+import { AttnError, load, type Attn, type ErrorCode, type Tensor, type TextModel } from 'attn';
 import { assert } from 'chai';
 import { detached, encoderOptions, k, maskOf, q, v, wrong, x } from '../support/catalogue.ts';
 import { assertIsError, assertRejects, assertThrows } from '../support/errors.ts';
@@ -88,11 +88,12 @@ describe('arguments to the letter', () => {
       assertDims(softmax({ data: one, dims: Array(8).fill(1) }), Array(8).fill(1));
       assert.include(assertThrows(() => softmax({ data: one, dims: Array(9).fill(1) }), 'SHAPE').message, 'rank 9');
       assert.deepEqual(about(() => softmax({ data: one, dims: [0x7fffffff] }), 'SHAPE').slice(0, 2), ['x.data', '1 elements']);
+      assert.equal(about(() => softmax({ data: one, dims: [2, 3] }), 'SHAPE')[2], '6 for dims (2,3)');
       assert.deepEqual(about(() => softmax({ data: one, dims: [1, 0x80000000] }), 'ARGUMENT').slice(0, 2), ['x.dims[1]', '2147483648']);
       for (const dim of [-1, 0.5, NaN, '1', 1n, undefined])
         assert.equal(about(() => softmax({ data: one, dims: [1, dim] }), 'ARGUMENT')[0], 'x.dims[1]');
       assert.equal(assertThrows(() => softmax({ data: one, dims: [65536, 65536] }), 'SHAPE').detail.argument, 'x.data');
-      assert.include(assertThrows(() => softmax({ data: one, dims: [65536, 65537] }), 'MEMORY').message, '4295032832');
+      assert.equal(about(() => softmax({ data: one, dims: [65536, 65537] }), 'MEMORY')[1], 'of shape (65536,65537) has 4295032832 elements');
       assertDims(softmax({ data: new Float32Array(0), dims: [3, 0] }), [3, 0]);
     });
 
@@ -224,6 +225,9 @@ describe('arguments to the letter', () => {
       assert.include(unknown({ causal: true }).message, 'did you mean isCausal?');
       assert.include(unknown({ needweight: true }).message, 'did you mean needWeights?');
       assert.match(unknown({ zzzzzzzzzz: 1 }).message, /there are .*isCausal, /);
+      // Three edits are few in a long name and all of a short one; of what is equally near the first is meant.
+      assert.include(unknown({ needweihgtzz: 1 }).message, 'did you mean needWeights?');
+      assert.include(unknown({ mxyz: 1 }).message, 'there are ');
       const encoder = new attn.TransformerEncoder({ ...encoderOptions, numLayers: 2 });
       const inner = assertThrows(() => encoder.forward(x, wrong({ trace: { layer: [1] } })), 'ARGUMENT');
       assert.include(inner.message, 'unknown option "trace.layer"; did you mean layers?');
@@ -559,6 +563,111 @@ describe('arguments to the letter', () => {
       assert.isTrue(Object.isFrozen(error.detail));
       const long = assertThrows(() => attn.softmax(x as Tensor, wrong('x'.repeat(5000))), 'ARGUMENT');
       assert.isBelow(long.message.length, 300);
+    });
+
+    it('errors hold what is short as it is; of what is long the start and the end, in whole characters', () => {
+      const of = (got: unknown) => new AttnError('ARGUMENT', 'x', { got }).detail.got;
+      const half = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+      for (const [most, kept] of [
+        [2048, (text: string) => new AttnError('ARGUMENT', text).message],
+        [1000, (text: string) => of(text) as string],
+        [200, (text: string) => (of([text]) as readonly string[])[0]!],
+      ] as const) {
+        assert.equal(kept('x'.repeat(most)), 'x'.repeat(most));
+        // Whichever half of a pair a cut would fall on.
+        for (const edge of ['-', '--', '---']) {
+          const text = kept(`<${edge}${'😀'.repeat(most)}${edge}>`);
+          assert.isTrue(text.startsWith(`<${edge}😀`) && text.endsWith(`😀${edge}>`), text);
+          assert.notMatch(text, half);
+          assert.isTrue(text.length <= most && text.length >= 0.9 * most, `${text.length} of ${most}`);
+          assert.isTrue(/^[^ ]{60,} … [^ ]{30,}$/.test(text), text);
+        }
+      }
+      assert.lengthOf(of(Array(1500).fill(7)) as unknown[], 1000);
+      assert.deepEqual(of([5, null, 'a']), [5, null, 'a']);
+      assert.equal(of(5), 5);
+    });
+
+    it('errors say of every kind of value what it is, also of what cannot be looked at', () => {
+      const { proxy: dead, revoke } = Proxy.revocable({}, {});
+      revoke();
+      for (const [value, got] of [
+        ...[0.5, true].map((plain) => [plain, String(plain)] as const),
+        ['x', '"x"'],
+        ['x'.repeat(40), `"${'x'.repeat(40)}"`],
+        ['x'.repeat(41), `"${'x'.repeat(40)}…"`],
+        [7n, 'the BigInt 7'],
+        [Symbol('x'), 'a symbol'],
+        [() => 1, 'a function'],
+        [null, 'null'],
+        [{}, 'an object'],
+        [[], 'an Array'],
+        [new Map(), 'a Map'],
+        [dead, 'an object that cannot be read'],
+      ] as const)
+        assert.equal(about(() => attn.softmax(x, wrong(value)), 'ARGUMENT')[1], got);
+      assert.equal(about(() => attn.softmax(wrong(undefined)), 'ARGUMENT')[1], 'missing');
+      const throwing = (thrown: unknown) => ({
+        get data() {
+          throw thrown;
+        },
+      });
+      for (const [thrown, words] of [
+        [new Error('own'), '(own)'],
+        ['text', '(text)'],
+        [dead, '(what was thrown cannot be read)'],
+      ] as const) {
+        const error = assertThrows(() => attn.softmax(wrong(throwing(thrown))), 'ARGUMENT');
+        assert.include(error.message, words);
+        assert.equal(error.cause, thrown);
+        assert.deepEqual([error.detail.argument, error.detail.expected], ['x', 'a value that can be read']);
+      }
+      const own = new AttnError('MASK', 'from inside of a getter');
+      assert.equal(
+        assertThrows(() => attn.softmax(wrong(throwing(own))), 'MASK'),
+        own,
+      );
+    });
+
+    it('errors have a cause where there is one, and no empty one', async () => {
+      const cause = new TypeError('down');
+      const fetching = (answer: () => Response) => ({ cache: 'none', fetch: () => Promise.resolve().then(answer) }) as const;
+      const failing = () => {
+        throw cause;
+      };
+      const absent = () => new Response(null, { status: 404 });
+      assert.equal((await assertRejects(attn.loadModel('http://localhost/x/', fetching(failing)), 'NETWORK')).cause, cause);
+      assert.notProperty(await assertRejects(attn.loadModel('http://localhost/x/', fetching(absent)), 'NETWORK'), 'cause');
+    });
+
+    it('what the engine refuses memory for is MEMORY, with the bytes and what it said', () => {
+      const refusal = new RangeError('Array buffer allocation failed');
+      const table = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+      const { from } = Int32Array;
+      Int32Array.from = () => {
+        throw refusal;
+      };
+      try {
+        const { detail, cause } = assertThrows(() => table.forward(BigInt64Array.of(1n, 2n)), 'MEMORY');
+        assert.deepEqual({ ...detail }, { op: 'Embedding', got: 8 });
+        assert.equal(cause, refusal);
+      } finally {
+        Int32Array.from = from;
+      }
+      table.dispose();
+    });
+
+    it('what ends by its signal has a name of its own, that can be changed as that of every error', async () => {
+      const { name, cause, ...rest } = Object.getOwnPropertyDescriptors(await assertRejects(load({ signal: AbortSignal.abort('why') }), 'ABORTED'));
+      assert.deepEqual(name, { value: 'AbortError', configurable: true, enumerable: false, writable: true });
+      assert.equal(cause?.value, 'why');
+      assert.notProperty(rest, 'name');
+      assert.deepEqual(Object.getOwnPropertyDescriptor(AttnError.prototype, 'name'), {
+        value: 'AttnError',
+        configurable: true,
+        enumerable: false,
+        writable: true,
+      });
     });
   });
 });
