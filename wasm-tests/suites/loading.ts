@@ -2,6 +2,7 @@
 import { load, AttnError, type Attn, type LoadOptions } from 'attn';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
+import { withGlobal } from '../support/fake_caches.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, disposeSymbol, host, loadHere, settledHeap, url } from '../support/host.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
@@ -390,7 +391,181 @@ describe('loading', () => {
     });
   });
 
+  describe('a host that lacks something', () => {
+    let wasm: Uint8Array<ArrayBuffer>;
+    before(async () => void (wasm = await bytes(file())));
+    const given = (more: LoadOptions = {}) => load({ wasm: wasm.slice(), ...more });
+
+    /** Runs `body` with another member of WebAssembly. */
+    async function withMember<T>(name: 'validate' | 'compile' | 'instantiate' | 'Memory', value: unknown, body: () => Promise<T>): Promise<T> {
+      const own = WebAssembly[name];
+      Object.assign(WebAssembly, { [name]: value });
+      try {
+        return await body();
+      } finally {
+        Object.assign(WebAssembly, { [name]: own });
+      }
+    }
+    const detailOf = async (work: Promise<unknown>, code: Parameters<typeof assertRejects>[1], words: readonly string[] = []) => ({
+      ...(await assertRejects(work, code, words)).detail,
+    });
+
+    it('WebAssembly, or a feature of it: ENVIRONMENT names which', async () => {
+      const lacking = (got: string) => ({ op: 'load', expected: 'WebAssembly with SIMD and exceptions', got });
+      for (const options of [{ variant: 'simd' }, { wasm: wasm.slice() }] as const) {
+        for (const none of [undefined, {}])
+          await withGlobal('WebAssembly', none, async () =>
+            assert.deepEqual(await detailOf(load(options), 'ENVIRONMENT'), lacking('has no WebAssembly')),
+          );
+        for (const [nth, got] of ['has no WebAssembly SIMD', 'has no WebAssembly exceptions'].entries()) {
+          let calls = 0;
+          await withMember(
+            'validate',
+            () => calls++ !== nth,
+            async () => assert.deepEqual(await detailOf(load(options), 'ENVIRONMENT'), lacking(got)),
+          );
+        }
+      }
+      // What the engine has compiled it takes.
+      const module = await WebAssembly.compile(wasm);
+      await withMember(
+        'validate',
+        () => false,
+        async () => (await load({ wasm: module })).dispose(),
+      );
+    });
+
+    it('leave to compile: ENVIRONMENT that says what a policy needs; bytes that it refuses are FORMAT', async () => {
+      const refusal = new WebAssembly.CompileError('blocked');
+      const about: object = { op: 'load', argument: 'wasm', build: 'simd' };
+      for (const [compile, code, words] of [
+        [() => Promise.reject(refusal), 'ENVIRONMENT', ['blocked', "'wasm-unsafe-eval'"]],
+        [(code: Uint8Array<ArrayBuffer>) => (code.length > 1000 ? Promise.reject(refusal) : Promise.resolve({})), 'FORMAT', ['damaged', 'blocked']],
+      ] as const)
+        await withMember('compile', compile, async () => {
+          const error = await assertRejects(given(), code, words);
+          assert.deepEqual({ ...error.detail }, about);
+          assert.equal(error.cause, refusal);
+        });
+    });
+
+    it('room for the module, or what it imports: by what the engine says', async () => {
+      for (const [thrown, code, detail] of [
+        [new RangeError('no room'), 'MEMORY', { op: 'load' }],
+        [new WebAssembly.LinkError('no room'), 'FORMAT', { op: 'load', argument: 'wasm' }],
+        [new TypeError('no room'), 'ENVIRONMENT', { op: 'load' }],
+      ] as const)
+        await withMember(
+          'instantiate',
+          () => Promise.reject(thrown),
+          async () => {
+            const error = await assertRejects(given(), code, ['no room']);
+            assert.deepEqual({ ...error.detail } as object, detail);
+            assert.equal(error.cause, thrown);
+          },
+        );
+    });
+
+    it('memory: MEMORY; a shared one is asked for by half and half again, unless its size was given, and then one thread will do', async () => {
+      const { Memory } = WebAssembly;
+      const asked: WebAssembly.MemoryDescriptor[] = [];
+      const refusing = (isRefused: (descriptor: WebAssembly.MemoryDescriptor) => unknown) =>
+        function (descriptor: WebAssembly.MemoryDescriptor) {
+          asked.push(descriptor);
+          if (isRefused(descriptor)) throw new RangeError('no room');
+          return new Memory(descriptor);
+        };
+      const maxima = () => asked.splice(0).map(({ shared, maximum }) => [shared ?? false, maximum]);
+      await withMember(
+        'Memory',
+        refusing(() => true),
+        async () => {
+          const error = await assertRejects(given(), 'MEMORY', ['2097152 to 4294967296 bytes']);
+          assert.deepEqual({ ...error.detail }, { op: 'load' });
+          assert.instanceOf(error.cause, RangeError);
+          await assertRejects(given({ maximumMemory: 2 ** 28 + 65535 }), 'MEMORY', ['2097152 to 268435456 bytes']);
+          assert.deepEqual(maxima(), [
+            [false, 65536],
+            [false, 4096],
+          ]);
+        },
+      );
+      if (!host.canThread) return;
+      const halves = [65536, 32768, 16384, 8192, 4096];
+      await withMember(
+        'Memory',
+        refusing(({ maximum, shared }) => shared && maximum! > 4096),
+        async () => {
+          const attn = await load({ variant: 'simd', threads: 2 });
+          assert.equal(attn.info.threads, 2);
+          assert.deepEqual(
+            maxima(),
+            halves.map((maximum) => [true, maximum]),
+          );
+          attn.dispose();
+        },
+      );
+      await withMember(
+        'Memory',
+        refusing(({ shared }) => shared),
+        async () => {
+          for (const [maximumMemory, shared] of [
+            [undefined, halves],
+            [2 ** 29, [8192]],
+          ] as const) {
+            const attn = await load({ variant: 'simd', threads: 2, ...(maximumMemory && { maximumMemory }) });
+            assert.equal(attn.info.threads, 1);
+            assert.match(attn.info.notes.join('\n'), /^one thread instead of 2: a memory of 2097152 to /m);
+            assert.deepEqual(maxima(), [...shared.map((maximum) => [true, maximum]), [false, shared[0]]]);
+            attn.dispose();
+          }
+        },
+      );
+    });
+
+    it('fetch, or a server: how it was asked, and what it said', async () => {
+      await withGlobal('fetch', undefined, async () =>
+        assert.deepEqual(await detailOf(load({ wasm: url(file()) }), 'ENVIRONMENT', ['load({ wasm })']), { op: 'load' }),
+      );
+      const mine = new TypeError('down');
+      const asked: RequestInit[] = [];
+      const controller = new AbortController();
+      const failing = (_: unknown, init: RequestInit) => (asked.push(init), Promise.reject(mine));
+      await withGlobal('fetch', failing, async () => {
+        const location = 'http://localhost/attn.wasm';
+        const error = await assertRejects(load({ wasm: location }), 'NETWORK', ['down', location]);
+        assert.deepEqual({ ...error.detail }, { op: 'load', argument: 'wasm', url: location });
+        assert.equal(error.cause, mine);
+      });
+      const hanging = (_: unknown, init: RequestInit) => (asked.push(init), controller.abort(mine), new Promise(() => {}));
+      await withGlobal('fetch', hanging, async () => {
+        const error = await assertRejects(load({ wasm: url(file()), signal: controller.signal }), 'ABORTED');
+        assert.equal(error.cause, mine);
+      });
+      assert.deepEqual(
+        asked.map(({ credentials, signal }) => [credentials, signal!.aborted]),
+        [
+          ['same-origin', false],
+          ['same-origin', true],
+        ],
+      );
+    });
+  });
+
   describe('variants', () => {
+    it('have a note that says why, where it is not the fastest', async () => {
+      const notesOf = async (options: LoadOptions) => {
+        const attn = await load(options);
+        const { notes } = attn.info;
+        attn.dispose();
+        return notes;
+      };
+      assert.deepEqual(await notesOf({ variant: 'simd' }), ['simd: asked for']);
+      assert.deepEqual(await notesOf({ wasm: await bytes(file()) }), ['simd: the given wasm is that build']);
+      assert.deepEqual(await notesOf({}), host.takesRelaxed ? [] : ['simd: this engine does not accept relaxed SIMD']);
+      if (host.takesRelaxed) assert.deepEqual(await notesOf({ wasm: await bytes(file('relaxed')) }), []);
+    });
+
     it("'auto' takes relaxed where the engine does, and says so otherwise", async () => {
       const attn = await load();
       assert.equal(attn.info.variant, host.takesRelaxed ? 'relaxed' : 'simd');
@@ -450,6 +625,31 @@ describe('loading', () => {
       setTimeout(() => controller.abort(), 60);
       await assertRejects(promise, 'ABORTED');
       assert.isBelow(Date.now() - started, 5000);
+    });
+
+    it('an abort from the progress of any phase ends it there', async () => {
+      const seen: unknown[] = [];
+      const wasm = await bytes(file());
+      const size = wasm.length;
+      for (const [source, phases] of [
+        [wasm, ['compile', 'start']],
+        [await WebAssembly.compile(wasm), ['start']],
+        [new Response(wasm), ['download', 'compile', 'start']],
+      ] as const) {
+        (await load({ wasm: source instanceof Response ? source.clone() : source, onProgress: (p) => seen.push(p) })).dispose();
+        const last = { phase: 'start', loaded: phases.length === 1 ? 0 : size };
+        assert.deepEqual(seen.splice(0).at(-1), { ...last, total: last.loaded });
+        for (const phase of phases) {
+          const controller = new AbortController();
+          const onProgress = (p: { phase: string }) => {
+            seen.push(p.phase);
+            if (p.phase === phase) controller.abort('why');
+          };
+          const given = source instanceof Response ? source.clone() : source;
+          const error = await assertRejects(load({ wasm: given, signal: controller.signal, onProgress }), 'ABORTED');
+          assert.deepEqual([{ ...error.detail }, error.cause, seen.splice(0).at(-1)], [{ op: 'load' }, 'why', phase]);
+        }
+      }
     });
 
     it('a signal aborted afterwards changes nothing', async () => {
