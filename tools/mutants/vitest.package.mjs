@@ -45,7 +45,8 @@ export default defineConfig({
     globals: true,
     include: (process.env.MUTANTS_SUITES ?? '*').split(',').map((name) => `suites/${name}.ts`),
     exclude: ['suites/index.ts'],
-    setupFiles: ['node/setup.ts'],
+    // What comes by import() too, before any test: else what it computes once would seem the first test's alone.
+    setupFiles: ['node/setup.ts', at('web/lib/src/load_model.ts'), at('web/lib/src/remote_model.ts')],
     env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_NOTES: '/dev/null' },
     server: { deps: { external: [/\/dist\//] } },
     testTimeout: 60000,

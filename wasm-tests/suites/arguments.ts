@@ -406,7 +406,7 @@ describe('arguments to the letter', () => {
       const sha256 = async (given: unknown) => refused(() => attn.loadModel('./nothing/', { sha256: wrong(given) }), 'ARGUMENT');
       const digest = '0'.repeat(64);
       for (const given of [null, 'x', 7, []]) assert.deepEqual(await sha256(given), ['loadModel', 'sha256', 'an object of hex digests by file name']);
-      for (const bad of ['0'.repeat(63), '0'.repeat(65), `${'0'.repeat(63)}g`, 7, null])
+      for (const bad of ['0'.repeat(63), '0'.repeat(65), `${'0'.repeat(63)}g`, 7, null, [digest]])
         assert.deepEqual(await sha256({ 'config.json': bad }), ['loadModel', 'sha256["config.json"]', '64 hex digits']);
       for (const file of [
         'pytorch_model.bin',
@@ -507,6 +507,19 @@ describe('arguments to the letter', () => {
       assert.deepEqual(await embed({ onProgress: 1 }, 'ARGUMENT'), ['embed', 'onProgress', 'a function']);
       assert.deepEqual(await embed({ signal: 1 }, 'ARGUMENT'), ['embed', 'signal', 'an AbortSignal']);
       assert.include((await assertRejects(model.embed('a', { promptName: 'no such prompt' }), 'CONFIG')).message, 'no such prompt');
+    });
+
+    it('what cannot be read, and parts of what can: which argument it is', async () => {
+      const { proxy: dead, revoke } = Proxy.revocable({}, {});
+      revoke();
+      assert.equal(about(() => model.tokenize(wrong(dead)), 'ARGUMENT')[0], 'texts');
+      assert.equal(about(() => model.tokenize('a', wrong(dead)), 'ARGUMENT')[0], 'options');
+      assert.equal(about(() => model.forward(wrong(dead)), 'ARGUMENT')[0], 'inputs');
+      assert.equal((await refused(() => attn.loadModel(wrong(dead)), 'ARGUMENT'))[1], 'source');
+      assert.equal((await refused(() => attn.loadModel('./nothing/', wrong(dead)), 'ARGUMENT'))[1], 'options');
+      const encoding = model.tokenize('a b');
+      for (const part of ['inputIds', 'tokenTypeIds']) assert.equal(about(() => model.forward({ ...encoding, [part]: 'x' }), 'ARGUMENT')[0], part);
+      assert.equal(about(() => model.forward(wrong({ ...encoding, attentionMask: 'x' })), 'DTYPE')[0], 'attentionMask.data');
     });
 
     it('an encoding as tokenize gives it, tokens, ids and names', () => {

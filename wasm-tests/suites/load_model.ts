@@ -221,6 +221,11 @@ describe('loading models', () => {
       await refused('bert-base-uncased', ['NETWORK', 'FORMAT'], ['https://HOST/bert-base-uncased/resolve/main']);
       for (const path of ['./models/none', 'some/models/none', url('model/good/no-model')])
         assert.notInclude((await refused(path, ['NETWORK', 'FORMAT'])).message, 'Hub', path);
+      const most = 'm'.repeat(96);
+      for (const like of ['x', '-x_y.z', 'No.Body/x-1', `${most}/${most}`])
+        await refused(like, ['NETWORK', 'FORMAT'], [`https://HOST/${like}/resolve/main`]);
+      for (const unlike of ['.x', '~x', 'no body', '.nobody/x', 'nobody/.x', `${most}m`, `${most}m/x`, `x/${most}m`])
+        assert.notInclude((await refused(unlike, ['NETWORK', 'FORMAT'])).message, 'Hub', unlike);
       if (host.build !== 'release') return;
       const remote = await loadWorker(setup);
       await assertRejects(remote.loadModel(id, { cache: 'none' }), ['NETWORK', 'FORMAT'], advice, WorkerError);
@@ -912,6 +917,8 @@ describe('loading models', () => {
         (file: string) => `a/../${file}`,
       ])
         await works(renamed(change));
+      // None that all have.
+      for (const before of ['./', '././', '/', '//', './/./']) await works(renamed((file) => (file === weights ? file : `${before}${file}`)));
       const besides = { ...renamed((file) => `model/${file}`), 'models.txt': 'x' };
       await refused(besides, 'ARGUMENT', ['source has no config.json', 'model/config.json']);
       await refused({ ...renamed((file) => `ab/${file}`), 'ac/x': 'x' }, 'ARGUMENT', ['source has no config.json']);
