@@ -139,7 +139,8 @@ describe('folders, against sentence-transformers and transformers', () => {
   it('prompts: wrong ones are refused with those that there are, and their tokens count for the length', async () => {
     const files = change(await filesOf('tiny-bert-cls'), { 'config_sentence_transformers.json': { prompts: { topic: 'the film ' } } });
     const model = await attn.loadModel(files);
-    await assertRejects(model.embed('a', { promptName: 'topics' }), 'CONFIG', ['promptName', 'query', 'document', 'topic']);
+    const { detail } = await assertRejects(model.embed('a', { promptName: 'topics' }), 'CONFIG', ['promptName', 'query', 'document', 'topic']);
+    assert.deepEqual([detail.op, detail.argument, detail.got], ['embed', 'promptName', '"topics"']);
     await assertRejects(model.embed('a', { promptName: 5 as never }), 'ARGUMENT', ['promptName']);
     await assertRejects(model.embed('a', { prompt: null as never }), 'ARGUMENT', ['prompt']);
     assertSameBits(await model.embed(['was bad', ''], { promptName: 'topic' }), await model.embed(['the film was bad', 'the film ']));
@@ -153,6 +154,28 @@ describe('folders, against sentence-transformers and transformers', () => {
       [[], 'FORMAT', 'object'],
     ] as const)
       await assertRejects(attn.loadModel({ ...files, 'config_sentence_transformers.json': JSON.stringify(bad) }), code, [word]);
+  });
+
+  it('a prompt that is not pooled: all of its tokens, whether or not the tokenizer ends a text with one of its own', async () => {
+    const pooling = { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true, include_prompt: false };
+    const stored = change(await filesOf('tiny-bert-cls'), { '1_Pooling/config.json': pooling });
+    const [prompt, text] = ['the film ', 'was not bad'];
+    for (const [files, ends] of [
+      [stored, 1],
+      [change({ ...stored }, { 'tokenizer.json': { post_processor: null } }), 0],
+    ] as const) {
+      const model = await attn.loadModel(files);
+      const skipped = model.tokenize(prompt).dims[1]! - ends;
+      const { lastHiddenState } = model.forward(model.tokenize(prompt + text));
+      const [, rows, width] = lastHiddenState.dims as [number, number, number];
+      const mean = Float32Array.from({ length: width }, (_, i) => {
+        let sum = 0;
+        for (let row = skipped; row < rows; row++) sum += lastHiddenState.data[row * width + i]!;
+        return sum / (rows - skipped);
+      });
+      assertClose(await model.embed(text, { prompt, normalize: false }), { data: mean, dims: [1, width] }, 1e-6);
+      model.dispose();
+    }
   });
 
   it('a file that is empty is FORMAT and not as if it were not there', async () => {
