@@ -41,6 +41,6 @@ export const groups = {
     files: ['load.ts', 'download.ts', 'abort.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts', 'node.ts'],
     suites: ['loading', 'module', 'threads', 'odd_input', 'aborting', 'hostile', 'worker'],
   },
-  starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['loading'] },
+  starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['start_worker', 'loading'] },
   tokenizer: { folder: `${lib}/tokenizer`, suites: ['tokenizer'] },
 };

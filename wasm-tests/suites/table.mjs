@@ -38,6 +38,7 @@ const suites = {
   hostile: ['engine'],
   sizes: [],
   tokenizer: ['engine'],
+  start_worker: [],
 };
 
 /** WebKitGTK has no relaxed SIMD, Node 20 has it behind a flag. */
@@ -52,10 +53,10 @@ export const isComplete = ({ engine, variant, threads }) => threads > 1 && varia
  */
 export function suitesOf({ engine, variant, threads, build }) {
   const names = Object.keys(suites);
-  if (build !== 'release')
-    return names.filter(
-      (name) => !['loading', 'threads', 'worker', 'bits', 'out_of_memory', 'sizes', 'kept_models', 'aborting', 'tokenizer'].includes(name),
-    );
+  if (build !== 'release') {
+    const others = ['loading', 'threads', 'worker', 'bits', 'out_of_memory', 'sizes', 'kept_models', 'aborting', 'tokenizer', 'start_worker'];
+    return names.filter((name) => !others.includes(name));
+  }
   const here = names.filter((name) => engine === 'node' || suites[name].includes('engine'));
   if (isComplete({ engine, variant, threads })) return here;
   const differs = [...(threads > 1 ? [] : ['threads']), ...(variant === bestVariant[engine] ? [] : ['variant'])];

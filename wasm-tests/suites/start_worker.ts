@@ -1,0 +1,203 @@
+/** What starts workers on pages, and what pages are asked, by itself: with hosts that are made up, since no engine of the tests is all of them. */
+import { assert } from 'chai';
+import { createThread } from '../../web/lib/src/thread.ts';
+import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/placed.ts';
+import { startWorker } from '../../web/lib/src/start_worker.ts';
+import { web } from '../../web/lib/src/web.ts';
+import { withGlobal } from '../support/fake_caches.ts';
+
+const here = 'https://here.test';
+
+/** What was asked of the host, in words. */
+const log: string[] = [];
+const taken = () => log.splice(0);
+
+class FakeWorker {
+  readonly listeners = new Map<string, { once: boolean; call: (event: object) => void }>();
+  constructor(
+    readonly url: unknown,
+    readonly options?: WorkerOptions,
+  ) {
+    log.push(`worker ${JSON.stringify(url)} ${JSON.stringify(options)}`);
+  }
+  addEventListener(type: string, call: (event: object) => void, options?: { once?: boolean }): void {
+    this.listeners.set(type, { once: options?.once === true, call });
+  }
+}
+
+/** Runs `body` on a page of this origin. */
+const onPage = <T>(origin: string, body: () => T, trustedTypes?: unknown): Promise<T> =>
+  withGlobal('origin', origin, () => withGlobal('trustedTypes', trustedTypes, () => withGlobal('Worker', FakeWorker, async () => body())));
+const options = { type: 'module', name: 'x' } as const;
+const start = (url: string | URL) => startWorker(() => new Worker(url, options));
+const said = (url: unknown) => `worker ${JSON.stringify(url)} {"type":"module","name":"x"}`;
+
+describe('starting workers on a page', () => {
+  const { createObjectURL, revokeObjectURL } = URL;
+  let texts: Promise<string>[] = [];
+  before(() => {
+    Object.assign(URL, {
+      createObjectURL(blob: Blob) {
+        texts.push(blob.text());
+        log.push(`blob ${blob.type}`);
+        return `blob:${here}/${texts.length}`;
+      },
+      revokeObjectURL: (url: string) => void log.push(`revoke ${url}`),
+    });
+  });
+  after(() => void Object.assign(URL, { createObjectURL, revokeObjectURL }));
+
+  it('of its own origin, and of no web server: as they are written, and once', async () => {
+    for (const url of [new URL(`${here}/a/worker.js`), `${here}/b.js`, 'worker.js', 'file:///a/worker.js', `blob:${here}/5`]) {
+      const { worker, help } = await onPage(here, () => start(url));
+      assert.instanceOf(worker, FakeWorker);
+      assert.deepEqual(taken(), [said(String(url))]);
+      assert.include(help, 'attn/dist/worker-host.js');
+      assert.equal((worker as unknown as FakeWorker).listeners.size, 0);
+    }
+    await onPage(here, () => start(`${here}/node_modules/.vite/deps/worker.js?v=1`));
+    assert.deepEqual(taken(), [said(`${here}/node_modules/attn/dist/worker.js?v=1`)]);
+  });
+
+  it('of another origin: a script of one line that imports them, let go of once it was read', async () => {
+    for (const [origin, url] of [
+      [here, 'https://other.test/a"b.js'],
+      [here, 'http://here.test/a.js'],
+      ['http://here.test', 'https://here.test/a.js'],
+    ]) {
+      texts = [];
+      const { worker, help } = await onPage(origin, () => start(url));
+      assert.deepEqual(await Promise.all(texts), [`import ${JSON.stringify(url)};`]);
+      assert.deepEqual(taken(), ['blob text/javascript', said(`blob:${here}/1`)]);
+      for (const word of ['worker-src', 'blob:', 'CORS']) assert.include(help, word);
+      const { listeners } = worker as unknown as FakeWorker;
+      assert.sameMembers([...listeners.keys()], ['message', 'error']);
+      for (const { once, call } of listeners.values()) {
+        assert.isTrue(once);
+        call({});
+        assert.deepEqual(taken(), [`revoke blob:${here}/1`]);
+      }
+    }
+    // A frame without an origin.
+    await onPage('null', () => start('https://other.test/a b.js'));
+    assert.deepEqual(taken(), [said('data:text/javascript,import%20%22https%3A%2F%2Fother.test%2Fa%20b.js%22%3B')]);
+  });
+
+  it('where addresses have to be trusted: by one policy, or as they are where the page lets none be made', async () => {
+    let refuses = true;
+    const types = {
+      createPolicy(name: string, { createScriptURL }: { createScriptURL(url: string): string }) {
+        log.push(`policy ${name}`);
+        if (refuses) throw new TypeError('not in the list');
+        const mark = 'trusted';
+        return {
+          mark,
+          createScriptURL(this: { mark: string }, url: string) {
+            return { [this.mark]: createScriptURL(url) };
+          },
+        };
+      },
+    };
+    await onPage(here, () => start(`${here}/a.js`), types);
+    assert.deepEqual(taken(), ['policy attn#worker', said(`${here}/a.js`)]);
+    refuses = false;
+    await onPage(here, () => start(`${here}/a.js`), types);
+    assert.deepEqual(taken(), ['policy attn#worker', said({ trusted: `${here}/a.js` })]);
+    texts = [];
+    await onPage(here, () => start('https://other.test/a.js'), types);
+    assert.deepEqual(taken(), ['blob text/javascript', said({ trusted: `blob:${here}/1` })]);
+    await onPage(here, () => start(`${here}/a.js`));
+    assert.deepEqual(taken(), [said(`${here}/a.js`)], 'a page that trusts all');
+  });
+
+  it('where there are none: ENVIRONMENT; what its maker throws is thrown, and the global one stays', async () => {
+    const thrown = (work: () => unknown) => {
+      try {
+        return work();
+      } catch (error) {
+        return error;
+      }
+    };
+    const none = (await withGlobal('Worker', undefined, async () => thrown(() => start('a.js')))) as { code: string; detail: object };
+    assert.deepEqual([none.code, { ...none.detail }], ['ENVIRONMENT', { op: 'load' }]);
+    const mine = new RangeError('mine');
+    const after = await onPage(here, () => {
+      const seen = thrown(() =>
+        startWorker(() => {
+          throw mine;
+        }),
+      );
+      return [seen, globalThis.Worker];
+    });
+    assert.deepEqual(after, [mine, FakeWorker]);
+    assert.equal((await onPage(here, () => (start('a.js'), globalThis.Worker))) as unknown, FakeWorker);
+    assert.lengthOf(taken(), 1);
+    // Globals that cannot be changed: as a bundler has written it.
+    await onPage(here, () => {
+      Object.defineProperty(globalThis, 'Worker', { value: FakeWorker, writable: false, configurable: true });
+      return start('https://other.test/a.js');
+    });
+    assert.deepEqual(taken(), [said('https://other.test/a.js')]);
+  });
+
+  it('threads: by name, and their errors are nobody else’s', async () => {
+    const errors: string[] = [];
+    const worker = (await onPage(here, () => createThread((why) => errors.push(why)))) as unknown as FakeWorker;
+    const [line] = taken().slice(-1);
+    assert.match(line, /^worker "[^"]*attn-threads\.mjs" \{"type":"module","name":"em-pthread"\}$|^worker "(blob|data):/);
+    let prevented = 0;
+    const preventDefault = () => void prevented++;
+    for (const message of ['mine', '']) worker.listeners.get('error')!.call({ message, preventDefault });
+    assert.deepEqual(errors, ['mine', 'its script could not be loaded']);
+    assert.equal(prevented, 2);
+  });
+});
+
+describe('what a page is asked', () => {
+  it('where it is, and where files of the package are', async () => {
+    const page = (document: unknown, location: unknown) =>
+      withGlobal('document', document, () => withGlobal('location', location, async () => pageUrl()));
+    assert.equal(await page({ baseURI: `${here}/base/` }, { href: `${here}/a` }), `${here}/base/`);
+    assert.equal(await page(undefined, { href: `${here}/a` }), `${here}/a`);
+    assert.isUndefined(await page(undefined, undefined));
+    assert.equal(placed(`${here}/node_modules/.vite/deps/a.wasm`), `${here}/node_modules/attn/dist/a.wasm`);
+    assert.equal(placed(`${here}/a.wasm`), `${here}/a.wasm`);
+    for (const [build, address] of Object.entries(web.urls)) assert.match(address().href, new RegExp(`/attn-${build}\\.wasm$`));
+    assert.sameMembers(Object.keys(web.urls), ['simd', 'relaxed', 'simd-threads', 'relaxed-threads']);
+  });
+
+  it('how many cores it has, whether memory may be shared, and whether it may wait', async () => {
+    for (const [navigator, cores] of [
+      [{ hardwareConcurrency: 6 }, 6],
+      [{}, 1],
+      [undefined, 1],
+    ] as const)
+      assert.equal(await withGlobal('navigator', navigator, async () => web.cores()), cores);
+    const sharing = (worker: unknown, isIsolated: boolean, buffer: unknown) =>
+      withGlobal('Worker', worker, () =>
+        withGlobal('crossOriginIsolated', isIsolated, () => withGlobal('SharedArrayBuffer', buffer, async () => web.sharingRefusal())),
+      );
+    assert.isUndefined(await sharing(FakeWorker, true, ArrayBuffer));
+    assert.match((await sharing(undefined, true, ArrayBuffer))!, /workers/);
+    assert.match((await sharing(FakeWorker, false, ArrayBuffer))!, /cross-origin isolated/);
+    assert.match((await sharing(FakeWorker, true, undefined))!, /SharedArrayBuffer/);
+    const scope = (isOne: boolean) => ({ [Symbol.hasInstance]: () => isOne });
+    const waiting = (value: unknown) => withGlobal('WorkerGlobalScope', value, async () => web.waitingRefusal());
+    const callable = (isOne: boolean) => Object.defineProperty(class {}, Symbol.hasInstance, { value: scope(isOne)[Symbol.hasInstance] });
+    assert.isUndefined(await waiting(callable(true)));
+    for (const none of [undefined, callable(false)]) assert.match((await waiting(none))!, /main thread/);
+  });
+
+  it('scripts that do not come: ENVIRONMENT, with the entry that needs none', () => {
+    const cause = new TypeError('no import()');
+    try {
+      scriptsFailed(cause);
+    } catch (error) {
+      const { code, message, detail, cause: said } = error as Error & { code: string; detail: object };
+      assert.deepEqual([code, { ...detail }, said], ['ENVIRONMENT', { op: 'loadModel' }, cause]);
+      for (const word of ['no import()', 'attn/service-worker']) assert.include(message, word);
+      return;
+    }
+    assert.fail('it gave something');
+  });
+});
