@@ -572,7 +572,8 @@ if (host.build === 'release')
       await far.dispose();
       await assertRejects(far.tokenize('a'), 'DISPOSED', [], WorkerError);
       await assertRejects(far.forward(inputs), 'DISPOSED', [], WorkerError);
-      await assertRejects(words.nearest(7, 3), 'DISPOSED', [], WorkerError);
+      const gone = await assertRejects(words.nearest(7, 3), 'DISPOSED', ['nearest'], WorkerError);
+      assert.equal(gone.detail.op, 'nearest');
       await assertRejects(async () => await far.config, 'DISPOSED', [], WorkerError);
       direct.dispose();
       await remote.dispose();

@@ -363,6 +363,15 @@ describe('attn/worker', () => {
       assert.deepEqual(first, total === undefined ? { phase: 'download', loaded: 0 } : { phase: 'download', loaded: 0, total });
       assert.deepInclude(rest, total === undefined ? { phase: 'download', loaded: wasm.length } : { phase: 'download', loaded: wasm.length, total });
     }
+    const gone = wasm.slice();
+    structuredClone(gone.buffer, { transfer: [gone.buffer] });
+    for (const given of [gone, gone.buffer]) {
+      const { detail } = await assertRejects(load({ wasm: given }), 'DETACHED', ['transferred'], AttnError);
+      assert.deepEqual([detail.op, detail.argument], ['load', 'wasm']);
+    }
+    const odd = Object.assign(new URL(url('wasm/attn-simd.wasm')), { toString: mine });
+    const unread = await assertRejects(load({ wasm: odd }), 'ARGUMENT', ['mine'], AttnError);
+    assert.deepEqual([unread.detail.op, unread.detail.argument], ['load', 'options']);
     const [kept, moved] = [wasm.slice(), wasm.slice()];
     for (const given of [kept, transfer(moved)]) await (await load({ wasm: given })).dispose();
     assert.deepEqual([kept.length, moved.length], [wasm.length, 0]);
@@ -414,8 +423,11 @@ describe('attn/worker', () => {
   it('dispose lets earlier calls finish; everything afterwards is DISPOSED', async () => {
     const other = await loadHere();
     const module = await new other.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
+    const seen: string[] = [];
     const earlier = other.softmax(x);
-    await other.dispose();
+    void earlier.then(() => seen.push('earlier'));
+    await Promise.all([other.dispose(), other.dispose()].map((ended) => ended.then(() => seen.push('ended'))));
+    assert.deepEqual(seen, ['earlier', 'ended', 'ended']);
     assertDims(await earlier, x.dims);
     await other.dispose();
     await assertRejects(other.softmax(x), 'DISPOSED', [], AttnError);
