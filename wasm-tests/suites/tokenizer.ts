@@ -479,8 +479,19 @@ describe('tokenizer, files that it refuses', () => {
       file({ pre_tokenizer: { type: 'Split', pattern: { Regex: '.*' }, behavior: 'Isolated', invert: false } }),
     ],
     ['an unknown behavior', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Punctuation', behavior: 'Doubled' } }), 'Doubled'],
-    ['a Metaspace of two characters', 'FORMAT', file({ pre_tokenizer: { type: 'Metaspace', replacement: '__' } })],
-    ['an unknown scheme', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Metaspace', replacement: '_', prepend_scheme: 'last' } }), 'last'],
+    [
+      'a Metaspace of two characters',
+      'FORMAT',
+      file({ pre_tokenizer: { type: 'Metaspace', replacement: '__' } }),
+      'pre_tokenizer.replacement is "__"',
+    ],
+    ['a Metaspace of none', 'FORMAT', file({ pre_tokenizer: { type: 'Metaspace', replacement: '' } }), 'pre_tokenizer.replacement is ""'],
+    [
+      'an unknown scheme',
+      'UNSUPPORTED',
+      file({ pre_tokenizer: { type: 'Metaspace', replacement: '_', prepend_scheme: 'last' } }),
+      'pre_tokenizer.prepend_scheme is "last"',
+    ],
     ['an unknown post-processor', 'UNSUPPORTED', file({ post_processor: { type: 'Chat' } }), 'Chat'],
     [
       'two that add tokens',
@@ -640,6 +651,77 @@ describe('tokenizer, files that it refuses', () => {
       const error = throws(() => make(value), code);
       if (names) assert.include(error.message, names);
     });
+
+  it('as much as there may be of everything', () => {
+    const [most256, most1024, most16] = ['a'.repeat(256), 'a'.repeat(1024), '#'.repeat(16)];
+    const x = { SpecialToken: { id: 'x', type_id: 0 } };
+    const pair = [textA, { Sequence: { id: 'B', type_id: 1 } }];
+    const special = (ids: number, tokens: string) => ({ x: { ids: Array(ids).fill(0), tokens: Array(ids).fill(tokens) } });
+    for (const parts of [
+      { normalizer: replace(most256, most256) },
+      { normalizer: { type: 'Prepend', prepend: most256 } },
+      { normalizer: ruleForA(most256) },
+      { normalizer: times(63, { type: 'Nmt' }) },
+      { pre_tokenizer: { type: 'Sequence', pretokenizers: Array(31).fill({ type: 'Whitespace' }) } },
+      { pre_tokenizer: { type: 'Split', pattern: { String: most256 }, behavior: 'Isolated', invert: false } },
+      {
+        post_processor: {
+          type: 'Sequence',
+          processors: Array(15).fill({ type: 'ByteLevel', trim_offsets: true, add_prefix_space: true }),
+        },
+      },
+      { post_processor: { ...template, single: [textA, x], pair, special_tokens: special(1024, 'x') } },
+      { post_processor: { ...template, single: [textA, x], pair, special_tokens: special(1, most1024) } },
+      { post_processor: { type: 'BertProcessing', sep: [most1024, 0], cls: [most1024, 1] } },
+      { model: { ...wordPiece, continuing_subword_prefix: most16, vocab: { '[UNK]': 0, [most1024]: 1 } } },
+      { model: { ...bpe, continuing_subword_prefix: most16, end_of_word_suffix: most16, vocab: { ...bpe.vocab, [most1024]: 3 }, merges: [] } },
+      { model: { type: 'Unigram', unk_id: 0, vocab: [[most1024, 0]] } },
+      { added_tokens: [{ ...added, content: most1024 }], padding: { pad_token: most1024 } },
+    ])
+      make(file(parts));
+  });
+
+  it('what a text may cost: to the last character and step, and who is told', () => {
+    for (const [length, most, code] of [
+      [10, 64 * 10 + 4096, 'UNSUPPORTED'],
+      [2 ** 20, 5 * 2 ** 20, 'MEMORY'],
+    ] as const) {
+      const budget = new Budget(length, 'this');
+      budget.hold(most);
+      assert.isTrue(budget.fits(most));
+      assert.isFalse(budget.fits(most + 1));
+      const { detail, message } = throws(() => budget.hold(most + 1), code);
+      assert.deepEqual({ ...detail }, { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'becomes longer' });
+      assert.include(message, String(most));
+    }
+    const budget = new Budget(10);
+    const most = 256 * 10 + 2 ** 16;
+    budget.spend(most - 1);
+    budget.spend(1);
+    assert.equal(budget.steps, most);
+    const { detail } = throws(() => budget.spend(1), 'UNSUPPORTED');
+    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} for 10 characters`]);
+    assert.equal(budget.steps, most, 'what is refused does not count');
+  });
+
+  it('what is left out of a Metaspace, and what is put before nothing', () => {
+    const pieces = (options: object, text = 'a b') => {
+      const whole = readText(text);
+      const cut = readPreTokenizer(new Section({ type: 'Metaspace', replacement: '_', ...options }, 'cut'));
+      return cut([{ text: whole, from: 0, to: whole.codes.length }]).map(({ text: { codes }, from, to }) => stringOf(codes, from, to));
+    };
+    assert.deepEqual(pieces({}), ['_a', '_b']);
+    assert.deepEqual(pieces({ add_prefix_space: false }), ['a', '_b']);
+    assert.deepEqual(pieces({ add_prefix_space: false, prepend_scheme: 'always' }), ['_a', '_b']);
+    assert.deepEqual(pieces({ prepend_scheme: 'never' }), ['a', '_b']);
+    assert.deepEqual(pieces({ prepend_scheme: 'first' }), ['_a', '_b']);
+    for (const text of ['_a', ' a']) assert.deepEqual(pieces({}, text), ['_a']);
+    assert.deepEqual(pieces({ split: false }), ['_a_b']);
+    const prepend = readNormalizer(new Section({ type: 'Prepend', prepend: 'xy' }, 'prepend'));
+    assert.equal(stringOf(prepend(readText('')).codes), '');
+    const { codes, starts, ends } = prepend(readText('😀'));
+    assert.deepEqual([stringOf(codes), starts, ends], ['xy😀', [0, 0, 0], [2, 2, 2]]);
+  });
 
   it('a text that a few rules make endless is refused while it grows', () => {
     const metaspace = (replacement: string) => ({ type: 'Metaspace', replacement, prepend_scheme: 'always', split: true });
