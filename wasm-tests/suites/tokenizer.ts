@@ -359,6 +359,24 @@ describe('tokenizer, any text', () => {
       }
     });
 
+  it('long rows of marks are in the order in which the engine puts them, and no place is lost', () => {
+    const g = new Generator(64);
+    // Of many classes; two that decompose, and two that nothing moves past.
+    const marks = ['\u0301', '\u0308', '\u0323', '\u0327', '\u0315', '\u0345', '\u0f71', '\u093c', '\u3099', '\u0344', '\u0f73', '\u20dd', '\u0903'];
+    const without = (some: readonly string[]) => marks.filter((mark) => !some.includes(mark));
+    for (const form of ['NFC', 'NFD', 'NFKC', 'NFKD'])
+      for (const kinds of [marks, without(['\u20dd', '\u0903']), ['\u0345', '\u0301'], ['\u0301', '\u20dd'], ['\u0301', '\u0300', '\u0323']])
+        for (const length of [63, 64, 65, 400]) {
+          const row = Array.from({ length }, () => kinds[g.below(kinds.length)]).join('');
+          const text = `a${row}b ﬁ${row}`;
+          const { codes, starts, ends } = readNormalizer(new Section({ type: form }, 'form'))(readText(text));
+          assert.equal(stringOf(codes), text.normalize(form), `${form} of ${length}`);
+          const b = codes.indexOf(98);
+          assert.deepEqual([starts[0], starts[b], ends[b]], [0, length + 1, length + 2]);
+          assert.lengthOf(starts, codes.length);
+        }
+  });
+
   it('words of plain text are their slices', () => {
     const tokenizer = tokenizerOf('tiny-bert');
     const text = 'The film was bad, the worst of the year.';
