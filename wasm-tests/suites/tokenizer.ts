@@ -921,8 +921,25 @@ describe('tokenizer, files that it refuses', () => {
     ]) {
       const tokenizer = make(file({ model }));
       assert.deepEqual([...tokenizer.encode(['a'], all).inputIds], [0]);
-      throws(() => tokenizer.encode(['x'], all), 'FORMAT');
+      assert.match(throws(() => tokenizer.encode(['x'], all), 'FORMAT').message, /model\.unk_(token|id) /);
     }
+  });
+
+  it('bytes stand for what the vocabulary lacks where the file says so, and only where all of them are there', () => {
+    const names = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
+    const tokens = (some: readonly string[], options: object) => {
+      const vocab = Object.fromEntries([...some, '?'].map((name, id) => [name, id]));
+      return make(file({ model: { type: 'BPE', vocab, merges: [], unk_token: '?', ...options } })).encode(['\u00e9'], all).tokens[0];
+    };
+    assert.deepEqual(tokens(names, { byte_fallback: true }), ['<0xC3>', '<0xA9>']);
+    for (const options of [{}, { byte_fallback: false }]) assert.deepEqual(tokens(names, options), ['?']);
+    assert.deepEqual(
+      tokens(
+        names.filter((name) => name !== '<0xA9>'),
+        { byte_fallback: true },
+      ),
+      ['?'],
+    );
   });
 
   it('a broken character map gives a text, never a crash', () => {
