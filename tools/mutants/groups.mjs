@@ -27,7 +27,7 @@ export const groups = {
   },
   models: {
     folder: lib,
-    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts'],
+    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts', 'node.ts'],
     suites: ['load_model', 'kept_models', 'aborting', 'model_folder_files'],
   },
   text: { folder: lib, files: ['text_model.ts', 'breathe.ts'], suites: ['text_model', 'aborting', 'model_edits', 'model_folder_files', 'hostile'] },
@@ -38,7 +38,7 @@ export const groups = {
   },
   loading: {
     folder: lib,
-    files: ['load.ts', 'download.ts', 'abort.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts', 'node.ts'],
+    files: ['load.ts', 'download.ts', 'abort.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts'],
     suites: ['loading', 'module', 'threads', 'odd_input', 'aborting', 'hostile', 'worker'],
   },
   starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['start_worker', 'loading'] },

@@ -523,6 +523,63 @@ describe('loading', () => {
       );
     });
 
+    it('room for a result: MEMORY with its bytes, and the instance goes on', async () => {
+      const attn = await given();
+      const used = settledHeap(attn);
+      const { slice } = Float32Array.prototype;
+      const refusal = new RangeError('no room');
+      Float32Array.prototype.slice = () => {
+        throw refusal;
+      };
+      try {
+        const error = assertThrows(() => attn.softmax(q), 'MEMORY', [String(4 * q.data.length)]);
+        assert.deepEqual([error.detail.got, error.cause], [4 * q.data.length, refusal]);
+      } finally {
+        Float32Array.prototype.slice = slice;
+      }
+      assert.isTrue(run(attn).data.every(Number.isFinite));
+      assert.equal(attn.info.heap.used, used);
+      attn.dispose();
+    });
+
+    it('a host that fails in the middle of a call: INTERNAL, and from then on, for what the heap holds is not known', async () => {
+      const mine = new Error('mine');
+      let fails = false;
+      const { instantiate } = WebAssembly;
+      const wrapped = (module: WebAssembly.Module, imports: WebAssembly.Imports) => {
+        const all = Object.entries(imports).map(([name, members]) => {
+          const each = Object.entries(members).map(([member, value]) => {
+            if (typeof value !== 'function') return [member, value] as const;
+            const called = (...args: unknown[]): unknown => {
+              if (fails) throw mine;
+              return Reflect.apply(value, undefined, args) as unknown;
+            };
+            return [member, called] as const;
+          });
+          return [name, Object.fromEntries(each)] as const;
+        });
+        return instantiate(module, Object.fromEntries(all));
+      };
+      const attn = await withMember('instantiate', wrapped, () => given());
+      const layer = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+      fails = true;
+      // More than the heap has: it asks for more.
+      const first = assertThrows(() => attn.softmax(tensor([2 ** 23], new Float32Array(2 ** 23))), 'INTERNAL', ['mine']);
+      assert.deepEqual([{ ...first.detail }, first.cause], [{ op: 'softmax' }, mine]);
+      fails = false;
+      for (const [op, call] of [
+        ['softmax', () => attn.softmax(q)],
+        ['Embedding', () => layer.forward([1])],
+        ['info', () => attn.info],
+      ] as const) {
+        const error = assertThrows(call, 'INTERNAL', ['has stopped', 'mine', 'load() a new one']);
+        assert.deepEqual([{ ...error.detail }, error.cause], [{ op }, first]);
+      }
+      layer.dispose();
+      attn.dispose();
+      assertThrows(() => attn.softmax(q), 'DISPOSED');
+    });
+
     it('fetch, or a server: how it was asked, and what it said', async () => {
       await withGlobal('fetch', undefined, async () =>
         assert.deepEqual(await detailOf(load({ wasm: url(file()) }), 'ENVIRONMENT', ['load({ wasm })']), { op: 'load' }),

@@ -390,7 +390,8 @@ describe('attn/worker', () => {
     await assertRejects(load({ wasm: url('bad/page.wasm') }), 'FORMAT', ['HTML'], AttnError);
     await assertRejects(load({ wasm: url('bad/none.wasm') }), 'NETWORK', ['404'], AttnError);
     await assertRejects(load({ variant: 'mmx' as never }), 'CONFIG', ['variant'], AttnError);
-    await assertRejects(load({ signal: AbortSignal.abort() }), 'ABORTED', [], AttnError);
+    const aborted = await assertRejects(load({ signal: AbortSignal.abort('why') }), 'ABORTED', [/^load: /], AttnError);
+    assert.deepEqual([{ ...aborted.detail }, aborted.cause], [{ op: 'load' }, 'why']);
     if (!host.takesRelaxed) await assertRejects(load({ variant: 'relaxed' }), 'ENVIRONMENT', ['relaxed'], AttnError);
   });
 
