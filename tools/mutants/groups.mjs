@@ -39,7 +39,7 @@ export const groups = {
   loading: {
     folder: lib,
     files: ['load.ts', 'download.ts', 'abort.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts'],
-    suites: ['loading', 'module', 'threads', 'odd_input', 'aborting', 'hostile', 'worker'],
+    suites: ['loading', 'module', 'threads', 'odd_input', 'aborting', 'hostile', 'worker', 'model_folder_files'],
   },
   starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['start_worker', 'loading'] },
   tokenizer: { folder: `${lib}/tokenizer`, suites: ['tokenizer'] },

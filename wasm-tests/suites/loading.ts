@@ -397,7 +397,11 @@ describe('loading', () => {
     const given = (more: LoadOptions = {}) => load({ wasm: wasm.slice(), ...more });
 
     /** Runs `body` with another member of WebAssembly. */
-    async function withMember<T>(name: 'validate' | 'compile' | 'instantiate' | 'Memory', value: unknown, body: () => Promise<T>): Promise<T> {
+    async function withMember<T>(
+      name: 'validate' | 'compile' | 'compileStreaming' | 'instantiate' | 'Memory',
+      value: unknown,
+      body: () => Promise<T>,
+    ): Promise<T> {
       const own = WebAssembly[name];
       Object.assign(WebAssembly, { [name]: value });
       try {
@@ -577,7 +581,28 @@ describe('loading', () => {
       }
       layer.dispose();
       attn.dispose();
-      assertThrows(() => attn.softmax(q), 'DISPOSED');
+      assert.deepEqual({ ...assertThrows(() => attn.softmax(q), 'DISPOSED').detail }, { op: 'softmax' });
+    });
+
+    it('compiling while bytes come: where the server says what they are, and the engine can', async () => {
+      const { compileStreaming } = WebAssembly;
+      let compiled = 0;
+      const counting = (response: Response) => (++compiled, compileStreaming(response));
+      const loaded = async (type: string | undefined) =>
+        (await load({ wasm: new Response(wasm, { headers: type === undefined ? {} : { 'content-type': type } }) })).dispose();
+      const asked: Record<string, number> = {};
+      for (const type of ['application/wasm', 'Application/WASM', 'application/wasm; a=b', 'application/wasms', 'x/application/wasm', 'text/plain']) {
+        compiled = 0;
+        await withMember('compileStreaming', counting, () => loaded(type));
+        asked[type] = compiled;
+      }
+      assert.deepEqual(Object.values(asked), [1, 0, 0, 0, 0, 0]);
+      compiled = 0;
+      await withMember('compileStreaming', counting, () => loaded(undefined));
+      await withMember('compileStreaming', undefined, () => loaded('application/wasm'));
+      const bad = new Response('no', { status: 500, headers: { 'content-type': 'application/wasm' } });
+      await withMember('compileStreaming', counting, () => assertRejects(load({ wasm: bad }), 'NETWORK', ['500']));
+      assert.equal(compiled, 0);
     });
 
     it('fetch, or a server: how it was asked, and what it said', async () => {
@@ -762,6 +787,23 @@ describe('loading', () => {
       assertThrows(() => attn.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY', ['bytes']);
       assert.equal(attn.info.heap.used, used, 'nothing stays');
       assertSameBits(run(attn), expected);
+      attn.dispose();
+    });
+
+    it('where layers may have taken it, the error says how many there are', async () => {
+      const attn = await loadHere({ maximumMemory: 32 * 2 ** 20 });
+      const long = tensor([1, 4096, 8], () => 0.5);
+      const fails = () => assertThrows(() => attn.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY');
+      const layers = [];
+      for (const count of [0, 1, 2, 3]) {
+        if (count > 0) layers.push(new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 }));
+        const { detail, message } = fails();
+        assert.equal(detail.layers, count < 2 ? undefined : count);
+        assert.equal(message.includes(`${count} layers and models, and only dispose()`), count >= 2, message);
+      }
+      layers[0]!.dispose();
+      layers[0]!.dispose();
+      assert.equal(fails().detail.layers, 2);
       attn.dispose();
     });
 

@@ -72,10 +72,9 @@ async function compileBytes(bytes: Uint8Array<ArrayBuffer>, subject: string, rep
 async function compileResponse(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const subject = `${name} returned`;
   // Where the server says the right type the engine compiles while the bytes arrive; the copy is for progress and for telling what is wrong.
+  // To the letter: Node refuses the type in capitals.
   const streams =
-    typeof WebAssembly.compileStreaming === 'function' &&
-    !response.bodyUsed &&
-    /^application\/wasm\s*$/i.test(response.headers.get('content-type') ?? '');
+    typeof WebAssembly.compileStreaming === 'function' && !response.bodyUsed && response.headers.get('content-type') === 'application/wasm';
   if (!streams || !response.ok || !response.body) return compileBytes(await download(response, name, signal, report), subject, report);
   const copy = response.clone();
   const compiling = WebAssembly.compileStreaming(response);
