@@ -202,6 +202,22 @@ describe('loading', () => {
       });
     });
 
+    it('bytes that have been taken away, and an address that cannot be read: which argument it is', async () => {
+      const gone = new Uint8Array(9);
+      structuredClone(gone.buffer, { transfer: [gone.buffer] });
+      for (const wasm of [gone, gone.buffer]) {
+        const { detail } = await assertRejects(load({ wasm }), 'DETACHED');
+        assert.deepEqual([detail.op, detail.argument], ['load', 'wasm']);
+      }
+      const mine = new RangeError('mine');
+      const odd = new URL(url(file()));
+      odd.toString = () => {
+        throw mine;
+      };
+      const { detail, cause } = await assertRejects(load({ wasm: odd }), 'ARGUMENT', ['mine']);
+      assert.deepEqual([detail.op, detail.argument, cause], ['load', 'options', mine]);
+    });
+
     it('another module already compiled', async () => {
       await assertRejects(load({ wasm: await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
     });
@@ -245,7 +261,7 @@ describe('loading', () => {
       await assertRejects(load({ wasm: await WebAssembly.compile(other) }), 'FORMAT', ['another version']);
     });
 
-    if (host.threads > 1)
+    if (host.canThread)
       it('threads with a build that has none: one thread, and a note that says why', async () => {
         const attn = await load({ wasm: await bytes(file()), threads: 2 });
         assert.equal(attn.info.threads, 1);
@@ -591,6 +607,10 @@ describe('loading', () => {
       const loaded = async (type: string | undefined) =>
         (await load({ wasm: new Response(wasm, { headers: type === undefined ? {} : { 'content-type': type } }) })).dispose();
       const asked: Record<string, number> = {};
+      const phases: string[] = [];
+      const typed = new Response(wasm, { headers: { 'content-type': 'application/wasm' } });
+      (await load({ wasm: typed, onProgress: ({ phase, loaded }) => phases.push(`${phase} ${loaded}`) })).dispose();
+      assert.deepEqual(phases.slice(-2), [`compile ${wasm.length}`, `start ${wasm.length}`]);
       for (const type of ['application/wasm', 'Application/WASM', 'application/wasm; a=b', 'application/wasms', 'x/application/wasm', 'text/plain']) {
         compiled = 0;
         await withMember('compileStreaming', counting, () => loaded(type));
@@ -664,14 +684,19 @@ describe('loading', () => {
         assert.equal(given.info.variant, 'relaxed', 'given bytes say themselves what they are');
         given.dispose();
       } else {
-        await assertRejects(load({ variant: 'relaxed' }), 'ENVIRONMENT', ['relaxed']);
+        const { detail } = await assertRejects(load({ variant: 'relaxed' }), 'ENVIRONMENT', ['relaxed']);
+        assert.deepEqual({ ...detail }, { op: 'load', argument: 'variant' });
         await assertRejects(async () => load({ wasm: await bytes(file('relaxed')) }), 'ENVIRONMENT', ['relaxed']);
         await assertRejects(load({ wasm: url(file('relaxed')) }), 'ENVIRONMENT', ['relaxed']);
       }
     });
 
     it('given bytes of another variant than asked for are refused in words', async () => {
-      await assertRejects(async () => load({ wasm: await bytes(file('simd')), variant: 'relaxed' }), 'CONFIG', ['simd', 'relaxed']);
+      const { detail } = await assertRejects(async () => load({ wasm: await bytes(file('simd')), variant: 'relaxed' }), 'CONFIG', [
+        'simd',
+        'relaxed',
+      ]);
+      assert.deepEqual([detail.op, detail.argument], ['load', 'variant']);
     });
   });
 
@@ -690,6 +715,7 @@ describe('loading', () => {
       const attn = await loadHere({ threads: 'auto', maximumMemory: 2 ** 28 });
       assert.isAtLeast(attn.info.threads, 1);
       assert.isAtMost(attn.info.threads, 4);
+      assert.equal(attn.info.threads === 1, /^one thread/m.test(attn.info.notes.join('\n')));
       attn.dispose();
     });
   });
@@ -775,7 +801,32 @@ describe('loading', () => {
         ['onProgress', 'mine'],
       );
       assert.equal(error.cause, mine);
+      assert.deepEqual({ ...error.detail }, { op: 'load', argument: 'onProgress' });
     });
+
+    if (host.canThread)
+      it('what the caller ends is not tried once more with one thread', async () => {
+        const mine = new RangeError('mine');
+        const thrown: object[] = [];
+        const throwing = (p: object) => {
+          thrown.push(p);
+          throw mine;
+        };
+        const options = { variant: 'simd', threads: 2, maximumMemory: 2 ** 28 } as const;
+        assert.equal((await assertRejects(load({ ...options, onProgress: throwing }), 'ARGUMENT')).cause, mine);
+        const controller = new AbortController();
+        const seen: string[] = [];
+        const aborting = (p: { phase: string }) => {
+          seen.push(p.phase);
+          if (p.phase === 'start') controller.abort(mine);
+        };
+        assert.equal((await assertRejects(load({ ...options, signal: controller.signal, onProgress: aborting }), 'ABORTED')).cause, mine);
+        // A second attempt would have begun by now: it does so at once.
+        (await load({ variant: 'simd' })).dispose();
+        assert.lengthOf(thrown, 1);
+        assert.equal(seen.filter((phase) => phase === 'start').length, 1);
+        assert.equal(seen.at(-1), 'start');
+      });
   });
 
   describe('memory', () => {
