@@ -358,13 +358,15 @@ describe('loading models', () => {
       const mine = new RangeError('mine');
       const error = await refused(location, 'NETWORK', ['mine'], { fetch: () => Promise.reject(mine) });
       assert.equal(error.cause, mine);
+      assert.deepEqual(error.detail, { op: 'loadModel', url: `${location}/modules.json` });
       await refused(location, 'ARGUMENT', ['Response'], { fetch: () => Promise.resolve('text') });
       const used = async (address: string) => {
         const response = await fetch(address);
         await response.text();
         return response;
       };
-      await refused(location, 'ARGUMENT', ['Response'], { fetch: used, cache: 'none' });
+      const { detail } = await refused(location, 'ARGUMENT', ['Response'], { fetch: used, cache: 'none' });
+      assert.deepEqual([detail.op, detail.argument], ['loadModel', 'fetch']);
     });
   });
 
@@ -1090,9 +1092,12 @@ describe('loading models', () => {
       await refused(address, 'NETWORK', ['config.json answered 404'], { fetch: late.fetch, cache: 'none' });
       for (const status of [401, 500, 503])
         for (const bad of ['modules.json', 'config.json']) {
-          const { fetch } = server(({ file }) => (file === bad ? new Response('x', { status, statusText: 'No' }) : undefined));
-          const error = await refused(address, 'NETWORK', [new RegExp(`${bad} answered ${status} No$`)], { fetch, cache: 'none' });
-          assert.deepEqual({ ...error.detail }, { op: 'loadModel', url: `${address}/${bad}`, status });
+          for (const statusText of ['No', '']) {
+            const { fetch } = server(({ file }) => (file === bad ? new Response('x', { status, statusText }) : undefined));
+            const words = new RegExp(`${bad} answered ${status}${statusText && ' No'}$`);
+            const error = await refused(address, 'NETWORK', [words], { fetch, cache: 'none' });
+            assert.deepEqual({ ...error.detail }, { op: 'loadModel', url: `${address}/${bad}`, status });
+          }
         }
     });
 
