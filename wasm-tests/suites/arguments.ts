@@ -97,6 +97,18 @@ describe('arguments to the letter', () => {
       assertDims(softmax({ data: new Float32Array(0), dims: [3, 0] }), [3, 0]);
     });
 
+    it('that lose their buffer while later arguments are read are DETACHED', () => {
+      const taken = { data: q.data.slice(), dims: q.dims };
+      const options = {
+        get isCausal() {
+          detached(taken.data);
+          return false;
+        },
+      };
+      const { detail } = assertThrows(() => attn.scaledDotProductAttention(taken, k, v, options), 'DETACHED');
+      assert.deepEqual([detail.op, detail.argument], ['scaledDotProductAttention', 'query']);
+    });
+
     it('that have lost their buffer, or a part of it, are DETACHED, also without elements', () => {
       for (const [length, dims] of [
         [2, [2]],
