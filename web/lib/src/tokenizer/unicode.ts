@@ -65,7 +65,7 @@ function sortMarks(run: string): string {
     const marks = Array.from(row).flatMap((mark) => Array.from(mark.normalize('NFD')));
     // Those that move are the ones that change places with the last of all, or are it.
     const kinds = [...new Set(marks)].filter((mark) => mark === '\u0345' || swaps('\u0345', mark));
-    kinds;
+    kinds.sort((a, b) => (swaps(a, b) ? 1 : swaps(b, a) ? -1 : 0));
     const ranks = new Map<string, number>();
     kinds.forEach((kind, i) => ranks.set(kind, i > 0 && !swaps(kind, kinds[i - 1]) ? ranks.get(kinds[i - 1])! : i));
     let [sorted, moving]: [string, string[]] = ['', []];
