@@ -1,8 +1,9 @@
 /** load(): where the module may come from, which variant is taken and why, and how loading fails. */
 import { load, AttnError, type Attn, type LoadOptions } from 'attn';
 import { assert } from 'chai';
+import { detached } from '../support/catalogue.ts';
 import { assertRejects, assertThrows } from '../support/errors.ts';
-import { withGlobal } from '../support/fake_caches.ts';
+import { withGlobal, withMember } from '../support/fake_caches.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, disposeSymbol, host, loadHere, settledHeap, url } from '../support/host.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
@@ -203,8 +204,7 @@ describe('loading', () => {
     });
 
     it('bytes that have been taken away, and an address that cannot be read: which argument it is', async () => {
-      const gone = new Uint8Array(9);
-      structuredClone(gone.buffer, { transfer: [gone.buffer] });
+      const gone = detached(new Uint8Array(9));
       for (const wasm of [gone, gone.buffer]) {
         const { detail } = await assertRejects(load({ wasm }), 'DETACHED');
         assert.deepEqual([detail.op, detail.argument], ['load', 'wasm']);
@@ -412,20 +412,6 @@ describe('loading', () => {
     before(async () => void (wasm = await bytes(file())));
     const given = (more: LoadOptions = {}) => load({ wasm: wasm.slice(), ...more });
 
-    /** Runs `body` with another member of WebAssembly. */
-    async function withMember<T>(
-      name: 'validate' | 'compile' | 'compileStreaming' | 'instantiate' | 'Memory',
-      value: unknown,
-      body: () => Promise<T>,
-    ): Promise<T> {
-      const own = WebAssembly[name];
-      Object.assign(WebAssembly, { [name]: value });
-      try {
-        return await body();
-      } finally {
-        Object.assign(WebAssembly, { [name]: own });
-      }
-    }
     const detailOf = async (work: Promise<unknown>, code: Parameters<typeof assertRejects>[1], words: readonly string[] = []) => ({
       ...(await assertRejects(work, code, words)).detail,
     });
@@ -440,6 +426,7 @@ describe('loading', () => {
         for (const [nth, got] of ['has no WebAssembly SIMD', 'has no WebAssembly exceptions'].entries()) {
           let calls = 0;
           await withMember(
+            WebAssembly,
             'validate',
             () => calls++ !== nth,
             async () => assert.deepEqual(await detailOf(load(options), 'ENVIRONMENT'), lacking(got)),
@@ -449,6 +436,7 @@ describe('loading', () => {
       // What the engine has compiled it takes.
       const module = await WebAssembly.compile(wasm);
       await withMember(
+        WebAssembly,
         'validate',
         () => false,
         async () => (await load({ wasm: module })).dispose(),
@@ -462,7 +450,7 @@ describe('loading', () => {
         [() => Promise.reject(refusal), 'ENVIRONMENT', ['blocked', "'wasm-unsafe-eval'"]],
         [(code: Uint8Array<ArrayBuffer>) => (code.length > 1000 ? Promise.reject(refusal) : Promise.resolve({})), 'FORMAT', ['damaged', 'blocked']],
       ] as const)
-        await withMember('compile', compile, async () => {
+        await withMember(WebAssembly, 'compile', compile, async () => {
           const error = await assertRejects(given(), code, words);
           assert.deepEqual({ ...error.detail }, about);
           assert.equal(error.cause, refusal);
@@ -476,6 +464,7 @@ describe('loading', () => {
         [new TypeError('no room'), 'ENVIRONMENT', { op: 'load' }],
       ] as const)
         await withMember(
+          WebAssembly,
           'instantiate',
           () => Promise.reject(thrown),
           async () => {
@@ -497,6 +486,7 @@ describe('loading', () => {
         };
       const maxima = () => asked.splice(0).map(({ shared, maximum }) => [shared ?? false, maximum]);
       await withMember(
+        WebAssembly,
         'Memory',
         refusing(() => true),
         async () => {
@@ -513,6 +503,7 @@ describe('loading', () => {
       if (!host.canThread) return;
       const halves = [65536, 32768, 16384, 8192, 4096];
       await withMember(
+        WebAssembly,
         'Memory',
         refusing(({ maximum, shared }) => shared && maximum! > 4096),
         async () => {
@@ -526,6 +517,7 @@ describe('loading', () => {
         },
       );
       await withMember(
+        WebAssembly,
         'Memory',
         refusing(({ shared }) => shared),
         async () => {
@@ -580,7 +572,7 @@ describe('loading', () => {
         });
         return instantiate(module, Object.fromEntries(all));
       };
-      const attn = await withMember('instantiate', wrapped, () => given());
+      const attn = await withMember(WebAssembly, 'instantiate', wrapped, () => given());
       const layer = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
       fails = true;
       // More than the heap has: it asks for more.
@@ -613,15 +605,15 @@ describe('loading', () => {
       assert.deepEqual(phases.slice(-2), [`compile ${wasm.length}`, `start ${wasm.length}`]);
       for (const type of ['application/wasm', 'Application/WASM', 'application/wasm; a=b', 'application/wasms', 'x/application/wasm', 'text/plain']) {
         compiled = 0;
-        await withMember('compileStreaming', counting, () => loaded(type));
+        await withMember(WebAssembly, 'compileStreaming', counting, () => loaded(type));
         asked[type] = compiled;
       }
       assert.deepEqual(Object.values(asked), [1, 0, 0, 0, 0, 0]);
       compiled = 0;
-      await withMember('compileStreaming', counting, () => loaded(undefined));
-      await withMember('compileStreaming', undefined, () => loaded('application/wasm'));
+      await withMember(WebAssembly, 'compileStreaming', counting, () => loaded(undefined));
+      await withMember(WebAssembly, 'compileStreaming', undefined, () => loaded('application/wasm'));
       const bad = new Response('no', { status: 500, headers: { 'content-type': 'application/wasm' } });
-      await withMember('compileStreaming', counting, () => assertRejects(load({ wasm: bad }), 'NETWORK', ['500']));
+      await withMember(WebAssembly, 'compileStreaming', counting, () => assertRejects(load({ wasm: bad }), 'NETWORK', ['500']));
       assert.equal(compiled, 0);
     });
 

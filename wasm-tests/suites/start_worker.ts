@@ -1,9 +1,11 @@
 /** What starts workers on pages, and what pages are asked, by itself: with hosts that are made up, since no engine of the tests is all of them. */
 import { assert } from 'chai';
+import { AttnError } from '../../web/lib/src/error.ts';
 import { createThread } from '../../web/lib/src/thread.ts';
 import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/placed.ts';
 import { startWorker } from '../../web/lib/src/start_worker.ts';
 import { web } from '../../web/lib/src/web.ts';
+import { assertThrows } from '../support/errors.ts';
 import { withGlobal } from '../support/fake_caches.ts';
 
 const here = 'https://here.test';
@@ -111,25 +113,19 @@ describe('starting workers on a page', () => {
   });
 
   it('where there are none: ENVIRONMENT; what its maker throws is thrown, and the global one stays', async () => {
-    const thrown = (work: () => unknown) => {
-      try {
-        return work();
-      } catch (error) {
-        return error;
-      }
-    };
-    const none = (await withGlobal('Worker', undefined, async () => thrown(() => start('a.js')))) as { code: string; detail: object };
-    assert.deepEqual([none.code, { ...none.detail }], ['ENVIRONMENT', { op: 'load' }]);
+    const none = await withGlobal('Worker', undefined, async () => assertThrows(() => start('a.js'), 'ENVIRONMENT', [], AttnError));
+    assert.deepEqual({ ...none.detail }, { op: 'load' });
     const mine = new RangeError('mine');
     const after = await onPage(here, () => {
-      const seen = thrown(() =>
-        startWorker(() => {
+      try {
+        return startWorker(() => {
           throw mine;
-        }),
-      );
-      return [seen, globalThis.Worker];
+        });
+      } catch (error) {
+        return [error, globalThis.Worker];
+      }
     });
-    assert.deepEqual(after, [mine, FakeWorker]);
+    assert.deepEqual(after as unknown, [mine, FakeWorker]);
     assert.equal((await onPage(here, () => (start('a.js'), globalThis.Worker))) as unknown, FakeWorker);
     assert.lengthOf(taken(), 1);
     // Globals that cannot be changed: as a bundler has written it.
@@ -181,23 +177,15 @@ describe('what a page is asked', () => {
     assert.match((await sharing(undefined, true, ArrayBuffer))!, /workers/);
     assert.match((await sharing(FakeWorker, false, ArrayBuffer))!, /cross-origin isolated/);
     assert.match((await sharing(FakeWorker, true, undefined))!, /SharedArrayBuffer/);
-    const scope = (isOne: boolean) => ({ [Symbol.hasInstance]: () => isOne });
     const waiting = (value: unknown) => withGlobal('WorkerGlobalScope', value, async () => web.waitingRefusal());
-    const callable = (isOne: boolean) => Object.defineProperty(class {}, Symbol.hasInstance, { value: scope(isOne)[Symbol.hasInstance] });
+    const callable = (isOne: boolean) => Object.defineProperty(class {}, Symbol.hasInstance, { value: () => isOne });
     assert.isUndefined(await waiting(callable(true)));
     for (const none of [undefined, callable(false)]) assert.match((await waiting(none))!, /main thread/);
   });
 
   it('scripts that do not come: ENVIRONMENT, with the entry that needs none', () => {
     const cause = new TypeError('no import()');
-    try {
-      scriptsFailed(cause);
-    } catch (error) {
-      const { code, message, detail, cause: said } = error as Error & { code: string; detail: object };
-      assert.deepEqual([code, { ...detail }, said], ['ENVIRONMENT', { op: 'loadModel' }, cause]);
-      for (const word of ['no import()', 'attn/service-worker']) assert.include(message, word);
-      return;
-    }
-    assert.fail('it gave something');
+    const error = assertThrows(() => scriptsFailed(cause), 'ENVIRONMENT', ['no import()', 'attn/service-worker'], AttnError);
+    assert.deepEqual([{ ...error.detail }, error.cause], [{ op: 'loadModel' }, cause]);
   });
 });

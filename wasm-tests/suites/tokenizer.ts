@@ -2,12 +2,15 @@
  * The tokenizer against Hugging Face's own, in ids, types, tokens and offsets; what it refuses; what holds of any text. No part of it is
  * WebAssembly, so it runs in one set-up of each engine.
  */
+import type { AttnError, ErrorCode } from 'attn';
 import { assert } from 'chai';
+import { AttnError as SourceError } from '../../web/lib/src/error.ts';
 import { readNormalizer } from '../../web/lib/src/tokenizer/normalizers.ts';
 import { readPreTokenizer } from '../../web/lib/src/tokenizer/pre_tokenizers.ts';
 import { Section } from '../../web/lib/src/tokenizer/schema.ts';
 import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
 import { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';
+import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host } from '../support/host.ts';
 
@@ -403,15 +406,8 @@ describe('tokenizer, any text', () => {
     });
 });
 
-function throws(call: () => unknown, code: string): Error & { readonly code: string; readonly detail: Readonly<Record<string, unknown>> } {
-  try {
-    call();
-  } catch (error) {
-    assert.equal((error as { code?: string }).code, code, String(error));
-    return error as ReturnType<typeof throws>;
-  }
-  return assert.fail(`nothing was thrown, expected ${code}`);
-}
+/** Of the sources' own class: the tokenizer comes from there. */
+const throws = (call: () => unknown, code: ErrorCode): AttnError => assertThrows(call, code, [], SourceError);
 
 describe('tokenizer, files that it refuses', () => {
   const wordPiece = { type: 'WordPiece', unk_token: '[UNK]', continuing_subword_prefix: '##', max_input_chars_per_word: 100, vocab: { '[UNK]': 0 } };
@@ -447,7 +443,7 @@ describe('tokenizer, files that it refuses', () => {
     make({ model: { ...wordPiece, type: undefined } });
   });
 
-  const refusals: readonly (readonly [what: string, code: string, value: unknown, names?: string])[] = [
+  const refusals: readonly (readonly [what: string, code: ErrorCode, value: unknown, names?: string])[] = [
     ['nothing', 'FORMAT', ''],
     ['no JSON', 'FORMAT', '{"model":'],
     ['an array', 'FORMAT', []],

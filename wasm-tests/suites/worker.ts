@@ -2,6 +2,7 @@
 import { load as loadDirect, type Tensor } from 'attn';
 import { AttnError, load, transfer, type Attn } from 'attn/worker';
 import { assert } from 'chai';
+import { detached } from '../support/catalogue.ts';
 import { assertIsError, assertRejects } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, disposeSymbol, host, setup, url } from '../support/host.ts';
@@ -363,8 +364,7 @@ describe('attn/worker', () => {
       assert.deepEqual(first, total === undefined ? { phase: 'download', loaded: 0 } : { phase: 'download', loaded: 0, total });
       assert.deepInclude(rest, total === undefined ? { phase: 'download', loaded: wasm.length } : { phase: 'download', loaded: wasm.length, total });
     }
-    const gone = wasm.slice();
-    structuredClone(gone.buffer, { transfer: [gone.buffer] });
+    const gone = detached(wasm.slice());
     for (const given of [gone, gone.buffer]) {
       const { detail } = await assertRejects(load({ wasm: given }), 'DETACHED', ['transferred'], AttnError);
       assert.deepEqual([detail.op, detail.argument], ['load', 'wasm']);

@@ -25,12 +25,17 @@ export function assertIsError(
   assert.isObject(detail, `detail of "${message}"`);
 }
 
-export function assertThrows(call: () => unknown, code: ErrorCode | readonly ErrorCode[], words: readonly (string | RegExp)[] = []): AttnError {
+export function assertThrows(
+  call: () => unknown,
+  code: ErrorCode | readonly ErrorCode[],
+  words: readonly (string | RegExp)[] = [],
+  kind?: ErrorClass,
+): AttnError {
   let result: unknown;
   try {
     result = call();
   } catch (error) {
-    assertIsError(error, code, words);
+    assertIsError(error, code, words, kind);
     return error as AttnError;
   }
   return assert.fail(`expected ${String(code)}, but the call returned ${typeof result}`);

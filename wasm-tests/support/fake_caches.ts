@@ -64,17 +64,20 @@ function fakeLocks(): LockManager {
   } as unknown as LockManager;
 }
 
-/** Runs `body` with another global. */
-export async function withGlobal<T>(name: string, value: unknown, body: () => Promise<T>): Promise<T> {
-  const own = Object.getOwnPropertyDescriptor(globalThis, name);
-  Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+/** Runs `body` while this member of an object is `value`. */
+export async function withMember<T>(owner: object, name: string, value: unknown, body: () => Promise<T>): Promise<T> {
+  const own = Object.getOwnPropertyDescriptor(owner, name);
+  Object.defineProperty(owner, name, { value, configurable: true, writable: true });
   try {
     return await body();
   } finally {
-    if (own) Object.defineProperty(globalThis, name, own);
-    else delete (globalThis as Record<string, unknown>)[name];
+    if (own) Object.defineProperty(owner, name, own);
+    else Reflect.deleteProperty(owner, name);
   }
 }
+
+/** Runs `body` with another global. */
+export const withGlobal = <T>(name: string, value: unknown, body: () => Promise<T>): Promise<T> => withMember(globalThis, name, value, body);
 
 /** Runs `body` with these caches as the global ones, and with locks. */
 export function withCaches<T>(caches: CacheStorage | undefined, body: () => Promise<T>): Promise<T> {
