@@ -1,5 +1,5 @@
 /** load(): where the module may come from, which variant is taken and why, and how loading fails. */
-import { load, AttnError, type Attn, type LoadOptions } from 'attn';
+import { load, AttnError, type Attn, type ErrorCode, type LoadOptions } from 'attn';
 import { assert } from 'chai';
 import { detached } from '../support/catalogue.ts';
 import { assertRejects, assertThrows } from '../support/errors.ts';
@@ -14,6 +14,9 @@ const run = (attn: Attn) => attn.scaledDotProductAttention(q, k, v).output;
 
 /** The file of a variant, single-threaded; the debug builds have one file only. */
 const file = (variant: 'simd' | 'relaxed' = 'simd') => `wasm/attn-${variant}.wasm`;
+
+/** Of a few bytes: WebKitGTK 2.50 may never settle a promise of WebAssembly.compile() that is done at once. */
+const compiled = (few: Uint8Array<ArrayBuffer>) => new WebAssembly.Module(few);
 
 describe('loading', () => {
   it('info says version, variant, threads, reasons and the heap', async () => {
@@ -190,11 +193,16 @@ describe('loading', () => {
           const lengthInTwoBytes = section(0, [0x84, 0, ...text('attn'), ...text(build)]);
           const before = custom('y', 'z'.repeat(20000));
           for (const bytes of [module(own), module(custom('x', ''), own), module(before, own, custom('attn2', 'x')), module(lengthInTwoBytes)])
-            for (const wasm of [bytes, await WebAssembly.compile(bytes)])
-              await assertRejects(load({ wasm, variant }), 'CONFIG', ['variant', `is the ${build} build`]);
+            for (const wasm of [bytes, compiled(bytes)])
+              await withMember(
+                WebAssembly,
+                'compile',
+                async (few: Uint8Array<ArrayBuffer>) => compiled(few),
+                () => assertRejects(load({ wasm, variant }), 'CONFIG', ['variant', `is the ${build} build`]),
+              );
         }
         for (const other of [custom('attn', 'sse2'), custom('attn', ''), custom('attn', 'simd '), custom('x', 'simd')]) {
-          const { detail } = await assertRejects(load({ wasm: await WebAssembly.compile(module(other)) }), 'FORMAT', ['no section "attn"']);
+          const { detail } = await assertRejects(load({ wasm: compiled(module(other)) }), 'FORMAT', ['no section "attn"']);
           assert.deepEqual({ ...detail }, { op: 'load', argument: 'wasm' });
         }
         const { detail, cause } = await assertRejects(load({ wasm: { [Symbol.toStringTag]: 'WebAssembly.Module' } as never }), 'ARGUMENT');
@@ -219,7 +227,7 @@ describe('loading', () => {
     });
 
     it('another module already compiled', async () => {
-      await assertRejects(load({ wasm: await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
+      await assertRejects(load({ wasm: compiled(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
     });
 
     /** A copy with other bytes at the beginning of a section's contents. */
@@ -446,15 +454,20 @@ describe('loading', () => {
     it('leave to compile: ENVIRONMENT that says what a policy needs; bytes that it refuses are FORMAT', async () => {
       const refusal = new WebAssembly.CompileError('blocked');
       const about: object = { op: 'load', argument: 'wasm', build: 'simd' };
-      for (const [compile, code, words] of [
-        [() => Promise.reject(refusal), 'ENVIRONMENT', ['blocked', "'wasm-unsafe-eval'"]],
-        [(code: Uint8Array<ArrayBuffer>) => (code.length > 1000 ? Promise.reject(refusal) : Promise.resolve({})), 'FORMAT', ['damaged', 'blocked']],
-      ] as const)
-        await withMember(WebAssembly, 'compile', compile, async () => {
-          const error = await assertRejects(given(), code, words);
-          assert.deepEqual({ ...error.detail }, about);
-          assert.equal(error.cause, refusal);
-        });
+      const refused = async (code: ErrorCode, words: readonly string[]) => {
+        const error = await assertRejects(given(), code, words);
+        assert.deepEqual({ ...error.detail }, about);
+        assert.equal(error.cause, refusal);
+      };
+      // As WebKitGTK 2.50 does at times: no answer where a few bytes were compiled at once.
+      const compile = ({ length }: Uint8Array<ArrayBuffer>) => (length > 1000 ? Promise.reject(refusal) : new Promise(() => {}));
+      await withMember(WebAssembly, 'compile', compile, async () => {
+        await refused('FORMAT', ['damaged', 'blocked']);
+        const Module = function () {
+          throw new WebAssembly.CompileError('by a policy');
+        };
+        await withMember(WebAssembly, 'Module', Module, () => refused('ENVIRONMENT', ['by a policy', "'wasm-unsafe-eval'"]));
+      });
     });
 
     it('room for the module, or what it imports: by what the engine says', async () => {

@@ -346,7 +346,7 @@ describe('attn/worker', () => {
   it("the caller's own wasm: what is wrong with it, whatever holds it, and what progress says of a Response", async () => {
     const wasm = await bytes('wasm/attn-simd.wasm');
     const empty = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
-    for (const other of [empty, empty.slice().buffer, await WebAssembly.compile(empty), new Response(empty)])
+    for (const other of [empty, empty.slice().buffer, new WebAssembly.Module(empty), new Response(empty)])
       await assertRejects(load({ wasm: other }), 'FORMAT', ['wasm', 'attn'], AttnError);
     await assertRejects(load({ wasm: new Response(null, { status: 404 }) }), 'NETWORK', ['the given Response answered 404'], AttnError);
     const mine = () => {

@@ -5,7 +5,7 @@ import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, variant
 import { abortable, aborted } from './abort.js';
 import { assertFetch, download, nameOf, network, type Report } from './download.js';
 import { AttnError, fail, reason, unreadable } from './error.js';
-import { acceptsRelaxed, assertEngine, compiles } from './features.js';
+import { acceptsRelaxed, assertCompiles, assertEngine } from './features.js';
 import { fromNative, isNativeError } from './engine.js';
 import { createInstance } from './instance.js';
 import type { Disk } from './model_files.js';
@@ -46,13 +46,14 @@ interface Opened {
 }
 
 /** Why an engine did not compile what looks like a build of ours. */
-async function refused(subject: string, build: Build, error: unknown): Promise<AttnError> {
+function refused(subject: string, build: Build, error: unknown): AttnError {
   const detail = { op: 'load', argument: 'wasm', build };
   const cause = { cause: error };
-  const forbidden = await compiles().catch(reason);
-  if (forbidden !== undefined) {
+  try {
+    assertCompiles();
+  } catch (forbidden) {
     const help = "a Content-Security-Policy needs script-src 'wasm-unsafe-eval'; elsewhere give a WebAssembly.Module";
-    return new AttnError('ENVIRONMENT', `load: this host does not let WebAssembly be compiled (${forbidden}); ${help}`, detail, cause);
+    return new AttnError('ENVIRONMENT', `load: this host does not let WebAssembly be compiled (${reason(forbidden)}); ${help}`, detail, cause);
   }
   if (variantOf(build) === 'relaxed' && !acceptsRelaxed())
     return new AttnError('ENVIRONMENT', `load: ${subject} the ${build} build, and this engine does not accept relaxed SIMD`, detail, cause);
@@ -65,7 +66,7 @@ async function compileBytes(bytes: Uint8Array<ArrayBuffer>, subject: string, rep
   try {
     return { module: await WebAssembly.compile(bytes), build, size: bytes.length };
   } catch (error) {
-    throw await refused(subject, build, error);
+    throw refused(subject, build, error);
   }
 }
 
@@ -85,7 +86,7 @@ async function compileResponse(response: Response, name: string, signal: AbortSi
   try {
     return { module: await compiling, build, size: bytes.length };
   } catch (error) {
-    throw await refused(subject, build, error);
+    throw refused(subject, build, error);
   }
 }
 
