@@ -49,15 +49,19 @@ export class Page {
       await sleep(30);
     }
   }
+  /** An expression of attnTools, as soon as what is called so is there. */
+  there(name, expression) {
+    return this.until(expression, `${name} to be there`);
+  }
   click(role, name, within = 'document') {
-    return this.tool(`(find(${json(role)}, ${json(name)}, ${within}).click(), true)`);
+    return this.there(name, `(find(${json(role)}, ${json(name)}, ${within}).click(), true)`);
   }
   choose(role, name, value, within = 'document') {
-    return this.tool(`(choose(find(${json(role)}, ${json(name)}, ${within}), ${json(value)}), true)`);
+    return this.there(name, `(choose(find(${json(role)}, ${json(name)}, ${within}), ${json(value)}), true)`);
   }
   /** Types over what is in a field. */
   async fill(name, value, within = 'document') {
-    await this.driver.fill(await this.tool(`mark(find(['textbox', 'spinbutton'], ${json(name)}, ${within}))`), value);
+    await this.driver.fill(await this.there(name, `mark(find(['textbox', 'spinbutton'], ${json(name)}, ${within}))`), value);
   }
   table(name, within = 'document') {
     return this.tool(`table(${json(name)}, ${within})`);
