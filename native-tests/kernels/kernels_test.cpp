@@ -485,6 +485,17 @@ TEST_CASE("softmax_row of extremes is what IEEE arithmetic says", "[kernels]") {
     }
 }
 
+TEST_CASE("a sum of more terms than 2^24 in each lane does not stand still", "[kernels][long]") {
+  // The terms are all 1.
+  const std::size_t n = (std::size_t{1} << 26U) + 5;
+  std::vector<float> x(n, 3.0F);
+  for (const KernelTable* const arch : architectures()) {
+    INFO(arch->architecture);
+    CHECK(arch->exp_row(x.data(), x[0], x.data(), n) == static_cast<float>(n));
+    std::fill(x.begin(), x.end(), 3.0F);
+  }
+}
+
 TEST_CASE("softmax_row keeps every bit when blocked values follow", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 1; n <= 40; ++n) {
@@ -545,13 +556,23 @@ TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
       std::vector<float> x(n + 1, 3.4e38F);
       for (std::size_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? -3.4e38F : 1e-45F;
       x[n] = kNaN;  // past the end
-      CHECK(arch->all_finite(x.data(), n));
+      CHECK(arch->all_finite(x.data(), 1, n));
       for (std::size_t i = 0; i < n; ++i)
         for (const float bad : {kNaN, kInfinity, -kInfinity}) {
           const float old = std::exchange(x[i], bad);
-          if (arch->all_finite(x.data(), n)) FAIL_CHECK("missed " << bad << " at " << i);
+          if (arch->all_finite(x.data(), 1, n)) FAIL_CHECK("missed " << bad << " at " << i);
           x[i] = old;
         }
+    }
+}
+
+TEST_CASE("all_finite asks for what the values become", "[kernels]") {
+  for (const KernelTable* const arch : architectures())
+    for (const float largest : {0x1p96F, 0x1.fffffep95F}) {
+      std::vector<float> x(37, -1.0F);
+      x[20] = -largest;
+      INFO(arch->architecture << ", " << largest);
+      CHECK(arch->all_finite(x.data(), 0x1p32F, x.size()) == (largest < 0x1p96F));
     }
 }
 

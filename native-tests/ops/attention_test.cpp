@@ -316,6 +316,34 @@ TEST_CASE("values of any size pass through", "[ops]") {
   }
 }
 
+TEST_CASE("many large values do not overflow before they are divided", "[ops]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const std::int64_t S : {2, 400, 2500})
+    for (const float value : {0x1p95F, 0x1p96F, 1e36F, 0x1.8p127F}) {
+      AttentionCase c;
+      c.query = Array({3, 2}, 1);
+      c.key = Array({S, 2}, 1);
+      c.value = Array({S, 2}, value);
+      // A column of others beside it.
+      for (std::size_t j = 0; j < c.value.data.size(); j += 2) c.value.data[j] = -3.0F;
+      INFO(S << " keys of " << value);
+      const float error = static_cast<float>(S) * 0x1p-24F;
+      const Array output = attention(c).output;
+      for (std::size_t i = 0; i < output.data.size(); i += 2) {
+        CHECK(std::abs(output.data[i] + 3.0F) <= 3.0F * error);
+        CHECK(std::abs(output.data[i + 1] / value - 1) <= error);
+      }
+      // Up to 1024 keys the weights asked for change no bit.
+      if (S <= 1024) CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(output));
+      // Nor does a masked key, whatever its value is.
+      c.mask = MaskInput{MaskKind::attend, Array({S}, 1)};
+      c.mask->data.data[0] = 0;
+      const Array masked = attention(c).output;
+      c.value.data[0] = c.value.data[1] = kInfinity;
+      CHECK_THAT(attention(c).output, HasBitsOf(masked));
+    }
+}
+
 TEST_CASE("denormal inputs count", "[ops]") {
   AttentionCase c;
   c.query = Array({1, 1}, 1e-40F);

@@ -38,8 +38,8 @@ struct KernelTable {
   void (*mask_row)(const float* x, const float* bias, float* y, std::size_t n);
   /// y = alpha · x
   void (*scale_row)(const float* x, float alpha, float* y, std::size_t n);
-  /// Whether none of the n values is NaN or infinite.
-  bool (*all_finite)(const float* x, std::size_t n);
+  /// Whether none of the n values times alpha is NaN or infinite.
+  bool (*all_finite)(const float* x, float alpha, std::size_t n);
 
   /// y = f(x); x and y may be the same.
   void (*activation_row)(Activation, const float* x, float* y, std::size_t n);

@@ -37,9 +37,10 @@ float dot(const float* x, const float* y, std::size_t n) {
 }
 
 template <class Arch>
-bool all_finite(const float* x, std::size_t n) {
-  // x · 0 is ±0 for finite x and NaN otherwise; NaN stays in the sum.
-  return sum_row<Arch>(n, [](const Batch<Arch>& value) { return value * Batch<Arch>(0.0F); }, x) == 0.0F;
+bool all_finite(const float* x, float alpha, std::size_t n) {
+  // A finite number times 0 is ±0, another NaN, which stays in the sum.
+  const Batch<Arch> factor(alpha);
+  return sum_row<Arch>(n, [&](const Batch<Arch>& value) { return value * factor * Batch<Arch>(0.0F); }, x) == 0.0F;
 }
 
 }  // namespace attn::kernels

@@ -26,7 +26,7 @@ float max_row(const float* x, std::size_t n) {
 }
 
 template <class Arch>
-float exp_row(const float* x, float shift, float* y, std::size_t n) {
+float exp_block(const float* x, float shift, float* y, std::size_t n) {
   using F = Batch<Arch>;
   constexpr std::size_t kStep = kLanes<Arch>;
   const F m(shift);
@@ -52,6 +52,15 @@ float exp_row(const float* x, float shift, float* y, std::size_t n) {
     sum += term;
   }
   return sum_of_lanes<Arch>(sum);
+}
+
+/// A lane that has come to 2²⁴ stays there, whatever else of at most 1 is added: long rows are sums of sums.
+template <class Arch>
+float exp_row(const float* x, float shift, float* y, std::size_t n) {
+  constexpr std::size_t kBlock = 1U << 16U;
+  double sum = 0;
+  for (std::size_t i = 0; i < n; i += kBlock) sum += static_cast<double>(exp_block<Arch>(x + i, shift, y + i, n - i < kBlock ? n - i : kBlock));
+  return static_cast<float>(sum);
 }
 
 template <class Arch>

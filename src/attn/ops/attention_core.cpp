@@ -23,6 +23,11 @@ std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
 /// more memory for longer rows (Milakov & Gimelshein 2018), and up to this many keys both ways give the same bits.
 constexpr std::size_t kKeyBlock = 1024;
 
+/// Terms are at most 1 and are divided by their sum behind the product with the values: so that up to 2³² of them cannot overflow, values
+/// of a head whose largest are not below 2⁹⁶ are this much smaller until then. It is a power of two, which changes no bit but those of
+/// numbers that become denormal by it.
+constexpr float kSmaller = 0x1p-32F;
+
 /// A multiple of the numbers that any kernel adds side by side.
 constexpr std::size_t kLanes = 64;
 
@@ -83,6 +88,7 @@ class Core {
   const std::size_t key_panels_, value_panels_;  // floats of one (batch, key head)
   float *packed_keys_ = nullptr, *packed_values_ = nullptr;
   float* finite_values_ = nullptr;  // by (batch, key head): 1 where all are, else 0
+  float* value_scales_ = nullptr;   // by (batch, key head): what the packed values are multiplied with
 };
 
 void Core::run(Scratch& scratch) {
@@ -91,6 +97,7 @@ void Core::run(Scratch& scratch) {
   packed_keys_ = scratch.take(kv_heads * key_panels_);
   packed_values_ = scratch.take(kv_heads * value_panels_);
   finite_values_ = scratch.take(kv_heads);
+  value_scales_ = scratch.take(kv_heads);
 
   const std::size_t row_block = rows_per_task();
   const auto blocks = static_cast<std::size_t>(plan_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
@@ -122,11 +129,14 @@ void Core::pack(std::size_t index) {
   const float* values = in_.value.at(b, h, 0);
   if (key_panels_ > 0)
     kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(plan_.D), kernel_.nr, packed_keys_ + index * key_panels_);
-  kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed_values_ + index * value_panels_);
-  bool finite = true;
-  if (masks_.any())
-    for (std::size_t j = 0; j < S_ && finite; ++j) finite = kernel_.all_finite(values + static_cast<std::ptrdiff_t>(j) * in_.value.row, Dv_);
-  finite_values_[index] = finite ? 1 : 0;
+  float* const packed = packed_values_ + index * value_panels_;
+  kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed);
+  const bool usual = kernel_.all_finite(packed, 1 / kSmaller, value_panels_);
+  const bool large =
+      !usual && std::any_of(packed, packed + value_panels_, [](float value) { return std::isfinite(value) && !std::isfinite(value / kSmaller); });
+  finite_values_[index] = usual || !masks_.any() || kernel_.all_finite(packed, 1, value_panels_) ? 1 : 0;
+  value_scales_[index] = large ? kSmaller : 1;
+  if (large) kernel_.scale_row(packed, kSmaller, packed, value_panels_);
 }
 
 void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch) {
@@ -179,7 +189,7 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
 
   for (std::size_t r = 0; r < rows; ++r) {
     if (counted(row[r].keys) > 0)
-      kernel_.scale_row(context_row(r), 1 / row[r].sum, context_row(r), Dv_);
+      kernel_.scale_row(context_row(r), 1 / row[r].sum / value_scales_[kv], context_row(r), Dv_);
     else
       std::fill_n(context_row(r), Dv_, plan_.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F);
   }
