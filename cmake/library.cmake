@@ -106,6 +106,8 @@ function(attn_compile_options target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE
+    # Infinities and NaN are part of what attn computes with, whatever the project around it asks of its compiler. kernels.hpp sees to it.
+    -fno-fast-math
     # The compiler never fuses a·b + c by itself: the same source must give the same bits everywhere.
     -ffp-contract=off
     # No path of this machine in assertions or debug information: the same source gives the same file anywhere.

@@ -255,6 +255,10 @@ plan(compiled, 'C++ examples by find_package', examples('examples/cpp', 'build/e
 // The whole library once more, with the flags of the preset native: ccache has it.
 const asNative = ['-DATTN_WERROR=ON', '-DATTN_PRECOMPILE=ON', `-DFETCHCONTENT_BASE_DIR=${at('build')}`];
 plan(compiled, 'a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative), needsNative);
+if (whole) {
+  const fast = examples('cmake/fetch-content-test', 'build/examples-fast-math', '-DATTN_PRECOMPILE=ON', '-DCMAKE_CXX_FLAGS=-ffast-math');
+  plan(compiled, 'a C++ example by FetchContent, -ffast-math', fast, needsNative);
+}
 
 // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
 // AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints what there is to see of large ones.

@@ -4,6 +4,10 @@
 
 #include "attn/kernels/activation_name.hpp"
 
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "attn has to be compiled with -fno-fast-math: blocked keys are infinities, and sums have one order"
+#endif
+
 namespace attn::kernels {
 
 /// C = alpha · (b + A Wᵀ): A (m,k) rows lda apart, W and b packed, C (m,n) rows ldc apart.
