@@ -32,6 +32,8 @@ set(ATTN_SOURCES
   src/attn/ops/activation.cpp
   src/attn/ops/attention.cpp
   src/attn/ops/attention_core.cpp
+  src/attn/ops/attention_inputs.cpp
+  src/attn/ops/attention_plan.cpp
   src/attn/ops/cosine.cpp
   src/attn/ops/dropout.cpp
   src/attn/ops/elementary.cpp
@@ -44,7 +46,7 @@ set(ATTN_SOURCES
   src/attn/ops/norm.cpp
   src/attn/ops/pooling.cpp
   src/attn/ops/positions.cpp
-  src/attn/ops/rotary_table.cpp
+  src/attn/ops/rotary.cpp
   src/attn/ops/score_functions.cpp
   src/attn/ops/scratch.cpp
   src/attn/ops/softmax.cpp
@@ -70,17 +72,21 @@ set(ATTN_HEADERS
   src/attn/layers/transformer_encoder_layer.hpp
   src/attn/ops/activation.hpp
   src/attn/ops/attention.hpp
+  src/attn/ops/attention_plan.hpp
   src/attn/ops/dropout.hpp
+  src/attn/ops/elementary.hpp
+  src/attn/ops/fully_masked.hpp
   src/attn/ops/init.hpp
   src/attn/ops/linear.hpp
   src/attn/ops/mask.hpp
   src/attn/ops/norm.hpp
   src/attn/ops/pooling.hpp
   src/attn/ops/positions.hpp
+  src/attn/ops/rotary.hpp
   src/attn/ops/score_functions.hpp
-  src/attn/ops/rotary_table.hpp
   src/attn/ops/scratch.hpp
   src/attn/ops/softmax.hpp
+  src/attn/ops/trace.hpp
   src/attn/parallel/thread_pool.hpp
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp

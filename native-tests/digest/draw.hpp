@@ -129,9 +129,9 @@ Values values_of(const Tensor& x) {
 
 inline std::optional<attn::Mask> mask_of(const std::optional<MaskValues>& mask) {
   if (!mask) return {};
-  const attn::AnyTensor data = tensor_of(mask->values);
-  if (mask->kind == attn::MaskKind::attend) return attn::Mask::attend(data);
-  return mask->kind == attn::MaskKind::block ? attn::Mask::block(data) : attn::Mask::additive(data);
+  attn::AnyTensor data = tensor_of(mask->values);  // the mask keeps what is moved into it
+  if (mask->kind == attn::MaskKind::attend) return attn::Mask::attend(std::move(data));
+  return mask->kind == attn::MaskKind::block ? attn::Mask::block(std::move(data)) : attn::Mask::additive(std::move(data));
 }
 
 /// Options of a call with these masks.

@@ -14,8 +14,22 @@ namespace {
 constexpr const char* kOp = "TransformerEncoder";
 
 TransformerEncoderOptions stack_of(const TransformerEncoderLayerOptions& o, std::int64_t num_layers, bool final_norm) {
-  return {o.d_model, o.nhead, o.dim_feedforward, o.dropout,  o.activation, o.layer_norm_eps, o.norm_first,
-          o.bias,    o.norm,  o.gated,           num_layers, final_norm};
+  return {.d_model = o.d_model,
+          .nhead = o.nhead,
+          .dim_feedforward = o.dim_feedforward,
+          .dropout = o.dropout,
+          .activation = o.activation,
+          .layer_norm_eps = o.layer_norm_eps,
+          .norm_first = o.norm_first,
+          .bias = o.bias,
+          .norm = o.norm,
+          .gated = o.gated,
+          .num_key_value_heads = o.num_key_value_heads,
+          .rotary = o.rotary,
+          .window = o.window,
+          .softcap = o.softcap,
+          .num_layers = num_layers,
+          .final_norm = final_norm};
 }
 
 EncoderForwardOptions asking_for_all(EncoderForwardOptions options) {

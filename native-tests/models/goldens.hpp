@@ -33,7 +33,7 @@ inline Batch batch_of(const GoldenCase& golden) {
   for (const float id : ids.data) batch.ids.push_back(static_cast<std::int64_t>(id));
   if (golden.lists("inputs", "token_type_ids"))
     for (const float type : golden.tensor("token_type_ids").data) batch.types.push_back(static_cast<std::int64_t>(type));
-  batch.mask = Mask::copy_of(MaskKind::attend, mask.data.data(), mask.dims);
+  batch.mask = Mask::attend(tensor_of<2>(mask));
   return batch;
 }
 

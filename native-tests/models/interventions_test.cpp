@@ -169,12 +169,12 @@ TEST_CASE("a model is causal by the flag as by a mask of any kind, and nothing d
   const Everything causal(s.forward({.is_causal = true}));
   CHECK(causal.results[0].data != s.hidden_state(s.layers).data);
   for (const auto& [kind, values] : {std::pair{MaskKind::attend, lower}, {MaskKind::block, upper}, {MaskKind::additive, added}})
-    Everything(s.forward({.mask = Mask::copy_of(kind, values.data.data(), values.dims)})).check_bits(causal);
+    Everything(s.forward({.mask = MaskView(kind, values.data.data(), values.dims)})).check_bits(causal);
 
   // A mask for each text.
   Array first({s.B, s.L, s.L}, 1);
   std::copy(lower.data.begin(), lower.data.end(), first.data.begin());
-  const Array some = floats_of(s.forward({.mask = Mask::copy_of(MaskKind::attend, first.data.data(), first.dims)}).last_hidden_state);
+  const Array some = floats_of(s.forward({.mask = MaskView(MaskKind::attend, first.data.data(), first.dims)}).last_hidden_state);
   for (std::int64_t b = 0; b < s.B; ++b) CHECK_THAT(slice(some, b), HasBitsOf(slice(b == 0 ? causal.results[0] : s.hidden_state(s.layers), b)));
 
   Encoding changed = s.encoding;
@@ -192,7 +192,7 @@ TEST_CASE("a mask may differ by head; a query that it leaves nothing attends to 
   CAPTURE(s.name);
   Array mask({1, kH, s.L, s.L}, 1);
   std::fill_n(mask.data.begin() + 2 * s.L * s.L + s.L, s.L, 0.0F);  // head 2, query 1
-  const TextModelOutput output = s.forward({.mask = Mask::copy_of(MaskKind::attend, mask.data.data(), mask.dims)});
+  const TextModelOutput output = s.forward({.mask = MaskView(MaskKind::attend, mask.data.data(), mask.dims)});
   const Array weights = floats_of(output.attentions->at(0)), plain = floats_of(s.plain.attentions->at(0));
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < weights.data.size(); ++i) {
@@ -239,8 +239,8 @@ TEST_CASE("what does not fit the model is refused by name", "[models]") {
     check(ErrorCode::out_of_range, "trace.layers", {"from 0 to 1"}, {.trace = EncoderTraceOptions{{{layer}}}});
   }
   const Array short_one({s.L, s.L - 1}, 1), with_nan({s.L}, kNaN);
-  check(ErrorCode::mask, "mask", {to_string(short_one.dims)}, {.mask = Mask::copy_of(MaskKind::attend, short_one.data.data(), short_one.dims)});
-  check(ErrorCode::mask, "mask", {"NaN"}, {.mask = Mask::copy_of(MaskKind::additive, with_nan.data.data(), with_nan.dims)});
+  check(ErrorCode::mask, "mask", {to_string(short_one.dims)}, {.mask = MaskView(MaskKind::attend, short_one.data.data(), short_one.dims)});
+  check(ErrorCode::mask, "mask", {"NaN"}, {.mask = MaskView(MaskKind::additive, with_nan.data.data(), with_nan.dims)});
   Everything(s.forward({})).check_bits(Everything(s.plain));
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("embeddings and classes have the bits of a forward that computes paddi
   for (const std::int64_t length : lengths)
     for (std::int64_t i = 0; i < L; ++i) flags.push_back((i < length) == (kind == MaskKind::attend) ? 1 : 0);
   if (has_hole) flags[3] ^= 1;
-  batch.mask = Mask::copy_of(kind, flags.data(), batch.shape);
+  batch.mask = MaskView(kind, flags.data(), batch.shape);
 
   set_num_threads(threads);
   const ModelOutput output = forward(*model, batch, false);

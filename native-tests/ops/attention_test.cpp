@@ -1,6 +1,8 @@
 #include "attn/ops/attention.hpp"
 
+#include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <limits>
 #include <vector>
 
 #include "support/call.hpp"
@@ -191,6 +193,58 @@ TEST_CASE("empty batches, queries and value widths give empty results", "[ops]")
     CHECK(result.trace.at(TraceName::scores).dims == result.weights->dims);
     CHECK_THAT(result.trace.at(TraceName::k), HasBitsOf(c.key));
   }
+}
+
+TEST_CASE("softcap, windows and offsets agree with the float64 reference", "[ops]") {
+  std::uint64_t seed = 9000;
+  Generator random(1);
+  for (const Sizes& s : kSizes)
+    for (int draw = 0; draw < 8; ++draw) {
+      AttentionCase c = random_case(++seed, s);
+      c.softcap = std::array{0.0F, 0.5F, 30.0F}[static_cast<std::size_t>(random.below(3))];
+      c.window = {random.below(s.S + 2) - 1, random.below(s.S + 2) - 1};
+      c.query_offset = random.below(2 * s.S + 2) - s.S;
+      c.is_causal = random.coin(0.5);
+      c.fully_masked = kPolicies[static_cast<std::size_t>(random.below(3))];
+      if (random.coin(0.3)) c.mask = random_mask(random, MaskKind::attend, {s.L, s.S});
+      if (random.coin(0.3)) c.key_padding_mask = random_padding(random, MaskKind::additive, s.rank == 2 ? 1 : s.B, s.S);
+      check_against_reference(c);
+    }
+}
+
+TEST_CASE("softcap takes scores of any size, and none is as if it were not there", "[ops]") {
+  const std::int64_t L = 7, S = 9;
+  AttentionCase c = random_case(4, {4, 1, 2, 2, L, S, 4, 3});
+  for (float& value : c.query.data) value *= 1e20F;
+  for (float& value : c.key.data) value *= 1e18F;
+  const Result large = attention(c, {.need_weights = true, .trace = kAttentionTrace, .softcap = 20.0F});
+  for (const float score : large.trace.at(TraceName::scores).data) CHECK(std::abs(score) == 20.0F);
+  c = random_case(5, {4, 1, 2, 2, L, S, 4, 3});
+  CHECK_THAT(attention(c, {.softcap = 0.0F}).output, HasBitsOf(attention(c, {}).output));
+  for (const float wrong : {-1.0F, kNaN, kInfinity, 1e-40F})
+    check_error({ErrorCode::config, kOp, "softcap", {"0 or a finite number above"}}, [&] { attention(c, {.softcap = wrong}); });
+  for (const Window wrong : {Window{-2, 0}, Window{0, -7}})
+    check_error({ErrorCode::config, kOp, "window", {"whole numbers from 0 on, or -1"}}, [&] { attention(c, {.window = wrong}); });
+  for (const std::int64_t wrong : {(std::int64_t{1} << 53) + 1, -(std::int64_t{1} << 60)})
+    check_error({ErrorCode::config, kOp, "query_offset", {std::to_string(wrong)}}, [&] { attention(c, {.query_offset = wrong}); });
+}
+
+TEST_CASE("offsets and windows at their ends neither overflow nor wrap", "[ops]") {
+  constexpr std::int64_t kLast = std::int64_t{1} << 53, kMost = std::numeric_limits<std::int64_t>::max();
+  const AttentionCase c = random_case(6, {4, 1, 1, 1, 4, 5, 3, 2});
+  const Array all = attention(c, {}).output, none(all.dims, 0.0F);
+  const auto output = [&](std::int64_t offset, Window window, bool causal) {
+    AttentionCase placed = c;
+    placed.is_causal = causal;
+    return attention(placed, {.window = window, .query_offset = offset}).output;
+  };
+  CHECK_THAT(output(kLast, {-1, -1}, true), HasBitsOf(all));
+  CHECK_THAT(output(-kLast, {-1, -1}, true), HasBitsOf(none));
+  CHECK_THAT(output(kLast, {kMost, kMost}, true), HasBitsOf(all));
+  CHECK_THAT(output(-kLast, {kMost, kMost}, false), HasBitsOf(all));
+  CHECK_THAT(output(kLast, {100, 0}, false), HasBitsOf(none));
+  CHECK_THAT(output(-kLast, {-1, 100}, false), HasBitsOf(none));
+  CHECK_THAT(output(1, {kMost, 0}, false), HasBitsOf(output(1, {-1, -1}, true)));
 }
 
 TEST_CASE("an empty batch may have other dimensions of any size", "[ops]") {

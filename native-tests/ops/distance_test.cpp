@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "attn/ops/attention.hpp"
+#include "attn/ops/attention_core.hpp"
 #include "attn/ops/positions.hpp"
-#include "attn/ops/rotary_table.hpp"
+#include "attn/ops/rotary.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
 
@@ -27,36 +28,39 @@ struct Output {
   Array output, weights, scores;
 };
 
-/// `change` is what a model does to the plan.
-template <class Change>
-Output attend(const Inputs& in, const AttentionOptions& options, Change change) {
+/// With what a model adds to the scores by distance.
+Output attend(const Inputs& in, const AttentionOptions& options, const detail::PositionBias& position_bias = {}) {
   const TensorView q{in.query.data.data(), in.query.dims}, k{in.key.data.data(), in.key.dims}, v{in.value.data.data(), in.value.dims};
-  detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
-  change(plan);
+  const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
   Output result{Array(plan.output), {}, {}};
   detail::AttentionBuffers buffers;
   buffers.output = result.output.data.data();
-  if (plan.has_weights) {
+  if (plan.spec.need_weights) {
     result.weights = Array(plan.weights);
     buffers.weights = result.weights.data.data();
   }
   const auto scores = static_cast<std::size_t>(TraceName::scores);
-  if (plan.trace.has(TraceName::scores)) {
+  if (plan.spec.trace.has(TraceName::scores)) {
     result.scores = Array(plan.trace_shapes[scores]);
     buffers.trace[scores] = result.scores.data.data();
   }
-  detail::scaled_dot_product_attention(plan, q, k, v, options, buffers);
+  const std::int64_t H = 3, L = in.query.dims.back(1), S = in.key.dims.back(1);
+  const detail::AttentionInputs inputs{.query = detail::heads_of(q.data, H, L, 8),
+                                       .key = detail::heads_of(k.data, H, S, 8),
+                                       .value = detail::heads_of(v.data, H, S, 5),
+                                       .context = detail::heads_of(buffers.output, H, L, 5),
+                                       .position_bias = position_bias};
+  detail::Scratch scratch;
+  detail::attention_core(plan.spec, plan.sizes, inputs, buffers, scratch);
   return result;
 }
 
-constexpr auto kNothing = [](detail::AttentionPlan&) {};
-
 /// 1 where |i - j| ≤ window.
 Mask band(std::int64_t L, std::int64_t S, std::int64_t window) {
-  Array flags({L, S});
+  xt::xtensor<bool, 2> flags({static_cast<std::size_t>(L), static_cast<std::size_t>(S)});
   for (std::int64_t i = 0; i < L; ++i)
-    for (std::int64_t j = 0; j < S; ++j) flags.data[static_cast<std::size_t>(i * S + j)] = std::abs(i - j) <= window ? 1.0F : 0.0F;
-  return Mask::copy_of(MaskKind::attend, flags.data.data(), flags.dims);
+    for (std::int64_t j = 0; j < S; ++j) flags(i, j) = std::abs(i - j) <= window;
+  return Mask::attend(std::move(flags));
 }
 
 }  // namespace
@@ -76,7 +80,7 @@ TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
   CAPTURE(causal, need_weights);
   Array padded({2, S}, 1.0F);
   for (std::int64_t j = S - padding; j < S; ++j) padded.data[static_cast<std::size_t>(j)] = 0;
-  const Mask padding_mask = Mask::copy_of(MaskKind::attend, padded.data.data(), padded.dims);
+  const MaskView padding_mask = MaskView(MaskKind::attend, padded.data.data(), padded.dims);
   for (const FullyMasked fully_masked : {FullyMasked::zero, FullyMasked::uniform}) {
     const AttentionOptions with_mask{.mask = band(L, S, window),
                                      .key_padding_mask = padding_mask,
@@ -85,8 +89,9 @@ TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
                                      .fully_masked = fully_masked};
     AttentionOptions with_window = with_mask;
     with_window.mask.reset();
-    const Output expected = attend(in, with_mask, kNothing);
-    const Output got = attend(in, with_window, [&, w = window](detail::AttentionPlan& plan) { plan.masks.window = w; });
+    const Output expected = attend(in, with_mask);
+    with_window.window = Window{window, window};
+    const Output got = attend(in, with_window);
     CHECK_THAT(got.output, HasBitsOf(expected.output));
     if (need_weights) CHECK_THAT(got.weights, HasBitsOf(expected.weights));
   }
@@ -94,15 +99,15 @@ TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
 
 TEST_CASE("what is outside of the window is not looked at, NaN neither", "[ops]") {
   Inputs in(300, 300);
-  const auto window = [](detail::AttentionPlan& plan) { plan.masks.window = 20; };
-  const Array before = attend(in, {}, window).output;
+  const AttentionOptions window{.window = Window{20, 20}};
+  const Array before = attend(in, window).output;
   const auto spoil = [](Array& x) {
     const auto width = static_cast<std::size_t>(x.dims.back(0));
     for (std::size_t head = 0; head < 6; ++head) std::fill_n(x.data.begin() + static_cast<std::ptrdiff_t>(head * 300 * width), 100 * width, kNaN);
   };
   spoil(in.key);
   spoil(in.value);
-  const Array after = attend(in, {}, window).output;
+  const Array after = attend(in, window).output;
   for (std::size_t head = 0; head < 6; ++head)
     for (std::size_t i = head * 300 * 5; i < (head + 1) * 300 * 5; ++i) {
       const bool sees = (i / 5) % 300 < 120;
@@ -123,13 +128,10 @@ TEST_CASE("a position bias is part of the scores, by head and before masks", "[o
       std::copy_n(by_distance.data.data() + head * (2 * L - 1) + L - 1 - i, S, bias.data.data() + (head * L + i) * S);
   AttentionOptions options{.is_causal = L == 70, .need_weights = everything};
   if (everything) options.trace = {TraceName::scores};
-  const Output got = attend(in, options, [&](detail::AttentionPlan& plan) {
-    plan.position_bias = by_distance.data.data() + L - 1;
-    plan.position_bias_row = 2 * L - 1;
-  });
+  const Output got = attend(in, options, {by_distance.data.data() + L - 1, 2 * L - 1});
   AttentionOptions added = options;
-  added.mask = Mask::copy_of(MaskKind::additive, bias.data.data(), bias.dims);
-  const Output expected = attend(in, added, kNothing);
+  added.mask = MaskView(MaskKind::additive, bias.data.data(), bias.dims);
+  const Output expected = attend(in, added);
   CHECK_THAT(got.output, HasBitsOf(expected.output));
   if (!everything) return;
   CHECK_THAT(got.weights, HasBitsOf(expected.weights));

@@ -24,6 +24,9 @@ struct AttentionCase {
   std::optional<float> scale;
   bool enable_gqa = false;
   FullyMasked fully_masked = FullyMasked::zero;
+  float softcap = 0;
+  Window window = {};
+  std::int64_t query_offset = 0;
 };
 
 inline std::string to_string(MaskKind kind) {
@@ -46,7 +49,8 @@ inline std::string describe(const AttentionCase& c) {
     text << *c.scale;
   else
     text << "default";
-  text << ", gqa " << c.enable_gqa << ", fully masked: " << to_string(c.fully_masked);
+  text << ", gqa " << c.enable_gqa << ", fully masked: " << to_string(c.fully_masked) << ", softcap " << c.softcap << ", window " << c.window.left << ' '
+       << c.window.right << ", query offset " << c.query_offset;
   return text.str();
 }
 

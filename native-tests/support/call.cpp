@@ -5,9 +5,9 @@
 namespace attn::test {
 
 Mask mask_of(const MaskInput& mask) {
-  const AnyTensor data = any_of(mask.data);
-  if (mask.kind == MaskKind::additive) return Mask::additive(data);
-  return mask.kind == MaskKind::attend ? Mask::attend(data) : Mask::block(data);
+  AnyTensor data = any_of(mask.data);  // the mask keeps what is moved into it
+  if (mask.kind == MaskKind::additive) return Mask::additive(std::move(data));
+  return mask.kind == MaskKind::attend ? Mask::attend(std::move(data)) : Mask::block(std::move(data));
 }
 
 AttentionOptions options_of(const AttentionCase& c, AttentionOptions asked) {
@@ -17,6 +17,9 @@ AttentionOptions options_of(const AttentionCase& c, AttentionOptions asked) {
   asked.scale = c.scale;
   asked.enable_gqa = c.enable_gqa;
   asked.fully_masked = c.fully_masked;
+  if (c.softcap != 0) asked.softcap = c.softcap;
+  if (!c.window.open()) asked.window = c.window;
+  if (c.query_offset != 0) asked.query_offset = c.query_offset;
   return asked;
 }
 

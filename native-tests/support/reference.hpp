@@ -134,7 +134,9 @@ inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, 
         bool any = false;
         for (std::int64_t j = 0; j < S; ++j) {
           const auto s = at + static_cast<std::size_t>(j);
-          bool open = !(c.is_causal && j > i);
+          const std::int64_t distance = j - i - c.query_offset;  // of a key and its query
+          bool open = !(c.is_causal && distance > 0) && !(c.window.left >= 0 && -distance > c.window.left) &&
+                      !(c.window.right >= 0 && distance > c.window.right);
           double added = 0;
           for (const bool padding : {false, true}) {
             const std::optional<MaskInput>& mask = padding ? c.key_padding_mask : c.mask;
@@ -204,6 +206,11 @@ inline ReferenceAttention reference_attention(const Estimate& q, const Estimate&
           }
           scores.value[s] = dot.value() * scale;
           scores.error[s] = dot.error() * std::abs(scale) + kSmallestDenormal;
+          if (c.softcap == 0) continue;
+          // Its slope is at most 1; the quotient, tanh (1.4 ulp) and the product round once more each, the inverse of the cap too.
+          const double cap = static_cast<double>(c.softcap), capped = cap * std::tanh(scores.value[s] / cap);
+          scores.error[s] += kEps * (2 * std::abs(scores.value[s]) + 3 * std::abs(capped)) + kSmallestDenormal;
+          scores.value[s] = capped;
         }
   return reference_attention_of_scores(scores, v, c);
 }

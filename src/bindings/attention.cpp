@@ -34,22 +34,46 @@ AttentionCall read_attention_options(Arguments& arguments) {
     arguments.option("enableGqa", options.enable_gqa);
     arguments.option("fullyMasked", options.fully_masked, kFullyMaskedNames);
     call.traced = arguments.option("trace", options.trace);
+    arguments.option("softcap", options.softcap);
+    arguments.option("window", options.window);
+    arguments.option("queryOffset", options.query_offset);
+    KeyValueView past;
+    const bool has_past = arguments.group("past", [&] {
+      past.key = arguments.tensor("key");
+      past.value = arguments.tensor("value");
+    });
+    if (has_past) options.past = past;
+    arguments.option("outputPresent", options.output_present);
   });
   return call;
+}
+
+void rotary_option(Arguments& arguments, std::optional<RotaryOptions>& rotary) {
+  RotaryOptions options;
+  const bool given = arguments.group("rotary", [&] {
+    arguments.option("theta", options.theta);
+    arguments.option("interleaved", options.interleaved);
+    arguments.option("offset", options.offset);
+  });
+  if (given) rotary = options;
 }
 
 detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, bool traced, Result& result) {
   detail::AttentionBuffers buffers;
   buffers.output = result.add(plan.output);
-  if (plan.has_weights) {
+  if (plan.spec.need_weights) {
     Shape shape;  // the mean over heads has no head dimension in JavaScript, as in torch
     for (std::size_t axis = 0; axis < plan.weights.rank(); ++axis)
-      if (!plan.average_weights || axis + 3 != plan.weights.rank()) shape.push_back(plan.weights[axis]);
+      if (!plan.spec.average_weights || axis + 3 != plan.weights.rank()) shape.push_back(plan.weights[axis]);
     buffers.weights = result.add(Field::weights, shape);
   }
+  if (plan.spec.output_present) {
+    buffers.present_key = result.add(Field::present_key, plan.present_key);
+    buffers.present_value = result.add(Field::present_value, plan.present_value);
+  }
   result.set_traced(traced);
-  for (std::size_t i = 0; i < buffers.trace.size(); ++i)
-    if (plan.trace.has(static_cast<TraceName>(i)))
+  for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i)
+    if (plan.spec.trace.has(static_cast<TraceName>(i)))
       buffers.trace[i] = result.add(Field::trace, plan.trace_shapes[i], -1, static_cast<std::int32_t>(i));
   return buffers;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "attn/ops/attention.hpp"
+#include "attn/ops/positions.hpp"
 #include "signature.hpp"
 
 namespace attn::bindings {
@@ -18,6 +20,9 @@ struct AttentionCall {
 
 /// The argument `options` of every attention function.
 AttentionCall read_attention_options(Arguments& arguments);
+
+/// The member `rotary` of a layer's options.
+void rotary_option(Arguments& arguments, std::optional<RotaryOptions>& rotary);
 
 /// Buffers in the result for everything that the plan says.
 detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, bool traced, Result& result);

@@ -24,6 +24,7 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
     arguments.option("dropout", options.dropout);
     arguments.option("scale", options.scale);
     arguments.option("outProj", options.out_proj);
+    rotary_option(arguments, options.rotary);
   });
   return options;
 }

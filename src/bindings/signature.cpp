@@ -15,11 +15,11 @@ std::vector<std::int64_t> int32s_of(const Descriptor& descriptor) {
   return {values, values + checked_size(shape_of(descriptor), "attn", "the ids")};
 }
 
-Mask read_mask(const Descriptor& descriptor) {
+MaskView read_mask(const Descriptor& descriptor) {
   const auto kind = static_cast<MaskKind>(descriptor.kind);
   const Shape shape = shape_of(descriptor);
-  if (descriptor.width == sizeof(float)) return Mask::copy_of(kind, reinterpret_cast<const float*>(descriptor.data), shape);
-  return Mask::copy_of(kind, reinterpret_cast<const std::uint8_t*>(descriptor.data), shape);
+  if (descriptor.width == sizeof(float)) return {kind, reinterpret_cast<const float*>(descriptor.data), shape};
+  return {kind, reinterpret_cast<const std::uint8_t*>(descriptor.data), shape};
 }
 
 constexpr std::array<std::string_view, 3> kMaskKindNames{"attend", "block", "additive"};
@@ -119,7 +119,15 @@ std::variant<std::int64_t, TensorView> Arguments::vector_or_id(const char* name)
   return view_of(*descriptor_at(vector));
 }
 
-bool Arguments::option(const char* name, std::optional<Mask>& value) {
+bool Arguments::option(const char* name, Window& value) {
+  const double left = take(name, "window", false);
+  if (signature_ != nullptr) return false;
+  const double right = *leaf_++;
+  if (given(left)) value = {static_cast<std::int64_t>(left), static_cast<std::int64_t>(right)};
+  return given(left);
+}
+
+bool Arguments::option(const char* name, std::optional<MaskView>& value) {
   const Descriptor* descriptor = take_descriptor(name, "mask", false, kMaskKindNames);
   if (descriptor != nullptr) value.emplace(read_mask(*descriptor));
   return descriptor != nullptr;

@@ -66,7 +66,10 @@ class Arguments {
   bool option(const char* name, double& value) { return assign(take(name, "number", false), value); }
   /// A seed: 0 to 2⁵³ - 1.
   bool option(const char* name, std::uint64_t& value) { return assign(take(name, "seed", false), value); }
-  bool option(const char* name, std::optional<Mask>& value);
+  /// The array itself, which lives as long as the call.
+  bool option(const char* name, std::optional<MaskView>& value);
+  /// A pair [left, right].
+  bool option(const char* name, Window& value);
   /// A whole file.
   bool option(const char* name, std::span<const std::uint8_t>& value, const char* what);
   bool option(const char* name, std::vector<std::int64_t>& value);

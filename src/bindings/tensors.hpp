@@ -45,6 +45,8 @@ enum class Field : std::int32_t {
   attentions,     ///< of a layer
   hidden_states,  ///< that go into a layer, and last the output
   trace,          ///< of a layer, or of the one attention
+  present_key,
+  present_value,
   named,          ///< a tensor or shape by name
 };
 

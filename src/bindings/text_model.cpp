@@ -81,7 +81,7 @@ auto about(Arguments&) {
 /// What every call on a batch takes.
 struct Batch {
   Arguments::Ids ids;
-  std::optional<Mask> mask;
+  std::optional<MaskView> mask;
   std::optional<Arguments::Ids> types;
 
   explicit Batch(Arguments& arguments) : ids(arguments.ids("inputIds")) {
@@ -103,7 +103,7 @@ void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan&
 auto forward(Arguments& arguments) {
   Batch batch(arguments);
   detail::ModelForwardOptions options;
-  std::optional<Mask> mask;
+  std::optional<MaskView> mask;
   arguments.group("options", [&] {
     arguments.option("mask", mask);
     arguments.option("isCausal", options.is_causal);
@@ -121,7 +121,7 @@ auto forward(Arguments& arguments) {
   });
   return [batch = std::move(batch), mask = std::move(mask), options = std::move(options)](TextModel& self, Result& result) {
     detail::ModelForwardOptions given = options;
-    given.mask = mask ? &*mask : nullptr;
+    given.mask = mask;
     run(self.model(), batch, self.model().plan("TextModel", batch.inputs(), given), result);
   };
 }

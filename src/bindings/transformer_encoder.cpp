@@ -25,6 +25,10 @@ void layer_members(Arguments& arguments, Options& options) {
   arguments.option("bias", options.bias);
   arguments.option("norm", options.norm, kNormKindNames);
   arguments.option("gated", options.gated);
+  arguments.option("numKeyValueHeads", options.num_key_value_heads);
+  rotary_option(arguments, options.rotary);
+  arguments.option("window", options.window);
+  arguments.option("softcap", options.softcap);
 }
 
 template <class Options>
@@ -66,6 +70,7 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
     arguments.option("outputAttentions", options.output_attentions);
     arguments.option("outputHiddenStates", options.output_hidden_states);
     options.trace = trace_option(arguments);
+    arguments.option("queryOffset", options.query_offset);
   });
   return options;
 }

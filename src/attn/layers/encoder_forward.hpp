@@ -19,13 +19,14 @@ struct EncoderTraceOptions {
 };
 
 struct EncoderForwardOptions {
-  std::optional<Mask> mask = std::nullopt;              ///< as AttentionOptions
-  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling leaves padding out too
+  std::optional<MaskView> mask = std::nullopt;              ///< as AttentionOptions
+  std::optional<MaskView> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling leaves padding out too
   bool is_causal = false;
   FullyMasked fully_masked = FullyMasked::zero;
   bool output_attentions = false;     ///< return the weights of every layer
   bool output_hidden_states = false;  ///< return the input of every layer, and the output
   std::optional<EncoderTraceOptions> trace = std::nullopt;
+  std::optional<std::int64_t> query_offset = std::nullopt;  ///< as AttentionOptions, in every layer
 };
 
 /// N: rank of input and output.
@@ -51,13 +52,16 @@ struct EncoderPatch {
 /// refers to the options' masks.
 struct EncoderPlan {
   std::int64_t B = 0, L = 0, E = 0, layers = 0;
-  AttentionPlan attention = {};  ///< of every layer, with the traces that any of them shall return
+  AttentionPlan attention;  ///< of every layer, with the traces that any of them shall return
   Shape output = {};
   bool has_attentions = false, has_hidden_states = false, has_trace = false;
   Trace names = {};                       ///< traces asked for
   std::vector<std::int64_t> traced = {};  ///< in these layers, each once, rising
   std::array<Shape, kTraceNames.size()> trace_shapes = {};
   EncoderPatch patch = {};
+
+  /// Of a forward's masks what pooling has to know.
+  const MaskView* padding() const { return attention.spec.key_padding_mask ? &*attention.spec.key_padding_mask : nullptr; }
 };
 
 /// Where the results of one layer go; null where not asked for.

@@ -27,9 +27,20 @@ void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t
   }
 }
 
+/// (B,H,past,width) and (B,H,rows,width) -> (B,H,past + rows,width).
+void join_heads(const float* past, std::int64_t past_rows, const detail::Heads<const float>& x, std::int64_t B, std::int64_t H, std::int64_t rows,
+                std::int64_t width, float* to) {
+  for (std::int64_t b = 0; b < B; ++b)
+    for (std::int64_t h = 0; h < H; ++h) {
+      if (past_rows > 0) to = std::copy_n(past + (b * H + h) * past_rows * width, past_rows * width, to);
+      for (std::int64_t i = 0; i < rows; ++i) to = std::copy_n(x.at(b, h, i), width, to);
+    }
+}
+
 }  // namespace
 
-MultiHeadAttention::MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options) : options_(options) {
+MultiHeadAttention::MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults)
+    : options_(options), defaults_(std::move(defaults)) {
   const std::int64_t E = detail::check_positive(kOp, "embed_dim", options.embed_dim);
   H_ = detail::check_positive(kOp, "num_heads", options.num_heads);
   Hkv_ = detail::check_positive(kOp, "num_key_value_heads", options.num_key_value_heads.value_or(H_));
@@ -42,6 +53,7 @@ MultiHeadAttention::MultiHeadAttention(detail::Uninitialized, const MultiHeadAtt
   detail::check_positive(kOp, "num_heads times value_head_dim", H_ * Dv_);
   detail::check_dropout(kOp, options.dropout);
   if (options.scale) detail::attention_scale(kOp, options.scale, 1);
+  if (options.rotary) defaults_.rotary = detail::Rotary(kOp, *options.rotary, D_);
 
   query_ = {E, H_ * D_, options.bias};
   key_ = {kdim, Hkv_ * D_, options.bias};
@@ -114,7 +126,7 @@ MultiHeadAttention MultiHeadAttention::loaded(const std::string& prefix, const S
   const Form form = form_of(prefix, state);
   const auto E = static_cast<std::size_t>(options_.embed_dim);
 
-  MultiHeadAttention next(detail::Uninitialized{}, options_);
+  MultiHeadAttention next(detail::Uninitialized{}, options_, defaults_);
   const detail::Linear* const now[] = {&query_, &key_, &value_};
   detail::Linear* const projections[] = {&next.query_, &next.key_, &next.value_};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -140,7 +152,7 @@ MultiHeadAttention MultiHeadAttention::drawn(const InitOptions& options, std::ui
   InitOptions each = options;
   if (options.scheme == InitScheme::torch) each.scheme = InitScheme::xavier_uniform;
 
-  MultiHeadAttention next(detail::Uninitialized{}, options_);
+  MultiHeadAttention next(detail::Uninitialized{}, options_, defaults_);
   detail::Linear* const projections[] = {&next.query_, &next.key_, &next.value_};
   std::vector<float> weights[3];
   std::int64_t widest = options_.embed_dim;
@@ -186,19 +198,15 @@ void MultiHeadAttention::add_parameters(const std::string& prefix, detail::Param
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
   MemoryEstimate memory(kOp);
-  const Request request{.masks = detail::masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked),
-                        .scale = options.scale,
-                        .need_weights = options.need_weights,
-                        .average_weights = options.average_weights,
-                        .trace = options.trace};
-  detail::AttentionPlan plan = this->plan(kOp, query, key, value, request, memory);
+  detail::AttentionPlan plan = this->plan(kOp, query, key, value, options, {}, memory);
   if (options.dropout) detail::check_dropout(kOp, *options.dropout);
   memory.check();
   return plan;
 }
 
 detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                                               const Request& request, MemoryEstimate& memory) const {
+                                               const AttentionOptions& options, std::span<const detail::SequenceRun> runs,
+                                               MemoryEstimate& memory) const {
   const std::size_t rank = query.shape.rank();
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
     if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
@@ -218,27 +226,48 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   if (value.shape.back(1) != S) fail(ErrorCode::shape, op, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
 
   const std::int64_t extra = (options_.add_bias_kv ? 1 : 0) + (options_.add_zero_attn ? 1 : 0);
-  detail::AttentionPlan plan{.B = B, .H = H_, .Hkv = Hkv_, .L = query.shape.back(1), .S = S + extra, .D = D_, .Dv = Dv_};
-  plan.extra_keys = extra;
-  plan.query_width = plan.key_width = D_;
-  plan.scale = detail::attention_scale(op, request.scale ? request.scale : options_.scale, D_);
-  plan.output = query.shape;
-  plan.output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
-  plan.has_weights = request.need_weights;
-  plan.average_weights = request.average_weights;
-  plan.trace = detail::available_traces(op, request.trace, Trace::of_attention(), "those of attention, q_proj to output");
-  plan.masks = request.masks;
-  detail::check_masks(op, plan, rank == 2);
+  detail::AttentionSpec spec = detail::spec_of(op, options, Trace::of_attention(), "those of attention, q_proj to output");
+  spec.num_heads = H_;
+  spec.num_key_value_heads = Hkv_;
+  spec.head_dim = D_;
+  spec.value_head_dim = Dv_;
+  spec.scale = detail::attention_scale(op, options.scale ? options.scale : options_.scale, D_);
+  spec.extra_keys = extra;
+  spec.runs = runs;
+  const std::int64_t past = options.past ? check_past(op, *options.past, rank, B) : 0;
+  if (spec.output_present && extra > 0)
+    fail(ErrorCode::unsupported, op, options.past ? "past" : "output_present", {"a layer without add_bias_kv and add_zero_attn"}, {"given"});
+  if (!options.query_offset) spec.query_offset = past;
+  const detail::AttentionSizes sizes{.B = B,
+                                     .L = query.shape.back(1),
+                                     .S = past + S + extra,
+                                     .past = past,
+                                     .query_width = D_,
+                                     .key_width = D_,
+                                     .has_batch = rank == 3};
+  Shape output = query.shape;
+  output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
 
   const int copies = extra > 0 ? 2 : 1;  // appending keys copies them
-  memory.add("projected queries", {B, plan.L, H_ * D_});
+  memory.add("projected queries", {B, sizes.L, H_ * D_});
   for (int i = 0; i < copies; ++i) {
-    memory.add("projected keys", {B, plan.S, Hkv_ * D_});
-    memory.add("projected values", {B, plan.S, Hkv_ * Dv_});
+    memory.add("projected keys", {B, S + extra, Hkv_ * D_});
+    memory.add("projected values", {B, S + extra, Hkv_ * Dv_});
   }
-  memory.add("merged heads", {B, plan.L, H_ * Dv_});
-  detail::plan_results(plan, rank == 3, true, memory);
-  return plan;
+  memory.add("merged heads", {B, sizes.L, H_ * Dv_});
+  return {op, spec, sizes, output, memory};
+}
+
+std::int64_t MultiHeadAttention::check_past(std::string_view op, const KeyValueView& past, std::size_t rank, std::int64_t B) const {
+  const auto check = [&](const char* name, const TensorView& x, std::int64_t width) {
+    const Shape& shape = x.shape;
+    const bool fits = shape.rank() == rank + 1 && (rank == 2 || shape[0] == B) && shape.back(2) == Hkv_ && shape.back(0) == width;
+    if (!fits) fail(ErrorCode::shape, op, name, {rank == 3 ? text({"(", B, ","}) : "(", Hkv_, ",P,", width, ")"}, {shape});
+    return shape.back(1);
+  };
+  const std::int64_t keys = check("past.key", past.key, D_), values = check("past.value", past.value, Dv_);
+  if (values != keys) fail(ErrorCode::shape, op, "past.value", {keys, " rows as past.key ", past.key.shape}, {past.value.shape});
+  return keys;
 }
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
@@ -248,20 +277,21 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
   if (options.seed || !random.training) random = {true, options.seed.value_or(0), 0};
   detail::Scratch scratch = this->scratch();
-  run(plan, query, key, value, detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), buffers, scratch, nullptr);
+  run(plan, query, key, value, {.dropout = detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), .past = options.past},
+      buffers, scratch);
 }
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
-                             const detail::Dropout& dropout, const detail::AttentionBuffers& buffers, detail::Scratch& scratch,
-                             const parallel::TaskRef* finish_row, const detail::MergedPatch& patch) const {
-  const std::int64_t B = plan.B, H = plan.H, Hkv = plan.Hkv, L = plan.L, S = plan.S, D = plan.D, Dv = plan.Dv;
-  const std::int64_t given = S - plan.extra_keys;
+                             const Run& run, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
+  const detail::AttentionSpec spec = of_layer(plan.spec);
+  const detail::AttentionSizes& sizes = plan.sizes;
+  const std::int64_t B = sizes.B, H = H_, Hkv = Hkv_, L = sizes.L, S = sizes.S, D = D_, Dv = Dv_;
+  const std::int64_t given = S - spec.extra_keys - sizes.past;
   const detail::Scratch::Frame frame(scratch);
   const std::size_t q_size = size_of(B * L, H * D), k_size = size_of(B * given, Hkv * D), v_size = size_of(B * given, Hkv * Dv);
   float* const q_proj = scratch.take(q_size);
   float* const k_proj = scratch.take(k_size);
   float* const v_proj = scratch.take(v_size);
-  const auto target = [&](TraceName name) { return buffers.trace[static_cast<std::size_t>(name)]; };
   if (query.data == key.data && key.data == value.data && query.shape == key.shape) {
     const PackedLinear::Output outputs[] = {{&query_.packed(), q_proj}, {&key_.packed(), k_proj}, {&value_.packed(), v_proj}};
     PackedLinear::forward(outputs, query.data, B * L);
@@ -272,30 +302,23 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   }
 
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
-    if (float* to = target(name)) std::copy_n(from, count, to);
+    if (float* to = buffers.of(name)) std::copy_n(from, count, to);
   };
   copy(TraceName::q_proj, q_proj, q_size);
   copy(TraceName::k_proj, k_proj, k_size);
   copy(TraceName::v_proj, v_proj, v_size);
 
   const detail::SequenceRun whole{B, L};
-  const std::span<const detail::SequenceRun> runs = plan.runs.empty() ? std::span(&whole, 1) : plan.runs;
-  if (distance_.rotary) {
-    std::size_t first = 0;
-    for (const auto& [count, length] : runs) {
-      const auto rotate = [&](std::size_t index, unsigned) {
-        const std::size_t row = first + index, position = index % static_cast<std::size_t>(length);
-        distance_.rotary->rotate(q_proj + row * size_of(H, D), static_cast<std::size_t>(H), position);
-        distance_.rotary->rotate(k_proj + row * size_of(Hkv, D), static_cast<std::size_t>(Hkv), position);
-      };
-      const std::size_t rows = size_of(count, length);
-      parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * size_of(H + Hkv, D))), rotate);
-      first += rows;
-    }
-  }
+  const std::span<const detail::SequenceRun> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
+  if (defaults_.rotary) rotate(spec, sizes, runs, q_proj, k_proj);
 
+  // Heads are slices of the columns: (B,L,H·D) read as (B,H,L,D).
+  const auto heads = []<class T>(T* data, std::int64_t rows, std::int64_t heads_count, std::int64_t width) {
+    const auto row = static_cast<std::ptrdiff_t>(heads_count * width);
+    return detail::Heads<T>{data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
+  };
   const float *keys = k_proj, *values = v_proj;
-  if (plan.extra_keys > 0) {
+  if (spec.extra_keys > 0) {
     float* const more_keys = scratch.take(size_of(B * S, Hkv * D));
     float* const more_values = scratch.take(size_of(B * S, Hkv * Dv));
     append_rows(keys, B, given, Hkv * D, bias_k_, options_.add_zero_attn, more_keys);
@@ -303,43 +326,50 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
     keys = more_keys;
     values = more_values;
   }
+  detail::Heads<const float> key_heads = heads(keys, S, Hkv, D), value_heads = heads(values, S, Hkv, Dv);
+  if (spec.output_present) {
+    const KeyValueView past = run.past.value_or(KeyValueView{});
+    join_heads(past.key.data, sizes.past, heads(keys, given, Hkv, D), B, Hkv, given, D, buffers.present_key);
+    join_heads(past.value.data, sizes.past, heads(values, given, Hkv, Dv), B, Hkv, given, Dv, buffers.present_value);
+    key_heads = detail::heads_of(static_cast<const float*>(buffers.present_key), Hkv, S, D);
+    value_heads = detail::heads_of(static_cast<const float*>(buffers.present_value), Hkv, S, Dv);
+  }
 
-  // Heads are slices of the columns: (B,L,H·D) read as (B,H,L,D).
-  const auto heads = []<class T>(T* data, std::int64_t rows, std::int64_t heads_count, std::int64_t width) {
-    const auto row = static_cast<std::ptrdiff_t>(heads_count * width);
-    return detail::Heads<T>{data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
-  };
   float* const merged = options_.out_proj ? scratch.take(size_of(B * L, H * Dv)) : buffers.output;
-  detail::AttentionPlan part = plan;
-  part.masks.window = distance_.window;
   std::int64_t start = 0;
   for (const auto& [count, length] : runs) {
+    detail::AttentionSizes part = sizes;
     part.B = count;
     part.L = length;
     part.S = length + S - L;  // runs have S = L
-    const detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj) + start * H * D, part.L, H, D),
-                                         .key = heads(keys + start * Hkv * D, part.S, Hkv, D),
-                                         .value = heads(values + start * Hkv * Dv, part.S, Hkv, Dv),
-                                         .context = heads(merged + start * H * Dv, part.L, H, Dv),
-                                         .dropout = dropout};
-    detail::attention_core(part, inputs, buffers, scratch);
+    detail::AttentionInputs inputs{.query = heads(static_cast<const float*>(q_proj) + start * H * D, part.L, H, D),
+                                   .key = key_heads,
+                                   .value = value_heads,
+                                   .context = heads(merged + start * H * Dv, part.L, H, Dv),
+                                   .position_bias = run.position_bias,
+                                   .dropout = run.dropout};
+    if (!spec.runs.empty()) {
+      inputs.key = heads(keys + start * Hkv * D, part.S, Hkv, D);
+      inputs.value = heads(values + start * Hkv * Dv, part.S, Hkv, Dv);
+    }
+    detail::attention_core(spec, part, inputs, buffers, scratch);
     start += count * length;
   }
 
-  if (float* to = target(TraceName::context)) detail::copy_heads(heads(static_cast<const float*>(merged), L, H, Dv), B, H, L, Dv, to);
-  if (patch.values != nullptr) std::copy_n(patch.values, size_of(B * L, H * Dv), merged);
-  if (patch.head_mask != nullptr)
+  if (float* to = buffers.of(TraceName::context)) detail::copy_heads(heads(static_cast<const float*>(merged), L, H, Dv), B, H, L, Dv, to);
+  if (run.patch.values != nullptr) std::copy_n(run.patch.values, size_of(B * L, H * Dv), merged);
+  if (run.patch.head_mask != nullptr)
     for (std::int64_t row = 0; row < B * L; ++row)
       for (std::int64_t head = 0; head < H; ++head) {
         float* const result = merged + (row * H + head) * Dv;
-        for (std::int64_t i = 0; i < Dv; ++i) result[i] *= patch.head_mask[head];
+        for (std::int64_t i = 0; i < Dv; ++i) result[i] *= run.patch.head_mask[head];
       }
 
-  const std::size_t width = static_cast<std::size_t>(plan.output[plan.output.rank() - 1]);
-  float* const kept = target(TraceName::output);
+  const std::size_t width = static_cast<std::size_t>(plan.output.back(0));
+  float* const kept = buffers.of(TraceName::output);
   const auto finish = [&](std::size_t row, unsigned worker) {
     if (kept != nullptr) std::copy_n(buffers.output + row * width, width, kept + row * width);
-    if (finish_row != nullptr) (*finish_row)(row, worker);
+    if (run.finish_row != nullptr) (*run.finish_row)(row, worker);
   };
   const parallel::TaskRef finish_ref(finish);
   if (options_.out_proj)
@@ -348,9 +378,36 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
     for (std::size_t row = 0; row < static_cast<std::size_t>(B * L); ++row) finish(row, 0);
 
   copy(TraceName::merged, merged, size_of(B * L, H * Dv));
-  if (float* to = target(TraceName::q)) detail::copy_heads(heads(static_cast<const float*>(q_proj), L, H, D), B, H, L, D, to);
-  if (float* to = target(TraceName::k)) detail::copy_heads(heads(keys, S, Hkv, D), B, Hkv, S, D, to);
-  if (float* to = target(TraceName::v)) detail::copy_heads(heads(values, S, Hkv, Dv), B, Hkv, S, Dv, to);
+  if (float* to = buffers.of(TraceName::q)) detail::copy_heads(heads(static_cast<const float*>(q_proj), L, H, D), B, H, L, D, to);
+  if (float* to = buffers.of(TraceName::k)) detail::copy_heads(key_heads, B, Hkv, S, D, to);
+  if (float* to = buffers.of(TraceName::v)) detail::copy_heads(value_heads, B, Hkv, S, Dv, to);
+}
+
+detail::AttentionSpec MultiHeadAttention::of_layer(const detail::AttentionSpec& call) const {
+  detail::AttentionSpec spec = call;
+  if (spec.softcap == 0) spec.softcap = defaults_.softcap;
+  if (spec.window.open()) spec.window = defaults_.window;
+  return spec;
+}
+
+void MultiHeadAttention::rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs,
+                                float* q_proj, float* k_proj) const {
+  using Heads = detail::Rotary::Heads;
+  const auto H = static_cast<std::size_t>(H_), Hkv = static_cast<std::size_t>(Hkv_);
+  const std::int64_t given = sizes.S - spec.extra_keys - sizes.past;
+  for (const auto& [count, length] : runs) {
+    const std::size_t rows = size_of(count, length);
+    const Heads queries{q_proj, H}, keys{k_proj, Hkv};
+    if (given == sizes.L && spec.query_offset == sizes.past) {  // they turn by the same angles
+      const Heads both[] = {queries, keys};
+      defaults_.rotary.rotate(both, rows, static_cast<std::size_t>(length), sizes.past);
+    } else {
+      defaults_.rotary.rotate({&queries, 1}, rows, static_cast<std::size_t>(length), spec.query_offset);
+      defaults_.rotary.rotate({&keys, 1}, size_of(count, given), static_cast<std::size_t>(given), sizes.past);
+    }
+    q_proj += size_of(count * length, H_ * D_);
+    k_proj += size_of(count * length, Hkv_ * D_);
+  }
 }
 
 }  // namespace attn

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,17 +11,19 @@
 #include "attn/layers/linear.hpp"
 #include "attn/layers/module.hpp"
 #include "attn/ops/attention.hpp"
-#include "attn/ops/rotary_table.hpp"
+#include "attn/ops/dropout.hpp"
+#include "attn/ops/rotary.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
 
 namespace detail {
 
-/// What a layer of a checkpoint makes of the distance between a query and a key.
-struct KeyDistance {
-  std::shared_ptr<const RotaryTable> rotary = nullptr;  ///< turns queries and keys; null: nothing does
-  std::int64_t window = -1;                             ///< a query sees keys at most that far away; -1: all of them
+/// What holds in every call of a layer, unless the call says otherwise.
+struct AttentionDefaults {
+  float softcap = 0;
+  Window window = {};
+  Rotary rotary = {};
 };
 
 /// What a caller changes before W_O; null: nothing.
@@ -46,6 +48,7 @@ struct MultiHeadAttentionOptions {
   float dropout = 0;                                               ///< on the weights, in [0,1); in training only
   std::optional<float> scale = std::nullopt;                       ///< default 1/√D; a call's own goes first
   bool out_proj = true;                                            ///< false: the output is the heads side by side (B,L,H·Dv), there is no W_O
+  std::optional<RotaryOptions> rotary = std::nullopt;              ///< turns queries and keys, once projected, as apply_rotary; D has to be even
 };
 
 /// Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
@@ -62,7 +65,10 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
 
   /// query (B,L,E), key (B,S,kdim), value (B,S,vdim) -> output (B,L,E), weights (B,H,L,S), where add_bias_kv and add_zero_attn each
   /// add one to S. Without B (rank 2) nothing has it, as in torch. key and value default to query.
-  /// Throws SHAPE, MASK, CONFIG, MEMORY.
+  /// A past (B,Hkv,P,D), (B,Hkv,P,Dv) is what an earlier call gave as present: its keys come before the new ones (S counts them), new
+  /// ones stand at positions from P on, and L positions one by one give what all of them at once give. It is UNSUPPORTED with
+  /// add_bias_kv and add_zero_attn, whose keys come last.
+  /// Throws SHAPE, MASK, CONFIG, UNSUPPORTED, MEMORY.
   template <TensorLike Q>
   auto forward(const Q& query, const AttentionOptions& options = {}) const {
     return forward(query, query, query, options);
@@ -87,7 +93,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   friend class TransformerEncoderLayer;
   friend class TransformerEncoder;
 
-  MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options);
+  MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults = {});
   void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, StateDict& state) const;
   MultiHeadAttention loaded(const std::string& prefix, const StateDict& state) const;
@@ -95,20 +101,25 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   /// Names where its numbers will be, in the separate form.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
 
-  /// What a call asks for, without its masks being copied.
-  struct Request {
-    detail::AttentionMasks masks;
-    std::optional<float> scale = std::nullopt;
-    bool need_weights = false, average_weights = false;
-    Trace trace = {};
+  /// plan() in the name of another layer, which checks the memory when it has added its own. runs as in AttentionSpec.
+  detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
+                             const AttentionOptions& options, std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const;
+  /// Length of a past, which has to fit.
+  std::int64_t check_past(std::string_view op, const KeyValueView& past, std::size_t rank, std::int64_t B) const;
+  /// What the call leaves open is the layer's own.
+  detail::AttentionSpec of_layer(const detail::AttentionSpec& call) const;
+  void rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs, float* q_proj,
+              float* k_proj) const;
+  /// What a run takes besides its inputs.
+  struct Run {
+    detail::Dropout dropout = {};
+    std::optional<KeyValueView> past = std::nullopt;
+    detail::PositionBias position_bias = {};
+    detail::MergedPatch patch = {};
+    const parallel::TaskRef* finish_row = nullptr;  ///< called for each row of the output when it is written; it may change it
   };
-  /// plan() in the name of another layer, which checks the memory when it has added its own.
-  detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value, const Request& request,
-                             MemoryEstimate& memory) const;
-  /// finish_row is called for each row of the output when it is written, and may change it.
-  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const detail::Dropout& dropout,
-           const detail::AttentionBuffers& buffers, detail::Scratch& scratch, const parallel::TaskRef* finish_row,
-           const detail::MergedPatch& patch = {}) const;
+  void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
+           const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
 
   /// How the projections are spelled in a state.
   enum class Form : std::uint8_t { packed, split, separate };
@@ -118,10 +129,10 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   Form form_of(const std::string& prefix, const StateDict& state) const;
 
   MultiHeadAttentionOptions options_;
+  detail::AttentionDefaults defaults_;
   std::int64_t H_, Hkv_, D_, Dv_;
   detail::Linear query_, key_, value_, out_;
   std::vector<float> bias_k_, bias_v_;  // (Hkv·D), (Hkv·Dv), or empty
-  detail::KeyDistance distance_;
 };
 
 }  // namespace attn

@@ -45,7 +45,7 @@ TransformerClassifier TransformerClassifier::drawn(const InitOptions& options, s
 
 detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
-  detail::EncoderPlan plan = encoder_.plan(kOp, x, options, memory);
+  detail::EncoderPlan plan = encoder_.plan(kOp, x, options, {}, memory);
   memory.add("logits", logits_shape(plan));
   if (options_.pooling != Pooling::none) memory.add("what is pooled", {plan.B, plan.E});
   memory.check();
@@ -60,11 +60,11 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
 }
 
 void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const {
-  encoder_.run(plan, x, next_random(), buffers);
+  encoder_.run(plan, x, next_random(), {}, buffers);
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits);
   detail::Scratch scratch = this->scratch();
   float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
-  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.attention.masks.key_padding_mask, plan.attention.masks.fully_masked,
+  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.padding(), plan.attention.spec.fully_masked,
                pooled, plan.E);
   classifier_.forward(pooled, plan.B, logits);
 }

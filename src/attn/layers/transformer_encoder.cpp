@@ -1,6 +1,7 @@
 #include "attn/layers/transformer_encoder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace attn {
 namespace {
@@ -55,28 +56,30 @@ void TransformerEncoder::add_parameters(const std::string& prefix, detail::Param
   if (options_.final_norm) norm_.add_parameters(prefix + "norm.", parameters);
 }
 
-void TransformerEncoder::set_distance(std::size_t layer, const detail::KeyDistance& distance) { layers_[layer].self_attn_.distance_ = distance; }
+void TransformerEncoder::set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults) {
+  layers_[layer].self_attn_.defaults_ = std::move(defaults);
+}
 
 void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.d_model); }
 
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
-  detail::EncoderPlan plan = this->plan(kOp, x, options, memory);
+  detail::EncoderPlan plan = this->plan(kOp, x, options, {}, memory);
   memory.check();
   return plan;
 }
 
 detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
-                                             MemoryEstimate& memory) const {
-  return layers_.front().plan(op, options_.num_layers, x, options, memory);
+                                             std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const {
+  return layers_.front().plan(op, options_.num_layers, x, options, runs, memory);
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
-  run(plan, x, next_random(), buffers);
+  run(plan, x, next_random(), {}, buffers);
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
-                             const detail::EncoderBuffers& buffers) const {
+                             const detail::PositionBias& position_bias, const detail::EncoderBuffers& buffers) const {
   detail::Scratch scratch = this->scratch();
   const auto size = static_cast<std::size_t>(plan.B * plan.L * plan.E);
   const auto keep_state = [&](std::size_t i, const float* state) {
@@ -86,7 +89,7 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (plan.patch.hidden_state != nullptr && plan.patch.layer == static_cast<std::int64_t>(i)) state = plan.patch.hidden_state;
     keep_state(i, state);
-    layers_[i].run(plan, static_cast<std::uint32_t>(i), state, random, buffers.layer(i), scratch, buffers.output);
+    layers_[i].run(plan, static_cast<std::uint32_t>(i), state, random, position_bias, buffers.layer(i), scratch, buffers.output);
     state = buffers.output;
   }
   if (options_.final_norm) norm_.forward(buffers.output, plan.B * plan.L, buffers.output);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,12 +51,14 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   /// Names where its numbers will be, as TransformerEncoderLayer.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
   /// What a layer of a checkpoint has that torch's has not.
-  void set_distance(std::size_t layer, const detail::KeyDistance& distance);
+  void set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults);
   void leave_out_norm1(std::size_t layer);
 
-  /// In the name of a layer around this one.
-  detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, MemoryEstimate& memory) const;
-  void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::EncoderBuffers& buffers) const;
+  /// In the name of a layer around this one. runs as in AttentionSpec.
+  detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, std::span<const detail::SequenceRun> runs,
+                           MemoryEstimate& memory) const;
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::PositionBias& position_bias,
+           const detail::EncoderBuffers& buffers) const;
 
   TransformerEncoderOptions options_;
   std::vector<TransformerEncoderLayer> layers_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/elementwise.hpp"
@@ -17,14 +19,44 @@ MultiHeadAttentionOptions options_of_attention(std::string_view op, const Transf
   // Checked here under the names that the caller used.
   const std::int64_t d_model = detail::check_positive(op, "d_model", options.d_model), nhead = detail::check_positive(op, "nhead", options.nhead);
   if (d_model % nhead != 0) fail(ErrorCode::config, op, "d_model", {"a multiple of nhead ", nhead}, {d_model});
+  if (options.num_key_value_heads) {
+    const std::int64_t groups = detail::check_positive(op, "num_key_value_heads", *options.num_key_value_heads);
+    if (nhead % groups != 0) fail(ErrorCode::config, op, "nhead", {"a multiple of num_key_value_heads ", groups}, {nhead});
+  }
   detail::check_dropout(op, options.dropout);
-  return {.embed_dim = d_model, .num_heads = nhead, .bias = options.bias, .dropout = options.dropout};
+  return {.embed_dim = d_model,
+          .num_heads = nhead,
+          .num_key_value_heads = options.num_key_value_heads,
+          .bias = options.bias,
+          .dropout = options.dropout,
+          .rotary = options.rotary};
+}
+
+detail::AttentionDefaults defaults_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
+  return {.softcap = detail::check_softcap(op, options.softcap), .window = detail::check_window(op, options.window.value_or(Window{}))};
+}
+
+/// Each once, rising.
+std::vector<std::int64_t> traced_layers(std::string_view op, std::int64_t layers, const std::optional<EncoderTraceOptions>& trace) {
+  std::vector<std::int64_t> traced;
+  if (!trace) return traced;
+  if (!trace->layers) {
+    traced.resize(static_cast<std::size_t>(layers));
+    std::iota(traced.begin(), traced.end(), 0);
+    return traced;
+  }
+  for (const std::int64_t layer : *trace->layers)
+    if (layer < 0 || layer >= layers) fail(ErrorCode::out_of_range, op, "trace.layers", {"layers from 0 to ", layers - 1}, {layer});
+  traced = *trace->layers;
+  std::sort(traced.begin(), traced.end());
+  traced.erase(std::unique(traced.begin(), traced.end()), traced.end());
+  return traced;
 }
 
 }  // namespace
 
 TransformerEncoderLayer::TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options)
-    : options_(options), self_attn_(detail::Uninitialized{}, options_of_attention(op, options)) {
+    : options_(options), self_attn_(detail::Uninitialized{}, options_of_attention(op, options), defaults_of_attention(op, options)) {
   const std::int64_t E = options.d_model, F = detail::check_positive(op, "dim_feedforward", options.dim_feedforward);
   if (!(options.layer_norm_eps > 0) || !std::isfinite(options.layer_norm_eps))
     fail(ErrorCode::config, op, "layer_norm_eps", {"a finite number above 0"}, {options.layer_norm_eps});
@@ -77,38 +109,38 @@ void TransformerEncoderLayer::add_parameters(const std::string& prefix, detail::
 
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
-  detail::EncoderPlan plan = this->plan(kOp, 1, x, options, memory);
+  detail::EncoderPlan plan = this->plan(kOp, 1, x, options, {}, memory);
   memory.check();
   return plan;
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                                                  MemoryEstimate& memory) const {
+                                                  std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const {
   const std::size_t rank = x.shape.rank();
   const std::int64_t E = options_.d_model, F = options_.dim_feedforward;
   if ((rank != 2 && rank != 3) || x.shape.back(0) != E) fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});
+  const Trace names = options.trace ? options.trace->names : Trace{};
+  std::vector<std::int64_t> traced = traced_layers(op, layers, options.trace);
 
-  detail::EncoderPlan plan{.B = rank == 3 ? x.shape[0] : 1, .L = x.shape.back(1), .E = E, .layers = layers, .output = x.shape};
-  plan.has_attentions = options.output_attentions;
-  plan.has_hidden_states = options.output_hidden_states;
-  if (options.trace) {
-    plan.has_trace = true;
-    plan.names = options.trace->names;
-    for (const std::int64_t layer : options.trace->layers.value_or(std::vector<std::int64_t>{})) {
-      if (layer < 0 || layer >= layers) fail(ErrorCode::out_of_range, op, "trace.layers", {"layers from 0 to ", layers - 1}, {layer});
-      plan.traced.push_back(layer);
-    }
-    if (!options.trace->layers)
-      for (std::int64_t layer = 0; layer < layers; ++layer) plan.traced.push_back(layer);
-    std::sort(plan.traced.begin(), plan.traced.end());
-    plan.traced.erase(std::unique(plan.traced.begin(), plan.traced.end()), plan.traced.end());
-  }
-
-  plan.attention = self_attn_.plan(op, x, x, x,
-                                   {.masks = detail::masks_of(options.mask, options.key_padding_mask, options.is_causal, options.fully_masked),
-                                    .need_weights = plan.has_attentions,
-                                    .trace = Trace::from_bits(plan.names.bits() & Trace::of_attention().bits())},
-                                   memory);
+  detail::EncoderPlan plan{.B = rank == 3 ? x.shape[0] : 1,
+                           .L = x.shape.back(1),
+                           .E = E,
+                           .layers = layers,
+                           .attention = self_attn_.plan(op, x, x, x,
+                                                        {.mask = options.mask,
+                                                         .key_padding_mask = options.key_padding_mask,
+                                                         .is_causal = options.is_causal,
+                                                         .need_weights = options.output_attentions,
+                                                         .fully_masked = options.fully_masked,
+                                                         .trace = Trace::from_bits(names.bits() & Trace::of_attention().bits()),
+                                                         .query_offset = options.query_offset},
+                                                        runs, memory),
+                           .output = x.shape,
+                           .has_attentions = options.output_attentions,
+                           .has_hidden_states = options.output_hidden_states,
+                           .has_trace = options.trace.has_value(),
+                           .names = names,
+                           .traced = std::move(traced)};
   Shape hidden = x.shape;
   hidden[rank - 1] = F;
   for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
@@ -132,12 +164,13 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorV
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
   if (plan.has_hidden_states) std::copy_n(x.data, size, buffers.hidden_states[0]);
   detail::Scratch scratch = this->scratch();
-  run(plan, 0, x.data, next_random(), buffers.layer(0), scratch, buffers.output);
+  run(plan, 0, x.data, next_random(), {}, buffers.layer(0), scratch, buffers.output);
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 
 void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
-                                  const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const {
+                                  const detail::PositionBias& position_bias, const detail::LayerBuffers& buffers, detail::Scratch& scratch,
+                                  float* y) const {
   const std::int64_t rows = plan.B * plan.L;
   const auto E = static_cast<std::size_t>(plan.E), F = static_cast<std::size_t>(options_.dim_feedforward);
   const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(random, options_.dropout, site, index); };
@@ -174,9 +207,14 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
   };
   const parallel::TaskRef finish_attention_row(finish_attention);
-  const detail::MergedPatch merged{.head_mask = plan.patch.head_mask != nullptr ? plan.patch.head_mask + index * plan.attention.H : nullptr,
+  const detail::MergedPatch merged{.head_mask = plan.patch.head_mask != nullptr ? plan.patch.head_mask + index * options_.nhead : nullptr,
                                    .values = plan.patch.layer == index ? plan.patch.merged : nullptr};
-  self_attn_.run(plan.attention, input, input, input, dropout(detail::DropoutSite::attention_weights), to, scratch, &finish_attention_row, merged);
+  self_attn_.run(plan.attention, input, input, input,
+                 {.dropout = dropout(detail::DropoutSite::attention_weights),
+                  .position_bias = position_bias,
+                  .patch = merged,
+                  .finish_row = &finish_attention_row},
+                 to, scratch);
 
   float* const hidden = scratch.take(hidden_size);
   float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;

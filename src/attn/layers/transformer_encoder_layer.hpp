@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,10 @@ struct TransformerEncoderLayerOptions {
   bool bias = true;                          ///< on all linear maps and layer norms
   NormKind norm = NormKind::layer_norm;
   bool gated = false;  ///< feed-forward is linear2(activation(linear_gate x) · linear1 x)  (Shazeer 2020)
+  std::optional<std::int64_t> num_key_value_heads = std::nullopt;  ///< as MultiHeadAttentionOptions
+  std::optional<RotaryOptions> rotary = std::nullopt;              ///< positions of queries and keys; default none
+  std::optional<Window> window = std::nullopt;                     ///< keys that a query sees, as AttentionOptions; default all
+  float softcap = 0;                                               ///< as AttentionOptions; 0: none
 };
 
 /// Those of a layer, and:
@@ -40,6 +46,10 @@ struct TransformerEncoderOptions {
   bool bias = true;
   NormKind norm = NormKind::layer_norm;
   bool gated = false;
+  std::optional<std::int64_t> num_key_value_heads = std::nullopt;
+  std::optional<RotaryOptions> rotary = std::nullopt;
+  std::optional<Window> window = std::nullopt;
+  float softcap = 0;
   std::int64_t num_layers = 0;  ///< 1 to 10 000
   bool final_norm = false;      ///< one more norm after the last layer
 };
@@ -56,6 +66,10 @@ struct TransformerClassifierOptions {
   bool bias = true;
   NormKind norm = NormKind::layer_norm;
   bool gated = false;
+  std::optional<std::int64_t> num_key_value_heads = std::nullopt;
+  std::optional<RotaryOptions> rotary = std::nullopt;
+  std::optional<Window> window = std::nullopt;
+  float softcap = 0;
   std::int64_t num_layers = 0;  ///< 1 to 10 000
   bool final_norm = false;
   std::int64_t num_classes = 0;  ///< C
@@ -67,11 +81,38 @@ namespace detail {
 /// The options of the layers that a stack consists of, and of the stack in a classifier. C++ has no flat structs that share members.
 template <class Options>
 TransformerEncoderLayerOptions layer_options(const Options& o) {
-  return {o.d_model, o.nhead, o.dim_feedforward, o.dropout, o.activation, o.layer_norm_eps, o.norm_first, o.bias, o.norm, o.gated};
+  return {.d_model = o.d_model,
+          .nhead = o.nhead,
+          .dim_feedforward = o.dim_feedforward,
+          .dropout = o.dropout,
+          .activation = o.activation,
+          .layer_norm_eps = o.layer_norm_eps,
+          .norm_first = o.norm_first,
+          .bias = o.bias,
+          .norm = o.norm,
+          .gated = o.gated,
+          .num_key_value_heads = o.num_key_value_heads,
+          .rotary = o.rotary,
+          .window = o.window,
+          .softcap = o.softcap};
 }
 inline TransformerEncoderOptions encoder_options(const TransformerClassifierOptions& o) {
-  return {o.d_model, o.nhead, o.dim_feedforward, o.dropout,    o.activation, o.layer_norm_eps, o.norm_first,
-          o.bias,    o.norm,  o.gated,           o.num_layers, o.final_norm};
+  return {.d_model = o.d_model,
+          .nhead = o.nhead,
+          .dim_feedforward = o.dim_feedforward,
+          .dropout = o.dropout,
+          .activation = o.activation,
+          .layer_norm_eps = o.layer_norm_eps,
+          .norm_first = o.norm_first,
+          .bias = o.bias,
+          .norm = o.norm,
+          .gated = o.gated,
+          .num_key_value_heads = o.num_key_value_heads,
+          .rotary = o.rotary,
+          .window = o.window,
+          .softcap = o.softcap,
+          .num_layers = o.num_layers,
+          .final_norm = o.final_norm};
 }
 
 }  // namespace detail
@@ -117,12 +158,12 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   template <class Visit>
   void each_part(Visit visit) const;
 
-  /// Of a stack of such layers.
+  /// Of a stack of such layers. runs as in AttentionSpec.
   detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                           MemoryEstimate& memory) const;
+                           std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const;
   /// x -> y (B·L,E), which may be the same, as layer `index` of its stack.
   void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
-           const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const;
+           const detail::PositionBias& position_bias, const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const;
 
   TransformerEncoderLayerOptions options_;
   MultiHeadAttention self_attn_;

@@ -47,7 +47,7 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
     if (given->shape != expected) fail(ErrorCode::shape, op, name, {expected}, {given->shape});
     return given->data;
   };
-  detail::EncoderPatch patch{.head_mask = data("head_mask", options.head_mask, {plan.layers, plan.attention.H})};
+  detail::EncoderPatch patch{.head_mask = data("head_mask", options.head_mask, {plan.layers, plan.attention.spec.num_heads})};
   if (!options.patched_layer) return patch;
   patch.layer = *options.patched_layer;
   if (patch.layer < 0 || patch.layer >= plan.layers)
@@ -60,17 +60,17 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
 /// Inputs without the padding at the end of each sequence, whose rows nobody sees; those given where padding is elsewhere.
 struct Unpadded {
   detail::ModelInputs inputs;
+  std::vector<detail::SequenceRun> runs;
   std::vector<std::int64_t> ids, types;
 
-  Unpadded(const detail::ModelInputs& given, detail::ModelPlan& plan) : inputs(given) {
-    const Mask* const mask = given.attention_mask;
-    if (mask == nullptr || mask->kind() == MaskKind::additive) return;
+  explicit Unpadded(const detail::ModelInputs& given) : inputs(given) {
+    const MaskView* const mask = given.attention_mask;
+    if (mask == nullptr || mask->kind == MaskKind::additive) return;
     const std::int64_t B = given.shape[0], L = given.shape[1];
-    std::vector<detail::SequenceRun> runs;
     for (std::int64_t b = 0; b < B; ++b) {
       std::int64_t kept = 0, length = 0;
       for (std::int64_t i = 0; i < L; ++i)
-        if (detail::keeps(mask, b, L, i)) ++kept, length = i + 1;
+        if (detail::keeps(mask, b, i)) ++kept, length = i + 1;
       if (kept < length) return;
       if (runs.empty() || runs.back().length != length) runs.push_back({0, length});
       ++runs.back().count;
@@ -81,23 +81,24 @@ struct Unpadded {
       append(given.input_ids, ids);
       if (!given.token_type_ids.empty()) append(given.token_type_ids, types);
     }
-    const auto rows = static_cast<std::int64_t>(ids.size());
-    inputs = {.shape = {1, rows}, .input_ids = ids, .token_type_ids = types};
-    plan.runs = std::move(runs);
-    plan.encoder.B = plan.encoder.attention.B = 1;
-    plan.encoder.L = plan.encoder.attention.L = plan.encoder.attention.S = rows;
-    plan.encoder.output = plan.encoder.attention.output = {1, rows, plan.encoder.E};
-    plan.encoder.attention.masks.key_padding_mask = nullptr;
+    if (runs.empty()) return;
+    inputs = {.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types, .runs = runs};
   }
   Unpadded(const Unpadded&) = delete;  // inputs refers to ids
   Unpadded& operator=(const Unpadded&) = delete;
 };
 
+/// The sequences of inputs, of one length each.
+std::vector<detail::SequenceRun> runs_of(const detail::ModelInputs& inputs) {
+  if (inputs.runs.empty()) return {{inputs.shape[0], inputs.shape[1]}};
+  return {inputs.runs.begin(), inputs.runs.end()};
+}
+
 /// hidden states -> pooled, by sequence; its rows are `stride` apart.
 void pool(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
           std::int64_t first = 0) {
   const std::int64_t E = plan.encoder.E;
-  for (const auto& [count, length] : plan.runs) {
+  for (const auto& [count, length] : runs_of(inputs)) {
     detail::pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled, stride, first);
     detail::clear_empty(inputs.attention_mask, count, length, E, pooled, stride);
     hidden += count * length * E;
@@ -142,19 +143,25 @@ void EncoderModel::allocate() {
   for (const auto& [name, parameter] : parameters()) parameter.allocate();
   std::map<double, std::shared_ptr<const detail::RotaryTable>> tables;
   for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
-    const auto& [theta, window] = config_.distances[layer];
+    const auto& [theta, window] = config_.distances[layer];  // as far to the left as to the right
     auto& table = tables[theta];
     if (!table)
       table = std::make_shared<const detail::RotaryTable>(theta, config_.max_position_embeddings, config_.hidden_size / config_.num_attention_heads);
-    encoder_.set_distance(layer, {table, window});
+    encoder_.set_attention_defaults(layer, {.window = {window, window}, .rotary = detail::Rotary(table)});
   }
 }
 
 detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
   const Shape& shape = inputs.shape;
   if (shape.rank() != 2) fail(ErrorCode::shape, op, "inputIds", {"(B,L)"}, {shape});
-  const std::int64_t B = shape[0], L = shape[1];
-  if (L > config_.max_length) fail(ErrorCode::out_of_range, op, "the length of inputIds", {config_.max_length, " positions at the most"}, {L});
+  const std::vector<detail::SequenceRun> runs = runs_of(inputs);
+  std::int64_t sequences = 0, longest = 0;
+  for (const detail::SequenceRun& run : runs) {
+    sequences += run.count;
+    longest = std::max(longest, run.length);
+  }
+  if (longest > config_.max_length)
+    fail(ErrorCode::out_of_range, op, "the length of inputIds", {config_.max_length, " positions at the most"}, {longest});
   const auto check_ids = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t rows) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < 0 || ids[i] >= rows)
@@ -166,26 +173,23 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   if (config_.type_vocab_size > 0) check_ids("tokenTypeIds", inputs.token_type_ids, config_.type_vocab_size);
 
   MemoryEstimate memory(op);
-  EncoderForwardOptions forward;
-  forward.output_attentions = options.output_attentions;
-  forward.output_hidden_states = options.output_hidden_states;
-  forward.trace = options.trace;
-  detail::ModelPlan plan;
-  plan.encoder = encoder_.plan(op, {nullptr, {B, L, config_.hidden_size}}, forward, memory);
-  plan.encoder.attention.masks.mask = options.mask;
-  plan.encoder.attention.masks.is_causal = options.is_causal;
-  plan.encoder.attention.masks.key_padding_mask = inputs.attention_mask;
-  // Padding whose window holds nothing but padding, as transformers has it; nobody looks at it.
-  plan.encoder.attention.masks.fully_masked = FullyMasked::uniform;
-  detail::check_masks(op, plan.encoder.attention, false);
+  EncoderForwardOptions forward{.mask = options.mask,
+                                .is_causal = options.is_causal,
+                                // Padding whose window holds nothing but padding, as transformers has it; nobody looks at it.
+                                .fully_masked = FullyMasked::uniform,
+                                .output_attentions = options.output_attentions,
+                                .output_hidden_states = options.output_hidden_states,
+                                .trace = options.trace};
+  if (inputs.attention_mask != nullptr) forward.key_padding_mask = *inputs.attention_mask;
+  const TensorView x{nullptr, {shape[0], shape[1], config_.hidden_size}};
+  detail::ModelPlan plan{.encoder = encoder_.plan(op, x, forward, inputs.runs, memory)};
   plan.encoder.patch = check_patch(op, options, plan.encoder);
-  plan.runs = {{B, L}};
   memory.add("embeddings", plan.encoder.output);
-  if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, L});
+  if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
   if (config_.num_labels() > 0) {
-    plan.logits = {B, config_.num_labels()};
+    plan.logits = {sequences, config_.num_labels()};
     memory.add("logits", plan.logits);
-    memory.add("what is pooled", {2, B, config_.hidden_size});
+    memory.add("what is pooled", {2, sequences, config_.hidden_size});
   }
   memory.check();
   return plan;
@@ -201,12 +205,12 @@ void EncoderModel::position_rows(std::span<const std::int64_t> ids, std::int64_t
   }
 }
 
-void EncoderModel::embed_ids(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, float* x) const {
+void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x) const {
   const auto E = static_cast<std::size_t>(config_.hidden_size);
   const std::size_t count = inputs.input_ids.size();
   std::vector<std::int64_t> positions(positions_.empty() ? 0 : count);
   std::size_t row = 0;
-  for (const auto& [sequences, length] : plan.runs)
+  for (const auto& [sequences, length] : runs_of(inputs))
     for (std::int64_t i = 0; i < sequences && !positions.empty(); ++i, row += static_cast<std::size_t>(length))
       position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), positions.data() + row);
   std::vector<detail::EmbeddingRows> tables{{words_.row(0), inputs.input_ids}};
@@ -231,18 +235,16 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
                        detail::Scratch& scratch) const {
   const std::int64_t E = plan.encoder.E;
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
-  embed_ids(plan, inputs, x);
-  detail::EncoderPlan encoder = plan.encoder;
-  encoder.attention.runs = plan.runs;
+  embed_ids(inputs, x);
+  detail::PositionBias position_bias;
   if (config_.position_buckets > 0) {
     std::int64_t longest = 0;
-    for (const detail::SequenceRun& run : plan.runs) longest = std::max(longest, run.length);
+    for (const detail::SequenceRun& run : runs_of(inputs)) longest = std::max(longest, run.length);
     float* const bias = scratch.take(size_of(config_.num_attention_heads, 2 * longest));
     fill_position_bias(longest, bias);
-    encoder.attention.position_bias = bias + longest;
-    encoder.attention.position_bias_row = 2 * longest;
+    position_bias = {bias + longest, 2 * longest};
   }
-  encoder_.run(encoder, {x, encoder.output}, buffers);
+  encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, position_bias, buffers);
 
   if (config_.labels.empty() || logits == nullptr) return;
   const std::int64_t B = plan.logits[0];
@@ -295,8 +297,8 @@ Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& 
 }
 
 void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
-  detail::ModelPlan plan = this->plan("embed", inputs, {});
-  const Unpadded unpadded(inputs, plan);
+  const Unpadded unpadded(inputs);
+  const detail::ModelPlan plan = this->plan("embed", unpadded.inputs, {});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
@@ -318,8 +320,8 @@ Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInput
 }
 
 void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
-  detail::ModelPlan plan = this->plan("classify", inputs, {});
-  const Unpadded unpadded(inputs, plan);
+  const Unpadded unpadded(inputs);
+  const detail::ModelPlan plan = this->plan("classify", unpadded.inputs, {});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, y, scratch);

@@ -21,14 +21,16 @@ struct ModelInputs {
   Shape shape = {};  ///< (B,L)
   std::span<const std::int64_t> input_ids = {};
   std::span<const std::int64_t> token_type_ids = {};  ///< or none: all 0
-  const Mask* attention_mask = nullptr;               ///< (B,L), what is no padding; null: everything
+  const MaskView* attention_mask = nullptr;           ///< (B,L), what is no padding; null: everything
+  /// Sequences of these lengths one after the other without padding, the shape is (1,rows); empty: B of L.
+  std::span<const SequenceRun> runs = {};
 };
 
 /// What a forward shall return besides the last hidden state, and what it shall do otherwise. Refers to the caller's memory.
 struct ModelForwardOptions {
   bool output_attentions = false, output_hidden_states = false;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
-  const Mask* mask = nullptr;
+  std::optional<MaskView> mask = std::nullopt;
   bool is_causal = false;
   std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
   std::optional<std::int64_t> patched_layer = std::nullopt;
@@ -44,9 +46,8 @@ struct ModelEmbedOptions {
 
 /// A forward that is checked, before anything is allocated. It refers to the inputs.
 struct ModelPlan {
-  EncoderPlan encoder = {};
-  std::vector<SequenceRun> runs = {};  ///< of its rows
-  Shape logits = {};                   ///< (B,C), or rank 0 where there is no head
+  EncoderPlan encoder;
+  Shape logits = {};  ///< (B,C), or rank 0 where there is no head
 };
 
 }  // namespace detail
@@ -100,7 +101,7 @@ class EncoderModel {
  private:
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
-  void embed_ids(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, float* x) const;
+  void embed_ids(const detail::ModelInputs& inputs, float* x) const;
   /// Row of the position table for each id of one sequence.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const;
   /// bias (H,2L), by key - query from -L on.

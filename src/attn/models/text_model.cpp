@@ -85,7 +85,8 @@ constexpr std::size_t kMostSorted = 8192;
 struct Batch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
-  std::optional<Mask> mask;
+  std::vector<std::uint8_t> flags;  // of the mask, where that is not the caller's
+  std::optional<MaskView> mask;
 
   Batch(std::string_view op, const Encoding& inputs) {
     shape = to_shape(inputs.input_ids.shape());
@@ -103,7 +104,7 @@ struct Batch {
   explicit Batch(std::span<const Row> rows) {
     const std::size_t L = rows.front().ids.size();
     shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(L)};
-    std::vector<std::uint8_t> flags(rows.size() * L, 0);
+    flags.assign(rows.size() * L, 0);
     ids.assign(flags.size(), 0);
     types.assign(flags.size(), 0);
     for (std::size_t b = 0; b < rows.size(); ++b) {
@@ -111,8 +112,11 @@ struct Batch {
       std::copy(rows[b].types.begin(), rows[b].types.end(), types.begin() + static_cast<std::ptrdiff_t>(b * L));
       std::fill_n(flags.begin() + static_cast<std::ptrdiff_t>(b * L), rows[b].ids.size(), std::uint8_t{1});
     }
-    mask = Mask::copy_of(MaskKind::attend, flags.data(), shape);
+    mask = MaskView(MaskKind::attend, flags.data(), shape);
   }
+
+  Batch(const Batch&) = delete;  // the mask refers to flags
+  Batch& operator=(const Batch&) = delete;
 
   detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };
@@ -248,7 +252,7 @@ TextModelOutput TextModel::forward(const Encoding& inputs, const TextForwardOpti
   const Batch batch("forward", inputs);
   detail::ModelForwardOptions given{
       .output_attentions = options.output_attentions, .output_hidden_states = options.output_hidden_states, .trace = options.trace};
-  given.mask = options.mask ? &*options.mask : nullptr;
+  given.mask = options.mask;
   given.is_causal = options.is_causal;
   if (options.head_mask) given.head_mask = view_of(*options.head_mask, "forward", "head_mask");
   if (options.patch) {

@@ -1,103 +1,54 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
-#include <span>
-#include <string_view>
 
+#include "attn/ops/attention_plan.hpp"
 #include "attn/ops/mask.hpp"
+#include "attn/ops/trace.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
 
-/// Intermediate results of attention, in the order in which they arise.
-enum class TraceName : std::uint8_t {
-  q_proj,           ///< (B,L,H·D) query projection, bias included
-  k_proj,           ///< (B,S,H·D)
-  v_proj,           ///< (B,S,H·Dv)
-  q,                ///< (B,H,L,D)
-  k,                ///< (B,H,S,D)
-  v,                ///< (B,H,S,Dv)
-  scores,           ///< (B,H,L,S) q kᵀ · scale, before masks
-  masked_scores,    ///< (B,H,L,S) after masks, -infinity where blocked
-  probabilities,    ///< (B,H,L,S) after softmax
-  weights,          ///< (B,H,L,S) after dropout too: what multiplies the values
-  weighted_values,  ///< (B,H,L,S,Dv) each weight times its value
-  context,          ///< (B,H,L,Dv) sums of weighted values
-  merged,           ///< (B,L,H·Dv) heads side by side
-  output,           ///< (B,L,E) after the output projection
-  // Of an encoder layer only:
-  attn_residual,  ///< (B,L,E) x + attention
-  norm1,          ///< (B,L,E) what norm1 gives, wherever it sits
-  ff_hidden,      ///< (B,L,F) after the activation, and the gate
-  ff_output,      ///< (B,L,E) linear2 of it
-  ff_residual,    ///< (B,L,E) the second sum
-  norm2,          ///< (B,L,E) what norm2 gives
-};
+/// Keys and values where they lie: (B,Hkv,P,D) and (B,Hkv,P,Dv), without B or Hkv where the call has none.
+struct KeyValueView {
+  TensorView key, value;
 
-inline constexpr std::array<std::string_view, 20> kTraceNames{
-    "q_proj",        "k_proj",    "v_proj",          "q",       "k",      "v",      "scores",        "masked_scores",
-    "probabilities", "weights",   "weighted_values", "context", "merged", "output", "attn_residual", "norm1",
-    "ff_hidden",     "ff_output", "ff_residual",     "norm2"};
-/// The first of them are those of attention; the others only encoder layers have.
-inline constexpr std::size_t kAttentionTraceCount = 14;
-
-constexpr std::string_view to_string(TraceName name) { return kTraceNames[static_cast<std::size_t>(name)]; }
-
-/// Which intermediate results a call shall return.
-class Trace {
- public:
-  constexpr Trace() = default;
-  constexpr Trace(std::initializer_list<TraceName> names) {
-    for (const TraceName name : names) bits_ |= 1U << static_cast<unsigned>(name);
-  }
-  /// Every one that the op or layer has, but the large weighted_values.
-  static constexpr Trace all() {
-    Trace trace;
-    trace.bits_ = kAll;
-    return trace;
-  }
-  /// Those of attention, without the ones that only encoder layers have.
-  static constexpr Trace of_attention() { return from_bits((1U << kAttentionTraceCount) - 1); }
-  static constexpr Trace from_bits(std::uint32_t bits) {
-    Trace trace;
-    trace.bits_ = bits;
-    return trace;
-  }
-  constexpr bool has(TraceName name) const { return (bits_ >> static_cast<unsigned>(name) & 1U) != 0; }
-  constexpr std::uint32_t bits() const { return bits_; }
-  constexpr bool any() const { return bits_ != 0; }
-
- private:
-  static constexpr std::uint32_t kAll = ((1U << kTraceNames.size()) - 1) & ~(1U << static_cast<unsigned>(TraceName::weighted_values));
-  std::uint32_t bits_ = 0;
-};
-
-/// What a query gets that has no key left.
-enum class FullyMasked : std::uint8_t {
-  zero,     ///< zero weights and output (torch's scaled_dot_product_attention since 2.5, ONNX Attention)
-  nan,      ///< NaN (older torch)
-  uniform,  ///< 1/S on every key, masked ones included (what a fill with -1e9 gives)
+  KeyValueView() = default;
+  KeyValueView(const TensorView& keys, const TensorView& values) : key(keys), value(values) {}
+  template <TensorLike K, TensorLike V>
+  KeyValueView(const K& keys, const V& values) : key(view_of(keys, "attention", "past.key")), value(view_of(values, "attention", "past.value")) {}
 };
 
 struct AttentionOptions {
-  std::optional<Mask> mask = std::nullopt;
-  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S)
-  bool is_causal = false;                               ///< query i sees keys 0..i, also where L ≠ S; combines with masks
-  std::optional<float> scale = std::nullopt;            ///< default 1/√D, for additive and general attention 1
-  std::optional<float> dropout = std::nullopt;          ///< probability of a weight to become 0, in [0,1); the others are divided by 1 - dropout
-  std::optional<std::uint64_t> seed = std::nullopt;     ///< of the dropout, default 0, of a layer in training its own: same seed, same result
-  bool need_weights = false;                            ///< return the weights
-  bool average_weights = false;                         ///< their mean over heads: (B,1,L,S)
-  bool enable_gqa = false;                              ///< query heads may be a multiple of key and value heads
+  std::optional<MaskView> mask = std::nullopt;              ///< such as Mask::attend(m); refers to m
+  std::optional<MaskView> key_padding_mask = std::nullopt;  ///< (B,S)
+  bool is_causal = false;                                   ///< no key after a query's position, also where L ≠ S; combines with masks
+  std::optional<float> scale = std::nullopt;                ///< default 1/√D, for additive and general attention 1
+  std::optional<float> dropout = std::nullopt;              ///< probability of a weight to become 0, in [0,1); the others are divided by 1 - dropout
+  std::optional<std::uint64_t> seed = std::nullopt;         ///< of the dropout, default 0, of a layer in training its own: same seed, same result
+  bool need_weights = false;                                ///< return the weights
+  bool average_weights = false;                             ///< their mean over heads: (B,1,L,S)
+  bool enable_gqa = false;                                  ///< query heads may be a multiple of key and value heads
   FullyMasked fully_masked = FullyMasked::zero;
   Trace trace = {};
+  std::optional<float> softcap = std::nullopt;  ///< c: scores become c · tanh(score / c), after scale, before masks (Gemma 2); 0: none, the default
+  std::optional<Window> window = std::nullopt;  ///< default all keys
+  /// Query i stands at position i + offset, for is_causal and window: S - L lets the last query see all keys. Default the past's length, else 0.
+  std::optional<std::int64_t> query_offset = std::nullopt;
+  /// Keys and values of earlier calls: they come first, and masks and S count them. A layer takes what an earlier call gave as present.
+  std::optional<KeyValueView> past = std::nullopt;
+  bool output_present = false;  ///< return past and new keys and values side by side; with a past always
 };
 
 using AttentionTrace = std::map<TraceName, AnyTensor>;
+
+/// Past and new keys and values, for the next call: options.past = KeyValueView(present.key, present.value).
+template <std::size_t N>
+struct KeyValue {
+  Tensor<N> key, value;  ///< (B,Hkv,P+S,D), (B,Hkv,P+S,Dv)
+};
 
 /// N: rank of the output, W: rank of the weights.
 template <std::size_t N, std::size_t W>
@@ -105,50 +56,13 @@ struct AttentionResult {
   Tensor<N> output;
   std::optional<Tensor<W>> weights;     ///< when need_weights
   std::optional<AttentionTrace> trace;  ///< when a trace was asked for
+  std::optional<KeyValue<W>> present;   ///< when output_present, or there is a past
 };
 
 namespace detail {
 
-/// Which keys a call lets its queries see. The masks are the caller's.
-struct AttentionMasks {
-  const Mask* mask = nullptr;
-  const Mask* key_padding_mask = nullptr;
-  bool is_causal = false;
-  FullyMasked fully_masked = FullyMasked::zero;
-  std::int64_t window = -1;  ///< keys further away than that are blocked; -1: none is
-};
-
-/// Sequences of one length, one after the other.
-struct SequenceRun {
-  std::int64_t count = 0, length = 0;
-};
-
-/// Everything about a call that follows from shapes and options, checked, before anything is allocated. It refers to the
-/// options' masks.
-struct AttentionPlan {
-  std::int64_t B = 0, H = 0, Hkv = 0, L = 0, S = 0, D = 0, Dv = 0;
-  std::int64_t extra_keys = 0;                  ///< the last of the S keys, which no mask speaks of and every query sees
-  std::int64_t query_width = 0, key_width = 0;  ///< of the traces q and k
-  float scale = 1;
-  /// In a layer, rows of several lengths without padding between them, each attending to its own sequence: B is 1, L = S is the number of
-  /// rows, and there are no masks. Empty: B sequences of L.
-  std::span<const SequenceRun> runs = {};
-  /// Added to the scaled scores before masks: that of head h, query i and key j is at h · position_bias_row + j - i.
-  const float* position_bias = nullptr;
-  std::int64_t position_bias_row = 0;
-  AttentionMasks masks = {};
-  Shape output = {}, weights = {};  ///< as the caller sees them; weights only when asked for
-  bool has_weights = false, average_weights = false;
-  Trace trace = {};  ///< those asked for that the op has
-  std::array<Shape, kTraceNames.size()> trace_shapes = {};
-};
-
-/// Where results go; null where not asked for.
-struct AttentionBuffers {
-  float* output = nullptr;
-  float* weights = nullptr;
-  std::array<float*, kTraceNames.size()> trace{};
-};
+/// The part of a spec that a call's options say, whatever the op; scale and heads are left as they are. Throws CONFIG, ARGUMENT.
+AttentionSpec spec_of(std::string_view op, const AttentionOptions& options, Trace available, std::string_view available_names);
 
 AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value,
                                                 const AttentionOptions& options);
@@ -158,15 +72,20 @@ void scaled_dot_product_attention(const AttentionPlan& plan, const TensorView& q
 /// Allocates what the plan says and lets run(buffers) fill it.
 template <std::size_t N, std::size_t W, class Run>
 AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
-  AttentionResult<N, W> result{empty<N>(plan.output), {}, {}};
+  AttentionResult<N, W> result{empty<N>(plan.output), {}, {}, {}};
   AttentionBuffers buffers;
   buffers.output = result.output.data();
-  if (plan.has_weights) buffers.weights = result.weights.emplace(empty<W>(plan.weights)).data();
-  if (plan.trace.any()) {
+  if (plan.spec.need_weights) buffers.weights = result.weights.emplace(empty<W>(plan.weights)).data();
+  if (plan.spec.output_present) {
+    KeyValue<W>& present = result.present.emplace(KeyValue<W>{empty<W>(plan.present_key), empty<W>(plan.present_value)});
+    buffers.present_key = present.key.data();
+    buffers.present_value = present.value.data();
+  }
+  if (plan.spec.trace.any()) {
     AttentionTrace& trace = result.trace.emplace();
-    for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
+    for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i) {
       const auto name = static_cast<TraceName>(i);
-      if (plan.trace.has(name)) buffers.trace[i] = trace.emplace(name, empty_any(plan.trace_shapes[i])).first->second.data();
+      if (plan.spec.trace.has(name)) buffers.trace[i] = trace.emplace(name, empty_any(plan.trace_shapes[i])).first->second.data();
     }
   }
   run(buffers);
@@ -175,7 +94,7 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
 
 }  // namespace detail
 
-/// softmax(q kᵀ · scale + mask) v                                                   (Vaswani et al. 2017, eq. 1;
+/// softmax(softcap(q kᵀ · scale) + mask) v                                          (Vaswani et al. 2017, eq. 1;
 /// torch.nn.functional.scaled_dot_product_attention)
 /// q (..,L,D), k (..,S,D), v (..,S,Dv) of rank 2, 3 (B) or 4 (B,H) -> output (..,L,Dv), weights (..,L,S), all of that rank.
 /// L ≠ S and D ≠ Dv are fine. Masked keys are skipped: whatever they hold, NaN included, does not reach a result.

@@ -33,15 +33,16 @@ constexpr std::size_t kLanes = 64;
 
 class Core {
  public:
-  Core(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionBuffers& buffers)
-      : plan_(plan),
+  Core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers)
+      : spec_(spec),
+        sizes_(sizes),
         in_(inputs),
         out_(buffers),
-        masks_(plan),
-        S_(static_cast<std::size_t>(plan.S)),
-        Dv_(static_cast<std::size_t>(plan.Dv)),
+        masks_(spec, sizes),
+        S_(static_cast<std::size_t>(sizes.S)),
+        Dv_(static_cast<std::size_t>(spec.value_head_dim)),
         key_block_(shows_keys() || inputs.dropout.active() ? S_ : std::min(S_, kKeyBlock)),
-        key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(plan.D))),
+        key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(spec.head_dim))),
         value_panels_(kernels::packed_size(kernel_.nr, Dv_, S_)) {}
 
   void run(Scratch& scratch);
@@ -57,13 +58,14 @@ class Core {
   void pack(std::size_t index);
   void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
   void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const;
+  void cap(float* scores, std::size_t count) const;
   void exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const;
   void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
   void multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
                        float* context) const;
   void store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t index, const Row& row, const float* terms) const;
 
-  float* trace(TraceName name) const { return out_.trace[static_cast<std::size_t>(name)]; }
+  float* trace(TraceName name) const { return out_.of(name); }
   float* trace_row(TraceName name, std::int64_t index, std::size_t width) const {
     return trace(name) != nullptr ? trace(name) + static_cast<std::size_t>(index) * width : nullptr;
   }
@@ -74,11 +76,12 @@ class Core {
       any = any || trace(name) != nullptr;
     return any;
   }
-  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && plan_.masks.fully_masked == FullyMasked::uniform; }
+  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
   /// Keys of a row that have a weight, blocked ones before its limit included.
   std::size_t counted(const KeyRow& keys) const { return uniform(keys) ? S_ : keys.limit; }
 
-  const AttentionPlan& plan_;
+  const AttentionSpec& spec_;
+  const AttentionSizes& sizes_;
   const AttentionInputs& in_;
   const AttentionBuffers& out_;
   const kernels::KernelTable& kernel_ = kernels::best();
@@ -93,20 +96,20 @@ class Core {
 
 void Core::run(Scratch& scratch) {
   const Scratch::Frame frame(scratch);
-  const auto kv_heads = static_cast<std::size_t>(plan_.B * plan_.Hkv);
+  const auto kv_heads = static_cast<std::size_t>(sizes_.B * spec_.num_key_value_heads);
   packed_keys_ = scratch.take(kv_heads * key_panels_);
   packed_values_ = scratch.take(kv_heads * value_panels_);
   finite_values_ = scratch.take(kv_heads);
   value_scales_ = scratch.take(kv_heads);
 
   const std::size_t row_block = rows_per_task();
-  const auto blocks = static_cast<std::size_t>(plan_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
-  const std::size_t tasks = static_cast<std::size_t>(plan_.B * plan_.H) * blocks;
+  const auto blocks = static_cast<std::size_t>(sizes_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
+  const std::size_t tasks = static_cast<std::size_t>(sizes_.B * spec_.num_heads) * blocks;
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
   const std::size_t task_size = row_block * key_block_ + bias_rows * S_;
   // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
-  const double cost = static_cast<double>(plan_.B * plan_.H) * static_cast<double>(plan_.L) * static_cast<double>(plan_.S) *
-                      static_cast<double>(plan_.D * (in_.score_weight != nullptr ? 16 : 1) + plan_.Dv + 16);
+  const double cost = static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) *
+                      static_cast<double>(spec_.head_dim * (in_.score_weight != nullptr ? 16 : 1) + spec_.value_head_dim + 16);
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const task_scratch = scratch.take(workers * task_size);
 
@@ -115,8 +118,8 @@ void Core::run(Scratch& scratch) {
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) {
     const auto head = static_cast<std::int64_t>(task / blocks);
     const auto first = static_cast<std::int64_t>(task % blocks * row_block);
-    attend(head / plan_.H, head % plan_.H, first,
-           static_cast<std::size_t>(std::min<std::int64_t>(plan_.L - first, static_cast<std::int64_t>(row_block))),
+    attend(head / spec_.num_heads, head % spec_.num_heads, first,
+           static_cast<std::size_t>(std::min<std::int64_t>(sizes_.L - first, static_cast<std::int64_t>(row_block))),
            task_scratch + worker * task_size);
   });
 }
@@ -124,11 +127,11 @@ void Core::run(Scratch& scratch) {
 /// Keys as W of scores = q Wᵀ, values as W of context = weights Wᵀ.
 void Core::pack(std::size_t index) {
   const auto kv = static_cast<std::int64_t>(index);
-  const std::int64_t b = kv / plan_.Hkv, h = kv % plan_.Hkv;
+  const std::int64_t b = kv / spec_.num_key_value_heads, h = kv % spec_.num_key_value_heads;
   const float* keys = in_.key.at(b, h, 0);
   const float* values = in_.value.at(b, h, 0);
   if (key_panels_ > 0)
-    kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(plan_.D), kernel_.nr, packed_keys_ + index * key_panels_);
+    kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(spec_.head_dim), kernel_.nr, packed_keys_ + index * key_panels_);
   float* const packed = packed_values_ + index * value_panels_;
   kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed);
   const bool usual = kernel_.all_finite(packed, 1 / kSmaller, value_panels_);
@@ -140,8 +143,8 @@ void Core::pack(std::size_t index) {
 }
 
 void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch) {
-  const std::int64_t kv_head = h / (plan_.H / plan_.Hkv);
-  const auto kv = static_cast<std::size_t>(b * plan_.Hkv + kv_head);
+  const std::int64_t kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
+  const auto kv = static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head);
   float* const scores = scratch;
   float* const bias = scratch + rows_per_task() * key_block_;
   float* const context = in_.context.at(b, h, first);
@@ -159,7 +162,7 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
   for (std::size_t r = 0; r < rows && start > 0; ++r) std::fill_n(context_row(r), Dv_, 0.0F);
 
   const bool all_scores = trace(TraceName::scores) != nullptr;
-  const std::int64_t index = (b * plan_.H + h) * plan_.L + first;
+  const std::int64_t index = (b * spec_.num_heads + h) * sizes_.L + first;
   std::size_t key = start;
   do {
     const std::size_t count = std::min(filled - key, key_block_ - key % key_block_);  // the same blocks wherever they start
@@ -168,9 +171,10 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
     for (std::size_t r = 0; r < rows; ++r) {
       float* const terms = scores + r * key_block_;
       const std::int64_t i = index + static_cast<std::int64_t>(r);
-      if (plan_.position_bias != nullptr)
+      if (spec_.softcap > 0) cap(terms, scored);
+      if (in_.position_bias.data != nullptr)
         kernel_.add_row(terms,
-                        plan_.position_bias + h * plan_.position_bias_row + static_cast<std::int64_t>(key) - first - static_cast<std::int64_t>(r),
+                        in_.position_bias.data + h * in_.position_bias.row + static_cast<std::int64_t>(key) - first - static_cast<std::int64_t>(r),
                         terms, scored);
       if (float* to = trace_row(TraceName::scores, i, S_)) std::copy_n(terms, S_, to);
       if (row[r].keys.bias != nullptr && key < row[r].keys.limit)
@@ -191,31 +195,37 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
     if (counted(row[r].keys) > 0)
       kernel_.scale_row(context_row(r), 1 / row[r].sum / value_scales_[kv], context_row(r), Dv_);
     else
-      std::fill_n(context_row(r), Dv_, plan_.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F);
+      std::fill_n(context_row(r), Dv_, spec_.fully_masked == FullyMasked::nan ? kNaN : 0.0F);
   }
 }
 
 /// Scores of `rows` queries with `count` keys from `key` on.
 void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const {
-  const std::int64_t kv_head = h / (plan_.H / plan_.Hkv);
-  const auto D = static_cast<std::size_t>(plan_.D);
+  const std::int64_t kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
+  const auto D = static_cast<std::size_t>(spec_.head_dim);
   if (in_.score_weight != nullptr) {
     for (std::size_t r = 0; r < rows; ++r)
       kernel_.additive_scores_row(in_.query.at(b, h, first + static_cast<std::int64_t>(r)), in_.key.at(b, kv_head, static_cast<std::int64_t>(key)),
-                                  in_.key.row, in_.score_weight, scores + r * key_block_, count, D, plan_.scale);
+                                  in_.key.row, in_.score_weight, scores + r * key_block_, count, D, spec_.scale);
     return;
   }
   const std::size_t panel_size = kernels::panel_size(kernel_.nr, D);
   kernel_.gemm({.a = in_.query.at(b, h, first),
                 .lda = in_.query.row,
-                .panels = packed_keys_ + static_cast<std::size_t>(b * plan_.Hkv + kv_head) * key_panels_ + key / kernel_.nr * panel_size,
+                .panels = packed_keys_ + static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head) * key_panels_ + key / kernel_.nr * panel_size,
                 .panel_stride = panel_size,
                 .c = scores,
                 .ldc = static_cast<std::ptrdiff_t>(key_block_),
                 .m = rows,
                 .n = count,
                 .k = D,
-                .alpha = plan_.scale});
+                .alpha = spec_.scale});
+}
+
+void Core::cap(float* scores, std::size_t count) const {
+  kernel_.scale_row(scores, 1 / spec_.softcap, scores, count);
+  kernel_.activation_row(kernels::Activation::tanh, scores, scores, count);
+  kernel_.scale_row(scores, spec_.softcap, scores, count);
 }
 
 /// scores -> exp(score - most) in place, 0 where the row has no key. Where `most` grows, what was summed before shrinks.
@@ -245,7 +255,7 @@ void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_
 /// Weights of a row, out of terms that are all there, to where they are asked for.
 void Core::store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const {
   const std::size_t n = counted(row.keys);
-  const float rest = n == 0 && plan_.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
+  const float rest = n == 0 && spec_.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (float* const to : {trace_row(name, index, S_), target != nullptr ? target + static_cast<std::size_t>(index) * S_ : nullptr}) {
     if (to == nullptr) continue;
     if (n > 0) kernel_.scale_row(terms, 1 / row.sum, to, n);
@@ -287,7 +297,7 @@ void Core::store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int6
   float* to = trace_row(TraceName::weighted_values, index, S_ * Dv_);
   if (to == nullptr) return;
   const KeyRow& keys = row.keys;
-  const bool nan = keys.limit == 0 && plan_.masks.fully_masked == FullyMasked::nan;
+  const bool nan = keys.limit == 0 && spec_.fully_masked == FullyMasked::nan;
   for (std::size_t j = 0; j < S_; ++j, to += Dv_) {
     const bool counts = uniform(keys) || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked));
     if (counts)
@@ -298,17 +308,17 @@ void Core::store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int6
 }
 
 /// No key at all: every query is fully masked, and there is nothing to spread evenly over.
-void fill_without_keys(const AttentionPlan& plan, const AttentionInputs& inputs) {
-  const float value = plan.masks.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
-  for (std::int64_t b = 0; b < plan.B; ++b)
-    for (std::int64_t h = 0; h < plan.H; ++h)
-      for (std::int64_t i = 0; i < plan.L; ++i) std::fill_n(inputs.context.at(b, h, i), static_cast<std::size_t>(plan.Dv), value);
+void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs) {
+  const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
+  for (std::int64_t b = 0; b < sizes.B; ++b)
+    for (std::int64_t h = 0; h < spec.num_heads; ++h)
+      for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(inputs.context.at(b, h, i), static_cast<std::size_t>(spec.value_head_dim), value);
 }
 
 /// (B,H,L,S) -> (B,1,L,S), heads added in their order.
-void average_heads(const AttentionPlan& plan, const float* weights, float* average) {
-  const auto size = static_cast<std::size_t>(plan.L * plan.S), heads = static_cast<std::size_t>(plan.H);
-  for (std::size_t b = 0; b < static_cast<std::size_t>(plan.B); ++b, average += size)
+void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const float* weights, float* average) {
+  const auto size = static_cast<std::size_t>(sizes.L * sizes.S), heads = static_cast<std::size_t>(spec.num_heads);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(sizes.B); ++b, average += size)
     for (std::size_t i = 0; i < size; ++i) {
       float sum = 0;
       for (std::size_t h = 0; h < heads; ++h) sum += weights[(b * heads + h) * size + i];
@@ -325,67 +335,27 @@ void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, 
       for (std::int64_t i = 0; i < rows; ++i) to = std::copy_n(from.at(b, h, i), width, to);
 }
 
-float attention_scale(std::string_view op, const std::optional<float>& scale, std::int64_t D) {
-  if (!scale) return static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
-  if (!std::isfinite(*scale)) fail(ErrorCode::config, op, "scale", {"a finite number"}, {std::isnan(*scale) ? "NaN" : "infinite"});
-  return *scale;
-}
-
-void plan_results(AttentionPlan& plan, bool has_batch, bool has_heads, MemoryEstimate& memory) {
-  const auto kept = [&](const Shape& shape) {
-    Shape rest;
-    for (std::size_t axis = 0; axis < shape.rank(); ++axis)
-      if ((axis != 0 || has_batch) && (axis != 1 || has_heads)) rest.push_back(shape[axis]);
-    return rest;
-  };
-  const std::int64_t B = plan.B, H = plan.H, L = plan.L, S = plan.S;
-  const Shape rows{B, H, L, S};
-  if (plan.has_weights) {
-    if (plan.average_weights) memory.add("weights of every head", rows);
-    plan.weights = kept(plan.average_weights ? Shape{B, 1, L, S} : rows);
-    memory.add("weights", plan.weights);
-  }
-  const std::int64_t given = S - plan.extra_keys;
-  const std::array<Shape, kAttentionTraceCount> shapes{Shape{B, L, H * plan.D},
-                                                       Shape{B, given, plan.Hkv * plan.D},
-                                                       Shape{B, given, plan.Hkv * plan.Dv},
-                                                       Shape{B, H, L, plan.query_width},
-                                                       Shape{B, plan.Hkv, S, plan.key_width},
-                                                       Shape{B, plan.Hkv, S, plan.Dv},
-                                                       rows,
-                                                       rows,
-                                                       rows,
-                                                       rows,
-                                                       Shape{B, H, L, S, plan.Dv},
-                                                       Shape{B, H, L, plan.Dv},
-                                                       Shape{B, L, H * plan.Dv},
-                                                       {}};
-  const auto output = static_cast<std::size_t>(TraceName::output);
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (!plan.trace.has(static_cast<TraceName>(i))) continue;
-    plan.trace_shapes[i] = i == output ? plan.output : kept(shapes[i]);
-    memory.add(kTraceNames[i], plan.trace_shapes[i]);
-  }
-  memory.add("output", plan.output);
-
-  if (B == 0 || H == 0 || L == 0 || S == 0) return;  // attention_core has nothing to do
+void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory) {
+  const std::int64_t B = sizes.B, Hkv = spec.num_key_value_heads, S = sizes.S;
+  if (B == 0 || spec.num_heads == 0 || sizes.L == 0 || S == 0) return;  // attention_core has nothing to do
   const auto nr = static_cast<std::int64_t>(kernels::best().nr);
-  memory.add("packed keys", {B, plan.Hkv, S + nr, plan.D + 1});
-  memory.add("packed values", {B, plan.Hkv, plan.Dv + nr, S + 1});
+  memory.add("packed keys", {B, Hkv, S + nr, spec.head_dim + 1});
+  memory.add("packed values", {B, Hkv, spec.value_head_dim + nr, S + 1});
   memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
 }
 
-void attention_core(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionBuffers& buffers, Scratch& scratch) {
-  const bool average = plan.has_weights && plan.average_weights;
-  if (plan.H == 0 && average) average_heads(plan, nullptr, buffers.weights);  // the mean of nothing, NaN
-  if (plan.B == 0 || plan.H == 0 || plan.L == 0) return;
-  if (plan.S == 0) return fill_without_keys(plan, inputs);
-  if (!average) return Core(plan, inputs, buffers).run(scratch);
+void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
+                    Scratch& scratch) {
+  const bool average = spec.need_weights && spec.average_weights;
+  if (spec.num_heads == 0 && average) average_heads(spec, sizes, nullptr, buffers.weights);  // the mean of nothing, NaN
+  if (sizes.B == 0 || spec.num_heads == 0 || sizes.L == 0) return;
+  if (sizes.S == 0) return fill_without_keys(spec, sizes, inputs);
+  if (!average) return Core(spec, sizes, inputs, buffers).run(scratch);
   const Scratch::Frame frame(scratch);
   AttentionBuffers per_head = buffers;
-  per_head.weights = scratch.take(static_cast<std::size_t>(plan.B * plan.H * plan.L * plan.S));
-  Core(plan, inputs, per_head).run(scratch);
-  average_heads(plan, per_head.weights, buffers.weights);
+  per_head.weights = scratch.take(static_cast<std::size_t>(sizes.B * spec.num_heads * sizes.L * sizes.S));
+  Core(spec, sizes, inputs, per_head).run(scratch);
+  average_heads(spec, sizes, per_head.weights, buffers.weights);
 }
 
 }  // namespace attn::detail

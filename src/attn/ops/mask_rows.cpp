@@ -10,51 +10,59 @@ constexpr float kBlocked = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-MaskRows::MaskRows(const AttentionPlan& plan)
-    : mask_(source(plan.masks.mask, false)),
-      padding_(source(plan.masks.key_padding_mask, true)),
-      causal_(plan.masks.is_causal),
-      window_(plan.masks.window),
-      S_(static_cast<std::size_t>(plan.S - plan.extra_keys)),
-      extra_(static_cast<std::size_t>(plan.extra_keys)) {}
+MaskRows::MaskRows(const AttentionSpec& spec, const AttentionSizes& sizes)
+    : mask_(source(spec.mask, false)),
+      padding_(source(spec.key_padding_mask, true)),
+      causal_(spec.is_causal),
+      window_(spec.window),
+      offset_(spec.query_offset),
+      S_(static_cast<std::size_t>(sizes.S - spec.extra_keys)),
+      extra_(static_cast<std::size_t>(spec.extra_keys)) {}
 
-MaskRows::Source MaskRows::source(const Mask* mask, bool padding) {
-  Source source{mask};
-  if (mask == nullptr) return source;
-  // xtensor's stride of a dimension of size 1 is 0: broadcasting needs nothing more.
-  const auto& strides = mask->kind() == MaskKind::additive ? mask->added().strides() : mask->flags().strides();
-  const std::size_t rank = strides.size();
-  const auto stride = [&](std::size_t axis) { return static_cast<std::ptrdiff_t>(strides[axis]); };
+MaskRows::Source MaskRows::source(const std::optional<MaskView>& mask, bool padding) {
+  if (!mask) return {};
+  Source source{&*mask};
+  const std::size_t rank = mask->shape.rank();
   if (padding) {
-    if (rank == 2) source.batch = stride(0);
+    if (rank == 2) source.batch = mask->step(0);
   } else {
-    if (rank >= 2) source.query = stride(rank - 2);
-    if (rank == 3) source.batch = stride(0);
-    if (rank == 4) source.batch = stride(0), source.head = stride(1);
+    if (rank >= 2) source.query = mask->step(rank - 2);
+    if (rank == 3) source.batch = mask->step(0);
+    if (rank == 4) source.batch = mask->step(0), source.head = mask->step(1);
   }
   return source;
 }
 
 void MaskRows::add(const Source& source, std::ptrdiff_t offset, std::size_t count, float* bias) {
-  if (source.mask->kind() == MaskKind::additive) {
-    const float* added = source.mask->added().data() + offset;
+  const MaskView& mask = *source.mask;
+  if (mask.kind == MaskKind::additive) {
+    const float* added = mask.values + offset;
     for (std::size_t j = 0; j < count; ++j) bias[j] += added[j];
     return;
   }
-  const std::uint8_t* flags = source.mask->flags().data() + offset;
-  const std::uint8_t blocked = source.mask->kind() == MaskKind::block ? 1 : 0;
-  for (std::size_t j = 0; j < count; ++j) bias[j] = flags[j] == blocked ? kBlocked : bias[j];
+  const bool blocked = mask.kind == MaskKind::block;
+  const auto block = [&](const auto* from) {
+    for (std::size_t j = 0; j < count; ++j) bias[j] = (from[j] != 0) == blocked ? kBlocked : bias[j];
+  };
+  if (mask.flags != nullptr)
+    block(mask.flags + offset);
+  else
+    block(mask.values + offset);
 }
 
 KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const {
-  const auto query = static_cast<std::size_t>(i);
-  const auto window = static_cast<std::size_t>(window_);
-  const std::size_t seen = std::min({S_, causal_ ? query + 1 : S_, window_ >= 0 ? query + window + 1 : S_});
+  const std::int64_t position = i + offset_, keys = static_cast<std::int64_t>(S_);
+  // Sums of a position and a side of a window stay far below 2⁶³.
+  std::int64_t end = keys;
+  if (causal_) end = std::min(end, position + 1);
+  if (window_.right >= 0) end = std::min(end, position + window_.right + 1);
+  const auto seen = static_cast<std::size_t>(std::max<std::int64_t>(end, 0));
   if (!need_buffer()) return {nullptr, seen + extra_};
   std::size_t limit = extra_ > 0 ? S_ + extra_ : seen;
   std::fill_n(buffer, limit, 0.0F);
   if (extra_ > 0) std::fill(buffer + seen, buffer + S_, kBlocked);
-  const std::size_t first = window_ >= 0 && query > window ? std::min(seen, query - window) : 0;
+  const std::size_t first =
+      window_.left >= 0 ? static_cast<std::size_t>(std::clamp<std::int64_t>(position - window_.left, 0, static_cast<std::int64_t>(seen))) : 0;
   std::fill_n(buffer, first, kBlocked);
   for (const Source& from : {mask_, padding_})
     if (from.mask != nullptr)

@@ -2,8 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
-#include "attn/ops/attention.hpp"
+#include "attn/ops/attention_plan.hpp"
 
 // Mask, key padding mask and causality as one additive row per query. Internal to ops.
 namespace attn::detail {
@@ -18,13 +19,13 @@ struct KeyRow {
 
 class MaskRows {
  public:
-  explicit MaskRows(const AttentionPlan& plan);
+  MaskRows(const AttentionSpec& spec, const AttentionSizes& sizes);
 
   /// Whether a row can have a bias, so that row() needs a buffer of S floats.
-  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || window_ >= 0 || (causal_ && extra_ > 0); }
+  bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || window_.left >= 0 || (extra_ > 0 && ends()); }
   /// Whether every query of a (batch, head) has the same row.
-  bool same_for_all_queries() const { return !causal_ && window_ < 0 && mask_.query == 0; }
-  bool any() const { return causal_ || need_buffer(); }
+  bool same_for_all_queries() const { return !ends() && window_.left < 0 && mask_.query == 0; }
+  bool any() const { return ends() || need_buffer(); }
 
   /// What query i of head h sees; `buffer` may be used for the bias.
   KeyRow row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const;
@@ -32,15 +33,19 @@ class MaskRows {
  private:
   /// A mask and the distance between its rows, 0 along dimensions that it does not have.
   struct Source {
-    const Mask* mask = nullptr;
+    const MaskView* mask = nullptr;
     std::ptrdiff_t batch = 0, head = 0, query = 0;
   };
-  static Source source(const Mask* mask, bool padding);
+  static Source source(const std::optional<MaskView>& mask, bool padding);
   static void add(const Source& source, std::ptrdiff_t offset, std::size_t count, float* bias);
+
+  /// Whether the last key that a query sees follows from its place.
+  bool ends() const { return causal_ || window_.right >= 0; }
 
   Source mask_, padding_;
   bool causal_;
-  std::int64_t window_;
+  Window window_;
+  std::int64_t offset_;
   std::size_t S_, extra_;  ///< keys that masks speak of, and those after them that every query sees
 };
 

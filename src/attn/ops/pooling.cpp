@@ -8,15 +8,13 @@
 
 namespace attn::detail {
 
-bool keeps(const Mask* padding, std::int64_t b, std::int64_t L, std::int64_t i) {
+bool keeps(const MaskView* padding, std::int64_t b, std::int64_t i) {
   if (padding == nullptr) return true;
-  const Shape shape = padding->shape();
-  const auto at = static_cast<std::size_t>((shape.rank() == 2 && shape[0] > 1 ? b * L : 0) + i);
-  if (padding->kind() == MaskKind::additive) return padding->added().data()[at] != -std::numeric_limits<float>::infinity();
-  return (padding->flags().data()[at] != 0) == (padding->kind() == MaskKind::attend);
+  const std::size_t last = padding->shape.rank() - 1;
+  return padding->attends((last == 1 ? static_cast<std::ptrdiff_t>(b) * padding->step(0) : 0) + static_cast<std::ptrdiff_t>(i) * padding->step(last));
 }
 
-void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const Mask* padding, FullyMasked fully_masked,
+void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const MaskView* padding, FullyMasked fully_masked,
           float* pooled, std::int64_t stride, std::int64_t first) {
   const auto width = static_cast<std::size_t>(E);
   for (std::int64_t b = 0; b < B; ++b, x += L * E, pooled += stride) {
@@ -40,7 +38,7 @@ void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Poolin
       if (first < L) add(first);
     } else {
       for (std::int64_t i = first; i < L; ++i)
-        if (keeps(padding, b, L, i)) add(i);
+        if (keeps(padding, b, i)) add(i);
     }
     if (count == 0 && fully_masked == FullyMasked::uniform)
       for (std::int64_t i = 0; i < L; ++i) add(i);
@@ -55,10 +53,10 @@ void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Poolin
   }
 }
 
-void clear_empty(const Mask* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y, std::int64_t stride) {
+void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y, std::int64_t stride) {
   for (std::int64_t b = 0; b < B; ++b, y += stride) {
     bool any = false;
-    for (std::int64_t i = 0; i < L && !any; ++i) any = keeps(padding, b, L, i);
+    for (std::int64_t i = 0; i < L && !any; ++i) any = keeps(padding, b, i);
     if (!any) std::fill_n(y, width, 0.0F);
   }
 }

@@ -26,9 +26,6 @@ std::vector<double> frequencies(double theta, std::size_t width, std::size_t cou
   return result;
 }
 
-// A sine and a cosine cost as much as some 60 multiply-adds.
-constexpr double kSinCosCost = 60;
-
 }  // namespace
 
 Shape check_sinusoidal_positions(std::int64_t length, std::int64_t width) {
@@ -57,13 +54,18 @@ void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y) {
   });
 }
 
-Shape check_rotary(const TensorView& x, const RotaryOptions& options) {
+void check_rotary_options(std::string_view op, const RotaryOptions& options) {
   constexpr std::int64_t kLast = std::int64_t{1} << 53;
+  if (!(options.theta > 0) || !std::isnormal(options.theta)) fail(ErrorCode::config, op, "theta", {"a finite number above 0"}, {options.theta});
+  if (options.offset < -kLast || options.offset > kLast) fail(ErrorCode::config, op, "offset", {-kLast, " to ", kLast}, {options.offset});
+}
+
+std::vector<double> rotary_frequencies(double theta, std::size_t D) { return frequencies(theta, D, D / 2); }
+
+Shape check_rotary(const TensorView& x, const RotaryOptions& options) {
   if (x.shape.rank() < 2) fail(ErrorCode::shape, "apply_rotary", "x", {"(..,L,D)"}, {x.shape});
   if (x.shape.back(0) % 2 != 0) fail(ErrorCode::shape, "apply_rotary", "x", {"an even last dimension"}, {x.shape});
-  if (!(options.theta > 0) || !std::isnormal(options.theta))
-    fail(ErrorCode::config, "apply_rotary", "theta", {"a finite number above 0"}, {options.theta});
-  if (options.offset < -kLast || options.offset > kLast) fail(ErrorCode::config, "apply_rotary", "offset", {-kLast, " to ", kLast}, {options.offset});
+  check_rotary_options("apply_rotary", options);
   MemoryEstimate memory("apply_rotary");
   memory.add("the result", x.shape);
   if (checked_size(x.shape, "apply_rotary", "x") > 0) memory.add("the angles", {x.shape.back(0), 1 + 2 * std::int64_t{num_threads()}});
@@ -75,9 +77,8 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
   const auto size = static_cast<std::size_t>(checked_size(x.shape, "apply_rotary", "x"));
   if (size == 0) return;
   const auto D = static_cast<std::size_t>(x.shape.back(0)), L = static_cast<std::size_t>(x.shape.back(1)), pairs = D / 2;
-  const std::vector<double> frequency = frequencies(options.theta, D, pairs);
-  // Column of a pair's first value, and how far the second is.
-  const std::size_t step = options.interleaved ? 2 : 1, distance = options.interleaved ? 1 : pairs;
+  const std::vector<double> frequency = rotary_frequencies(options.theta, D);
+  const RotaryPairs columns(options, D);
   const double cost = kSinCosCost * static_cast<double>(L) * static_cast<double>(pairs) + 4 * static_cast<double>(size);
   // A task is one position, in all batches and heads: they turn by the same angles.
   const unsigned workers = parallel::workers_for(L, cost);
@@ -86,13 +87,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
     SinCos* const turn = turns.data() + worker * pairs;
     const auto position = static_cast<double>(options.offset + static_cast<std::int64_t>(row));
     for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency[i]);
-    for (std::size_t at = row * D; at < size; at += L * D)
-      for (std::size_t i = 0; i < pairs; ++i) {
-        const std::size_t first = at + i * step, second = first + distance;
-        const double a = x.data[first], b = x.data[second];
-        y[first] = static_cast<float>(a * turn[i].cos - b * turn[i].sin);
-        y[second] = static_cast<float>(b * turn[i].cos + a * turn[i].sin);
-      }
+    for (std::size_t at = row * D; at < size; at += L * D) columns.turn(x.data + at, turn, y + at);
   });
 }
 

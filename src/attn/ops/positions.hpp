@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string_view>
+#include <vector>
 
+#include "attn/ops/elementary.hpp"
 #include "attn/tensor/tensor.hpp"
 
 namespace attn {
@@ -16,6 +20,31 @@ namespace detail {
 /// Shapes of the results after all checks.
 Shape check_sinusoidal_positions(std::int64_t length, std::int64_t width);
 void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y);
+// A sine and a cosine cost as much as some 60 multiply-adds.
+inline constexpr double kSinCosCost = 60;
+
+/// Throws CONFIG.
+void check_rotary_options(std::string_view op, const RotaryOptions& options);
+/// theta^(-2i / D), of each pair of columns.
+std::vector<double> rotary_frequencies(double theta, std::size_t D);
+
+/// Which columns of a head of width D belong together.
+struct RotaryPairs {
+  std::size_t pairs, step, distance;  ///< of first columns, and to their second ones
+
+  RotaryPairs(const RotaryOptions& options, std::size_t D)
+      : pairs(D / 2), step(options.interleaved ? 2 : 1), distance(options.interleaved ? 1 : D / 2) {}
+  /// One head, in float64; x and y may be the same.
+  void turn(const float* x, const SinCos* turns, float* y) const {
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const std::size_t first = i * step, second = first + distance;
+      const double a = x[first], b = x[second];
+      y[first] = static_cast<float>(a * turns[i].cos - b * turns[i].sin);
+      y[second] = static_cast<float>(b * turns[i].cos + a * turns[i].sin);
+    }
+  }
+};
+
 Shape check_rotary(const TensorView& x, const RotaryOptions& options);
 void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y);
 Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "attn/ops/attention_core.hpp"
+#include "attn/ops/attention_inputs.hpp"
 #include "attn/ops/linear.hpp"
 #include "attn/ops/scratch.hpp"
 
@@ -24,62 +25,73 @@ void check_rank_2(std::string_view op, std::string_view name, const TensorView& 
 
 AttentionPlan plan_additive_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AdditiveParams& params,
                                       const AttentionOptions& options) {
-  AttentionPlan plan = plan_attention(kAdditive, query, key, value, options, true);
+  const CheckedInputs checked = check_attention_inputs(kAdditive, query, key, value, options, true);
+  const AttentionSizes& sizes = checked.sizes;
   check_rank_2(kAdditive, "query_weight", params.query_weight, "(A,Dq)");
   const std::int64_t A = params.query_weight.shape[0];
-  check_shape(kAdditive, "query_weight", params.query_weight, {A, plan.query_width});
-  check_shape(kAdditive, "key_weight", params.key_weight, {A, plan.key_width});
+  check_shape(kAdditive, "query_weight", params.query_weight, {A, sizes.query_width});
+  check_shape(kAdditive, "key_weight", params.key_weight, {A, sizes.key_width});
   check_shape(kAdditive, "score_weight", params.score_weight, {A});
   if (params.bias.data != nullptr) check_shape(kAdditive, "bias", params.bias, {A});
-  plan.D = A;
-  plan.scale = attention_scale(kAdditive, options.scale.value_or(1.0F), A);
+  AttentionSpec spec = checked.spec;
+  spec.head_dim = A;
+  spec.scale = attention_scale(kAdditive, options.scale.value_or(1.0F), A);
 
   MemoryEstimate memory(kAdditive);
-  memory.add("projected queries", {plan.B, plan.H, plan.L, A});
-  memory.add("projected keys", {plan.B, plan.Hkv, plan.S, A});
-  memory.add("packed weights", {2, A + 64, plan.query_width + plan.key_width + 1});
-  plan_attention_results(plan, query, memory);
+  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, A});
+  memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, A});
+  memory.add("packed weights", {2, A + 64, sizes.query_width + sizes.key_width + 1});
+  AttentionPlan plan(kAdditive, spec, sizes, checked.output, memory);
   memory.check();
   return plan;
 }
 
 void additive_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                         const AdditiveParams& params, const AttentionOptions& options, const AttentionBuffers& buffers) {
-  const std::int64_t A = plan.D, queries = plan.B * plan.H * plan.L, keys = plan.B * plan.Hkv * plan.S;
+  const AttentionSpec& spec = plan.spec;
+  const AttentionSizes& sizes = plan.sizes;
+  const std::int64_t A = spec.head_dim, Hkv = spec.num_key_value_heads, Dv = spec.value_head_dim;
+  const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, keys = sizes.B * Hkv * sizes.S;
+  const JoinedKeys joined = join_past(plan, key, value, options, buffers);
   Scratch scratch;
   float* const q = scratch.take(size_of(queries, A));
   float* const k = scratch.take(size_of(keys, A));
-  PackedLinear(params.query_weight.data, params.bias.data, A, plan.query_width).forward(query.data, queries, q);
-  PackedLinear(params.key_weight.data, nullptr, A, plan.key_width).forward(key.data, keys, k);
-  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), plan.H, plan.L, A),
-                               .key = heads_of(static_cast<const float*>(k), plan.Hkv, plan.S, A),
-                               .value = heads_of(value.data, plan.Hkv, plan.S, plan.Dv),
-                               .context = heads_of(buffers.output, plan.H, plan.L, plan.Dv),
+  PackedLinear(params.query_weight.data, params.bias.data, A, sizes.query_width).forward(query.data, queries, q);
+  PackedLinear(params.key_weight.data, nullptr, A, sizes.key_width).forward(joined.key, keys, k);
+  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, A),
+                               .key = heads_of(static_cast<const float*>(k), Hkv, sizes.S, A),
+                               .value = heads_of(joined.value, Hkv, sizes.S, Dv),
+                               .context = heads_of(buffers.output, spec.num_heads, sizes.L, Dv),
                                .score_weight = params.score_weight.data,
                                .dropout = dropout_of_call(kAdditive, options.dropout, options.seed)};
-  attention_core(plan, inputs, buffers, scratch);
-  copy_attention_traces(plan, query, key, value, buffers);
+  attention_core(spec, sizes, inputs, buffers, scratch);
+  copy_input_traces(plan, query.data, joined, buffers);
 }
 
 AttentionPlan plan_general_attention(const TensorView& query, const TensorView& key, const TensorView& value, const TensorView& weight,
                                      const AttentionOptions& options) {
-  AttentionPlan plan = plan_attention(kGeneral, query, key, value, options, true);
+  const CheckedInputs checked = check_attention_inputs(kGeneral, query, key, value, options, true);
+  const AttentionSizes& sizes = checked.sizes;
   check_rank_2(kGeneral, "weight", weight, "(Dq,Dk)");
-  check_shape(kGeneral, "weight", weight, {plan.query_width, plan.key_width});
-  plan.D = plan.key_width;
-  plan.scale = attention_scale(kGeneral, options.scale.value_or(1.0F), plan.D);
+  check_shape(kGeneral, "weight", weight, {sizes.query_width, sizes.key_width});
+  AttentionSpec spec = checked.spec;
+  spec.head_dim = sizes.key_width;
+  spec.scale = attention_scale(kGeneral, options.scale.value_or(1.0F), spec.head_dim);
 
   MemoryEstimate memory(kGeneral);
-  memory.add("projected queries", {plan.B, plan.H, plan.L, plan.D});
-  memory.add("packed weights", {2, plan.query_width + 1, plan.key_width + 64});
-  plan_attention_results(plan, query, memory);
+  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, spec.head_dim});
+  memory.add("packed weights", {2, sizes.query_width + 1, sizes.key_width + 64});
+  AttentionPlan plan(kGeneral, spec, sizes, checked.output, memory);
   memory.check();
   return plan;
 }
 
 void general_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const TensorView& weight,
                        const AttentionOptions& options, const AttentionBuffers& buffers) {
-  const std::int64_t queries = plan.B * plan.H * plan.L, rows = plan.query_width, columns = plan.key_width;
+  const AttentionSpec& spec = plan.spec;
+  const AttentionSizes& sizes = plan.sizes;
+  const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, rows = sizes.query_width, columns = sizes.key_width;
+  const JoinedKeys joined = join_past(plan, key, value, options, buffers);
   // q weight is a linear map by the transposed weight.
   std::vector<float> transposed(size_of(columns, rows));
   for (std::int64_t i = 0; i < rows; ++i)
@@ -87,13 +99,13 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
   Scratch scratch;
   float* const q = scratch.take(size_of(queries, columns));
   PackedLinear(transposed.data(), nullptr, columns, rows).forward(query.data, queries, q);
-  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), plan.H, plan.L, plan.D),
-                               .key = heads_of(key.data, plan.Hkv, plan.S, plan.D),
-                               .value = heads_of(value.data, plan.Hkv, plan.S, plan.Dv),
-                               .context = heads_of(buffers.output, plan.H, plan.L, plan.Dv),
+  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, spec.head_dim),
+                               .key = heads_of(joined.key, spec.num_key_value_heads, sizes.S, spec.head_dim),
+                               .value = heads_of(joined.value, spec.num_key_value_heads, sizes.S, spec.value_head_dim),
+                               .context = heads_of(buffers.output, spec.num_heads, sizes.L, spec.value_head_dim),
                                .dropout = dropout_of_call(kGeneral, options.dropout, options.seed)};
-  attention_core(plan, inputs, buffers, scratch);
-  copy_attention_traces(plan, query, key, value, buffers);
+  attention_core(spec, sizes, inputs, buffers, scratch);
+  copy_input_traces(plan, query.data, joined, buffers);
 }
 
 }  // namespace attn::detail

@@ -28,6 +28,14 @@ void Shape::push_back(std::int64_t dim) {
   dims_[rank_++] = dim;
 }
 
+Strides strides_of(const Shape& shape) {
+  Strides strides{};
+  std::uint64_t stride = 1;  // unsigned: of an empty tensor the other dimensions may be anything
+  for (std::size_t axis = shape.rank(); axis-- > 0; stride *= static_cast<std::uint64_t>(shape[axis]))
+    strides[axis] = static_cast<std::ptrdiff_t>(stride);
+  return strides;
+}
+
 std::string to_string(const Shape& shape) {
   std::string dims = "(";
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {

@@ -36,6 +36,17 @@ class Shape {
   std::size_t rank_ = 0;
 };
 
+/// How far neighbours along each dimension lie apart, in elements.
+using Strides = std::array<std::ptrdiff_t, Shape::kMaxRank>;
+
+/// Of a row-major tensor without gaps.
+Strides strides_of(const Shape& shape);
+
+/// Whether the numbers of a row, which is what the last dimension counts, lie side by side.
+inline bool rows_without_gaps(const Shape& shape, const Strides& strides) {
+  return shape.rank() == 0 || shape.back(0) <= 1 || strides[shape.rank() - 1] == 1;
+}
+
 /// "(2,8,384)".
 std::string to_string(const Shape& shape);
 

@@ -11,6 +11,7 @@
 #include <xtensor/xtensor.hpp>
 #endif
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <map>
@@ -33,16 +34,21 @@ using AnyTensor = xt::xarray_container<xt::uvector<float>, xt::layout_type::row_
 /// Parameters by torch's names, e.g. "out_proj.weight".
 using StateDict = std::map<std::string, AnyTensor>;
 
-/// A float tensor of the user's that lies in memory: xt::xtensor, an xt::adapt of memory of their own, a view of either or, in a
-/// state dictionary, xt::xarray.
+/// What lies in memory: xt::xtensor, an xt::adapt of memory of one's own, a view of either or xt::xarray.
 template <class E>
-concept TensorLike = requires(const E& e) {
-  { *e.data() } -> std::convertible_to<float>;
+concept HasData = requires(const E& e) {
+  e.data();
   { e.data_offset() } -> std::convertible_to<std::size_t>;
   e.shape();
   e.strides();
+};
+
+/// A float tensor of the user's that lies in memory.
+template <class E>
+concept TensorLike = HasData<E> && std::same_as<typename E::value_type, float> && requires(const E& e) {
+  { *e.data() } -> std::convertible_to<float>;
   { e.is_contiguous() } -> std::convertible_to<bool>;
-} && std::same_as<typename E::value_type, float>;
+};
 
 template <class E>
 concept HasFixedRank = requires { std::tuple_size<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>::value; };
@@ -68,6 +74,15 @@ Shape to_shape(const Dims& dims) {
   Shape shape;
   for (const auto dim : dims) shape.push_back(static_cast<std::int64_t>(dim));
   return shape;
+}
+
+/// Throws as to_shape.
+template <class Steps>
+Strides to_strides(const Steps& steps) {
+  Strides strides{};
+  if (steps.size() > strides.size()) fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", steps.size()});
+  std::copy(steps.begin(), steps.end(), strides.begin());
+  return strides;
 }
 
 /// A view that is a row-major block of its tensor is taken where it lies. Throws SHAPE where the tensor is column-major or a view

@@ -115,7 +115,7 @@ export interface AttentionOptions {
   mask?: Mask | undefined;
   /** dims `[B,S]`, or `[S]` for inputs without a batch. */
   keyPaddingMask?: Mask | undefined;
-  /** Query i sees keys 0..i (top-left aligned, also when L ≠ S). Default false. */
+  /** Query i sees keys 0..i + queryOffset (by itself top-left aligned, also when L ≠ S). Default false. */
   isCausal?: boolean | undefined;
   /** Factor on the scores; a finite number, default 1/√D, for additive and general attention 1. 1 gives plain dot-product attention. */
   scale?: number | undefined;
@@ -142,6 +142,26 @@ export interface AttentionOptions {
   fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
   /** Intermediates to return: `true` for every one but `weighted_values`, or the names wanted. Default none. */
   trace?: boolean | readonly TraceName[] | undefined;
+  /** c: scores become c · tanh(score / c), after the scale and before masks (Gemma 2, Team et al. 2024). 0 or above; default 0, none. */
+  softcap?: number | undefined;
+  /**
+   * `[left, right]`: query i sees keys i + queryOffset − left … i + queryOffset + right; −1: no end on that side, the default.
+   * Combines with masks and `isCausal`.
+   */
+  window?: readonly [number, number] | undefined;
+  /**
+   * Query i stands at position i + queryOffset, for `isCausal`, `window` and a layer's rotary positions; S − L aligns the last query with
+   * the last key. A whole number; default the past's length, else 0.
+   */
+  queryOffset?: number | undefined;
+  /**
+   * Keys and values of earlier calls, (B,Hkv,P,D) and (B,Hkv,P,Dv), without B or Hkv where the call has none: such as an earlier result's
+   * `present`, whose keys are projected and turned already. They come before the new ones, masks and S count them (S = P + new), and L
+   * queries one by one give what all of them at once give. `UNSUPPORTED` with `addBiasKv` and `addZeroAttn`.
+   */
+  past?: { readonly key: Tensor; readonly value: Tensor } | undefined;
+  /** Return past and new keys and values side by side. Default false; with a `past` they always are. */
+  outputPresent?: boolean | undefined;
 }
 
 /**
@@ -150,7 +170,7 @@ export interface AttentionOptions {
  *
  * - `q_proj`, `k_proj`, `v_proj` (B,L|S,H·D): the input projections, bias included
  * - `q`, `k`, `v` (B,H,L|S,D): the same, by head
- * - `scores` (B,H,L,S): q kᵀ · scale, before masks
+ * - `scores` (B,H,L,S): q kᵀ · scale, through softcap, before masks: what masks are added to
  * - `masked_scores` (B,H,L,S): −Infinity where blocked
  * - `probabilities` (B,H,L,S): after softmax
  * - `weights` (B,H,L,S): after dropout too, what multiplies the values
@@ -181,6 +201,8 @@ export interface AttentionResult {
   weights?: Tensor;
   /** Only when `trace` asks for something; holds the names asked for that the operation has. */
   trace?: { readonly [name in TraceName]?: Tensor };
+  /** With `outputPresent` or a `past`: past and new keys (B,Hkv,S,D) and values (B,Hkv,S,Dv), to be the next call's `past`. */
+  present?: { readonly key: Tensor; readonly value: Tensor };
 }
 
 /**
@@ -691,6 +713,8 @@ export interface MultiHeadAttentionOptions {
   scale?: number | undefined;
   /** Default true. false: no output projection, output is `merged` (B,L,H·Dv). */
   outProj?: boolean | undefined;
+  /** Turns queries and keys, once projected, as {@link Attn.applyRotary} does; D has to be even. Default none. */
+  rotary?: { theta?: number | undefined; interleaved?: boolean | undefined; offset?: number | undefined } | undefined;
 }
 
 /**
@@ -747,6 +771,14 @@ export interface EncoderLayerOptions {
   norm?: 'layer_norm' | 'rms_norm' | undefined;
   /** Feed-forward is linear2(activation(linear_gate x) · linear1 x). Default false. */
   gated?: boolean | undefined;
+  /** As of {@link MultiHeadAttentionOptions}. */
+  numKeyValueHeads?: number | undefined;
+  /** Positions of queries and keys, as of {@link MultiHeadAttentionOptions}. Default none. */
+  rotary?: { theta?: number | undefined; interleaved?: boolean | undefined; offset?: number | undefined } | undefined;
+  /** As of {@link AttentionOptions}, in every call. */
+  window?: readonly [number, number] | undefined;
+  /** As of {@link AttentionOptions}, in every call. */
+  softcap?: number | undefined;
 }
 
 /** Those of a layer, and: */
@@ -776,6 +808,8 @@ export interface EncoderForwardOptions {
    * that is not there is `OUT_OF_RANGE`.
    */
   trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
+  /** As of {@link AttentionOptions}, in every layer. */
+  queryOffset?: number | undefined;
 }
 
 /**

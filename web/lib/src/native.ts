@@ -15,7 +15,7 @@ export const maxRank = 8;
 export const entryInts = 6 + descriptorInts;
 
 /** Fields of an entry, by C++'s number. */
-export const fields = ['output', 'weights', 'logits', 'attentions', 'hiddenStates', 'trace', 'named'] as const;
+export const fields = ['output', 'weights', 'logits', 'attentions', 'hiddenStates', 'trace', 'presentKey', 'presentValue', 'named'] as const;
 
 /** A function or method: takes the address of its arguments, gives that of a result. */
 export type NativeFunction = (frame: Pointer) => Pointer;

@@ -7,7 +7,7 @@ type TraceRecord = Record<string, Tensor>;
 
 /** Result objects of attention and encoders: each field that there is, by its name. */
 function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: readonly string[]): object {
-  const all: Record<string, Tensor | Tensor[] | TraceRecord | Map<number, TraceRecord>> = {};
+  const all: Record<string, Tensor | Tensor[] | Record<string, Tensor> | Map<number, TraceRecord>> = {};
   const traces = new Map<number, TraceRecord>();
   for (const { field, layer, name, tensor } of entries)
     if (field === 'trace') {
@@ -15,6 +15,8 @@ function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: rea
       if (!trace) traces.set(layer, (trace = {}));
       trace[traceNames[name as number]!] = tensor;
     } else if (field === 'attentions' || field === 'hiddenStates') ((all[field] ??= []) as Tensor[])[layer] = tensor;
+    else if (field === 'presentKey') all['present'] = { key: tensor };
+    else if (field === 'presentValue') (all['present'] as Record<string, Tensor>)['value'] = tensor;
     else all[field] = tensor;
   if (traced) all['trace'] = byLayer ? traces : (traces.get(-1) ?? {});
   return all;

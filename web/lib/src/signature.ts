@@ -27,6 +27,7 @@ export interface Argument {
     | 'int'
     | 'seed'
     | 'number'
+    | 'window'
     | 'choice'
     | 'trace'
     | 'names'
@@ -122,6 +123,15 @@ function integer(op: string, argument: string, value: unknown, isOption: boolean
   return value;
 }
 
+/** Two whole numbers [left, right]. */
+function pair(op: string, argument: string, value: unknown): number[] {
+  const expected = 'an Array [left, right] of two whole numbers';
+  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
+  const both = elements(value as unknown[], (side, i) => integer(op, `${argument}[${i}]`, side, true));
+  if (both.length !== 2) fail('ARGUMENT', op, argument, `one of ${both.length}`, expected);
+  return both;
+}
+
 function finite(op: string, argument: string, value: unknown): number {
   if (typeof value !== 'number') fail('ARGUMENT', op, argument, describe(value), 'a finite number');
   if (!Number.isFinite(value)) fail('CONFIG', op, argument, describe(value), 'a finite number');
@@ -144,7 +154,7 @@ function names(op: string, argument: string, value: unknown, known: readonly str
 function leaveOut(argument: Argument, leaves: Leaf[]): void {
   if (argument.kind === 'dims') return;
   leaves.push(NaN);
-  if (argument.kind === 'vector_or_id') leaves.push(NaN);
+  if (argument.kind === 'vector_or_id' || argument.kind === 'window') leaves.push(NaN);
   if (argument.members) for (const member of argument.members) leaveOut(member, leaves);
 }
 
@@ -172,6 +182,9 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       break;
     case 'number':
       leaves.push(finite(op, full, value));
+      break;
+    case 'window':
+      leaves.push(...pair(op, full, value));
       break;
     case 'choice':
       leaves.push(choice(op, full, value, choices));

@@ -1,0 +1,65 @@
+#include "attn/ops/rotary.hpp"
+
+#include "attn/parallel/thread_pool.hpp"
+
+namespace attn::detail {
+
+RotaryTable::RotaryTable(double theta, std::int64_t positions, std::int64_t D) : pairs_(static_cast<std::size_t>(D / 2)) {
+  const auto rows = static_cast<std::size_t>(positions);
+  std::vector<float> frequency(pairs_);
+  for (std::size_t i = 0; i < pairs_; ++i) frequency[i] = 1 / static_cast<float>(pow_of(theta, 2 * static_cast<double>(i) / static_cast<double>(D)));
+  cos_.resize(rows * pairs_);
+  sin_.resize(rows * pairs_);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < pairs_; ++i) {
+      const float angle = static_cast<float>(row) * frequency[i];
+      const SinCos pair = sin_cos_of(static_cast<double>(angle));
+      cos_[row * pairs_ + i] = static_cast<float>(pair.cos);
+      sin_[row * pairs_ + i] = static_cast<float>(pair.sin);
+    }
+}
+
+void RotaryTable::rotate(float* x, std::size_t heads, std::size_t position) const {
+  const float *cos = cos_.data() + position * pairs_, *sin = sin_.data() + position * pairs_;
+  for (std::size_t head = 0; head < heads; ++head, x += 2 * pairs_)
+    for (std::size_t i = 0; i < pairs_; ++i) {
+      const float a = x[i], b = x[i + pairs_];
+      x[i] = a * cos[i] - b * sin[i];
+      x[i + pairs_] = b * cos[i] + a * sin[i];
+    }
+}
+
+Rotary::Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D) : options_(options) {
+  if (D % 2 != 0) fail(ErrorCode::config, op, "rotary", {"heads of an even width"}, {"for a width of ", D});
+  check_rotary_options(op, options);
+  frequency_ = rotary_frequencies(options.theta, static_cast<std::size_t>(D));
+}
+
+void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first) const {
+  std::size_t heads = 0;
+  for (const Heads& part : parts) heads += part.heads;
+  if (table_) {
+    parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * heads * table_->width())), [&](std::size_t row, unsigned) {
+      for (const auto& [x, count] : parts)
+        table_->rotate(x + row * count * table_->width(), count, static_cast<std::size_t>(first) + row % length);
+    });
+    return;
+  }
+  const std::size_t pairs = frequency_.size();
+  const double cost = static_cast<double>(rows) * (kSinCosCost + 4 * static_cast<double>(heads)) * static_cast<double>(pairs);
+  const unsigned workers = parallel::workers_for(rows, cost);
+  std::vector<SinCos> turns(workers * pairs);
+  const RotaryPairs columns(options_, 2 * pairs);
+  parallel::run(rows, workers, [&](std::size_t row, unsigned worker) {
+    SinCos* const turn = turns.data() + worker * pairs;
+    const auto position = static_cast<double>(options_.offset + first + static_cast<std::int64_t>(row % length));
+    for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency_[i]);
+    for (const auto& [x, count] : parts)
+      for (std::size_t head = 0; head < count; ++head) {
+        float* const values = x + (row * count + head) * 2 * pairs;
+        columns.turn(values, turn, values);
+      }
+  });
+}
+
+}  // namespace attn::detail
