@@ -279,13 +279,17 @@ inline attn::AttentionOptions attention_options(Generator& g, attn::Trace names)
   return out;
 }
 
-/// Output, weights and traces in their order.
+/// Output, weights, traces in their order, keys and values for the next call.
 template <class Result>
 std::vector<Values> values_of_result(const Result& result) {
   std::vector<Values> out{values_of(result.output)};
   if (result.weights) out.push_back(values_of(*result.weights));
   if (result.trace)
     for (const auto& [name, tensor] : *result.trace) out.push_back(values_of(tensor));
+  if (result.present) {
+    out.push_back(values_of(result.present->key));
+    out.push_back(values_of(result.present->value));
+  }
   return out;
 }
 

@@ -306,7 +306,8 @@ std::vector<Values> values_of_encoder(const Result& result) {
 }
 
 template <class Layer, class Options>
-Call encoder(Generator& g, bool is_large, const attn::TransformerClassifierOptions& o, const Options& options, std::size_t layers) {
+Call encoder(Generator& g, bool is_large, const attn::TransformerClassifierOptions& o, const Options& options, std::size_t layers,
+             bool is_placed = false) {
   Call call;
   const auto layer = layer_of<Layer>(g, call, options);
   const bool batched = !g.one_in(4);
@@ -316,7 +317,11 @@ Call encoder(Generator& g, bool is_large, const attn::TransformerClassifierOptio
   const std::size_t B = batched ? b : 1;
   call.inputs.push_back(values(g, input_dims(rank, B, 1, L, static_cast<std::size_t>(o.d_model)), 1.0F));
   call.masks = masks(g, B, static_cast<std::size_t>(o.nhead), L, L, batched);
-  const attn::EncoderForwardOptions forward = forward_options(g, layers);
+  attn::EncoderForwardOptions forward = forward_options(g, layers);
+  if (is_placed) {
+    const std::size_t offset = g.below(2 * L + 1);
+    forward.query_offset = static_cast<std::int64_t>(offset) - static_cast<std::int64_t>(L);
+  }
   const Mode m = mode(g);
   call.batch = batched ? B : 0;
   call.dropping = m.training;
@@ -518,6 +523,136 @@ Call alibi(Generator& g) {
   return call;
 }
 
+/// Softcap, window and where the queries stand; S counts the past.
+void place(Generator& g, attn::AttentionOptions& o, std::size_t S) {
+  const bool capped = g.one_in(2);
+  const std::size_t cap = 1 + g.below(64);
+  const bool windowed = g.one_in(2);
+  const std::size_t left = g.below(S + 2);
+  const std::size_t right = g.below(S + 2);
+  const bool moved = g.one_in(3);
+  const std::size_t offset = g.below(2 * S + 1);
+  o.output_present = g.one_in(3);
+  if (capped) o.softcap = static_cast<float>(cap) / 8;
+  if (windowed) o.window = attn::Window{static_cast<std::int64_t>(left) - 1, static_cast<std::int64_t>(right) - 1};
+  if (moved) o.query_offset = static_cast<std::int64_t>(offset) - static_cast<std::int64_t>(S);
+}
+
+Call placed_attention(Generator& g) {
+  Call call;
+  const AttentionSizes s = attention_sizes(g);
+  const std::size_t D = 1 + g.below(40);
+  const bool continued = g.one_in(2);
+  const std::size_t drawn = g.below(40);
+  const std::size_t P = continued ? drawn : 0;
+  call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.H, s.L, D), 0.5F));
+  call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, s.S, D), 0.5F));
+  call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, s.S, s.Dv), 1.0F));
+  if (continued) {
+    call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, P, D), 0.5F));
+    call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, P, s.Dv), 1.0F));
+  }
+  call.batch = s.batch();
+  call.masks = masks(g, s.B, s.H, s.L, P + s.S, s.rank >= 3);
+  attn::AttentionOptions options = attention_options(g, kFunctionTraces);
+  place(g, options, P + s.S);
+  options.enable_gqa = s.H != s.kv_heads;
+  call.dropping = options.dropout.has_value();
+  call.run = [=](const std::vector<Values>& inputs, const Masks& m) {
+    return with_rank<2, 4>(s.rank, [&](auto rank) {
+      attn::AttentionOptions with = with_masks(options, m);
+      attn::Tensor<rank> keys, values;
+      if (continued) {
+        keys = tensor_of<rank>(inputs[3]);
+        values = tensor_of<rank>(inputs[4]);
+        with.past = attn::KeyValueView(keys, values);
+      }
+      return values_of_result(
+          attn::scaled_dot_product_attention(tensor_of<rank>(inputs[0]), tensor_of<rank>(inputs[1]), tensor_of<rank>(inputs[2]), with));
+    });
+  };
+  return call;
+}
+
+attn::RotaryOptions rotary_options(Generator& g) {
+  attn::RotaryOptions o;
+  o.theta = g.pick(std::array<double, 4>{10000, 500000, 1, 2.5});
+  o.interleaved = g.one_in(2);
+  o.offset = static_cast<std::int64_t>(g.below(2000)) - 1000;
+  return o;
+}
+
+Call placed_multi_head_attention(Generator& g) {
+  Call call;
+  const std::size_t kv = 1 + g.below(3);
+  const std::size_t group = 1 + g.below(3);
+  const std::size_t half = 1 + g.below(6);
+  const std::size_t E = 1 + g.below(30);
+  const std::size_t Dv = 1 + g.below(9);
+  const std::size_t H = kv * group, D = 2 * half;
+  attn::MultiHeadAttentionOptions o{.embed_dim = static_cast<std::int64_t>(E), .num_heads = static_cast<std::int64_t>(H)};
+  o.num_key_value_heads = static_cast<std::int64_t>(kv);
+  o.head_dim = static_cast<std::int64_t>(D);
+  o.value_head_dim = static_cast<std::int64_t>(Dv);
+  const bool turned = !g.one_in(3);
+  const attn::RotaryOptions rotary = rotary_options(g);
+  if (turned) o.rotary = rotary;
+  const auto layer = layer_of<attn::MultiHeadAttention>(g, call, o);
+
+  const bool batched = !g.one_in(4);
+  const std::size_t b = batch(g);
+  const std::size_t L = rows(g, false);
+  const std::size_t S = rows(g, false);
+  const bool cross = g.one_in(3);
+  const bool continued = g.one_in(2);
+  const std::size_t drawn = g.below(30);
+  const std::size_t P = continued ? drawn : 0, keys = P + (cross ? S : L);
+  const std::size_t rank = batched ? 3 : 2;
+  const std::size_t B = batched ? b : 1;
+  call.inputs.push_back(values(g, input_dims(rank, B, 1, L, E), 1.0F));
+  call.inputs.push_back(cross ? values(g, input_dims(rank, B, 1, S, E), 1.0F) : call.inputs[0]);
+  if (continued) {
+    call.inputs.push_back(values(g, batched ? Dims{B, kv, P, D} : Dims{kv, P, D}, 1.0F));
+    call.inputs.push_back(values(g, batched ? Dims{B, kv, P, Dv} : Dims{kv, P, Dv}, 1.0F));
+  }
+  call.masks = masks(g, B, H, L, keys, batched);
+  attn::AttentionOptions options = attention_options(g, kLayerTraces);
+  place(g, options, keys);
+  call.batch = batched ? B : 0;
+  call.dropping = options.dropout.has_value();
+  call.run = [=](const std::vector<Values>& inputs, const Masks& given) {
+    return with_rank<2, 3>(rank, [&](auto n) {
+      attn::AttentionOptions with = with_masks(options, given);
+      attn::Tensor<n + 1> past_keys, past_values;
+      if (continued) {
+        past_keys = tensor_of<n + 1>(inputs[2]);
+        past_values = tensor_of<n + 1>(inputs[3]);
+        with.past = attn::KeyValueView(past_keys, past_values);
+      }
+      const auto x = tensor_of<n>(inputs[0]), memory = tensor_of<n>(inputs[1]);
+      return values_of_result(cross ? layer->forward(x, memory, memory, with) : layer->forward(x, with));
+    });
+  };
+  return call;
+}
+
+Call placed_encoder(Generator& g) {
+  const bool is_large = large(g);
+  attn::TransformerClassifierOptions o = encoder_options(g, is_large);
+  const bool grouped = g.one_in(2);
+  const bool turned = g.one_in(2);
+  const attn::RotaryOptions rotary = rotary_options(g);
+  const bool windowed = g.one_in(2);
+  const std::size_t left = g.below(12);
+  const std::size_t right = g.below(12);
+  const std::size_t cap = g.below(64);
+  if (grouped && o.nhead % 2 == 0) o.num_key_value_heads = o.nhead / 2;
+  if (turned && o.d_model / o.nhead % 2 == 0) o.rotary = rotary;
+  if (windowed) o.window = attn::Window{static_cast<std::int64_t>(left) - 1, static_cast<std::int64_t>(right) - 1};
+  o.softcap = static_cast<float>(cap) / 8;
+  return encoder<attn::TransformerEncoder>(g, is_large, o, attn::detail::encoder_options(o), static_cast<std::size_t>(o.num_layers), true);
+}
+
 constexpr std::array kKinds{scaled_dot_product_attention,
                             transformer_encoder_layer,
                             linear,
@@ -545,8 +680,12 @@ constexpr std::array kKinds{scaled_dot_product_attention,
                             alibi,
                             long_attention};
 
+constexpr std::array kPlacedKinds{placed_attention, placed_multi_head_attention, placed_encoder};
+
 }  // namespace
 
-Call draw_call(Generator& g, std::uint32_t number) { return kKinds[number % kKinds.size()](g); }
+Call draw_call(Generator& g, std::uint32_t number) {
+  return number < kForwards - kPlacedForwards ? kKinds[number % kKinds.size()](g) : kPlacedKinds[number % kPlacedKinds.size()](g);
+}
 
 }  // namespace digest

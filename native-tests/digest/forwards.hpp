@@ -6,7 +6,9 @@
 
 namespace digest {
 
-inline constexpr std::uint32_t kForwards = 10000;
+inline constexpr std::uint32_t kForwards = 12000;
+/// The last of them: with windows, softcaps, positions and what earlier calls left.
+inline constexpr std::uint32_t kPlacedForwards = 2000;
 
 /// The random call with that number, below kForwards.
 Call draw_call(Generator& g, std::uint32_t number);

@@ -49,10 +49,10 @@ function inputDims(rank: number, B: number, H: number, rows: number, width: numb
   return rank === 3 ? [B, rows, width] : [rows, width];
 }
 
-/** Output, weights and traces in their order. */
+/** Output, weights, traces in their order, keys and values for the next call. */
 function attentionTensors(r: AttentionResult): Tensor[] {
   const traced = layerTraces.map((name) => r.trace?.[name]);
-  return [r.output, r.weights, ...traced].filter((t) => t !== undefined);
+  return [r.output, r.weights, ...traced, r.present?.key, r.present?.value].filter((t) => t !== undefined);
 }
 
 /** Shapes of a call of an attention function. */
@@ -303,7 +303,7 @@ function encoderTensors(r: EncoderResult & { logits?: Tensor }): Tensor[] {
   return out.filter((t) => t !== undefined);
 }
 
-function encoder(g: Generator, isLarge: boolean, o: ClassifierOptions, layer: Encoder | Classifier, layers: number): Call {
+function encoder(g: Generator, isLarge: boolean, o: ClassifierOptions, layer: Encoder | Classifier, layers: number, isPlaced = false): Call {
   const call = newCall();
   drawWeights(g, call, layer);
   const batched = !g.oneIn(4);
@@ -313,7 +313,8 @@ function encoder(g: Generator, isLarge: boolean, o: ClassifierOptions, layer: En
   const B = batched ? b : 1;
   call.inputs = [values(g, inputDims(rank, B, 1, L, o.dModel), 1)];
   call.masks = masks(g, B, o.nhead, L, L, batched);
-  const options = forwardOptions(g, layers);
+  const options: Writable<EncoderForwardOptions> = forwardOptions(g, layers);
+  if (isPlaced) options.queryOffset = g.below(2 * L + 1) - L;
   const mode = drawMode(g);
   call.batch = batched ? B : 0;
   call.dropping = mode.training;
@@ -467,6 +468,122 @@ function alibi(g: Generator, attn: Attn): Call {
   return { ...newCall(), run: () => [other ? attn.alibiBias(H, L, S) : attn.alibiBias(H, L)] };
 }
 
+/** Softcap, window and where the queries stand; S counts the past. */
+function place(g: Generator, o: Writable<AttentionOptions>, S: number): void {
+  const capped = g.oneIn(2);
+  const cap = 1 + g.below(64);
+  const windowed = g.oneIn(2);
+  const left = g.below(S + 2);
+  const right = g.below(S + 2);
+  const moved = g.oneIn(3);
+  const offset = g.below(2 * S + 1);
+  o.outputPresent = g.oneIn(3);
+  if (capped) o.softcap = cap / 8;
+  if (windowed) o.window = [left - 1, right - 1];
+  if (moved) o.queryOffset = offset - S;
+}
+
+function placedAttention(g: Generator, attn: Attn): Call {
+  const call = newCall();
+  const s = attentionSizes(g);
+  const D = 1 + g.below(40);
+  const continued = g.oneIn(2);
+  const drawn = g.below(40);
+  const P = continued ? drawn : 0;
+  call.inputs = [values(g, inputDims(s.rank, s.B, s.H, s.L, D), 0.5)];
+  call.inputs = [...call.inputs, values(g, inputDims(s.rank, s.B, s.kvHeads, s.S, D), 0.5)];
+  call.inputs = [...call.inputs, values(g, inputDims(s.rank, s.B, s.kvHeads, s.S, s.Dv), 1)];
+  if (continued) {
+    call.inputs = [...call.inputs, values(g, inputDims(s.rank, s.B, s.kvHeads, P, D), 0.5)];
+    call.inputs = [...call.inputs, values(g, inputDims(s.rank, s.B, s.kvHeads, P, s.Dv), 1)];
+  }
+  call.batch = s.rank >= 3 ? s.B : 0;
+  call.masks = masks(g, s.B, s.H, s.L, P + s.S, s.rank >= 3);
+  const options: Writable<AttentionOptions> = attentionOptions(g, functionTraces);
+  place(g, options, P + s.S);
+  options.enableGqa = s.H !== s.kvHeads;
+  call.dropping = options.dropout !== undefined;
+  call.run = ([q, k, v, key, value], given) =>
+    attentionTensors(attn.scaledDotProductAttention(q, k, v, { ...options, ...given, ...(continued && { past: { key, value } }) }));
+  return call;
+}
+
+function rotaryOptions(g: Generator): { theta: number; interleaved: boolean; offset: number } {
+  const theta = g.pick([10000, 500000, 1, 2.5]);
+  const interleaved = g.oneIn(2);
+  const offset = g.below(2000) - 1000;
+  return { theta, interleaved, offset };
+}
+
+function placedMultiHeadAttention(g: Generator, attn: Attn): Call {
+  const call = newCall();
+  const kv = 1 + g.below(3);
+  const group = 1 + g.below(3);
+  const half = 1 + g.below(6);
+  const E = 1 + g.below(30);
+  const Dv = 1 + g.below(9);
+  const [H, D] = [kv * group, 2 * half];
+  const turned = !g.oneIn(3);
+  const drawnRotary = rotaryOptions(g);
+  const layer = new attn.MultiHeadAttention({
+    embedDim: E,
+    numHeads: H,
+    numKeyValueHeads: kv,
+    headDim: D,
+    valueHeadDim: Dv,
+    ...(turned && { rotary: drawnRotary }),
+  });
+  drawWeights(g, call, layer);
+
+  const batched = !g.oneIn(4);
+  const b = batch(g);
+  const L = rows(g, false);
+  const S = rows(g, false);
+  const cross = g.oneIn(3);
+  const continued = g.oneIn(2);
+  const drawn = g.below(30);
+  const P = continued ? drawn : 0;
+  const keys = P + (cross ? S : L);
+  const rank = batched ? 3 : 2;
+  const B = batched ? b : 1;
+  const x = values(g, inputDims(rank, B, 1, L, E), 1);
+  call.inputs = [x, cross ? values(g, inputDims(rank, B, 1, S, E), 1) : x];
+  if (continued) {
+    call.inputs = [...call.inputs, values(g, batched ? [B, kv, P, D] : [kv, P, D], 1)];
+    call.inputs = [...call.inputs, values(g, batched ? [B, kv, P, Dv] : [kv, P, Dv], 1)];
+  }
+  call.masks = masks(g, B, H, L, keys, batched);
+  const options: Writable<AttentionOptions> = attentionOptions(g, layerTraces);
+  place(g, options, keys);
+  call.batch = batched ? B : 0;
+  call.dropping = options.dropout !== undefined;
+  call.run = ([query, memory, key, value], given) => {
+    const other = cross ? memory : undefined;
+    return attentionTensors(layer.forward(query, other, other, { ...options, ...given, ...(continued && { past: { key, value } }) }));
+  };
+  return call;
+}
+
+function placedEncoder(g: Generator, attn: Attn): Call {
+  const isLarge = large(g);
+  const { numClasses: _, pooling: _1, ...drawn } = encoderOptions(g, isLarge);
+  const grouped = g.oneIn(2);
+  const turned = g.oneIn(2);
+  const drawnRotary = rotaryOptions(g);
+  const windowed = g.oneIn(2);
+  const left = g.below(12);
+  const right = g.below(12);
+  const cap = g.below(64);
+  const options = {
+    ...drawn,
+    ...(grouped && drawn.nhead % 2 === 0 && { numKeyValueHeads: drawn.nhead / 2 }),
+    ...(turned && (drawn.dModel / drawn.nhead) % 2 === 0 && { rotary: drawnRotary }),
+    ...(windowed && { window: [left - 1, right - 1] as const }),
+    softcap: cap / 8,
+  };
+  return encoder(g, isLarge, { ...options, numClasses: 1 }, new attn.TransformerEncoder(options), options.numLayers, true);
+}
+
 const kinds = [
   scaledDotProductAttention,
   transformerEncoderLayer,
@@ -496,7 +613,12 @@ const kinds = [
   longAttention,
 ];
 
-export const forwards = 10000;
+const placedKinds = [placedAttention, placedMultiHeadAttention, placedEncoder];
+
+export const forwards = 12000;
+/** The last of them: with windows, softcaps, positions and what earlier calls left. */
+const placedForwards = 2000;
 
 /** The random call with that number, below `forwards`. */
-export const drawCall = (g: Generator, attn: Attn, number: number): Call => kinds[number % kinds.length](g, attn);
+export const drawCall = (g: Generator, attn: Attn, number: number): Call =>
+  number < forwards - placedForwards ? kinds[number % kinds.length](g, attn) : placedKinds[number % placedKinds.length](g, attn);
