@@ -8,6 +8,7 @@ import minilm
 import minilm_model
 import models
 import multi_head_attention
+import onnx_cases
 import page
 import reference_cases
 import safetensors_files
@@ -31,6 +32,7 @@ if __name__ == "__main__":
         folders,
         minilm_model,
         page,
+        onnx_cases,
         safetensors_files,
         tokenizer_cases,
     ):
