@@ -8,6 +8,7 @@
 const suites = {
   goldens: ['variant'],
   reference_cases: ['variant', 'engine'],
+  onnx: ['variant'],
   semantics: ['variant', 'threads', 'engine'],
   edges: ['variant'],
   module: [],

@@ -46,6 +46,20 @@ export function take(t: Tensor, axis: number, order: readonly number[]): Tensor 
   return { data, dims: t.dims.map((d, i) => (i === axis ? order.length : d)) };
 }
 
+/** One after the other along dimension `axis`. */
+export function concat(parts: readonly Tensor[], axis: number): Tensor {
+  const outer = product(parts[0].dims.slice(0, axis));
+  const widths = parts.map((part) => part.data.length / outer);
+  const width = widths.reduce((a, b) => a + b, 0);
+  const data = new Float32Array(outer * width);
+  for (let o = 0; o < outer; o++)
+    widths.reduce((at, w, i) => {
+      data.set(parts[i].data.subarray(o * w, (o + 1) * w), at);
+      return at + w;
+    }, o * width);
+  return { data, dims: parts[0].dims.map((d, i) => (i === axis ? parts.reduce((sum, part) => sum + part.dims[axis], 0) : d)) };
+}
+
 export function reshape(t: Tensor, dims: Dims): Tensor {
   assert.equal(product(dims), t.data.length, 'reshape keeps the number of elements');
   return { data: t.data, dims: [...dims] };
