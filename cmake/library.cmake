@@ -41,8 +41,8 @@ set(ATTN_SOURCES
   src/attn/ops/embedding.cpp
   src/attn/ops/init.cpp
   src/attn/ops/linear.cpp
-  src/attn/ops/mask.cpp
   src/attn/ops/mask_rows.cpp
+  src/attn/ops/mask_view.cpp
   src/attn/ops/norm.cpp
   src/attn/ops/pooling.cpp
   src/attn/ops/positions.cpp
@@ -52,11 +52,14 @@ set(ATTN_SOURCES
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
   src/attn/tensor/error.cpp
+  src/attn/tensor/rows.cpp
   src/attn/tensor/shape.cpp
+  src/attn/tensor/state.cpp
   src/attn/tensor/text.cpp)
 # What attn.hpp includes, and so what is installed; the other headers are the library's own.
 set(ATTN_HEADERS
   src/attn/attn.hpp
+  src/attn/core.hpp
   src/attn/io/safetensors.hpp
   src/attn/kernels/activation_name.hpp
   src/attn/layers/embedding.hpp
@@ -73,12 +76,14 @@ set(ATTN_HEADERS
   src/attn/ops/activation.hpp
   src/attn/ops/attention.hpp
   src/attn/ops/attention_plan.hpp
+  src/attn/ops/attention_trace.hpp
   src/attn/ops/dropout.hpp
   src/attn/ops/elementary.hpp
   src/attn/ops/fully_masked.hpp
   src/attn/ops/init.hpp
   src/attn/ops/linear.hpp
   src/attn/ops/mask.hpp
+  src/attn/ops/mask_view.hpp
   src/attn/ops/norm.hpp
   src/attn/ops/pooling.hpp
   src/attn/ops/positions.hpp
@@ -90,9 +95,13 @@ set(ATTN_HEADERS
   src/attn/parallel/thread_pool.hpp
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp
+  src/attn/tensor/results.hpp
+  src/attn/tensor/rows.hpp
   src/attn/tensor/shape.hpp
+  src/attn/tensor/state.hpp
   src/attn/tensor/tensor.hpp
-  src/attn/tensor/text.hpp)
+  src/attn/tensor/text.hpp
+  src/attn/tensor/view.hpp)
 # The native tokenizer; in the package it is TypeScript.
 if(NOT EMSCRIPTEN)
   list(APPEND ATTN_SOURCES
@@ -109,6 +118,8 @@ list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 # attn_compile_options(TARGET): what the library's own sources are compiled with.
 function(attn_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
+  # xtensor is the interface that users compile, in their configuration of it; nothing of it is in the library.
+  target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE
@@ -125,15 +136,6 @@ function(attn_compile_options target)
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
     $<$<BOOL:${ATTN_WERROR}>:-Werror>)
   attn_sanitize(${target})
-endfunction()
-
-# attn_precompile(TARGET): xtensor's headers are read once instead of once a file; they are most of the compile time.
-# clang writes the folder of the clone into what it precompiled: with ccache, of no use to another clone.
-function(attn_precompile target)
-  if(ATTN_PRECOMPILE AND NOT (ATTN_CCACHE AND CMAKE_CXX_COMPILER_ID MATCHES Clang))
-    # By the name that sources include it by: a path of the clone would be in all that is made with it.
-    target_precompile_headers(${target} PRIVATE <attn/tensor/tensor.hpp>)
-  endif()
 endfunction()
 
 function(attn_sanitize target)
@@ -173,8 +175,7 @@ set(ATTN_FLAGS_avx512f -mavx512f -mavx2 -mfma
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
 list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}"
-  SKIP_PRECOMPILE_HEADERS ON)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}")
 # xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
 set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 

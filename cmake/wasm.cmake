@@ -118,11 +118,10 @@ foreach(model IN LISTS attn_models)
   target_compile_options(attn_core_${model} PRIVATE ${compile}
     # The time goes into the kernels, which keep -O3; all else is an eighth smaller than with -Os.
     -Oz)
-  # Except these loops over numbers. A precompiled header is for one level of optimisation only.
+  # Except these loops over numbers.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/pack.cpp ${PROJECT_SOURCE_DIR}/src/attn/ops/mask_rows.cpp
-    PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
+    PROPERTIES COMPILE_OPTIONS -O3)
   target_include_directories(attn_core_${model} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
-  attn_precompile(attn_core_${model})
 
   foreach(variant IN LISTS attn_variants)
     set(flags ${compile})

@@ -22,7 +22,7 @@ TEST_CASE("checkpoints give transformers' numbers", "[models]") {
     const Batch batch = batch_of(golden);
     const TextForwardOptions given = forward_options(entry);
     detail::ModelForwardOptions options{.is_causal = given.is_causal};
-    if (given.head_mask) options.head_mask = view_of(*given.head_mask, "forward", "head_mask");
+    if (given.head_mask) options.head_mask = *given.head_mask;
     const ModelOutput output = forward(*model, batch, true, options);
     for (const auto& [what, error] : entry.at("expected").items()) {
       CAPTURE(golden.name(), what);

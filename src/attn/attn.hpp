@@ -11,6 +11,7 @@
 #include "attn/models/text_model.hpp"
 #include "attn/ops/activation.hpp"
 #include "attn/ops/attention.hpp"
+#include "attn/ops/attention_trace.hpp"
 #include "attn/ops/init.hpp"
 #include "attn/ops/linear.hpp"
 #include "attn/ops/mask.hpp"

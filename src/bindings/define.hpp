@@ -20,14 +20,18 @@ void define_function(const char* name, const char* result) {
 namespace module {
 
 inline auto load_state_dict(Arguments& arguments) {
-  const StateDict* state = arguments.state("state");
+  const StateView* state = arguments.state("state");
   bool strict = true;
   arguments.group("options", [&] { arguments.option("strict", strict); });
-  return [=](auto& self, Result&) { self.load_state_dict(*state, strict); };
+  return [=](auto& self, Result&) { self.load_state(*state, strict); };
 }
 
 inline auto state_dict(Arguments&) {
-  return [](auto& self, Result& result) { result.add(self.state_dict()); };
+  return [](auto& self, Result& result) {
+    StateTarget target;
+    for (const auto& [name, shape] : self.parameter_shapes()) target.emplace(name, result.add(name, shape));
+    self.save_state(target);
+  };
 }
 
 inline auto initialize(Arguments& arguments) {

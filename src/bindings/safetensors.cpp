@@ -7,7 +7,14 @@ namespace {
 
 auto parse(Arguments& arguments) {
   const std::span<const std::uint8_t> bytes = arguments.bytes("bytes", "a safetensors file");
-  return [=](Result& result) { result.add(parse_safetensors(bytes)); };
+  return [=](Result& result) {
+    struct Sink final : TensorSink {
+      explicit Sink(Result& to) : result(to) {}
+      float* place(const std::string& name, const Shape& shape) override { return result.add(name, shape); }
+      Result& result;
+    } sink(result);
+    parse_safetensors(bytes, sink);
+  };
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ std::span<const std::uint8_t> Arguments::bytes(const char* name, const char* wha
   return {reinterpret_cast<const std::uint8_t*>(descriptor->data), static_cast<std::size_t>(descriptor->dims[0])};
 }
 
-const StateDict* Arguments::state(const char* name) {
+const StateView* Arguments::state(const char* name) {
   const double leaf = take(name, "state", true);
-  return given(leaf) ? reinterpret_cast<const StateDict*>(static_cast<Address>(leaf)) : nullptr;
+  return given(leaf) ? reinterpret_cast<const StateView*>(static_cast<Address>(leaf)) : nullptr;
 }
 
 Arguments::Ids Arguments::ids(const char* name) {

@@ -39,7 +39,7 @@ class Arguments {
   /// A whole file; `what` it should be, in words.
   std::span<const std::uint8_t> bytes(const char* name, const char* what);
   /// Tensors by name; null only when a signature is written.
-  const StateDict* state(const char* name);
+  const StateView* state(const char* name);
 
   /// Whole numbers that index a table, in any shape.
   struct Ids {

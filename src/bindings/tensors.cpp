@@ -37,9 +37,11 @@ float* Result::add(Field field, const Shape& shape, std::int32_t layer, std::int
   return start;
 }
 
-void Result::add(StateDict state) {
-  state_ = std::move(state);
-  for (const auto& [name, tensor] : state_) add(name, describe(tensor.data(), to_shape(tensor.shape())));
+float* Result::add(const std::string& name, const Shape& shape) {
+  AlignedFloats data(static_cast<std::size_t>(checked_size(shape, "result", "a tensor")));
+  float* const start = data.data();
+  add(names_.emplace_back(name), describe(start, shape), std::move(data));
+  return start;
 }
 
 void Result::add(std::map<std::string, Shape> shapes) {
@@ -52,9 +54,9 @@ void Result::add(std::vector<std::string> texts) {
   for (const std::string& each : texts_) add(each, Descriptor{});
 }
 
-void Result::add(const std::string& name, const Descriptor& tensor) {
-  entries_.push_back(
-      {Field::named, -1, static_cast<std::uint32_t>(reinterpret_cast<Address>(name.data())), static_cast<std::uint32_t>(name.size()), tensor, {}});
+void Result::add(const std::string& name, const Descriptor& tensor, AlignedFloats data) {
+  entries_.push_back({Field::named, -1, static_cast<std::uint32_t>(reinterpret_cast<Address>(name.data())), static_cast<std::uint32_t>(name.size()),
+                      tensor, std::move(data)});
   update();
 }
 
@@ -67,9 +69,10 @@ void NamedTensors::add(Address frame) {
   Arguments arguments(frame);
   const std::span<const std::uint8_t> name = arguments.bytes("name", "a name");
   const TensorView view = arguments.tensor("tensor");
-  AnyTensor tensor = empty_any(view.shape);
-  std::copy_n(view.data, tensor.size(), tensor.data());
-  state_.insert_or_assign(std::string(name.begin(), name.end()), std::move(tensor));
+  AlignedFloats copy(static_cast<std::size_t>(checked_size(view.shape, "state", "a tensor")));
+  std::copy_n(view.data, copy.size(), copy.data());
+  state_.insert_or_assign(std::string(name.begin(), name.end()), TensorView(copy.data(), view.shape));
+  data_.push_back(std::move(copy));
 }
 
 }  // namespace attn::bindings

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "attn/tensor/aligned.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/state.hpp"
 
 // Tensors as JavaScript and C++ hand them to each other: as numbers in the heap, since Embind's own objects cost more
 // than a small attention does.
@@ -57,7 +58,8 @@ class Result {
   /// Room for a tensor of that shape; kept until the result is freed. layer is -1 where there is only one.
   float* add(Field field, const Shape& shape, std::int32_t layer = -1, std::int32_t name = 0);
   float* add(const Shape& shape) { return add(Field::output, shape); }
-  void add(StateDict state);
+  /// By its name.
+  float* add(const std::string& name, const Shape& shape);
   /// Shapes without data.
   void add(std::map<std::string, Shape> shapes);
   /// Texts without tensors.
@@ -81,14 +83,14 @@ class Result {
   };
   static_assert(sizeof(Entry) == 72);
 
-  void add(const std::string& name, const Descriptor& tensor);
+  void add(const std::string& name, const Descriptor& tensor, AlignedFloats data = {});
   void update();
 
   std::int32_t count_ = 0, flags_ = 0;
   std::uint32_t entries_address_ = 0;
   double number_ = 0;
   std::vector<Entry> entries_;
-  StateDict state_;
+  std::list<std::string> names_;  // whose addresses entries hold
   std::map<std::string, Shape> shapes_;
   std::vector<std::string> texts_;
 };
@@ -101,7 +103,8 @@ class NamedTensors {
   Address address() const { return reinterpret_cast<Address>(&state_); }
 
  private:
-  StateDict state_;
+  StateView state_;
+  std::vector<AlignedFloats> data_;  // what the state points to
 };
 
 }  // namespace attn::bindings

@@ -25,7 +25,7 @@ class TextModel {
   const EncoderModel& model() const { return *model_; }
   Embedding* word_embeddings() { return &model_->word_embeddings(); }
   std::map<std::string, Shape> parameter_shapes() const { return model_->parameter_shapes(); }
-  void load_state_dict(const StateDict& state, bool strict) { model_->load_state_dict(state, strict); }
+  void load_state(const StateView& state, bool strict) { model_->load_state(state, strict); }
   const detail::ModelConfig& config() const { return model_ ? model_->config() : loader_->config(); }
 
  private:

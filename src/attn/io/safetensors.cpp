@@ -7,7 +7,7 @@
 
 namespace attn {
 
-StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
+void parse_safetensors(std::span<const std::uint8_t> bytes, TensorSink& sink) {
   using namespace detail;
   if (bytes.size() < kSafetensorsPrefix) refuse_safetensors({"the file has ", bytes.size(), " bytes, a header length takes 8"});
   const std::size_t header_size = safetensors_header_size(bytes.data(), bytes.size());
@@ -19,17 +19,12 @@ StateDict parse_safetensors(std::span<const std::uint8_t> bytes) {
     if (entry.type->is_float) memory.add(entry.name, {static_cast<std::int64_t>(entry.count())});
   memory.check();
 
-  StateDict state;
-  for (const SafetensorsEntry& entry : entries) {
-    if (!entry.type->is_float) continue;
-    AnyTensor tensor = empty_any(entry.shape);
-    convert_floats(*entry.type, data.data() + entry.first, tensor.data(), tensor.size());
-    state.emplace(entry.name, std::move(tensor));
-  }
-  return state;
+  for (const SafetensorsEntry& entry : entries)
+    if (entry.type->is_float)
+      convert_floats(*entry.type, data.data() + entry.first, sink.place(entry.name, entry.shape), static_cast<std::size_t>(entry.count()));
 }
 
-StateDict read_safetensors(const std::filesystem::path& path) {
+void read_safetensors(const std::filesystem::path& path, TensorSink& sink) {
   std::error_code none;
   const std::uintmax_t size = std::filesystem::file_size(path, none);  // a folder opens as a file does, but has no size
   std::ifstream file(path, std::ios::binary);
@@ -37,7 +32,7 @@ StateDict read_safetensors(const std::filesystem::path& path) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) detail::refuse_safetensors({"cannot read ", path.string()});
-  return parse_safetensors(bytes);
+  parse_safetensors(bytes, sink);
 }
 
 }  // namespace attn

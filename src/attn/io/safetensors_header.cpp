@@ -10,7 +10,7 @@
 #include "attn/io/float_formats.hpp"
 #include "attn/io/json_events.hpp"
 #include "attn/io/safetensors_limits.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/view.hpp"
 
 // A list of refusals: whatever gets past them is in bounds. One message each.
 namespace attn::detail {

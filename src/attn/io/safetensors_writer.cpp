@@ -24,7 +24,7 @@ void append_string(std::string& to, const std::string& value) {
 
 }  // namespace
 
-std::vector<std::uint8_t> write_safetensors(const StateDict& tensors, const std::map<std::string, std::string>& metadata) {
+std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
   const std::size_t names = tensors.size() + (metadata.empty() ? 0 : 1);
   if (names > detail::kMaxTensors) fail(ErrorCode::argument, kOp, "tensors", {detail::kMaxTensors, " names at the most"}, {names, " names"});
 
@@ -44,10 +44,10 @@ std::vector<std::uint8_t> write_safetensors(const StateDict& tensors, const std:
   std::uint64_t end = 0;
   for (const auto& [name, tensor] : tensors) {  // a map: sorted by bytes
     if (name == kMetadata) fail(ErrorCode::argument, kOp, "a name", {"another one: the format keeps it for itself"}, {name});
-    const Shape shape = view_of(tensor, kOp, name.c_str()).shape;
+    const Shape& shape = tensor.shape;
     memory.add(name, shape);
     const std::uint64_t first = end;
-    end += 4 * tensor.size();
+    end += 4 * static_cast<std::uint64_t>(checked_size(shape, kOp, name));
     if (header.back() != '{') header += ',';
     append_string(header, name);
     header += ":{\"dtype\":\"F32\",\"shape\":[";
@@ -66,8 +66,9 @@ std::vector<std::uint8_t> write_safetensors(const StateDict& tensors, const std:
   std::memcpy(bytes.data() + 8, header.data(), header.size());
   std::uint8_t* to = bytes.data() + 8 + header.size();
   for (const auto& [name, tensor] : tensors) {
-    if (tensor.size() > 0) std::memcpy(to, tensor.data(), 4 * tensor.size());
-    to += 4 * tensor.size();
+    const auto size = 4 * static_cast<std::size_t>(checked_size(tensor.shape, kOp, name));
+    if (size > 0) std::memcpy(to, tensor.data, size);
+    to += size;
   }
   return bytes;
 }

@@ -206,7 +206,7 @@ void truncate(Row& row, bool is_pair, std::size_t most) {
   row.second.resize(n2);
 }
 
-Encoding assemble(const TokenizerFile& file, const Template& pieces, std::vector<Row> rows) {
+EncodedTexts assemble(const TokenizerFile& file, const Template& pieces, std::vector<Row> rows) {
   std::size_t longest = 0;
   std::size_t added = 0;
   for (const TemplatePiece& piece : pieces) added += piece.ids.size();
@@ -214,26 +214,27 @@ Encoding assemble(const TokenizerFile& file, const Template& pieces, std::vector
   const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
   MemoryEstimate memory(kOp);
   // Two ids, a mask, a token's string and its offsets.
-  memory.add("ids, tokens and offsets", {shape[0], shape[1], (9 + sizeof(std::string) + sizeof(Encoding::Offsets::value_type)) / 4});
+  memory.add("ids, tokens and offsets", {shape[0], shape[1], (9 + sizeof(std::string) + sizeof(TokenOffsets::value_type)) / 4});
   memory.check("ids, tokens and offsets");
 
-  const std::array<std::size_t, 2> dims{rows.size(), longest};
-  Encoding encoding{.input_ids = xt::xtensor<std::int32_t, 2>(dims, file.pad_id),
-                    .token_type_ids = xt::xtensor<std::int32_t, 2>(dims, file.pad_type_id),
-                    .attention_mask = xt::xtensor<std::uint8_t, 2>(dims, 0),
-                    .truncated = {},
-                    .tokens = {},
-                    .offsets = {}};
+  const std::size_t count = rows.size() * longest;
+  EncodedTexts encoding{.shape = shape,
+                        .input_ids = std::vector<std::int32_t>(count, file.pad_id),
+                        .token_type_ids = std::vector<std::int32_t>(count, file.pad_type_id),
+                        .attention_mask = std::vector<std::uint8_t>(count, 0),
+                        .truncated = {},
+                        .tokens = {},
+                        .offsets = {}};
   for (std::size_t b = 0; b < rows.size(); ++b) {
     std::vector<std::string> tokens;
-    Encoding::Offsets offsets;
+    TokenOffsets offsets;
     tokens.reserve(longest);
     offsets.reserve(longest);
     const auto push = [&](std::int32_t id, std::int32_t type_id, std::string token, std::optional<std::pair<std::int64_t, std::int64_t>> bytes) {
-      const std::size_t i = tokens.size();
-      encoding.input_ids(b, i) = id;
-      encoding.token_type_ids(b, i) = type_id;
-      encoding.attention_mask(b, i) = 1;
+      const std::size_t at = b * longest + tokens.size();
+      encoding.input_ids[at] = id;
+      encoding.token_type_ids[at] = type_id;
+      encoding.attention_mask[at] = 1;
       tokens.push_back(std::move(token));
       offsets.push_back(bytes);
     };
@@ -255,7 +256,7 @@ Encoding assemble(const TokenizerFile& file, const Template& pieces, std::vector
 
 /// `texts(i)` are the one or two texts of number i; a row for each in [begin, end).
 template <class Texts>
-Encoding encode_rows(const TokenizerFile& file, std::size_t begin, std::size_t end, bool is_pair, const TokenizeOptions& options,
+EncodedTexts encode_rows(const TokenizerFile& file, std::size_t begin, std::size_t end, bool is_pair, const TokenizeOptions& options,
                      const Texts& texts) {
   const Template& pieces = is_pair ? file.pair : file.single;
   std::int64_t added = 0;
@@ -289,21 +290,21 @@ Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::op
   return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config, default_class)));
 }
 
-Encoding Tokenizer::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
   return encode_rows(*file_, begin, end, false, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(texts[i], ""); });
 }
 
-Encoding Tokenizer::encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
+EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
                            const TokenizeOptions& options) const {
   return encode_rows(*file_, begin, end, true, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(pairs[i]); });
 }
 
-Encoding Tokenizer::encode(const std::vector<std::string>& texts, const TokenizeOptions& options) const {
-  return encode(texts, 0, texts.size(), options);
+EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const {
+  return encode_texts(texts, 0, texts.size(), options);
 }
 
-Encoding Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
-  return encode(pairs, 0, pairs.size(), options);
+EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
+  return encode_texts(pairs, 0, pairs.size(), options);
 }
 
 std::optional<std::int64_t> Tokenizer::token_to_id(const std::string& token) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -23,17 +25,44 @@ struct TokenizeOptions {
   bool truncation = true;
 };
 
-/// Token ids of texts, padded to the longest.
-struct Encoding {
-  using Offsets = std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>>;
+/// Bytes [start, end) of the text (of a pair: of the one that the token is from); none for padding and for special tokens that were added.
+using TokenOffsets = std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>>;
 
-  xt::xtensor<std::int32_t, 2> input_ids, token_type_ids;  ///< (B,L)
-  xt::xtensor<std::uint8_t, 2> attention_mask;             ///< (B,L), 1 where there is a token
-  std::vector<bool> truncated;                             ///< which texts were cut
+/// Token ids of texts, padded to the longest; numbers are (B,L), row-major.
+struct EncodedTexts {
+  Shape shape;
+  std::vector<std::int32_t> input_ids, token_type_ids;
+  std::vector<std::uint8_t> attention_mask;  ///< 1 where there is a token
+  std::vector<bool> truncated;               ///< which texts were cut
   std::vector<std::vector<std::string>> tokens;
-  /// Bytes [start, end) of the text (of a pair: of the one that the token is from); none for padding and for special tokens that were added.
-  std::vector<Offsets> offsets;
+  std::vector<TokenOffsets> offsets;
 };
+
+/// The same as tensors, of rank N = 2.
+template <std::size_t N>
+struct EncodingTensors {
+  using Offsets = TokenOffsets;
+
+  TensorOf<N, std::int32_t> input_ids, token_type_ids;  ///< (B,L)
+  TensorOf<N, std::uint8_t> attention_mask;             ///< (B,L), 1 where there is a token
+  std::vector<bool> truncated;                        ///< which texts were cut
+  std::vector<std::vector<std::string>> tokens;
+  std::vector<Offsets> offsets;
+
+  EncodingTensors() = default;
+  explicit EncodingTensors(EncodedTexts texts)
+      : input_ids(empty<N, std::int32_t>(texts.shape)),
+        token_type_ids(empty<N, std::int32_t>(texts.shape)),
+        attention_mask(empty<N, std::uint8_t>(texts.shape)),
+        truncated(std::move(texts.truncated)),
+        tokens(std::move(texts.tokens)),
+        offsets(std::move(texts.offsets)) {
+    std::copy(texts.input_ids.begin(), texts.input_ids.end(), input_ids.data());
+    std::copy(texts.token_type_ids.begin(), texts.token_type_ids.end(), token_type_ids.data());
+    std::copy(texts.attention_mask.begin(), texts.attention_mask.end(), attention_mask.data());
+  }
+};
+using Encoding = EncodingTensors<2>;
 
 /// WordPiece as a Hugging Face tokenizer.json describes it: the same ids, tokens and offsets. Copies share what was read.
 class Tokenizer {
@@ -46,9 +75,18 @@ class Tokenizer {
 
   /// Without max_length nothing is cut. Throws ARGUMENT where a text is not UTF-8, OUT_OF_RANGE also where the special tokens alone are
   /// more than max_length, MEMORY.
-  Encoding encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
+  template <std::size_t N = 2>
+  EncodingTensors<N> encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode_texts(texts, options));
+  }
   /// Two texts in one sequence; the longer one is cut first.
-  Encoding encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
+  template <std::size_t N = 2>
+  EncodingTensors<N> encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode_texts(pairs, options));
+  }
+  /// The same without tensors.
+  EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
+  EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
 
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
@@ -61,9 +99,9 @@ class Tokenizer {
   explicit Tokenizer(std::shared_ptr<const detail::TokenizerFile> file);
 
   /// Of the texts [begin, end), for who has too many for one Encoding.
-  Encoding encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
-  Encoding encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
-                  const TokenizeOptions& options) const;
+  EncodedTexts encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
+  EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
+                            const TokenizeOptions& options) const;
 
   std::shared_ptr<const detail::TokenizerFile> file_;
 };

@@ -24,16 +24,15 @@ Embedding::Embedding(const EmbeddingOptions& options) : Embedding(detail::Uninit
   initialize();
 }
 
-void Embedding::add_shapes(const std::string& prefix, const StateDict*, std::map<std::string, Shape>& shapes) const {
+void Embedding::add_shapes(const std::string& prefix, const StateView*, std::map<std::string, Shape>& shapes) const {
   shapes.emplace(prefix + "weight", Shape{options_.num_embeddings, options_.embedding_dim});
 }
 
-void Embedding::save(const std::string& prefix, StateDict& state) const {
-  AnyTensor& weight = state.emplace(prefix + "weight", empty_any({options_.num_embeddings, options_.embedding_dim})).first->second;
-  std::copy(weight_.begin(), weight_.end(), weight.data());
+void Embedding::save(const std::string& prefix, const StateTarget& target) const {
+  detail::save_data(target, prefix + "weight", weight_);
 }
 
-Embedding Embedding::loaded(const std::string& prefix, const StateDict& state) const {
+Embedding Embedding::loaded(const std::string& prefix, const StateView& state) const {
   Embedding next(detail::Uninitialized{}, options_);
   const float* weight = detail::find_data(state, prefix + "weight");
   next.weight_ = weight != nullptr ? std::vector<float>(weight, weight + weight_.size()) : weight_;
@@ -103,8 +102,6 @@ std::vector<Neighbor> Embedding::nearest(std::int64_t target, std::int64_t k) co
   check_id("nearest", "target", target);
   return ranked("nearest", row(target), k, {target});
 }
-
-std::vector<Neighbor> Embedding::nearest(const Tensor<1>& target, std::int64_t k) const { return nearest(view_of(target, "nearest", "target"), k); }
 
 std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t k) const {
   if (target.shape != Shape{options_.embedding_dim}) fail(ErrorCode::shape, "nearest", "target", {Shape{options_.embedding_dim}}, {target.shape});

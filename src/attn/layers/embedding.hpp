@@ -4,11 +4,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "attn/layers/module.hpp"
 #include "attn/layers/parameter.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -37,11 +38,10 @@ class Embedding : public Module<Embedding> {
   /// ids of any rank, whole numbers from 0 to N-1 -> their rows (..,E). Throws OUT_OF_RANGE with the position of the first id that the
   /// table does not have, MEMORY.
   template <class Ids>
-  auto forward(const xt::xexpression<Ids>& ids) const {
-    const auto& given = ids.derived_cast();
-    static_assert(std::is_integral_v<typename Ids::value_type>, "ids are whole numbers");
-    std::vector<std::int64_t> values(given.begin(), given.end());
-    auto y = empty<kRankOf<Ids> + 1>(check(values, to_shape(given.shape())));
+    requires std::is_integral_v<typename Ids::value_type>
+  auto forward(const Ids& ids) const {
+    const std::vector<std::int64_t> values(ids.begin(), ids.end());
+    auto y = empty<kRankOf<Ids> + 1>(check(values, to_shape(ids.shape())));
     run(values, y.data());
     return y;
   }
@@ -50,7 +50,11 @@ class Embedding : public Module<Embedding> {
   /// zeros have cosine 0; of equal ones the lower id is first. Throws OUT_OF_RANGE, ARGUMENT for k below 0.
   std::vector<Neighbor> nearest(std::int64_t target, std::int64_t k) const;
   /// The same to a vector (E). Throws SHAPE too.
-  std::vector<Neighbor> nearest(const Tensor<1>& target, std::int64_t k) const;
+  template <TensorLike V>
+  std::vector<Neighbor> nearest(const V& target, std::int64_t k) const {
+    return nearest(detail::Input(target, "nearest", "target"), k);
+  }
+  std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
   /// Cosine of two rows. Throws OUT_OF_RANGE.
   float similarity(std::int64_t a, std::int64_t b) const;
   /// a is to b as c is to the result: the rows nearest to b - a + c, the three excluded (Mikolov et al. 2013). Throws as nearest.
@@ -59,7 +63,6 @@ class Embedding : public Module<Embedding> {
   /// For callers that own the memory: everything checked, then the work itself.
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
   void run(const std::vector<std::int64_t>& ids, float* y) const;
-  std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
   /// Names where its numbers will be.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
   const float* row(std::int64_t id) const { return weight_.data() + static_cast<std::size_t>(id) * static_cast<std::size_t>(options_.embedding_dim); }
@@ -67,9 +70,9 @@ class Embedding : public Module<Embedding> {
  private:
   friend class Module<Embedding>;
 
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  Embedding loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  Embedding loaded(const std::string& prefix, const StateView& state) const;
   Embedding drawn(const InitOptions& options, std::uint32_t& parameter) const;
 
   void check_id(std::string_view op, std::string_view name, std::int64_t id) const;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "attn/ops/attention.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 // What a forward of an encoder takes and gives, whether it is one layer, a stack or a classifier on top.
 namespace attn {
@@ -32,10 +32,11 @@ struct EncoderForwardOptions {
 /// N: rank of input and output.
 template <std::size_t N>
 struct EncoderResult {
-  Tensor<N> output;                                             ///< (B,L,E)
-  std::optional<std::vector<Tensor<N + 1>>> attentions;         ///< by layer (B,H,L,L), when asked for
-  std::optional<std::vector<Tensor<N>>> hidden_states;          ///< layers + 1 of (B,L,E), the last equals output; when asked for
-  std::optional<std::map<std::int64_t, AttentionTrace>> trace;  ///< by layer, when asked for
+  TensorOf<N> output;                                      ///< (B,L,E)
+  std::optional<std::vector<TensorOf<N + 1>>> attentions;  ///< by layer (B,H,L,L), when asked for
+  std::optional<std::vector<TensorOf<N>>> hidden_states;   ///< layers + 1 of (B,L,E), the last equals output; when asked for
+  /// AttentionTrace by layer, when asked for.
+  std::optional<std::map<std::int64_t, std::map<TraceName, TensorOf<kAnyBeside<N>>>>> trace;
 };
 
 namespace detail {
@@ -103,7 +104,7 @@ EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
     for (const std::int64_t layer : plan.traced)
       for (std::size_t i = 0; i < kTraceNames.size(); ++i)
         if (const auto name = static_cast<TraceName>(i); plan.names.has(name))
-          buffers.layers[static_cast<std::size_t>(layer)].trace[i] = trace[layer].emplace(name, empty_any(plan.trace_shapes[i])).first->second.data();
+          buffers.layers[static_cast<std::size_t>(layer)].trace[i] = trace[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
   }
   run(buffers);
   return result;

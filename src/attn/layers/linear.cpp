@@ -7,17 +7,17 @@
 
 namespace attn::detail {
 
-void Linear::add_shapes(const std::string& prefix, const StateDict*, std::map<std::string, Shape>& shapes) const {
+void Linear::add_shapes(const std::string& prefix, const StateView*, std::map<std::string, Shape>& shapes) const {
   shapes.emplace(prefix + "weight", Shape{out_, in_});
   if (bias_) shapes.emplace(prefix + "bias", Shape{out_});
 }
 
-void Linear::save(const std::string& prefix, StateDict& state) const {
-  float* const weight = state.emplace(prefix + "weight", empty_any({out_, in_})).first->second.data();
-  unpack(weight, bias_ ? state.emplace(prefix + "bias", empty_any({out_})).first->second.data() : nullptr);
+void Linear::save(const std::string& prefix, const StateTarget& target) const {
+  const auto weight = target.find(prefix + "weight"), bias = target.find(prefix + "bias");
+  if (weight != target.end()) unpack(weight->second, bias_ && bias != target.end() ? bias->second : nullptr);
 }
 
-Linear Linear::loaded(const std::string& prefix, const StateDict& state) const {
+Linear Linear::loaded(const std::string& prefix, const StateView& state) const {
   return with(find_data(state, prefix + "weight"), find_data(state, prefix + "bias"));
 }
 

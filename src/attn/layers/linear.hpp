@@ -7,7 +7,7 @@
 #include "attn/layers/parameter.hpp"
 #include "attn/ops/init.hpp"
 #include "attn/ops/linear.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 // The linear map inside a layer: torch.nn.Linear, its place in the state included. Internal.
 namespace attn::detail {
@@ -29,9 +29,9 @@ class Linear {
   const PackedLinear& packed() const { return packed_; }
 
   /// prefix is such as "linear1."
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  Linear loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  Linear loaded(const std::string& prefix, const StateView& state) const;
   /// With these numbers, those so far where a pointer is null.
   Linear with(const float* weight, const float* bias) const;
   /// torch's own scheme: U(±1/√in) for weight and bias.

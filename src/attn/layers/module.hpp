@@ -10,7 +10,7 @@
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/init.hpp"
 #include "attn/ops/scratch.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -39,7 +39,7 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 
 /// What every layer has, as torch.nn.Module. Layer is the class itself, which gives
 ///   add_shapes(prefix, state, shapes)  the parameters by name, in the form in which the state (or null) spells them
-///   save(prefix, state)                copies of them
+///   save(prefix, target)               copies of them to where the target has their names
 ///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none
 ///   drawn(options, parameter)          one with new random numbers; `parameter` counts them
 template <class Layer>
@@ -52,18 +52,29 @@ class Module {
   /// Copies weights in, by torch's names and layouts. strict: every parameter must be there and nothing else; else missing ones
   /// keep their numbers and unknown ones are ignored. Throws MISMATCH, which lists all missing, unexpected and mis-shaped names,
   /// or MEMORY; nothing is changed then.
-  void load_state_dict(const StateDict& state, bool strict = true) {
-    std::map<std::string, Shape> shapes;
-    layer().add_shapes("", &state, shapes);
-    detail::check_state_dict("load_state_dict", shapes, state, strict);
-    replace(layer().loaded("", state));
+  template <class Of = Layer, class State = typename StateDictType<Of>::type>
+  void load_state_dict(const State& state, bool strict = true) {
+    load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
   /// A copy of the weights, in the form that torch would have.
-  StateDict state_dict() const {
-    StateDict state;
-    layer().save("", state);
+  template <class Of = Layer>
+  typename StateDictType<Of>::type state_dict() const {
+    typename StateDictType<Of>::type state;
+    StateTarget target;
+    for (const auto& [name, shape] : parameter_shapes())
+      target.emplace(name, state.emplace(name, empty<kAnyBeside<sizeof(Of)>>(shape)).first->second.data());
+    save_state(target);
     return state;
   }
+  /// The same of places in memory: from where they lie, and to where they shall be, each as large as parameter_shapes() says.
+  void load_state(const StateView& state, bool strict = true) {
+    const detail::StateInput whole(state, "load_state_dict");
+    std::map<std::string, Shape> shapes;
+    layer().add_shapes("", &whole.views, shapes);
+    detail::check_state_dict("load_state_dict", shapes, whole.views, strict);
+    replace(layer().loaded("", whole.views));
+  }
+  void save_state(const StateTarget& target) const { layer().save("", target); }
   /// Draws new weights; a new layer has been initialised already. The numbers follow from the seed alone, on every machine; the
   /// distributions are torch's. Throws CONFIG, MEMORY.
   void initialize(const InitOptions& options = {}) {

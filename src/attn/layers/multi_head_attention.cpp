@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attn/ops/attention_core.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn {
 namespace {
@@ -27,12 +28,14 @@ void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t
   }
 }
 
-/// (B,H,past,width) and (B,H,rows,width) -> (B,H,past + rows,width).
-void join_heads(const float* past, std::int64_t past_rows, const detail::Heads<const float>& x, std::int64_t B, std::int64_t H, std::int64_t rows,
-                std::int64_t width, float* to) {
+/// (B,H,past,width) or nothing, and (B,H,rows,width) -> (B,H,past + rows,width).
+void join_heads(const TensorView& past, const detail::Heads<const float>& x, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width,
+                float* to) {
+  const detail::Rows past_rows(past);
+  const std::int64_t before = past.data != nullptr ? past.shape.back(1) : 0;
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t h = 0; h < H; ++h) {
-      if (past_rows > 0) to = std::copy_n(past + (b * H + h) * past_rows * width, past_rows * width, to);
+      for (std::int64_t i = 0; i < before; ++i) to = std::copy_n(past_rows[static_cast<std::size_t>((b * H + h) * before + i)], width, to);
       for (std::int64_t i = 0; i < rows; ++i) to = std::copy_n(x.at(b, h, i), width, to);
     }
 }
@@ -72,13 +75,13 @@ MultiHeadAttention::Form MultiHeadAttention::form() const {
   return key_.in_features() == E && value_.in_features() == E ? Form::packed : Form::split;
 }
 
-MultiHeadAttention::Form MultiHeadAttention::form_of(const std::string& prefix, const StateDict& state) const {
+MultiHeadAttention::Form MultiHeadAttention::form_of(const std::string& prefix, const StateView& state) const {
   for (const std::string name : kLetters)
     if (state.contains(prefix + name + ".weight") || state.contains(prefix + name + ".bias")) return Form::separate;
   return form();
 }
 
-void MultiHeadAttention::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+void MultiHeadAttention::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
   const std::int64_t E = options_.embed_dim;
   const detail::Linear* const projections[] = {&query_, &key_, &value_};
   const Form form = state != nullptr ? form_of(prefix, *state) : this->form();
@@ -96,31 +99,28 @@ void MultiHeadAttention::add_shapes(const std::string& prefix, const StateDict* 
   if (options_.out_proj) out_.add_shapes(prefix + "out_proj.", state, shapes);
 }
 
-void MultiHeadAttention::save(const std::string& prefix, StateDict& state) const {
-  std::map<std::string, Shape> shapes;
-  add_shapes(prefix, nullptr, shapes);
-  for (const auto& [name, shape] : shapes) state.emplace(name, empty_any(shape));
-  const auto data = [&](const std::string& name) { return state.at(prefix + name).data(); };
-
+void MultiHeadAttention::save(const std::string& prefix, const StateTarget& target) const {
+  const auto data = [&](const std::string& name, std::size_t offset = 0) {
+    const auto found = target.find(prefix + name);
+    return found != target.end() ? found->second + offset : nullptr;
+  };
   const auto E = static_cast<std::size_t>(options_.embed_dim);
+  const Form form = this->form();
   const detail::Linear* const projections[] = {&query_, &key_, &value_};
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string name = kLetters[i];
-    const Form form = this->form();
-    float* const weight = form == Form::packed  ? data("in_proj_weight") + i * E * E
-                          : form == Form::split ? data(name + "_weight")
-                                                : data(name + ".weight");
-    float* const bias = !options_.bias ? nullptr : form == Form::separate ? data(name + ".bias") : data("in_proj_bias") + i * E;
-    projections[i]->unpack(weight, bias);
+    float* const weight = form == Form::packed ? data("in_proj_weight", i * E * E) : data(name + (form == Form::split ? "_weight" : ".weight"));
+    float* const bias = !options_.bias ? nullptr : form == Form::separate ? data(name + ".bias") : data("in_proj_bias", i * E);
+    if (weight != nullptr) projections[i]->unpack(weight, bias);
   }
   if (options_.add_bias_kv) {
-    std::copy(bias_k_.begin(), bias_k_.end(), data("bias_k"));
-    std::copy(bias_v_.begin(), bias_v_.end(), data("bias_v"));
+    detail::save_data(target, prefix + "bias_k", bias_k_);
+    detail::save_data(target, prefix + "bias_v", bias_v_);
   }
-  if (options_.out_proj) out_.unpack(data("out_proj.weight"), options_.bias ? data("out_proj.bias") : nullptr);
+  if (options_.out_proj) out_.save(prefix + "out_proj.", target);
 }
 
-MultiHeadAttention MultiHeadAttention::loaded(const std::string& prefix, const StateDict& state) const {
+MultiHeadAttention MultiHeadAttention::loaded(const std::string& prefix, const StateView& state) const {
   const auto find = [&](const std::string& name) { return detail::find_data(state, prefix + name); };
   const auto part = [](const float* all, std::size_t offset) { return all != nullptr ? all + offset : nullptr; };
   const Form form = form_of(prefix, state);
@@ -292,13 +292,14 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   float* const q_proj = scratch.take(q_size);
   float* const k_proj = scratch.take(k_size);
   float* const v_proj = scratch.take(v_size);
-  if (query.data == key.data && key.data == value.data && query.shape == key.shape) {
+  const auto same = [](const TensorView& a, const TensorView& b) { return a.data == b.data && a.shape == b.shape && a.strides == b.strides; };
+  if (same(query, key) && same(key, value)) {
     const PackedLinear::Output outputs[] = {{&query_.packed(), q_proj}, {&key_.packed(), k_proj}, {&value_.packed(), v_proj}};
-    PackedLinear::forward(outputs, query.data, B * L);
+    PackedLinear::forward(outputs, detail::Rows(query));
   } else {
-    query_.forward(query.data, B * L, q_proj);
-    key_.forward(key.data, B * given, k_proj);
-    value_.forward(value.data, B * given, v_proj);
+    query_.packed().forward(detail::Rows(query), q_proj);
+    key_.packed().forward(detail::Rows(key), k_proj);
+    value_.packed().forward(detail::Rows(value), v_proj);
   }
 
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
@@ -329,8 +330,8 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   detail::Heads<const float> key_heads = heads(keys, S, Hkv, D), value_heads = heads(values, S, Hkv, Dv);
   if (spec.output_present) {
     const KeyValueView past = run.past.value_or(KeyValueView{});
-    join_heads(past.key.data, sizes.past, heads(keys, given, Hkv, D), B, Hkv, given, D, buffers.present_key);
-    join_heads(past.value.data, sizes.past, heads(values, given, Hkv, Dv), B, Hkv, given, Dv, buffers.present_value);
+    join_heads(past.key, heads(keys, given, Hkv, D), B, Hkv, given, D, buffers.present_key);
+    join_heads(past.value, heads(values, given, Hkv, Dv), B, Hkv, given, Dv, buffers.present_value);
     key_heads = detail::heads_of(static_cast<const float*>(buffers.present_key), Hkv, S, D);
     value_heads = detail::heads_of(static_cast<const float*>(buffers.present_value), Hkv, S, Dv);
   }

@@ -13,7 +13,7 @@
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/rotary.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -71,16 +71,19 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   /// Throws SHAPE, MASK, CONFIG, UNSUPPORTED, MEMORY.
   template <TensorLike Q>
   auto forward(const Q& query, const AttentionOptions& options = {}) const {
-    return forward(query, query, query, options);
+    constexpr std::size_t N = kRankOf<Q>;
+    static_assert(N == 2 || N == 3, "query is (B,L,E) or (L,E)");
+    const detail::Input x(query, "MultiHeadAttention", "query");
+    return run_views<N>(x, x, x, options);
   }
   template <TensorLike Q, TensorLike K, TensorLike V>
   auto forward(const Q& query, const K& key, const V& value, const AttentionOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<Q>;
     static_assert(N == 2 || N == 3, "query is (B,L,E) or (L,E)");
-    const TensorView q = view_of(query, "MultiHeadAttention", "query"), k = view_of(key, "MultiHeadAttention", "key"),
-                     v = view_of(value, "MultiHeadAttention", "value");
-    const detail::AttentionPlan plan = this->plan(q, k, v, options);
-    return detail::run_attention_plan<N, N + 1>(plan, [&](const detail::AttentionBuffers& buffers) { run(plan, q, k, v, options, buffers); });
+    const detail::Input q(query, "MultiHeadAttention", "query");
+    const detail::Input k(key, "MultiHeadAttention", "key");
+    const detail::Input v(value, "MultiHeadAttention", "value");
+    return run_views<N>(q, k, v, options);
   }
 
   /// For callers that own the memory: everything checked, then the work itself.
@@ -89,14 +92,21 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
            const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
 
  private:
+  template <std::size_t N>
+  auto run_views(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const {
+    const detail::AttentionPlan plan = this->plan(query, key, value, options);
+    return detail::run_attention_plan<N, N + 1>(plan,
+                                                [&](const detail::AttentionBuffers& buffers) { run(plan, query, key, value, options, buffers); });
+  }
+
   friend class Module<MultiHeadAttention>;
   friend class TransformerEncoderLayer;
   friend class TransformerEncoder;
 
   MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults = {});
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  MultiHeadAttention loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  MultiHeadAttention loaded(const std::string& prefix, const StateView& state) const;
   MultiHeadAttention drawn(const InitOptions& options, std::uint32_t& parameter) const;
   /// Names where its numbers will be, in the separate form.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
@@ -126,7 +136,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   /// torch's own.
   Form form() const;
   /// That of a state, as its names tell.
-  Form form_of(const std::string& prefix, const StateDict& state) const;
+  Form form_of(const std::string& prefix, const StateView& state) const;
 
   MultiHeadAttentionOptions options_;
   detail::AttentionDefaults defaults_;

@@ -27,20 +27,17 @@ void Norm::forward_row(const float* x, float* y) const {
     layer_norm_row(x, weight_.data(), has_bias_ ? bias_.data() : nullptr, eps_, y, weight_.size());
 }
 
-void Norm::add_shapes(const std::string& prefix, const StateDict*, std::map<std::string, Shape>& shapes) const {
+void Norm::add_shapes(const std::string& prefix, const StateView*, std::map<std::string, Shape>& shapes) const {
   shapes.emplace(prefix + "weight", shape());
   if (has_bias_) shapes.emplace(prefix + "bias", shape());
 }
 
-void Norm::save(const std::string& prefix, StateDict& state) const {
-  const auto copy = [&](const char* name, const std::vector<float>& values) {
-    std::copy(values.begin(), values.end(), state.emplace(prefix + name, empty_any(shape())).first->second.data());
-  };
-  copy("weight", weight_);
-  if (has_bias_) copy("bias", bias_);
+void Norm::save(const std::string& prefix, const StateTarget& target) const {
+  save_data(target, prefix + "weight", weight_);
+  if (has_bias_) save_data(target, prefix + "bias", bias_);
 }
 
-Norm Norm::loaded(const std::string& prefix, const StateDict& state) const {
+Norm Norm::loaded(const std::string& prefix, const StateView& state) const {
   Norm next = *this;
   if (const float* weight = find_data(state, prefix + "weight")) std::copy_n(weight, weight_.size(), next.weight_.data());
   if (const float* bias = find_data(state, prefix + "bias")) std::copy_n(bias, bias_.size(), next.bias_.data());

@@ -9,7 +9,7 @@
 
 #include "attn/layers/parameter.hpp"
 #include "attn/ops/init.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -43,9 +43,9 @@ class Norm {
   void forward_row(const float* x, float* y) const;
 
   /// prefix is such as "norm1."
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  Norm loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  Norm loaded(const std::string& prefix, const StateView& state) const;
   /// Weight 1 and bias 0.
   Norm drawn(const InitOptions& options, std::uint32_t& parameter) const;
   /// Names where its numbers will be.

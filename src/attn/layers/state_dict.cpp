@@ -1,6 +1,6 @@
 #include "attn/layers/state_dict.hpp"
 
-#include <vector>
+#include <algorithm>
 
 namespace attn::detail {
 namespace {
@@ -13,14 +13,14 @@ std::string join(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateDict& state, bool strict) {
+void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateView& state, bool strict) {
   Mismatch mismatch;
   auto& [missing, unexpected, mis_shaped] = mismatch;
   for (const auto& [name, shape] : expected) {
     const auto found = state.find(name);
     if (found == state.end()) {
       if (strict) missing.push_back(name);
-    } else if (const Shape got = to_shape(found->second.shape()); got != shape) {
+    } else if (const Shape& got = found->second.shape; got != shape) {
       mis_shaped.push_back(text({name, " has shape ", got, ", expected ", shape}));
     }
   }
@@ -64,9 +64,13 @@ std::int64_t check_positive(std::string_view op, std::string_view name, std::int
   return value;
 }
 
-const float* find_data(const StateDict& state, const std::string& name) {
+const float* find_data(const StateView& state, const std::string& name) {
   const auto found = state.find(name);
-  return found == state.end() ? nullptr : found->second.data();
+  return found == state.end() ? nullptr : found->second.data;
+}
+
+void save_data(const StateTarget& target, const std::string& name, std::span<const float> values) {
+  if (const auto found = target.find(name); found != target.end()) std::copy(values.begin(), values.end(), found->second);
 }
 
 }  // namespace attn::detail

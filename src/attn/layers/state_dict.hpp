@@ -1,11 +1,12 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/state.hpp"
 
 namespace attn::detail {
 
@@ -18,10 +19,12 @@ struct Mismatch {
 };
 
 /// Throws one MISMATCH that lists every missing and unexpected name (where strict) and every mis-shaped one (always).
-void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateDict& state, bool strict);
+void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateView& state, bool strict);
 
 /// Data of that name, null where the state does not have it.
-const float* find_data(const StateDict& state, const std::string& name);
+const float* find_data(const StateView& state, const std::string& name);
+/// Copies the numbers to where the target has the name, if it has.
+void save_data(const StateTarget& target, const std::string& name, std::span<const float> values);
 
 /// Throws MEMORY where so many copies of these parameters, packed, and the largest of them row-major while it is drawn would be
 /// above the limit.

@@ -19,17 +19,17 @@ TransformerClassifier::TransformerClassifier(const TransformerClassifierOptions&
   initialize();
 }
 
-void TransformerClassifier::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+void TransformerClassifier::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
   encoder_.add_shapes(prefix + "encoder.", state, shapes);
   classifier_.add_shapes(prefix + "classifier.", state, shapes);
 }
 
-void TransformerClassifier::save(const std::string& prefix, StateDict& state) const {
-  encoder_.save(prefix + "encoder.", state);
-  classifier_.save(prefix + "classifier.", state);
+void TransformerClassifier::save(const std::string& prefix, const StateTarget& target) const {
+  encoder_.save(prefix + "encoder.", target);
+  classifier_.save(prefix + "classifier.", target);
 }
 
-TransformerClassifier TransformerClassifier::loaded(const std::string& prefix, const StateDict& state) const {
+TransformerClassifier TransformerClassifier::loaded(const std::string& prefix, const StateView& state) const {
   TransformerClassifier next(detail::Uninitialized{}, options_);
   next.encoder_ = encoder_.loaded(prefix + "encoder.", state);
   next.classifier_ = classifier_.loaded(prefix + "classifier.", state);

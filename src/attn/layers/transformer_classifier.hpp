@@ -15,7 +15,7 @@ namespace attn {
 /// N: rank of input and output.
 template <std::size_t N>
 struct ClassifierResult : EncoderResult<N> {
-  AnyTensor logits;  ///< (B,C), without pooling (B,L,C)
+  TensorOf<kAnyBeside<N>> logits;  ///< (B,C), without pooling (B,L,C)
 };
 
 /// logits = pool(encoder(x)) Wᵀ + b: an encoder with torch.nn.Linear on top.
@@ -33,9 +33,9 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
     static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
-    const TensorView view = view_of(x, "TransformerClassifier", "x");
+    const detail::Input view(x, "TransformerClassifier", "x");
     const detail::EncoderPlan plan = this->plan(view, options);
-    ClassifierResult<N> result{{}, empty_any(logits_shape(plan))};
+    ClassifierResult<N> result{{}, empty<kAnyBeside<N>>(logits_shape(plan))};
     static_cast<EncoderResult<N>&>(result) =
         detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers, result.logits.data()); });
     return result;
@@ -50,9 +50,9 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   friend class Module<TransformerClassifier>;
 
   TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options);
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  TransformerClassifier loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  TransformerClassifier loaded(const std::string& prefix, const StateView& state) const;
   TransformerClassifier drawn(const InitOptions& options, std::uint32_t& parameter) const;
 
   TransformerClassifierOptions options_;

@@ -27,17 +27,17 @@ TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options)
   initialize();
 }
 
-void TransformerEncoder::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+void TransformerEncoder::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].add_shapes(prefix + "layers." + std::to_string(i) + ".", state, shapes);
   if (options_.final_norm) norm_.add_shapes(prefix + "norm.", state, shapes);
 }
 
-void TransformerEncoder::save(const std::string& prefix, StateDict& state) const {
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].save(prefix + "layers." + std::to_string(i) + ".", state);
-  if (options_.final_norm) norm_.save(prefix + "norm.", state);
+void TransformerEncoder::save(const std::string& prefix, const StateTarget& target) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].save(prefix + "layers." + std::to_string(i) + ".", target);
+  if (options_.final_norm) norm_.save(prefix + "norm.", target);
 }
 
-TransformerEncoder TransformerEncoder::loaded(const std::string& prefix, const StateDict& state) const {
+TransformerEncoder TransformerEncoder::loaded(const std::string& prefix, const StateView& state) const {
   TransformerEncoder next(detail::Uninitialized{}, kOp, options_);
   for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].loaded(prefix + "layers." + std::to_string(i) + ".", state);
   if (options_.final_norm) next.norm_ = norm_.loaded(prefix + "norm.", state);
@@ -85,7 +85,7 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
   const auto keep_state = [&](std::size_t i, const float* state) {
     if (plan.has_hidden_states) std::copy_n(state, size, buffers.hidden_states[i]);
   };
-  const float* state = x.data;
+  const float* state = detail::without_gaps(x, scratch);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (plan.patch.hidden_state != nullptr && plan.patch.layer == static_cast<std::int64_t>(i)) state = plan.patch.hidden_state;
     keep_state(i, state);

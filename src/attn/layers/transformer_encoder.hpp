@@ -29,7 +29,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
     static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
-    const TensorView view = view_of(x, "TransformerEncoder", "x");
+    const detail::Input view(x, "TransformerEncoder", "x");
     const detail::EncoderPlan plan = this->plan(view, options);
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
@@ -44,9 +44,9 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   friend class EncoderModel;
 
   TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options);
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  TransformerEncoder loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  TransformerEncoder loaded(const std::string& prefix, const StateView& state) const;
   TransformerEncoder drawn(const InitOptions& options, std::uint32_t& parameter) const;
   /// Names where its numbers will be, as TransformerEncoderLayer.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);

@@ -7,6 +7,7 @@
 
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/elementwise.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn {
 namespace {
@@ -83,15 +84,15 @@ void TransformerEncoderLayer::each_part(Visit visit) const {
   visit("norm2.", &Layer::norm2_);
 }
 
-void TransformerEncoderLayer::add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const {
+void TransformerEncoderLayer::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
   each_part([&](const char* name, auto part) { (this->*part).add_shapes(prefix + name, state, shapes); });
 }
 
-void TransformerEncoderLayer::save(const std::string& prefix, StateDict& state) const {
-  each_part([&](const char* name, auto part) { (this->*part).save(prefix + name, state); });
+void TransformerEncoderLayer::save(const std::string& prefix, const StateTarget& target) const {
+  each_part([&](const char* name, auto part) { (this->*part).save(prefix + name, target); });
 }
 
-TransformerEncoderLayer TransformerEncoderLayer::loaded(const std::string& prefix, const StateDict& state) const {
+TransformerEncoderLayer TransformerEncoderLayer::loaded(const std::string& prefix, const StateView& state) const {
   TransformerEncoderLayer next(detail::Uninitialized{}, kOp, options_);
   each_part([&](const char* name, auto part) { next.*part = (this->*part).loaded(prefix + name, state); });
   return next;
@@ -162,9 +163,10 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
 
 void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
-  if (plan.has_hidden_states) std::copy_n(x.data, size, buffers.hidden_states[0]);
   detail::Scratch scratch = this->scratch();
-  run(plan, 0, x.data, next_random(), {}, buffers.layer(0), scratch, buffers.output);
+  const float* const input = detail::without_gaps(x, scratch);
+  if (plan.has_hidden_states) std::copy_n(input, size, buffers.hidden_states[0]);
+  run(plan, 0, input, next_random(), {}, buffers.layer(0), scratch, buffers.output);
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 
@@ -228,7 +230,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   };
   const parallel::TaskRef finish_hidden_row(finish_hidden);
   const PackedLinear::Output outputs[] = {{&linear1_.packed(), hidden}, {&linear_gate_.packed(), gate}};
-  PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, normed, rows, &finish_hidden_row);
+  PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), &finish_hidden_row);
 
   const auto finish_output = [&](std::size_t row, unsigned) {
     float *const values = part + row * E, *const result = y + row * E;

@@ -133,7 +133,7 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
     static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
-    const TensorView view = view_of(x, "TransformerEncoderLayer", "x");
+    const detail::Input view(x, "TransformerEncoderLayer", "x");
     const detail::EncoderPlan plan = this->plan(view, options);
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
@@ -147,9 +147,9 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   friend class TransformerEncoder;
 
   TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options);
-  void add_shapes(const std::string& prefix, const StateDict* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, StateDict& state) const;
-  TransformerEncoderLayer loaded(const std::string& prefix, const StateDict& state) const;
+  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
+  void save(const std::string& prefix, const StateTarget& target) const;
+  TransformerEncoderLayer loaded(const std::string& prefix, const StateView& state) const;
   TransformerEncoderLayer drawn(const InitOptions& options, std::uint32_t& parameter) const;
   /// Names where its numbers will be: self_attn.* in the separate form, the others as in the state.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);

@@ -263,16 +263,20 @@ std::map<std::string, Shape> EncoderModel::parameter_shapes() const {
   return shapes;
 }
 
-StateDict EncoderModel::state_dict() const {
-  StateDict state;
-  for (const detail::CheckpointTensor& tensor : tensors_) tensor.get(state.emplace(tensor.name, empty_any(tensor.shape())).first->second.data());
-  return state;
+void EncoderModel::save_state(const StateTarget& target) const {
+  for (const detail::CheckpointTensor& tensor : tensors_)
+    if (const auto found = target.find(tensor.name); found != target.end()) tensor.get(found->second);
 }
 
-void EncoderModel::load_state_dict(const StateDict& state, bool strict) {
+void EncoderModel::load_state(const StateView& given, bool strict) {
+  const detail::StateInput whole(given, "load_state_dict");
+  const StateView& state = whole.views;
   detail::check_state_dict("load_state_dict", parameter_shapes(), state, strict);
   for (const detail::CheckpointTensor& tensor : tensors_)
-    if (const auto found = state.find(tensor.name); found != state.end()) tensor.set(0, {found->second.data(), found->second.size()});
+    if (const auto found = state.find(tensor.name); found != state.end()) {
+      const Shape& shape = found->second.shape;
+      tensor.set(0, {found->second.data, static_cast<std::size_t>(checked_size(shape, "load_state_dict", tensor.name))});
+    }
 }
 
 EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t layer, Trace names) const {

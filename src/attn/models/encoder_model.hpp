@@ -86,8 +86,8 @@ class EncoderModel {
 
   /// The weights by the checkpoint's own names, as Module has them.
   std::map<std::string, Shape> parameter_shapes() const;
-  StateDict state_dict() const;
-  void load_state_dict(const StateDict& state, bool strict);
+  void save_state(const StateTarget& target) const;
+  void load_state(const StateView& state, bool strict);
   /// In the order of their names.
   const std::vector<detail::CheckpointTensor>& tensors() const { return tensors_; }
   void set_tensors(std::vector<detail::CheckpointTensor> tensors) { tensors_ = std::move(tensors); }

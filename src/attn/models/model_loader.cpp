@@ -34,7 +34,17 @@ void check_memory(const ModelConfig& config) {
 /// The weights of the map after the pooling.
 Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config) {
   const Linear dense(config.in_features, config.out_features, config.bias);
-  const StateDict state = parse_safetensors(file);
+  struct Sink final : TensorSink {
+    float* place(const std::string& name, const Shape& shape) override {
+      AlignedFloats& values = data.emplace_back(static_cast<std::size_t>(checked_size(shape, "safetensors", name)));
+      state.emplace(name, TensorView(values.data(), shape));
+      return values.data();
+    }
+    StateView state;
+    std::vector<AlignedFloats> data;
+  } sink;
+  parse_safetensors(file, sink);
+  const StateView& state = sink.state;
   std::map<std::string, Shape> shapes;
   dense.add_shapes("linear.", nullptr, shapes);
   check_state_dict("2_Dense/model.safetensors", shapes, state, true);

@@ -88,17 +88,15 @@ struct Batch {
   std::vector<std::uint8_t> flags;  // of the mask, where that is not the caller's
   std::optional<MaskView> mask;
 
-  Batch(std::string_view op, const Encoding& inputs) {
-    shape = to_shape(inputs.input_ids.shape());
+  Batch(std::string_view op, const detail::TokenIds& inputs) : shape(inputs.shape), ids(inputs.ids), types(inputs.types) {
     const auto check = [&](const char* name, const Shape& got) {
       if (got != shape) fail(ErrorCode::shape, op, name, {shape, " as input_ids"}, {got});
     };
-    ids.assign(inputs.input_ids.begin(), inputs.input_ids.end());
-    if (inputs.token_type_ids.size() > 0) check("token_type_ids", to_shape(inputs.token_type_ids.shape()));
-    types.assign(inputs.token_type_ids.begin(), inputs.token_type_ids.end());
-    if (inputs.attention_mask.size() == 0) return;
-    check("attention_mask", to_shape(inputs.attention_mask.shape()));
-    mask = Mask::attend(inputs.attention_mask);
+    if (!types.empty()) check("token_type_ids", inputs.type_shape);
+    if (inputs.mask.empty()) return;
+    check("attention_mask", inputs.mask_shape);
+    flags = inputs.mask;
+    mask = MaskView(MaskKind::attend, flags.data(), shape);
   }
   /// Padded to the first, which is the longest.
   explicit Batch(std::span<const Row> rows) {
@@ -158,7 +156,7 @@ struct TextModel::Parts {
   }
   /// Tokens that it begins a text with, special ones included, but for one at its end.
   std::int64_t prompt_length(const std::string& prompt) const {
-    const Encoding encoding = tokens().encode({prompt});
+    const EncodedTexts encoding = tokens().encode_texts({prompt});
     return static_cast<std::int64_t>(encoding.tokens[0].size()) - (encoding.offsets[0].back() ? 0 : 1);
   }
 };
@@ -207,14 +205,14 @@ TextModel TextModel::load(const std::filesystem::path& folder) {
 }
 
 template <class Text>
-Encoding TextModel::encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
   const std::int64_t positions = parts_->model->config().max_length;
   TokenizeOptions given = options;
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
     fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
-  Encoding encoding = parts_->tokens().encode(texts, begin, end, given);
-  if (!parts_->model->config().token_types) encoding.token_type_ids.fill(0);
+  EncodedTexts encoding = parts_->tokens().encode_texts(texts, begin, end, given);
+  if (!parts_->model->config().token_types) std::fill(encoding.token_type_ids.begin(), encoding.token_type_ids.end(), 0);
   return encoding;
 }
 
@@ -227,8 +225,8 @@ void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions
     const std::size_t end = std::min(texts.size(), begin + kMostSorted);
     std::vector<Row> rows;
     for (std::size_t i = begin; i < end; ++i) {
-      const Encoding text = encode(texts, i, i + 1, options);
-      rows.push_back({i, {text.input_ids.begin(), text.input_ids.end()}, {text.token_type_ids.begin(), text.token_type_ids.end()}});
+      EncodedTexts text = encode(texts, i, i + 1, options);
+      rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
     }
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ids.size() > b.ids.size(); });
     for (std::size_t first = 0; first < rows.size();) {
@@ -240,71 +238,85 @@ void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions
   }
 }
 
-Encoding TextModel::tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options) const {
-  return encode(texts, 0, texts.size(), options);
+EncodedTexts TextModel::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+  return encode_all(texts, begin, end, options);
 }
 
-Encoding TextModel::tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
-  return encode(pairs, 0, pairs.size(), options);
+EncodedTexts TextModel::encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
+                               const TokenizeOptions& options) const {
+  return encode_all(pairs, begin, end, options);
 }
 
-TextModelOutput TextModel::forward(const Encoding& inputs, const TextForwardOptions& options) const {
-  const Batch batch("forward", inputs);
-  detail::ModelForwardOptions given{
-      .output_attentions = options.output_attentions, .output_hidden_states = options.output_hidden_states, .trace = options.trace};
-  given.mask = options.mask;
-  given.is_causal = options.is_causal;
-  if (options.head_mask) given.head_mask = view_of(*options.head_mask, "forward", "head_mask");
+const EncoderModel& TextModel::encoder() const { return *parts_->model; }
+
+EncoderTraceOptions TextModel::trace_of(std::int64_t layer, Trace names) const { return parts_->model->trace_of("trace_layer", layer, names); }
+
+struct detail::TextForward::Parts {
+  const EncoderModel& model;
+  Batch batch;
+  ModelPlan plan;
+
+  Parts(const EncoderModel& of, std::string_view op, const TokenIds& inputs, const ModelForwardOptions& options)
+      : model(of), batch(op, inputs), plan(of.plan(op, batch.inputs(), options)) {}
+};
+
+detail::TextForward::TextForward(std::string_view op, const EncoderModel& model, const TokenIds& inputs, const TextForwardOptions& options,
+                                 std::optional<EncoderTraceOptions> trace) {
+  ModelForwardOptions given{.output_attentions = options.output_attentions,
+                            .output_hidden_states = options.output_hidden_states,
+                            .trace = std::move(trace),
+                            .mask = options.mask,
+                            .is_causal = options.is_causal,
+                            .head_mask = options.head_mask};
   if (options.patch) {
     given.patched_layer = options.patch->layer;
-    if (options.patch->hidden_state) given.hidden_state = view_of(*options.patch->hidden_state, "forward", "patch.hidden_state");
-    if (options.patch->merged) given.merged = view_of(*options.patch->merged, "forward", "patch.merged");
+    given.hidden_state = options.patch->hidden_state;
+    given.merged = options.patch->merged;
   }
-  const detail::ModelPlan plan = parts_->model->plan("forward", batch.inputs(), given);
-  TextModelOutput output;
-  if (plan.logits.rank() > 0) output.logits = empty<2>(plan.logits);
-  EncoderResult<3> result = detail::run_encoder_plan<3>(plan.encoder, [&](const detail::EncoderBuffers& buffers) {
-    parts_->model->run(plan, batch.inputs(), buffers, output.logits ? output.logits->data() : nullptr);
-  });
-  output.last_hidden_state = std::move(result.output);
-  output.attentions = std::move(result.attentions);
-  output.hidden_states = std::move(result.hidden_states);
-  output.trace = std::move(result.trace);
-  return output;
+  parts_ = std::make_unique<Parts>(model, op, inputs, given);
 }
 
-AttentionTrace TextModel::trace_layer(const Encoding& inputs, std::int64_t layer, Trace names) const {
-  const Batch batch("trace_layer", inputs);
-  detail::ModelForwardOptions options;
-  options.trace = parts_->model->trace_of("trace_layer", layer, names);
-  const detail::ModelPlan plan = parts_->model->plan("trace_layer", batch.inputs(), options);
-  EncoderResult<3> result = detail::run_encoder_plan<3>(
-      plan.encoder, [&](const detail::EncoderBuffers& buffers) { parts_->model->run(plan, batch.inputs(), buffers, nullptr); });
-  return std::move((*result.trace)[layer]);
+detail::TextForward::~TextForward() = default;
+const detail::EncoderPlan& detail::TextForward::encoder() const { return parts_->plan.encoder; }
+const Shape& detail::TextForward::logits() const { return parts_->plan.logits; }
+void detail::TextForward::run(const EncoderBuffers& buffers, float* logits) const {
+  parts_->model.run(parts_->plan, parts_->batch.inputs(), buffers, logits);
 }
 
-Tensor<2> TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions& options) const {
-  check_batch_size("embed", options.batch_size);
-  const EncoderModel& model = *parts_->model;
-  const std::string prompt = parts_->prompt(options);
+namespace {
+
+/// How texts become vectors, unless the call says otherwise.
+detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOptions& options) {
   detail::ModelEmbedOptions how{.poolings = model.config().poolings, .normalize = options.normalize.value_or(model.config().normalize)};
   if (options.pooling) how.poolings = {*options.pooling};
-  if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt);
-  const std::int64_t E = model.embedding_size("embed", how);
-  const Shape shape{static_cast<std::int64_t>(texts.size()), E};
+  return how;
+}
+
+}  // namespace
+
+Shape TextModel::check_embed(std::int64_t count, const EmbedOptions& options) const {
+  check_batch_size("embed", options.batch_size);
+  parts_->prompt(options);
+  const Shape shape{count, encoder().embedding_size("embed", embedding_of(encoder(), options))};
   MemoryEstimate memory("embed");
   memory.add("the result", shape);
   memory.check();
-  auto all = empty<2>(shape);
+  return shape;
+}
+
+void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const {
+  const EncoderModel& model = encoder();
+  const std::string prompt = parts_->prompt(options);
+  detail::ModelEmbedOptions how = embedding_of(model, options);
+  if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt);
+  const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
   const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
   const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
   in_batches(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
-    const auto width = static_cast<std::size_t>(E);
     std::vector<float> part(rows.size() * width);
     model.embed(batch.inputs(), how, part.data());
-    for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, all.data() + rows[i].index * width);
+    for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);
   });
-  return all;
 }
 
 template <class Text>
@@ -336,16 +348,12 @@ std::vector<std::vector<LabelScore>> TextModel::classify_pairs(const std::vector
 }
 
 std::map<std::string, Shape> TextModel::parameter_shapes() const { return parts_->model->parameter_shapes(); }
-StateDict TextModel::state_dict() const { return parts_->model->state_dict(); }
-void TextModel::load_state_dict(const StateDict& state, bool strict) { parts_->model->load_state_dict(state, strict); }
+void TextModel::save_state(const StateTarget& target) const { parts_->model->save_state(target); }
+void TextModel::load_state(const StateView& state, bool strict) { parts_->model->load_state(state, strict); }
 
-AnyTensor TextModel::get_parameter(const std::string& name) const {
+Shape TextModel::parameter_shape(const std::string& name) const {
   for (const detail::CheckpointTensor& tensor : parts_->model->tensors())
-    if (tensor.name == name) {
-      AnyTensor values = empty_any(tensor.shape());
-      tensor.get(values.data());
-      return values;
-    }
+    if (tensor.name == name) return tensor.shape();
   fail(ErrorCode::out_of_range, "get_parameter", "name", {"one of parameter_shapes()"}, {name});
 }
 

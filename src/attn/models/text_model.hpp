@@ -15,16 +15,18 @@
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/pooling.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
+
+class EncoderModel;
 
 /// What one layer shall work with instead of what it would have computed, to see what follows from it (activation patching: Vig et al. 2020).
 /// Any numbers will do.
 struct LayerPatch {
-  std::int64_t layer = 0;                                ///< counted from 0
-  std::optional<Tensor<3>> hidden_state = std::nullopt;  ///< (B,L,E), its input
-  std::optional<Tensor<3>> merged = std::nullopt;        ///< (B,L,E), the heads' results side by side, before W_O
+  std::int64_t layer = 0;                                 ///< counted from 0
+  std::optional<TensorCopy> hidden_state = std::nullopt;  ///< (B,L,E), its input
+  std::optional<TensorCopy> merged = std::nullopt;        ///< (B,L,E), the heads' results side by side, before W_O
 };
 
 struct TextForwardOptions {
@@ -36,18 +38,62 @@ struct TextForwardOptions {
   bool is_causal = false;  ///< no token attends to later ones, in every layer
   /// (layers,H), what each head's result is multiplied by before W_O, after a patch; 0 switches it off (Michel et al. 2019). Attentions and
   /// the trace `context` are those of before, `merged` is what goes into W_O.
-  std::optional<Tensor<2>> head_mask = std::nullopt;
+  std::optional<TensorCopy> head_mask = std::nullopt;
   std::optional<LayerPatch> patch = std::nullopt;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
 };
 
-struct TextModelOutput {
-  Tensor<3> last_hidden_state;                                  ///< (B,L,E)
-  std::optional<Tensor<2>> logits;                              ///< (B,C), where the checkpoint has a head
-  std::optional<std::vector<Tensor<4>>> attentions;             ///< by layer (B,H,L,L), when asked for
-  std::optional<std::vector<Tensor<3>>> hidden_states;          ///< layers + 1 of (B,L,E), the last equals last_hidden_state; when asked for
-  std::optional<std::map<std::int64_t, AttentionTrace>> trace;  ///< by layer, when asked for
+/// N = 2.
+template <std::size_t N>
+struct TextModelTensors {
+  TensorOf<N + 1> last_hidden_state;                           ///< (B,L,E)
+  std::optional<TensorOf<N>> logits;                           ///< (B,C), where the checkpoint has a head
+  std::optional<std::vector<TensorOf<N + 2>>> attentions;      ///< by layer (B,H,L,L), when asked for
+  std::optional<std::vector<TensorOf<N + 1>>> hidden_states;   ///< layers + 1 of (B,L,E), the last equals last_hidden_state; when asked for
+  decltype(EncoderResult<N + 1>::trace) trace;               ///< AttentionTrace by layer, when asked for
 };
+using TextModelOutput = TextModelTensors<2>;
+
+namespace detail {
+
+struct ModelPlan;
+
+/// Token ids of a caller: (B,L) each, row-major; only the first have to be there.
+struct TokenIds {
+  Shape shape, type_shape, mask_shape;
+  std::vector<std::int64_t> ids, types;
+  std::vector<std::uint8_t> mask;
+
+  TokenIds() = default;
+  template <std::size_t N>
+  explicit TokenIds(const EncodingTensors<N>& from)
+      : shape(to_shape(from.input_ids.shape())),
+        type_shape(to_shape(from.token_type_ids.shape())),
+        mask_shape(to_shape(from.attention_mask.shape())),
+        ids(from.input_ids.begin(), from.input_ids.end()),
+        types(from.token_type_ids.begin(), from.token_type_ids.end()),
+        mask(from.attention_mask.begin(), from.attention_mask.end()) {}
+};
+
+/// A forward of a TextModel: checked, with the shapes of what it gives, and then run.
+class TextForward {
+ public:
+  TextForward(std::string_view op, const EncoderModel& model, const TokenIds& inputs, const TextForwardOptions& options,
+              std::optional<EncoderTraceOptions> trace);
+  ~TextForward();
+  TextForward(const TextForward&) = delete;
+  TextForward& operator=(const TextForward&) = delete;
+
+  const EncoderPlan& encoder() const;
+  const Shape& logits() const;  ///< of rank 0 without a head
+  void run(const EncoderBuffers& buffers, float* logits) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace detail
 
 struct EmbedOptions {
   std::optional<std::int64_t> max_length = std::nullopt;  ///< as TokenizeOptions
@@ -88,19 +134,50 @@ class TextModel {
 
   /// max_length defaults to that of sentence_bert_config.json, else of tokenizer_config.json, else to the model's positions, which it
   /// must not exceed: OUT_OF_RANGE. Throws as Tokenizer too.
-  Encoding tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
-  Encoding tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
+  template <std::size_t N = 2>
+  EncodingTensors<N> tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode(texts, 0, texts.size(), options));
+  }
+  template <std::size_t N = 2>
+  EncodingTensors<N> tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode(pairs, 0, pairs.size(), options));
+  }
 
   /// Of an Encoding only input_ids have to be there: without attention_mask everything is attended to, without token_type_ids they are 0.
   /// Throws SHAPE, MASK, OUT_OF_RANGE for an id without a row, more ids than positions or a layer that is not there, MEMORY.
-  TextModelOutput forward(const Encoding& inputs, const TextForwardOptions& options = {}) const;
+  template <std::size_t N>
+  TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {
+    const detail::TextForward forward("forward", encoder(), detail::TokenIds(inputs), options, options.trace);
+    TextModelTensors<N> output;
+    if (forward.logits().rank() > 0) output.logits = empty<N>(forward.logits());
+    auto result = detail::run_encoder_plan<N + 1>(
+        forward.encoder(), [&](const detail::EncoderBuffers& buffers) { forward.run(buffers, output.logits ? output.logits->data() : nullptr); });
+    output.last_hidden_state = std::move(result.output);
+    output.attentions = std::move(result.attentions);
+    output.hidden_states = std::move(result.hidden_states);
+    output.trace = std::move(result.trace);
+    return output;
+  }
   /// Everything inside one layer, counted from 0.
-  AttentionTrace trace_layer(const Encoding& inputs, std::int64_t layer, Trace names = Trace::all()) const;
+  template <std::size_t N>
+  auto trace_layer(const EncodingTensors<N>& inputs, std::int64_t layer, Trace names = Trace::all()) const {
+    const detail::TextForward forward("trace_layer", encoder(), detail::TokenIds(inputs), {}, trace_of(layer, names));
+    auto result = detail::run_encoder_plan<N + 1>(forward.encoder(), [&](const detail::EncoderBuffers& buffers) { forward.run(buffers, nullptr); });
+    return std::move((*result.trace)[layer]);
+  }
 
   /// (N,E): hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
   /// checkpoint says so (Reimers & Gurevych 2019); E is what comes out of that. Texts are sorted into batches by length. Throws as tokenize and
   /// forward, CONFIG.
-  Tensor<2> embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const;
+  template <std::size_t N = 2>
+  TensorOf<N> embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const {
+    auto all = empty<N>(check_embed(static_cast<std::int64_t>(texts.size()), options));
+    embed(texts, options, all.data());
+    return all;
+  }
+  /// The same for who has the memory: the shape, and then the work.
+  Shape check_embed(std::int64_t count, const EmbedOptions& options) const;
+  void embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const;
   /// Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; sigmoid of each where
   /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. A
   /// cross-encoder's activation_fn goes before that.
@@ -112,12 +189,31 @@ class TextModel {
   /// The weights that the model works with, float32, by the names that the file has for them; what it has beside them (position_ids, a
   /// pooler without a head) is not among them. state_dict copies out, load_state_dict copies in, and word_embeddings() sees it at once.
   std::map<std::string, Shape> parameter_shapes() const;
-  StateDict state_dict() const;
+  template <class Of = TextModel>
+  typename StateDictType<Of>::type state_dict() const {
+    typename StateDictType<Of>::type state;
+    StateTarget target;
+    for (const auto& [name, shape] : parameter_shapes())
+      target.emplace(name, state.emplace(name, empty<kAnyBeside<sizeof(Of)>>(shape)).first->second.data());
+    save_state(target);
+    return state;
+  }
   /// One of them. Throws OUT_OF_RANGE for a name that is not there.
-  AnyTensor get_parameter(const std::string& name) const;
+  template <std::size_t N = kAnyRank>
+  TensorOf<N> get_parameter(const std::string& name) const {
+    auto values = empty<N>(parameter_shape(name));
+    save_state({{name, values.data()}});
+    return values;
+  }
   /// strict: every one must be there and nothing else; otherwise those that are left out keep their numbers. Throws one MISMATCH that
   /// lists all missing, unexpected and mis-shaped names; nothing is changed then.
-  void load_state_dict(const StateDict& state, bool strict = true);
+  template <class Of = TextModel, class State = typename StateDictType<Of>::type>
+  void load_state_dict(const State& state, bool strict = true) {
+    load_state(detail::StateInput(state, "load_state_dict").views, strict);
+  }
+  /// The same of places in memory, as Module has them.
+  void save_state(const StateTarget& target) const;
+  void load_state(const StateView& state, bool strict = true);
 
   /// The word table: nearest, similarity, analogy. It goes with the model.
   const Embedding& word_embeddings() const;
@@ -133,8 +229,15 @@ class TextModel {
   struct Parts;
   explicit TextModel(std::unique_ptr<Parts> parts);
 
+  const EncoderModel& encoder() const;
+  EncoderTraceOptions trace_of(std::int64_t layer, Trace names) const;
+  Shape parameter_shape(const std::string& name) const;
+
+  EncodedTexts encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
+  EncodedTexts encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
+                      const TokenizeOptions& options) const;
   template <class Text>
-  Encoding encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
+  EncodedTexts encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
   template <class Text, class Run>
   void in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size, Run run) const;
   template <class Text>

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "attn/kernels/activation_name.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -27,7 +27,7 @@ void activation_row(Activation name, const float* x, float* y, std::size_t n);
 /// Throws MEMORY.                                                                     (torch.nn.functional.relu, gelu, silu, ...)
 template <TensorLike X>
 auto activation(const X& x, Activation name) {
-  const TensorView view = view_of(x, "activation", "x");
+  const detail::Input view(x, "activation", "x");
   auto y = empty<kRankOf<X>>(detail::check_activation(view));
   detail::activation(view, name, y.data());
   return y;

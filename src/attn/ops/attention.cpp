@@ -35,17 +35,17 @@ AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const T
 
 void scaled_dot_product_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                                   const AttentionOptions& options, const AttentionBuffers& buffers) {
-  const JoinedKeys joined = join_past(plan, key, value, options, buffers);
+  const KeyValueView joined = join_past(plan, key, value, options, buffers);
   const AttentionSpec& spec = plan.spec;
   const AttentionSizes& sizes = plan.sizes;
-  const AttentionInputs inputs{.query = heads_of(query.data, spec.num_heads, sizes.L, spec.head_dim),
-                               .key = heads_of(joined.key, spec.num_key_value_heads, sizes.S, spec.head_dim),
-                               .value = heads_of(joined.value, spec.num_key_value_heads, sizes.S, spec.value_head_dim),
+  const AttentionInputs inputs{.query = heads_of(query),
+                               .key = heads_of(joined.key),
+                               .value = heads_of(joined.value),
                                .context = heads_of(buffers.output, spec.num_heads, sizes.L, spec.value_head_dim),
                                .dropout = dropout_of_call("scaled_dot_product_attention", options.dropout, options.seed)};
   Scratch scratch;
   attention_core(spec, sizes, inputs, buffers, scratch);
-  copy_input_traces(plan, query.data, joined, buffers);
+  copy_input_traces(plan, query, joined, buffers);
 }
 
 }  // namespace attn::detail

@@ -2,23 +2,39 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "attn/ops/attention_plan.hpp"
-#include "attn/ops/mask.hpp"
 #include "attn/ops/trace.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
+#ifndef ATTN_VIEWS_ONLY
+#include "attn/ops/attention_trace.hpp"
+#include "attn/ops/mask.hpp"
+#endif
 
 namespace attn {
 
 /// Keys and values where they lie: (B,Hkv,P,D) and (B,Hkv,P,Dv), without B or Hkv where the call has none.
 struct KeyValueView {
   TensorView key, value;
+  std::shared_ptr<const void> owner = nullptr;  ///< of copies, where rows have gaps
 
   KeyValueView() = default;
   KeyValueView(const TensorView& keys, const TensorView& values) : key(keys), value(values) {}
   template <TensorLike K, TensorLike V>
-  KeyValueView(const K& keys, const V& values) : key(view_of(keys, "attention", "past.key")), value(view_of(values, "attention", "past.value")) {}
+  KeyValueView(const K& keys, const V& values) {
+    struct Both {
+      detail::Input<K> key;
+      detail::Input<V> value;
+      Both(const K& k, const V& v) : key(k, "attention", "past.key"), value(v, "attention", "past.value") {}
+    };
+    auto both = std::make_shared<const Both>(keys, values);
+    key = both->key;
+    value = both->value;
+    owner = std::move(both);
+  }
 };
 
 struct AttentionOptions {
@@ -42,21 +58,19 @@ struct AttentionOptions {
   bool output_present = false;  ///< return past and new keys and values side by side; with a past always
 };
 
-using AttentionTrace = std::map<TraceName, AnyTensor>;
-
 /// Past and new keys and values, for the next call: options.past = KeyValueView(present.key, present.value).
 template <std::size_t N>
 struct KeyValue {
-  Tensor<N> key, value;  ///< (B,Hkv,P+S,D), (B,Hkv,P+S,Dv)
+  TensorOf<N> key, value;  ///< (B,Hkv,P+S,D), (B,Hkv,P+S,Dv)
 };
 
 /// N: rank of the output, W: rank of the weights.
 template <std::size_t N, std::size_t W>
 struct AttentionResult {
-  Tensor<N> output;
-  std::optional<Tensor<W>> weights;     ///< when need_weights
-  std::optional<AttentionTrace> trace;  ///< when a trace was asked for
-  std::optional<KeyValue<W>> present;   ///< when output_present, or there is a past
+  TensorOf<N> output;
+  std::optional<TensorOf<W>> weights;                                 ///< when need_weights
+  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace;  ///< when a trace was asked for
+  std::optional<KeyValue<W>> present;                               ///< when output_present, or there is a past
 };
 
 namespace detail {
@@ -82,10 +96,10 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
     buffers.present_value = present.value.data();
   }
   if (plan.spec.trace.any()) {
-    AttentionTrace& trace = result.trace.emplace();
+    auto& trace = result.trace.emplace();
     for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i) {
       const auto name = static_cast<TraceName>(i);
-      if (plan.spec.trace.has(name)) buffers.trace[i] = trace.emplace(name, empty_any(plan.trace_shapes[i])).first->second.data();
+      if (plan.spec.trace.has(name)) buffers.trace[i] = trace.emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
     }
   }
   run(buffers);
@@ -109,7 +123,9 @@ auto scaled_dot_product_attention(const Q& query, const K& key, const V& value, 
   constexpr std::size_t N = kRankOf<Q>;
   static_assert(N >= 2 && N <= 4, "query has rank 2, 3 or 4");
   const char* op = "scaled_dot_product_attention";
-  const TensorView q = view_of(query, op, "query"), k = view_of(key, op, "key"), v = view_of(value, op, "value");
+  const detail::Input q(query, op, "query");
+  const detail::Input k(key, op, "key");
+  const detail::Input v(value, op, "value");
   const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
   return detail::run_attention_plan<N, N>(
       plan, [&](const detail::AttentionBuffers& buffers) { detail::scaled_dot_product_attention(plan, q, k, v, options, buffers); });

@@ -40,6 +40,12 @@ Heads<T> heads_of(T* data, std::int64_t H, std::int64_t rows, std::int64_t width
   return {data, static_cast<std::ptrdiff_t>(batch), static_cast<std::ptrdiff_t>(head), static_cast<std::ptrdiff_t>(row)};
 }
 
+/// Of an input of rank 2, 3 (B) or 4 (B,H).
+inline Heads<const float> heads_of(const TensorView& x) {
+  const std::size_t rank = x.shape.rank();
+  return {x.data, rank >= 3 ? x.strides[0] : 0, rank == 4 ? x.strides[1] : 0, x.strides[rank - 2]};
+}
+
 /// Adds what attention_core allocates.
 void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory);
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "attn/ops/dropout.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 namespace {
@@ -25,13 +26,13 @@ std::int64_t check_past(std::string_view op, std::string_view name, const Tensor
 
 /// Rows of every batch and head, those of the past before the new ones.
 void join(const TensorView& past, const TensorView& x, float* to) {
-  const std::size_t rank = x.shape.rank();
-  std::int64_t blocks = 1;
-  for (std::size_t axis = 0; axis + 2 < rank; ++axis) blocks *= x.shape[axis];
-  const std::int64_t before = past.data != nullptr ? past.shape.back(1) * past.shape.back(0) : 0, after = x.shape.back(1) * x.shape.back(0);
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    if (before > 0) to = std::copy_n(past.data + block * before, before, to);
-    to = std::copy_n(x.data + block * after, after, to);
+  const Rows old_rows(past), new_rows(x);
+  const std::size_t before = past.data != nullptr ? static_cast<std::size_t>(past.shape.back(1)) : 0, after = static_cast<std::size_t>(x.shape.back(1));
+  std::size_t old_row = 0, new_row = 0;
+  const std::size_t blocks = after > 0 ? new_rows.count() / after : before > 0 ? old_rows.count() / before : 0;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    for (std::size_t i = 0; i < before; ++i) to = std::copy_n(old_rows[old_row++], new_rows.width(), to);
+    for (std::size_t i = 0; i < after; ++i) to = std::copy_n(new_rows[new_row++], new_rows.width(), to);
   }
 }
 
@@ -83,26 +84,27 @@ CheckedInputs check_attention_inputs(std::string_view op, const TensorView& quer
   return checked;
 }
 
-JoinedKeys join_past(const AttentionPlan& plan, const TensorView& key, const TensorView& value, const AttentionOptions& options,
-                     const AttentionBuffers& buffers) {
-  if (!plan.spec.output_present) return {key.data, value.data};
+KeyValueView join_past(const AttentionPlan& plan, const TensorView& key, const TensorView& value, const AttentionOptions& options,
+                       const AttentionBuffers& buffers) {
+  if (!plan.spec.output_present) return {key, value};
   const KeyValueView past = options.past.value_or(KeyValueView{});
   join(past.key, key, buffers.present_key);
   join(past.value, value, buffers.present_value);
-  return {buffers.present_key, buffers.present_value};
+  return {TensorView(buffers.present_key, plan.present_key), TensorView(buffers.present_value, plan.present_value)};
 }
 
-void copy_input_traces(const AttentionPlan& plan, const float* query, const JoinedKeys& keys, const AttentionBuffers& buffers) {
-  const AttentionSizes& sizes = plan.sizes;
-  const auto copy = [&](TraceName name, const float* from, std::int64_t heads, std::int64_t rows, std::int64_t width) {
-    if (float* to = buffers.of(name)) std::copy_n(from, sizes.B * heads * rows * width, to);
+void copy_input_traces(const AttentionPlan& plan, const TensorView& query, const KeyValueView& keys, const AttentionBuffers& buffers) {
+  const auto copy = [&](TraceName name, const TensorView& from) {
+    float* to = buffers.of(name);
+    if (to == nullptr) return;
+    const Rows rows(from);
+    for (std::size_t row = 0; row < rows.count(); ++row) to = std::copy_n(rows[row], rows.width(), to);
   };
-  const std::int64_t H = plan.spec.num_heads, Hkv = plan.spec.num_key_value_heads, Dv = plan.spec.value_head_dim;
-  copy(TraceName::q, query, H, sizes.L, sizes.query_width);
-  copy(TraceName::k, keys.key, Hkv, sizes.S, sizes.key_width);
-  copy(TraceName::v, keys.value, Hkv, sizes.S, Dv);
-  copy(TraceName::context, buffers.output, H, sizes.L, Dv);
-  copy(TraceName::output, buffers.output, H, sizes.L, Dv);
+  copy(TraceName::q, query);
+  copy(TraceName::k, keys.key);
+  copy(TraceName::v, keys.value);
+  copy(TraceName::context, {buffers.output, plan.output});
+  copy(TraceName::output, {buffers.output, plan.output});
 }
 
 }  // namespace attn::detail

@@ -18,13 +18,10 @@ CheckedInputs check_attention_inputs(std::string_view op, const TensorView& quer
                                      const AttentionOptions& options, bool own_widths);
 
 /// Keys and values of a call, those of its past before them: the plan's present where it has one.
-struct JoinedKeys {
-  const float *key, *value;
-};
-JoinedKeys join_past(const AttentionPlan& plan, const TensorView& key, const TensorView& value, const AttentionOptions& options,
-                     const AttentionBuffers& buffers);
+KeyValueView join_past(const AttentionPlan& plan, const TensorView& key, const TensorView& value, const AttentionOptions& options,
+                       const AttentionBuffers& buffers);
 
 /// The traces that are inputs or outputs of attention_core.
-void copy_input_traces(const AttentionPlan& plan, const float* query, const JoinedKeys& keys, const AttentionBuffers& buffers);
+void copy_input_traces(const AttentionPlan& plan, const TensorView& query, const KeyValueView& keys, const AttentionBuffers& buffers);
 
 }  // namespace attn::detail

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "attn/ops/fully_masked.hpp"
-#include "attn/ops/mask.hpp"
+#include "attn/ops/mask_view.hpp"
 #include "attn/ops/trace.hpp"
 #include "attn/tensor/shape.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/view.hpp"
 
 // What a call of attention is to compute, checked before anything is allocated: a spec, from which follows a plan, which the core executes
 // (attention_core.hpp). Neither changes afterwards.

@@ -8,11 +8,13 @@
 namespace attn {
 
 PackedLinear::PackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features)
-    : in_features_(in_features), out_features_(out_features) {
-  const auto n = static_cast<std::size_t>(out_features), k = static_cast<std::size_t>(in_features);
+    : PackedLinear(TensorView(weight, {out_features, in_features}), bias) {}
+
+PackedLinear::PackedLinear(const TensorView& weight, const float* bias) : in_features_(weight.shape[1]), out_features_(weight.shape[0]) {
+  const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
   const std::size_t nr = kernels::best().nr;
   panels_ = AlignedFloats(kernels::packed_size(nr, n, k));
-  kernels::pack(weight, static_cast<std::ptrdiff_t>(k), 1, bias, n, k, nr, panels_.data());
+  kernels::pack(weight.data, weight.strides[0], 1, bias, n, k, nr, panels_.data());
 }
 
 PackedLinear::PackedLinear(std::int64_t out_features, std::int64_t in_features) : in_features_(in_features), out_features_(out_features) {
@@ -25,28 +27,36 @@ std::size_t PackedLinear::panels() const {
   return (static_cast<std::size_t>(out_features_) + nr - 1) / nr;
 }
 
-void PackedLinear::multiply(const float* x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const {
+void PackedLinear::multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const {
   const kernels::KernelTable& kernel = kernels::best();
   const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
   const std::size_t j = first * kernel.nr;
-  kernel.gemm({.a = x + i * k,
-               .lda = static_cast<std::ptrdiff_t>(k),
-               .panels = panels_.data() + first * kernels::panel_size(kernel.nr, k),
-               .panel_stride = kernels::panel_size(kernel.nr, k),
-               .c = y + i * n + j,
-               .ldc = static_cast<std::ptrdiff_t>(n),
-               .m = rows,
-               .n = std::min(last * kernel.nr, n) - j,
-               .k = k});
+  for (const std::size_t end = i + rows; i < end;) {
+    const detail::Rows::Run run = x.run(i, end - i);
+    kernel.gemm({.a = run.data,
+                 .lda = run.step,
+                 .panels = panels_.data() + first * kernels::panel_size(kernel.nr, k),
+                 .panel_stride = kernels::panel_size(kernel.nr, k),
+                 .c = y + i * n + j,
+                 .ldc = static_cast<std::ptrdiff_t>(n),
+                 .m = run.count,
+                 .n = std::min(last * kernel.nr, n) - j,
+                 .k = k});
+    i += run.count;
+  }
 }
 
 void PackedLinear::forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row) const {
-  const Output output{this, y};
-  forward({&output, 1}, x, rows, finish_row);
+  forward(detail::Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_features_)), y, finish_row);
 }
 
-void PackedLinear::forward(std::span<const Output> outputs, const float* x, std::int64_t rows, const parallel::TaskRef* finish_row) {
-  const auto m = static_cast<std::size_t>(rows);
+void PackedLinear::forward(const detail::Rows& x, float* y, const parallel::TaskRef* finish_row) const {
+  const Output output{this, y};
+  forward({&output, 1}, x, finish_row);
+}
+
+void PackedLinear::forward(std::span<const Output> outputs, const detail::Rows& x, const parallel::TaskRef* finish_row) {
+  const std::size_t m = x.count();
   std::size_t panels = 0;
   for (const Output& output : outputs) panels += output.linear->panels();
   if (m == 0 || panels == 0) return;
@@ -116,10 +126,7 @@ Shape check_linear(const TensorView& x, const TensorView& weight, const TensorVi
 }
 
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y) {
-  std::uint64_t rows = 1;  // unsigned: with a 0 among them the others may overflow
-  for (std::size_t axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= static_cast<std::uint64_t>(x.shape[axis]);
-  PackedLinear(weight.data, bias != nullptr ? bias->data : nullptr, weight.shape[0], weight.shape[1])
-      .forward(x.data, static_cast<std::int64_t>(rows), y);
+  PackedLinear(weight, bias != nullptr ? bias->data : nullptr).forward(Rows(x), y);
 }
 
 }  // namespace detail

@@ -5,7 +5,8 @@
 
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/aligned.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/rows.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -15,14 +16,18 @@ class PackedLinear {
  public:
   PackedLinear() = default;
   PackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
+  /// A weight (out,in) whose rows may lie apart.
+  PackedLinear(const TensorView& weight, const float* bias);
   /// All zeros.
   PackedLinear(std::int64_t out_features, std::int64_t in_features);
 
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }
 
-  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), both without gaps. Where finish_row is given, finish_row(row, worker) is
-  /// called once for each row when all of it is written.
+  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), y without gaps. Where finish_row is given, finish_row(row, worker) is called once for
+  /// each row when all of it is written.
+  void forward(const detail::Rows& x, float* y, const parallel::TaskRef* finish_row = nullptr) const;
+  /// x without gaps.
   void forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row = nullptr) const;
 
   /// Several maps of one x, shared out among the threads as one.
@@ -30,7 +35,7 @@ class PackedLinear {
     const PackedLinear* linear;
     float* y;
   };
-  static void forward(std::span<const Output> outputs, const float* x, std::int64_t rows, const parallel::TaskRef* finish_row = nullptr);
+  static void forward(std::span<const Output> outputs, const detail::Rows& x, const parallel::TaskRef* finish_row = nullptr);
 
   /// Writes the weight (out,in), and the bias (out) unless null.
   void unpack(float* weight, float* bias) const;
@@ -41,7 +46,7 @@ class PackedLinear {
 
  private:
   /// Rows [i, i + rows) of y, of the panels from first up to last.
-  void multiply(const float* x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const;
+  void multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const;
   std::size_t panels() const;
 
   std::int64_t in_features_ = 0, out_features_ = 0;
@@ -59,7 +64,8 @@ void linear(const TensorView& x, const TensorView& weight, const TensorView* bia
 /// Throws SHAPE when widths disagree, MEMORY.
 template <TensorLike X, TensorLike W>
 auto linear(const X& x, const W& weight) {
-  const TensorView x_view = view_of(x, "linear", "x"), w_view = view_of(weight, "linear", "weight");
+  const detail::Input x_view(x, "linear", "x");
+  const detail::Input w_view(weight, "linear", "weight");
   auto y = empty<kRankOf<X>>(detail::check_linear(x_view, w_view, nullptr));
   detail::linear(x_view, w_view, nullptr, y.data());
   return y;
@@ -67,7 +73,9 @@ auto linear(const X& x, const W& weight) {
 
 template <TensorLike X, TensorLike W, TensorLike Bias>
 auto linear(const X& x, const W& weight, const Bias& bias) {
-  const TensorView x_view = view_of(x, "linear", "x"), w_view = view_of(weight, "linear", "weight"), b_view = view_of(bias, "linear", "bias");
+  const detail::Input x_view(x, "linear", "x");
+  const detail::Input w_view(weight, "linear", "weight");
+  const detail::Input b_view(bias, "linear", "bias");
   auto y = empty<kRankOf<X>>(detail::check_linear(x_view, w_view, &b_view));
   detail::linear(x_view, w_view, &b_view, y.data());
   return y;

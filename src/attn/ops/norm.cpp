@@ -5,6 +5,7 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 namespace {
@@ -27,9 +28,10 @@ void for_each_row(const TensorView& x, float* y, Row row) {
   const auto n = static_cast<std::size_t>(x.shape.back(0));
   const auto size = static_cast<std::size_t>(checked_size(x.shape, "norm", "x"));
   if (size == 0) return;
+  const Rows rows(x);
   // Each value is read four times and costs two multiply-adds or so at each.
   parallel::run(size / n, parallel::workers_for(size / n, 8.0 * static_cast<double>(size)),
-                [&](std::size_t i, unsigned) { row(x.data + i * n, y + i * n, n); });
+                [&](std::size_t i, unsigned) { row(rows[i], y + i * n, n); });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -20,7 +20,7 @@ void rms_norm_row(const float* x, const float* weight, float eps, float* y, std:
 /// Ba et al. 2016. Throws SHAPE when widths disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
 template <TensorLike X>
 auto layer_norm(const X& x, float eps = 1e-5F) {
-  const TensorView view = view_of(x, "layer_norm", "x");
+  const detail::Input view(x, "layer_norm", "x");
   auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, nullptr, nullptr, eps));
   detail::layer_norm(view, nullptr, nullptr, eps, y.data());
   return y;
@@ -28,7 +28,8 @@ auto layer_norm(const X& x, float eps = 1e-5F) {
 
 template <TensorLike X, TensorLike W>
 auto layer_norm(const X& x, const W& weight, float eps = 1e-5F) {
-  const TensorView view = view_of(x, "layer_norm", "x"), w_view = view_of(weight, "layer_norm", "weight");
+  const detail::Input view(x, "layer_norm", "x");
+  const detail::Input w_view(weight, "layer_norm", "weight");
   auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, nullptr, eps));
   detail::layer_norm(view, &w_view, nullptr, eps, y.data());
   return y;
@@ -36,8 +37,9 @@ auto layer_norm(const X& x, const W& weight, float eps = 1e-5F) {
 
 template <TensorLike X, TensorLike W, TensorLike Bias>
 auto layer_norm(const X& x, const W& weight, const Bias& bias, float eps = 1e-5F) {
-  const TensorView view = view_of(x, "layer_norm", "x"), w_view = view_of(weight, "layer_norm", "weight"),
-                   b_view = view_of(bias, "layer_norm", "bias");
+  const detail::Input view(x, "layer_norm", "x");
+  const detail::Input w_view(weight, "layer_norm", "weight");
+  const detail::Input b_view(bias, "layer_norm", "bias");
   auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, &b_view, eps));
   detail::layer_norm(view, &w_view, &b_view, eps, y.data());
   return y;
@@ -48,7 +50,7 @@ auto layer_norm(const X& x, const W& weight, const Bias& bias, float eps = 1e-5F
 /// Zhang & Sennrich 2019. Throws SHAPE when widths disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
 template <TensorLike X>
 auto rms_norm(const X& x, float eps = 0x1p-23F) {
-  const TensorView view = view_of(x, "rms_norm", "x");
+  const detail::Input view(x, "rms_norm", "x");
   auto y = empty<kRankOf<X>>(detail::check_rms_norm(view, nullptr, eps));
   detail::rms_norm(view, nullptr, eps, y.data());
   return y;
@@ -56,7 +58,8 @@ auto rms_norm(const X& x, float eps = 0x1p-23F) {
 
 template <TensorLike X, TensorLike W>
 auto rms_norm(const X& x, const W& weight, float eps = 0x1p-23F) {
-  const TensorView view = view_of(x, "rms_norm", "x"), w_view = view_of(weight, "rms_norm", "weight");
+  const detail::Input view(x, "rms_norm", "x");
+  const detail::Input w_view(weight, "rms_norm", "weight");
   auto y = empty<kRankOf<X>>(detail::check_rms_norm(view, &w_view, eps));
   detail::rms_norm(view, &w_view, eps, y.data());
   return y;

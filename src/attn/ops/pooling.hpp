@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "attn/ops/fully_masked.hpp"
-#include "attn/ops/mask.hpp"
+#include "attn/ops/mask_view.hpp"
 
 namespace attn {
 

@@ -8,6 +8,7 @@
 
 #include "attn/ops/elementary.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn {
 namespace detail {
@@ -79,6 +80,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
   const auto D = static_cast<std::size_t>(x.shape.back(0)), L = static_cast<std::size_t>(x.shape.back(1)), pairs = D / 2;
   const std::vector<double> frequency = rotary_frequencies(options.theta, D);
   const RotaryPairs columns(options, D);
+  const Rows rows(x);
   const double cost = kSinCosCost * static_cast<double>(L) * static_cast<double>(pairs) + 4 * static_cast<double>(size);
   // A task is one position, in all batches and heads: they turn by the same angles.
   const unsigned workers = parallel::workers_for(L, cost);
@@ -87,7 +89,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
     SinCos* const turn = turns.data() + worker * pairs;
     const auto position = static_cast<double>(options.offset + static_cast<std::int64_t>(row));
     for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency[i]);
-    for (std::size_t at = row * D; at < size; at += L * D) columns.turn(x.data + at, turn, y + at);
+    for (std::size_t at = row; at < rows.count(); at += L) columns.turn(rows[at], turn, y + at * D);
   });
 }
 
@@ -119,18 +121,4 @@ void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_le
 }
 
 }  // namespace detail
-
-Tensor<2> sinusoidal_positions(std::int64_t length, std::int64_t width) {
-  auto y = empty<2>(detail::check_sinusoidal_positions(length, width));
-  detail::sinusoidal_positions(length, width, y.data());
-  return y;
-}
-
-Tensor<4> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length) {
-  const std::int64_t keys = key_length.value_or(length);
-  auto y = empty<4>(detail::check_alibi_bias(num_heads, length, keys));
-  detail::alibi_bias(num_heads, length, keys, y.data());
-  return y;
-}
-
 }  // namespace attn

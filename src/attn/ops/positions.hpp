@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attn/ops/elementary.hpp"
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -54,7 +54,12 @@ void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_le
 /// PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the same          (Vaswani et al. 2017, section 3.5)
 /// -> (length,width), to be added to embeddings; an odd width ends with a sine.
 /// Throws ARGUMENT for a negative length or width, MEMORY.
-Tensor<2> sinusoidal_positions(std::int64_t length, std::int64_t width);
+template <std::size_t N = 2>
+TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
+  auto y = empty<N>(detail::check_sinusoidal_positions(length, width));
+  detail::sinusoidal_positions(length, width, y.data());
+  return y;
+}
 
 /// Turns each pair of columns of row l by the angle (offset + l) · theta^(-2i / D), i < D/2      (RoFormer, Su et al. 2021)
 /// x (..,L,D), D even: queries or keys by head -> the same shape. A product of a query and a key then depends on the
@@ -63,7 +68,7 @@ Tensor<2> sinusoidal_positions(std::int64_t length, std::int64_t width);
 /// Throws SHAPE (rank below 2, D odd), CONFIG (theta not finite or not above 0, offset beyond ±2⁵³), MEMORY.
 template <TensorLike X>
 auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
-  const TensorView view = view_of(x, "apply_rotary", "x");
+  const detail::Input view(x, "apply_rotary", "x");
   auto y = empty<kRankOf<X>>(detail::check_rotary(view, options));
   detail::apply_rotary(view, options, y.data());
   return y;
@@ -73,6 +78,12 @@ auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
 /// -> (1,H,L,S), S = key_length or L. Slopes are 2^(-8 (h + 1) / H) where H is a power of two; else those of the next
 /// lower power of two P, then every other one of 2P's, from its first.
 /// Throws CONFIG when num_heads is below 1, ARGUMENT for a negative length, MEMORY.
-Tensor<4> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = std::nullopt);
+template <std::size_t N = 4>
+TensorOf<N> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = std::nullopt) {
+  const std::int64_t keys = key_length.value_or(length);
+  auto y = empty<N>(detail::check_alibi_bias(num_heads, length, keys));
+  detail::alibi_bias(num_heads, length, keys, y.data());
+  return y;
+}
 
 }  // namespace attn

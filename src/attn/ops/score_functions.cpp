@@ -6,6 +6,7 @@
 #include "attn/ops/attention_inputs.hpp"
 #include "attn/ops/linear.hpp"
 #include "attn/ops/scratch.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 namespace {
@@ -52,20 +53,20 @@ void additive_attention(const AttentionPlan& plan, const TensorView& query, cons
   const AttentionSizes& sizes = plan.sizes;
   const std::int64_t A = spec.head_dim, Hkv = spec.num_key_value_heads, Dv = spec.value_head_dim;
   const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, keys = sizes.B * Hkv * sizes.S;
-  const JoinedKeys joined = join_past(plan, key, value, options, buffers);
+  const KeyValueView joined = join_past(plan, key, value, options, buffers);
   Scratch scratch;
   float* const q = scratch.take(size_of(queries, A));
   float* const k = scratch.take(size_of(keys, A));
-  PackedLinear(params.query_weight.data, params.bias.data, A, sizes.query_width).forward(query.data, queries, q);
-  PackedLinear(params.key_weight.data, nullptr, A, sizes.key_width).forward(joined.key, keys, k);
+  PackedLinear(params.query_weight, params.bias.data).forward(Rows(query), q);
+  PackedLinear(params.key_weight, nullptr).forward(Rows(joined.key), k);
   const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, A),
                                .key = heads_of(static_cast<const float*>(k), Hkv, sizes.S, A),
-                               .value = heads_of(joined.value, Hkv, sizes.S, Dv),
+                               .value = heads_of(joined.value),
                                .context = heads_of(buffers.output, spec.num_heads, sizes.L, Dv),
                                .score_weight = params.score_weight.data,
                                .dropout = dropout_of_call(kAdditive, options.dropout, options.seed)};
   attention_core(spec, sizes, inputs, buffers, scratch);
-  copy_input_traces(plan, query.data, joined, buffers);
+  copy_input_traces(plan, query, joined, buffers);
 }
 
 AttentionPlan plan_general_attention(const TensorView& query, const TensorView& key, const TensorView& value, const TensorView& weight,
@@ -91,21 +92,21 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
   const AttentionSpec& spec = plan.spec;
   const AttentionSizes& sizes = plan.sizes;
   const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, rows = sizes.query_width, columns = sizes.key_width;
-  const JoinedKeys joined = join_past(plan, key, value, options, buffers);
+  const KeyValueView joined = join_past(plan, key, value, options, buffers);
   // q weight is a linear map by the transposed weight.
   std::vector<float> transposed(size_of(columns, rows));
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) transposed[size_of(j, rows) + static_cast<std::size_t>(i)] = weight.data[i * columns + j];
+    for (std::int64_t j = 0; j < columns; ++j) transposed[size_of(j, rows) + static_cast<std::size_t>(i)] = weight.data[i * weight.strides[0] + j];
   Scratch scratch;
   float* const q = scratch.take(size_of(queries, columns));
-  PackedLinear(transposed.data(), nullptr, columns, rows).forward(query.data, queries, q);
+  PackedLinear(transposed.data(), nullptr, columns, rows).forward(Rows(query), q);
   const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, spec.head_dim),
-                               .key = heads_of(joined.key, spec.num_key_value_heads, sizes.S, spec.head_dim),
-                               .value = heads_of(joined.value, spec.num_key_value_heads, sizes.S, spec.value_head_dim),
+                               .key = heads_of(joined.key),
+                               .value = heads_of(joined.value),
                                .context = heads_of(buffers.output, spec.num_heads, sizes.L, spec.value_head_dim),
                                .dropout = dropout_of_call(kGeneral, options.dropout, options.seed)};
   attention_core(spec, sizes, inputs, buffers, scratch);
-  copy_input_traces(plan, query.data, joined, buffers);
+  copy_input_traces(plan, query, joined, buffers);
 }
 
 }  // namespace attn::detail

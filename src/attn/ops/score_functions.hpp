@@ -26,26 +26,34 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
 }  // namespace detail
 
 /// What the scores of additive attention are made of.
-struct AdditiveAttentionParams {
-  Tensor<2> query_weight;                        ///< (A,Dq)
-  Tensor<2> key_weight;                          ///< (A,Dk)
-  Tensor<1> score_weight;                        ///< (A)
-  std::optional<Tensor<1>> bias = std::nullopt;  ///< (A), default none
+template <std::size_t N>
+struct AdditiveAttentionWeights {
+  TensorOf<N> query_weight;                            ///< (A,Dq)
+  TensorOf<N> key_weight;                              ///< (A,Dk)
+  TensorOf<N - 1> score_weight;                        ///< (A)
+  std::optional<TensorOf<N - 1>> bias = std::nullopt;  ///< (A), default none
 };
+using AdditiveAttentionParams = AdditiveAttentionWeights<2>;
 
 /// softmax(score · scale + mask) v, score_ij = score_weight · tanh(query_weight q_i + key_weight k_j + bias)   (Bahdanau et al. 2015, appendix A.1.2)
 /// q (..,L,Dq), k (..,S,Dk), v (..,S,Dv) of rank 2, 3 (B) or 4 (B,H) -> output (..,L,Dv), weights (..,L,S), all of that rank.
 /// Options and traces are those of scaled_dot_product_attention; scale defaults to 1.
 /// Throws SHAPE when widths, heads, batches or lengths disagree, MASK, CONFIG, MEMORY.
 template <TensorLike Q, TensorLike K, TensorLike V>
-auto additive_attention(const Q& query, const K& key, const V& value, const AdditiveAttentionParams& params, const AttentionOptions& options = {}) {
+auto additive_attention(const Q& query, const K& key, const V& value, const AdditiveAttentionParams& weights, const AttentionOptions& options = {}) {
   constexpr std::size_t N = kRankOf<Q>;
   static_assert(N >= 2 && N <= 4, "query has rank 2, 3 or 4");
   const char* op = "additive_attention";
-  const TensorView q = view_of(query, op, "query"), k = view_of(key, op, "key"), v = view_of(value, op, "value");
-  const detail::AdditiveParams views{view_of(params.query_weight, op, "query_weight"), view_of(params.key_weight, op, "key_weight"),
-                                     view_of(params.score_weight, op, "score_weight"),
-                                     params.bias ? view_of(*params.bias, op, "bias") : TensorView{}};
+  // Dependent, for xtensor may not be there yet.
+  const AdditiveAttentionWeights<N == 0 ? 0 : 2>& params = weights;
+  const detail::Input q(query, op, "query");
+  const detail::Input k(key, op, "key");
+  const detail::Input v(value, op, "value");
+  const detail::Input query_weight(params.query_weight, op, "query_weight");
+  const detail::Input key_weight(params.key_weight, op, "key_weight");
+  const detail::Input score_weight(params.score_weight, op, "score_weight");
+  detail::AdditiveParams views{query_weight, key_weight, score_weight, {}};
+  if (params.bias) views.bias = {params.bias->data(), to_shape(params.bias->shape())};
   const detail::AttentionPlan plan = detail::plan_additive_attention(q, k, v, views, options);
   return detail::run_attention_plan<N, N>(
       plan, [&](const detail::AttentionBuffers& buffers) { detail::additive_attention(plan, q, k, v, views, options, buffers); });
@@ -60,7 +68,10 @@ auto general_attention(const Q& query, const K& key, const V& value, const W& we
   constexpr std::size_t N = kRankOf<Q>;
   static_assert(N >= 2 && N <= 4, "query has rank 2, 3 or 4");
   const char* op = "general_attention";
-  const TensorView q = view_of(query, op, "query"), k = view_of(key, op, "key"), v = view_of(value, op, "value"), w = view_of(weight, op, "weight");
+  const detail::Input q(query, op, "query");
+  const detail::Input k(key, op, "key");
+  const detail::Input v(value, op, "value");
+  const detail::Input w(weight, op, "weight");
   const detail::AttentionPlan plan = detail::plan_general_attention(q, k, v, w, options);
   return detail::run_attention_plan<N, N>(
       plan, [&](const detail::AttentionBuffers& buffers) { detail::general_attention(plan, q, k, v, w, options, buffers); });

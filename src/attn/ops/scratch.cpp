@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "attn/tensor/rows.hpp"
+
 namespace attn::detail {
 
 Scratch::Scratch(Workspace* workspace)
@@ -37,6 +39,14 @@ float* Scratch::take(std::size_t size) {
 Scratch::Frame::~Frame() {
   scratch_.more_.resize(more_);
   scratch_.used_ = used_;
+}
+
+const float* without_gaps(const TensorView& x, Scratch& scratch) {
+  if (is_contiguous(x.shape, x.strides)) return x.data;
+  const Rows rows(x);
+  float* const copy = scratch.take(rows.count() * rows.width());
+  for (std::size_t row = 0; row < rows.count(); ++row) std::copy_n(rows[row], rows.width(), copy + row * rows.width());
+  return copy;
 }
 
 }  // namespace attn::detail

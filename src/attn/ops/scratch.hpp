@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attn/tensor/aligned.hpp"
+#include "attn/tensor/view.hpp"
 
 namespace attn::detail {
 
@@ -52,5 +53,8 @@ class Scratch {
   std::size_t used_ = 0;             // floats, of the block and of more_ together
   std::size_t most_ = 0;             // that used_ ever was
 };
+
+/// The numbers of x row-major side by side: where they lie, else a copy in the scratch.
+const float* without_gaps(const TensorView& x, Scratch& scratch);
 
 }  // namespace attn::detail

@@ -3,6 +3,7 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/aligned.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 
@@ -27,12 +28,17 @@ void softmax(const TensorView& x, std::size_t dim, float* y) {
 
   // An exponential costs as much as some 16 multiply-adds.
   const unsigned workers = parallel::workers_for(slices, 16.0 * static_cast<double>(slices) * static_cast<double>(length));
-  AlignedFloats scratch(inner == 1 ? 0 : workers * length);
+  const Rows rows(x);
+  if (dim + 1 == x.shape.rank()) {
+    parallel::run(slices, workers, [&](std::size_t slice, unsigned) { kernel.softmax_row(rows[slice], y + slice * length, length); });
+    return;
+  }
+  AlignedFloats scratch(workers * length);
   parallel::run(slices, workers, [&](std::size_t slice, unsigned worker) {
     const std::size_t start = slice / inner * length * inner + slice % inner;
-    if (inner == 1) return kernel.softmax_row(x.data + start, y + start, length);
     float* row = scratch.data() + worker * length;
-    for (std::size_t i = 0; i < length; ++i) row[i] = x.data[start + i * inner];
+    const std::size_t first = start / rows.width(), column = start % rows.width();  // inner is a multiple of the width
+    for (std::size_t i = 0; i < length; ++i) row[i] = rows[first + i * (inner / rows.width())][column];
     kernel.softmax_row(row, row, length);
     for (std::size_t i = 0; i < length; ++i) y[start + i * inner] = row[i];
   });

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attn/tensor/tensor.hpp"
+#include "attn/tensor/results.hpp"
 
 namespace attn {
 
@@ -15,7 +15,7 @@ void softmax(const TensorView& x, std::size_t dim, float* y);
 /// A slice that is all -infinity, or holds NaN or +infinity, gives NaN. Throws OUT_OF_RANGE, SHAPE, MEMORY.
 template <TensorLike X>
 auto softmax(const X& x, std::int64_t dim = -1) {
-  const TensorView view = view_of(x, "softmax", "x");
+  const detail::Input view(x, "softmax", "x");
   const std::size_t axis = detail::check_softmax(view, dim);
   auto y = empty<kRankOf<X>>(view.shape);
   detail::softmax(view, axis, y.data());

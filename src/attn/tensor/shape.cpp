@@ -36,6 +36,16 @@ Strides strides_of(const Shape& shape) {
   return strides;
 }
 
+bool is_contiguous(const Shape& shape, const Strides& strides) {
+  const Strides expected = strides_of(shape);
+  bool same = true, any = true;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    same = same && (shape[axis] == 1 || strides[axis] == expected[axis]);
+    any = any && shape[axis] != 0;
+  }
+  return same || !any;
+}
+
 std::string to_string(const Shape& shape) {
   std::string dims = "(";
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {

@@ -47,6 +47,9 @@ inline bool rows_without_gaps(const Shape& shape, const Strides& strides) {
   return shape.rank() == 0 || shape.back(0) <= 1 || strides[shape.rank() - 1] == 1;
 }
 
+/// Whether elements lie in row-major order without gaps.
+bool is_contiguous(const Shape& shape, const Strides& strides);
+
 /// "(2,8,384)".
 std::string to_string(const Shape& shape);
 

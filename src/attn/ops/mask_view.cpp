@@ -1,4 +1,4 @@
-#include "attn/ops/mask.hpp"
+#include "attn/ops/mask_view.hpp"
 
 #include <limits>
 
