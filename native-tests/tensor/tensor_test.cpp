@@ -138,18 +138,6 @@ TEST_CASE("the scores of long sequences count against the limit though they are 
               [&] { detail::plan_scaled_dot_product_attention(q, q, q, {}); });
 }
 
-TEST_CASE("tensors that are no row-major block are refused, with what to do", "[tensor]") {
-  const xt::xtensor<float, 2> x = xt::xtensor<float, 2>::from_shape({4, 6});
-  const xt::xtensor<float, 2> rows = xt::xtensor<float, 2>::from_shape({1, 6});
-  const xt::xtensor<float, 2, xt::layout_type::column_major> columns = xt::xtensor<float, 2, xt::layout_type::column_major>::from_shape({4, 6});
-  const ExpectedError expected{ErrorCode::shape, "scaled_dot_product_attention", "key", {"strided", "row-major"}};
-  check_error(expected, [&] { scaled_dot_product_attention(x, columns, x); });
-  const auto every_second =
-      xt::adapt(x.data(), std::size_t{12}, xt::no_ownership(), std::array<std::size_t, 2>{2, 6}, std::array<std::size_t, 2>{12, 1});
-  check_error(expected, [&] { scaled_dot_product_attention(x, every_second, x); });
-  CHECK_NOTHROW(scaled_dot_product_attention(rows, x, x));
-}
-
 TEST_CASE("tensors of more than eight dimensions are an error, not an overflow", "[tensor]") {
   const AnyTensor deep(std::vector<std::size_t>(9, 1), 1.0F);
   check_error({ErrorCode::shape, "scaled_dot_product_attention", "key", {"rank 8 at the most", "rank 9"}},
