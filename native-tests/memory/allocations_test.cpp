@@ -168,8 +168,8 @@ TEST_CASE("every op gives MEMORY for every allocation that fails, leaks nothing 
       {"sinusoidal_positions", [&] { attn::sinusoidal_positions(9, 8); }},
       {"apply_rotary", [&] { attn::apply_rotary(in.q); }},
       {"alibi_bias", [&] { attn::alibi_bias(3, 5, 7); }},
-      {"Mask::attend", [&] { Mask::attend(flags); }},
-      {"Mask::additive", [&] { Mask::additive(flags); }},
+      {"Mask::attend", [&] { Mask::attend(flags > 0.0F); }},
+      {"Mask::additive", [&] { Mask::additive(1.0F + flags); }},
   };
   for (const auto& [name, call] : calls) {
     INFO(name);
@@ -533,7 +533,7 @@ TEST_CASE("a forward into the caller's own memory allocates nothing", "[memory][
   const TransformerClassifier classifier(
       {.d_model = 12, .nhead = 2, .dim_feedforward = 20, .num_layers = 2, .num_classes = 3, .pooling = Pooling::max});
   const Tensor<3> x = tensor_of<3>(random.normal({2, 9, 12}));
-  const TensorView view = view_of(x, "a test", "x");
+  const detail::Input view(x, "a test", "x");
   std::vector<float> output(x.size()), logits(6);
   CHECK(allocations_of([&] {
           const AttentionOptions options{.is_causal = true};
