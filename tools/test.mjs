@@ -243,6 +243,8 @@ if (whole) for (const name of ['wasm-debug', 'wasm-asan']) plan(compiled, `${nam
 plan(compiled, 'native: tests', catch2('native'), ['native: build']);
 plan(compiled, 'native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build']);
 plan(compiled, 'native: bits', digest('native'), ['native: build']);
+plan(compiled, 'native: symbols', commands(['node', 'tools/check-symbols.mjs', 'build/native/libattn.a']), ['native: build']);
+plan(compiled, 'native: another xtensor', commands(['build/native/native-tests/attn_xtensor_xsimd_test']), ['native: build']);
 // The same again on the four lanes of the simd WebAssembly, and on narrower instruction sets, which this machine would not choose by itself.
 for (const arch of ['emulated', ...(whole && process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : [])]) {
   const env = { ATTN_MAX_ARCH: arch };

@@ -130,7 +130,8 @@ TEST_CASE("a layer turns queries and keys as apply_rotary does", "[layers]") {
   for (float& value : x) value = random.normal();
   for (float& value : memory) value = random.normal();
   const Trace names{TraceName::q, TraceName::k, TraceName::v};
-  const auto before = plain.forward(x, memory, memory, {.trace = names}), after = turned.forward(x, memory, memory, {.trace = names, .query_offset = 2});
+  const auto before = plain.forward(x, memory, memory, {.trace = names}),
+             after = turned.forward(x, memory, memory, {.trace = names, .query_offset = 2});
   RotaryOptions of_queries = rotary;
   of_queries.offset += 2;
   CHECK(Tensor<4>(after.trace->at(TraceName::q)) == apply_rotary(Tensor<4>(before.trace->at(TraceName::q)), of_queries));
@@ -171,11 +172,13 @@ TEST_CASE("a past that does not fit is refused by name", "[ops]") {
   CHECK_NOTHROW(layer_past(heads(random, 2, 2, 6, 2)));
   check_error({ErrorCode::shape, "MultiHeadAttention", "past.key", {"(2,2,P,2)", "(2,2,6,4)"}}, [&] { layer_past(keys); });
   check_error({ErrorCode::shape, "MultiHeadAttention", "past.key", {"(2,2,P,2)", "(2,1,6,2)"}}, [&] { layer_past(heads(random, 2, 1, 6, 2)); });
-  const MultiHeadAttention biased({.embed_dim = 4, .num_heads = 2, .add_bias_kv = true}), zero({.embed_dim = 4, .num_heads = 2, .add_zero_attn = true});
+  const MultiHeadAttention biased({.embed_dim = 4, .num_heads = 2, .add_bias_kv = true}),
+      zero({.embed_dim = 4, .num_heads = 2, .add_zero_attn = true});
   for (const MultiHeadAttention* each : {&biased, &zero}) {
     const Tensor<4> k = heads(random, 2, 2, 6, 2);
     check_error({ErrorCode::unsupported, "MultiHeadAttention", "past", {"add_bias_kv"}}, [&] { each->forward(x, {.past = KeyValueView(k, k)}); });
-    check_error({ErrorCode::unsupported, "MultiHeadAttention", "output_present", {"add_bias_kv"}}, [&] { each->forward(x, {.output_present = true}); });
+    check_error({ErrorCode::unsupported, "MultiHeadAttention", "output_present", {"add_bias_kv"}},
+                [&] { each->forward(x, {.output_present = true}); });
   }
 }
 

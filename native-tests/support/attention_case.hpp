@@ -49,8 +49,8 @@ inline std::string describe(const AttentionCase& c) {
     text << *c.scale;
   else
     text << "default";
-  text << ", gqa " << c.enable_gqa << ", fully masked: " << to_string(c.fully_masked) << ", softcap " << c.softcap << ", window " << c.window.left << ' '
-       << c.window.right << ", query offset " << c.query_offset;
+  text << ", gqa " << c.enable_gqa << ", fully masked: " << to_string(c.fully_masked) << ", softcap " << c.softcap << ", window " << c.window.left
+       << ' ' << c.window.right << ", query offset " << c.query_offset;
   return text.str();
 }
 

@@ -48,7 +48,7 @@ enum class Field : std::int32_t {
   trace,          ///< of a layer, or of the one attention
   present_key,
   present_value,
-  named,          ///< a tensor or shape by name
+  named,  ///< a tensor or shape by name
 };
 
 /// What a call returns. In memory: count, flags (bit 0: a trace was asked for), where the entries are, and at byte 16

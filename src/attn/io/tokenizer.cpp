@@ -257,7 +257,7 @@ EncodedTexts assemble(const TokenizerFile& file, const Template& pieces, std::ve
 /// `texts(i)` are the one or two texts of number i; a row for each in [begin, end).
 template <class Texts>
 EncodedTexts encode_rows(const TokenizerFile& file, std::size_t begin, std::size_t end, bool is_pair, const TokenizeOptions& options,
-                     const Texts& texts) {
+                         const Texts& texts) {
   const Template& pieces = is_pair ? file.pair : file.single;
   std::int64_t added = 0;
   for (const TemplatePiece& piece : pieces) added += static_cast<std::int64_t>(piece.ids.size());
@@ -290,12 +290,13 @@ Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::op
   return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config, default_class)));
 }
 
-EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end,
+                                     const TokenizeOptions& options) const {
   return encode_rows(*file_, begin, end, false, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(texts[i], ""); });
 }
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
-                           const TokenizeOptions& options) const {
+                                     const TokenizeOptions& options) const {
   return encode_rows(*file_, begin, end, true, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(pairs[i]); });
 }
 

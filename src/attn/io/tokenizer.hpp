@@ -45,7 +45,7 @@ struct EncodingTensors {
 
   TensorOf<N, std::int32_t> input_ids, token_type_ids;  ///< (B,L)
   TensorOf<N, std::uint8_t> attention_mask;             ///< (B,L), 1 where there is a token
-  std::vector<bool> truncated;                        ///< which texts were cut
+  std::vector<bool> truncated;                          ///< which texts were cut
   std::vector<std::vector<std::string>> tokens;
   std::vector<Offsets> offsets;
 

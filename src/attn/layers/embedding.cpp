@@ -28,9 +28,7 @@ void Embedding::add_shapes(const std::string& prefix, const StateView*, std::map
   shapes.emplace(prefix + "weight", Shape{options_.num_embeddings, options_.embedding_dim});
 }
 
-void Embedding::save(const std::string& prefix, const StateTarget& target) const {
-  detail::save_data(target, prefix + "weight", weight_);
-}
+void Embedding::save(const std::string& prefix, const StateTarget& target) const { detail::save_data(target, prefix + "weight", weight_); }
 
 Embedding Embedding::loaded(const std::string& prefix, const StateView& state) const {
   Embedding next(detail::Uninitialized{}, options_);

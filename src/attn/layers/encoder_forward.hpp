@@ -104,7 +104,8 @@ EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
     for (const std::int64_t layer : plan.traced)
       for (std::size_t i = 0; i < kTraceNames.size(); ++i)
         if (const auto name = static_cast<TraceName>(i); plan.names.has(name))
-          buffers.layers[static_cast<std::size_t>(layer)].trace[i] = trace[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
+          buffers.layers[static_cast<std::size_t>(layer)].trace[i] =
+              trace[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
   }
   run(buffers);
   return result;

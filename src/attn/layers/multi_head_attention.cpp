@@ -238,13 +238,8 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   if (spec.output_present && extra > 0)
     fail(ErrorCode::unsupported, op, options.past ? "past" : "output_present", {"a layer without add_bias_kv and add_zero_attn"}, {"given"});
   if (!options.query_offset) spec.query_offset = past;
-  const detail::AttentionSizes sizes{.B = B,
-                                     .L = query.shape.back(1),
-                                     .S = past + S + extra,
-                                     .past = past,
-                                     .query_width = D_,
-                                     .key_width = D_,
-                                     .has_batch = rank == 3};
+  const detail::AttentionSizes sizes{
+      .B = B, .L = query.shape.back(1), .S = past + S + extra, .past = past, .query_width = D_, .key_width = D_, .has_batch = rank == 3};
   Shape output = query.shape;
   output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
 

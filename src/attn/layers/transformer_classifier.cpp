@@ -64,8 +64,7 @@ void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorVie
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits);
   detail::Scratch scratch = this->scratch();
   float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
-  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.padding(), plan.attention.spec.fully_masked,
-               pooled, plan.E);
+  detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.padding(), plan.attention.spec.fully_masked, pooled, plan.E);
   classifier_.forward(pooled, plan.B, logits);
 }
 

@@ -27,7 +27,7 @@ struct TransformerEncoderLayerOptions {
   bool norm_first = false;                   ///< norms before attention and feed-forward, not after the sums
   bool bias = true;                          ///< on all linear maps and layer norms
   NormKind norm = NormKind::layer_norm;
-  bool gated = false;  ///< feed-forward is linear2(activation(linear_gate x) · linear1 x)  (Shazeer 2020)
+  bool gated = false;                                              ///< feed-forward is linear2(activation(linear_gate x) · linear1 x)  (Shazeer 2020)
   std::optional<std::int64_t> num_key_value_heads = std::nullopt;  ///< as MultiHeadAttentionOptions
   std::optional<RotaryOptions> rotary = std::nullopt;              ///< positions of queries and keys; default none
   std::optional<Window> window = std::nullopt;                     ///< keys that a query sees, as AttentionOptions; default all

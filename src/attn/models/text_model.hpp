@@ -46,11 +46,11 @@ struct TextForwardOptions {
 /// N = 2.
 template <std::size_t N>
 struct TextModelTensors {
-  TensorOf<N + 1> last_hidden_state;                           ///< (B,L,E)
-  std::optional<TensorOf<N>> logits;                           ///< (B,C), where the checkpoint has a head
-  std::optional<std::vector<TensorOf<N + 2>>> attentions;      ///< by layer (B,H,L,L), when asked for
-  std::optional<std::vector<TensorOf<N + 1>>> hidden_states;   ///< layers + 1 of (B,L,E), the last equals last_hidden_state; when asked for
-  decltype(EncoderResult<N + 1>::trace) trace;               ///< AttentionTrace by layer, when asked for
+  TensorOf<N + 1> last_hidden_state;                          ///< (B,L,E)
+  std::optional<TensorOf<N>> logits;                          ///< (B,C), where the checkpoint has a head
+  std::optional<std::vector<TensorOf<N + 2>>> attentions;     ///< by layer (B,H,L,L), when asked for
+  std::optional<std::vector<TensorOf<N + 1>>> hidden_states;  ///< layers + 1 of (B,L,E), the last equals last_hidden_state; when asked for
+  decltype(EncoderResult<N + 1>::trace) trace;                ///< AttentionTrace by layer, when asked for
 };
 using TextModelOutput = TextModelTensors<2>;
 

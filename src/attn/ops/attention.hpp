@@ -70,7 +70,7 @@ struct AttentionResult {
   TensorOf<N> output;
   std::optional<TensorOf<W>> weights;                                 ///< when need_weights
   std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace;  ///< when a trace was asked for
-  std::optional<KeyValue<W>> present;                               ///< when output_present, or there is a past
+  std::optional<KeyValue<W>> present;                                 ///< when output_present, or there is a past
 };
 
 namespace detail {

@@ -210,16 +210,17 @@ void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t
     return;
   }
   const std::size_t panel_size = kernels::panel_size(kernel_.nr, D);
-  kernel_.gemm({.a = in_.query.at(b, h, first),
-                .lda = in_.query.row,
-                .panels = packed_keys_ + static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head) * key_panels_ + key / kernel_.nr * panel_size,
-                .panel_stride = panel_size,
-                .c = scores,
-                .ldc = static_cast<std::ptrdiff_t>(key_block_),
-                .m = rows,
-                .n = count,
-                .k = D,
-                .alpha = spec_.scale});
+  kernel_.gemm(
+      {.a = in_.query.at(b, h, first),
+       .lda = in_.query.row,
+       .panels = packed_keys_ + static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head) * key_panels_ + key / kernel_.nr * panel_size,
+       .panel_stride = panel_size,
+       .c = scores,
+       .ldc = static_cast<std::ptrdiff_t>(key_block_),
+       .m = rows,
+       .n = count,
+       .k = D,
+       .alpha = spec_.scale});
 }
 
 void Core::cap(float* scores, std::size_t count) const {

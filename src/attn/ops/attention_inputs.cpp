@@ -10,8 +10,8 @@ namespace attn::detail {
 namespace {
 
 /// Of attention all but what only a layer has.
-constexpr Trace kAvailable = Trace::from_bits(
-    Trace::of_attention().bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
+constexpr Trace kAvailable =
+    Trace::from_bits(Trace::of_attention().bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
 
 /// Throws SHAPE unless the past has the dims of x but for the number of rows, which is returned.
 std::int64_t check_past(std::string_view op, std::string_view name, const TensorView& past, const TensorView& x) {
@@ -27,7 +27,8 @@ std::int64_t check_past(std::string_view op, std::string_view name, const Tensor
 /// Rows of every batch and head, those of the past before the new ones.
 void join(const TensorView& past, const TensorView& x, float* to) {
   const Rows old_rows(past), new_rows(x);
-  const std::size_t before = past.data != nullptr ? static_cast<std::size_t>(past.shape.back(1)) : 0, after = static_cast<std::size_t>(x.shape.back(1));
+  const std::size_t before = past.data != nullptr ? static_cast<std::size_t>(past.shape.back(1)) : 0,
+                    after = static_cast<std::size_t>(x.shape.back(1));
   std::size_t old_row = 0, new_row = 0;
   const std::size_t blocks = after > 0 ? new_rows.count() / after : before > 0 ? old_rows.count() / before : 0;
   for (std::size_t block = 0; block < blocks; ++block) {
@@ -58,15 +59,10 @@ CheckedInputs check_attention_inputs(std::string_view op, const TensorView& quer
     if (k.H == 0 || q.H % k.H != 0) wrong("key", key, {"a number of heads that divides the query's, ", q.H});
   }
 
-  CheckedInputs checked{.spec = spec_of(op, options, kAvailable, "q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output"),
-                        .sizes = {.B = q.B,
-                                  .L = q.rows,
-                                  .S = k.rows,
-                                  .query_width = q.width,
-                                  .key_width = k.width,
-                                  .has_batch = rank >= 3,
-                                  .has_heads = rank == 4},
-                        .output = query.shape};
+  CheckedInputs checked{
+      .spec = spec_of(op, options, kAvailable, "q, k, v, scores, masked_scores, probabilities, weights, weighted_values, context, output"),
+      .sizes = {.B = q.B, .L = q.rows, .S = k.rows, .query_width = q.width, .key_width = k.width, .has_batch = rank >= 3, .has_heads = rank == 4},
+      .output = query.shape};
   if (options.past) {
     checked.sizes.past = check_past(op, "past.key", options.past->key, key);
     const std::int64_t values = check_past(op, "past.value", options.past->value, value);

@@ -71,7 +71,7 @@ struct AttentionPlan {
 
   const AttentionSpec spec;
   const AttentionSizes sizes;
-  const Shape output;                              ///< as the caller sees it
+  const Shape output;                               ///< as the caller sees it
   const Shape weights, present_key, present_value;  ///< only when asked for
   const std::array<Shape, kAttentionTraceCount> trace_shapes;
 };

@@ -5,8 +5,8 @@
 
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/aligned.hpp"
-#include "attn/tensor/rows.hpp"
 #include "attn/tensor/results.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn {
 

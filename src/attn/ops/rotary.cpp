@@ -40,8 +40,7 @@ void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t 
   for (const Heads& part : parts) heads += part.heads;
   if (table_) {
     parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * heads * table_->width())), [&](std::size_t row, unsigned) {
-      for (const auto& [x, count] : parts)
-        table_->rotate(x + row * count * table_->width(), count, static_cast<std::size_t>(first) + row % length);
+      for (const auto& [x, count] : parts) table_->rotate(x + row * count * table_->width(), count, static_cast<std::size_t>(first) + row % length);
     });
     return;
   }

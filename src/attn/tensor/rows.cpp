@@ -42,8 +42,6 @@ const float* Rows::start_of(std::size_t row) const {
   return start;
 }
 
-Rows::Run Rows::run(std::size_t row, std::size_t most) const {
-  return {(*this)[row], std::min(most, last_ - row % last_), step_};
-}
+Rows::Run Rows::run(std::size_t row, std::size_t most) const { return {(*this)[row], std::min(most, last_ - row % last_), step_}; }
 
 }  // namespace attn::detail

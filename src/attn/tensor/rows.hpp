@@ -12,7 +12,8 @@ class Rows {
  public:
   explicit Rows(const TensorView& view);
   /// Rows side by side.
-  Rows(const float* data, std::size_t count, std::size_t width) : data_(data), count_(count), width_(width), last_(count), step_(static_cast<std::ptrdiff_t>(width)) {}
+  Rows(const float* data, std::size_t count, std::size_t width)
+      : data_(data), count_(count), width_(width), last_(count), step_(static_cast<std::ptrdiff_t>(width)) {}
 
   std::size_t count() const { return count_; }
   std::size_t width() const { return width_; }
@@ -31,7 +32,7 @@ class Rows {
 
   const float* data_;
   std::size_t count_, width_;
-  std::size_t last_;     // rows that lie step_ apart: all of them, or what the last dimension but one counts
+  std::size_t last_;  // rows that lie step_ apart: all of them, or what the last dimension but one counts
   std::ptrdiff_t step_;
   // Dimensions outside of those, the innermost first.
   std::size_t outer_ = 0;
