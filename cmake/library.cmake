@@ -52,6 +52,7 @@ set(ATTN_SOURCES
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
   src/attn/tensor/error.cpp
+  src/attn/tensor/owner.cpp
   src/attn/tensor/rows.cpp
   src/attn/tensor/shape.cpp
   src/attn/tensor/state.cpp
@@ -95,6 +96,7 @@ set(ATTN_HEADERS
   src/attn/parallel/thread_pool.hpp
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp
+  src/attn/tensor/owner.hpp
   src/attn/tensor/results.hpp
   src/attn/tensor/rows.hpp
   src/attn/tensor/shape.hpp

@@ -47,7 +47,7 @@ inline std::unique_ptr<EncoderModel> load(const Checkpoint& checkpoint, std::siz
 struct Batch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
-  std::optional<MaskView> mask;
+  std::optional<Mask> mask;
 
   detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };

@@ -172,12 +172,14 @@ TEST_CASE("whole states, rows and tables may be views of memory", "[tensor]") {
   // Every second row of a larger table, and every second column.
   const std::vector<float> table = Generator(4).normal({6, 8}).data;
   Embedding rows({.num_embeddings = 3, .embedding_dim = 8}), columns({.num_embeddings = 3, .embedding_dim = 4});
-  rows.load_state({{"weight", TensorView(table.data(), {3, 8}, {16, 1})}});
+  const StateView strided{{"weight", TensorView(table.data(), {3, 8}, {16, 1})}};
+  CHECK_THROWS_AS(rows.load_state(strided), Error);
+  rows.load_state_dict(strided);
   CHECK(rows.row(2)[7] == table[4 * 8 + 7]);
   std::vector<float> saved(24);
   rows.save_state({{"weight", saved.data()}});
   CHECK(saved[8] == table[16]);
-  CHECK_THROWS_AS(columns.load_state({{"weight", TensorView(table.data(), {3, 8}, {16, 1})}}), Error);
+  CHECK_THROWS_AS(columns.load_state_dict(strided), Error);
 }
 
 TEST_CASE("masks, ids and states are copied, from views of any kind", "[tensor]") {

@@ -127,7 +127,7 @@ bool Arguments::option(const char* name, Window& value) {
   return given(left);
 }
 
-bool Arguments::option(const char* name, std::optional<MaskView>& value) {
+bool Arguments::option(const char* name, std::optional<Mask>& value) {
   const Descriptor* descriptor = take_descriptor(name, "mask", false, kMaskKindNames);
   if (descriptor != nullptr) value.emplace(read_mask(*descriptor));
   return descriptor != nullptr;

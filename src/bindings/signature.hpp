@@ -67,7 +67,7 @@ class Arguments {
   /// A seed: 0 to 2⁵³ - 1.
   bool option(const char* name, std::uint64_t& value) { return assign(take(name, "seed", false), value); }
   /// The array itself, which lives as long as the call.
-  bool option(const char* name, std::optional<MaskView>& value);
+  bool option(const char* name, std::optional<Mask>& value);
   /// A pair [left, right].
   bool option(const char* name, Window& value);
   /// A whole file.

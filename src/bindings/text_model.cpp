@@ -81,7 +81,7 @@ auto about(Arguments&) {
 /// What every call on a batch takes.
 struct Batch {
   Arguments::Ids ids;
-  std::optional<MaskView> mask;
+  std::optional<Mask> mask;
   std::optional<Arguments::Ids> types;
 
   explicit Batch(Arguments& arguments) : ids(arguments.ids("inputIds")) {
@@ -103,7 +103,7 @@ void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan&
 auto forward(Arguments& arguments) {
   Batch batch(arguments);
   detail::ModelForwardOptions options;
-  std::optional<MaskView> mask;
+  std::optional<Mask> mask;
   arguments.group("options", [&] {
     arguments.option("mask", mask);
     arguments.option("isCausal", options.is_causal);

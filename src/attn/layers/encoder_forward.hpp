@@ -19,8 +19,8 @@ struct EncoderTraceOptions {
 };
 
 struct EncoderForwardOptions {
-  std::optional<MaskView> mask = std::nullopt;              ///< as AttentionOptions
-  std::optional<MaskView> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling leaves padding out too
+  std::optional<Mask> mask = std::nullopt;              ///< as AttentionOptions
+  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling leaves padding out too
   bool is_causal = false;
   FullyMasked fully_masked = FullyMasked::zero;
   bool output_attentions = false;     ///< return the weights of every layer

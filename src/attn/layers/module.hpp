@@ -66,13 +66,13 @@ class Module {
     save_state(target);
     return state;
   }
-  /// The same of places in memory: from where they lie, and to where they shall be, each as large as parameter_shapes() says.
+  /// The same of places in memory, row-major and without gaps (load_state_dict takes views of any kind): from where they lie, and to
+  /// where they shall be, each as large as parameter_shapes() says.
   void load_state(const StateView& state, bool strict = true) {
-    const detail::StateInput whole(state, "load_state_dict");
     std::map<std::string, Shape> shapes;
-    layer().add_shapes("", &whole.views, shapes);
-    detail::check_state_dict("load_state_dict", shapes, whole.views, strict);
-    replace(layer().loaded("", whole.views));
+    layer().add_shapes("", &state, shapes);
+    detail::check_state_dict("load_state_dict", shapes, state, strict);
+    replace(layer().loaded("", state));
   }
   void save_state(const StateTarget& target) const { layer().save("", target); }
   /// Draws new weights; a new layer has been initialised already. The numbers follow from the seed alone, on every machine; the

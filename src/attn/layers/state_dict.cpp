@@ -22,6 +22,8 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
       if (strict) missing.push_back(name);
     } else if (const Shape& got = found->second.shape; got != shape) {
       mis_shaped.push_back(text({name, " has shape ", got, ", expected ", shape}));
+    } else if (!is_contiguous(shape, found->second.strides)) {
+      fail(ErrorCode::shape, op, name, {"row-major and without gaps"}, {"strided"});
     }
   }
   if (strict)

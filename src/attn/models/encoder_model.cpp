@@ -268,9 +268,7 @@ void EncoderModel::save_state(const StateTarget& target) const {
     if (const auto found = target.find(tensor.name); found != target.end()) tensor.get(found->second);
 }
 
-void EncoderModel::load_state(const StateView& given, bool strict) {
-  const detail::StateInput whole(given, "load_state_dict");
-  const StateView& state = whole.views;
+void EncoderModel::load_state(const StateView& state, bool strict) {
   detail::check_state_dict("load_state_dict", parameter_shapes(), state, strict);
   for (const detail::CheckpointTensor& tensor : tensors_)
     if (const auto found = state.find(tensor.name); found != state.end()) {

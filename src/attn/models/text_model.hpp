@@ -34,7 +34,7 @@ struct TextForwardOptions {
   bool output_hidden_states = false;  ///< return the input of every layer, and the output
   /// Of every layer, as AttentionOptions, beside what the padding and the model itself mask. A query that they leave nothing attends to
   /// every key alike, as in transformers.
-  std::optional<MaskView> mask = std::nullopt;
+  std::optional<Mask> mask = std::nullopt;
   bool is_causal = false;  ///< no token attends to later ones, in every layer
   /// (layers,H), what each head's result is multiplied by before W_O, after a patch; 0 switches it off (Michel et al. 2019). Attentions and
   /// the trace `context` are those of before, `merged` is what goes into W_O.

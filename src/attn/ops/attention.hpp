@@ -8,6 +8,7 @@
 
 #include "attn/ops/attention_plan.hpp"
 #include "attn/ops/trace.hpp"
+#include "attn/tensor/owner.hpp"
 #include "attn/tensor/results.hpp"
 #ifndef ATTN_VIEWS_ONLY
 #include "attn/ops/attention_trace.hpp"
@@ -19,7 +20,7 @@ namespace attn {
 /// Keys and values where they lie: (B,Hkv,P,D) and (B,Hkv,P,Dv), without B or Hkv where the call has none.
 struct KeyValueView {
   TensorView key, value;
-  std::shared_ptr<const void> owner = nullptr;  ///< of copies, where rows have gaps
+  Owner owner = {};  ///< of copies, where rows have gaps
 
   KeyValueView() = default;
   KeyValueView(const TensorView& keys, const TensorView& values) : key(keys), value(values) {}
@@ -38,15 +39,15 @@ struct KeyValueView {
 };
 
 struct AttentionOptions {
-  std::optional<MaskView> mask = std::nullopt;              ///< such as Mask::attend(m); refers to m
-  std::optional<MaskView> key_padding_mask = std::nullopt;  ///< (B,S)
-  bool is_causal = false;                                   ///< no key after a query's position, also where L ≠ S; combines with masks
-  std::optional<float> scale = std::nullopt;                ///< default 1/√D, for additive and general attention 1
-  std::optional<float> dropout = std::nullopt;              ///< probability of a weight to become 0, in [0,1); the others are divided by 1 - dropout
-  std::optional<std::uint64_t> seed = std::nullopt;         ///< of the dropout, default 0, of a layer in training its own: same seed, same result
-  bool need_weights = false;                                ///< return the weights
-  bool average_weights = false;                             ///< their mean over heads: (B,1,L,S)
-  bool enable_gqa = false;                                  ///< query heads may be a multiple of key and value heads
+  std::optional<Mask> mask = std::nullopt;              ///< such as Mask::attend(m); refers to m
+  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S)
+  bool is_causal = false;                               ///< no key after a query's position, also where L ≠ S; combines with masks
+  std::optional<float> scale = std::nullopt;            ///< default 1/√D, for additive and general attention 1
+  std::optional<float> dropout = std::nullopt;          ///< probability of a weight to become 0, in [0,1); the others are divided by 1 - dropout
+  std::optional<std::uint64_t> seed = std::nullopt;     ///< of the dropout, default 0, of a layer in training its own: same seed, same result
+  bool need_weights = false;                            ///< return the weights
+  bool average_weights = false;                         ///< their mean over heads: (B,1,L,S)
+  bool enable_gqa = false;                              ///< query heads may be a multiple of key and value heads
   FullyMasked fully_masked = FullyMasked::zero;
   Trace trace = {};
   std::optional<float> softcap = std::nullopt;  ///< c: scores become c · tanh(score / c), after scale, before masks (Gemma 2); 0: none, the default

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attn/ops/attention_core.hpp"
+#include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 namespace {
@@ -16,19 +17,12 @@ void check_values(std::string_view op, std::string_view argument, const MaskView
   if (!rows_without_gaps(mask.shape, mask.strides)) fail(ErrorCode::mask, op, argument, {"rows without gaps"}, {"strided"});
   if (mask.kind != MaskKind::additive) return;
   if (mask.flags != nullptr) fail(ErrorCode::mask, op, argument, {"float values, since it is additive"}, {"of bytes"});
-  const std::size_t rank = mask.shape.rank();
-  const std::int64_t width = mask.shape.back(0);
-  // All rows, whatever lies between them; an axis that is not there has one element.
-  const auto dim = [&](std::size_t axis) { return axis + 1 < rank ? mask.shape[axis] : 1; };
-  for (std::int64_t i = 0; i < dim(0); ++i)
-    for (std::int64_t j = 0; j < dim(1); ++j)
-      for (std::int64_t k = 0; k < dim(2); ++k) {
-        const float* const row = mask.values + i * mask.strides[0] + (rank > 2 ? j * mask.strides[1] : 0) + (rank > 3 ? k * mask.strides[2] : 0);
-        for (std::int64_t at = 0; at < width; ++at)
-          if (std::isnan(row[at]) || row[at] == std::numeric_limits<float>::infinity())
-            fail(ErrorCode::mask, op, argument, {"additive values that are finite or -Infinity"},
-                 {std::isnan(row[at]) ? "holding NaN" : "holding +Infinity"});
-      }
+  const Rows rows({mask.values, mask.shape, mask.strides});
+  for (std::size_t row = 0; row < rows.count(); ++row)
+    for (std::size_t i = 0; i < rows.width(); ++i)
+      if (const float value = rows[row][i]; std::isnan(value) || value == std::numeric_limits<float>::infinity())
+        fail(ErrorCode::mask, op, argument, {"additive values that are finite or -Infinity"},
+             {std::isnan(value) ? "holding NaN" : "holding +Infinity"});
 }
 
 bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }
@@ -79,42 +73,39 @@ Shape present_shape(const AttentionSpec& spec, const AttentionSizes& sizes, std:
   return seen(sizes, {sizes.B, spec.num_key_value_heads, sizes.S, width});
 }
 
-Shape trace_shape(TraceName name, const AttentionSpec& spec, const AttentionSizes& sizes, const Shape& output) {
-  const std::int64_t B = sizes.B, H = spec.num_heads, Hkv = spec.num_key_value_heads, L = sizes.L, S = sizes.S;
-  const std::int64_t D = spec.head_dim, Dv = spec.value_head_dim, given = S - spec.extra_keys - sizes.past;
-  switch (name) {
-    case TraceName::q_proj:
-      return seen(sizes, {B, L, H * D});
-    case TraceName::k_proj:
-      return seen(sizes, {B, given, Hkv * D});
-    case TraceName::v_proj:
-      return seen(sizes, {B, given, Hkv * Dv});
-    case TraceName::q:
-      return seen(sizes, {B, H, L, sizes.query_width});
-    case TraceName::k:
-      return seen(sizes, {B, Hkv, S, sizes.key_width});
-    case TraceName::v:
-      return seen(sizes, {B, Hkv, S, Dv});
-    case TraceName::scores:
-    case TraceName::masked_scores:
-    case TraceName::probabilities:
-    case TraceName::weights:
-      return seen(sizes, {B, H, L, S});
-    case TraceName::weighted_values:
-      return seen(sizes, {B, H, L, S, Dv});
-    case TraceName::context:
-      return seen(sizes, {B, H, L, Dv});
-    case TraceName::merged:
-      return seen(sizes, {B, L, H * Dv});
-    default:
-      return output;
-  }
-}
+/// What traces are as large as, by dimension: B, H, L and S, key heads, given keys, widths of q, k and v, and of heads side by side.
+enum Size : std::uint8_t { B, H, L, S, Hkv, given, Dq, Dk, Dv, HD, HkvD, HkvDv, HDv, end };
+constexpr Size kTraceSizes[][6] = {{B, L, HD, end},       {B, given, HkvD, end}, {B, given, HkvDv, end}, {B, H, L, Dq, end}, {B, Hkv, S, Dk, end},
+                                   {B, Hkv, S, Dv, end},  {B, H, L, S, end},     {B, H, L, S, end},      {B, H, L, S, end},  {B, H, L, S, end},
+                                   {B, H, L, S, Dv, end}, {B, H, L, Dv, end},    {B, L, HDv, end}};
 
 std::array<Shape, kAttentionTraceCount> shapes_of_traces(const AttentionSpec& spec, const AttentionSizes& sizes, const Shape& output) {
   std::array<Shape, kAttentionTraceCount> shapes;
-  for (std::size_t i = 0; i < shapes.size(); ++i)
-    if (const auto name = static_cast<TraceName>(i); spec.trace.has(name)) shapes[i] = trace_shape(name, spec, sizes, output);
+  if (!spec.trace.any()) return shapes;
+  // Unsigned: of what nobody asks for, or an empty tensor, they may be anything.
+  const auto times = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  };
+  const std::int64_t of[] = {sizes.B,
+                             spec.num_heads,
+                             sizes.L,
+                             sizes.S,
+                             spec.num_key_value_heads,
+                             sizes.S - spec.extra_keys - sizes.past,
+                             sizes.query_width,
+                             sizes.key_width,
+                             spec.value_head_dim,
+                             times(spec.num_heads, spec.head_dim),
+                             times(spec.num_key_value_heads, spec.head_dim),
+                             times(spec.num_key_value_heads, spec.value_head_dim),
+                             times(spec.num_heads, spec.value_head_dim)};
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (!spec.trace.has(static_cast<TraceName>(i))) continue;
+    Shape shape;
+    if (i + 1 < shapes.size())
+      for (const Size* size = kTraceSizes[i]; *size != end; ++size) shape.push_back(of[*size]);
+    shapes[i] = i + 1 < shapes.size() ? seen(sizes, shape) : output;
+  }
   return shapes;
 }
 

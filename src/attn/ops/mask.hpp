@@ -8,58 +8,37 @@
 #include "attn/ops/mask_view.hpp"
 #include "attn/tensor/tensor.hpp"
 
+// How masks are made of what xtensor has.
 namespace attn {
 
-/// Masks out of what xtensor has. Numbers that lie in rows stay where they are, and have to live as long as the mask; what has to be
-/// computed, or has no other owner, is kept by the mask.
-class Mask : public MaskView {
- public:
-  /// Bytes, bools, floats or anything else that compares with 0.
-  template <class E>
-  static Mask attend(E&& mask) {
-    return Mask(MaskKind::attend, std::forward<E>(mask));
-  }
-  template <class E>
-  static Mask block(E&& mask) {
-    return Mask(MaskKind::block, std::forward<E>(mask));
-  }
-  template <class E>
-  static Mask additive(E&& mask) {
-    return Mask(MaskKind::additive, std::forward<E>(mask));
-  }
+template <class E>
+void Mask::point_to(const E& tensor) {
+  if constexpr (std::is_same_v<typename E::value_type, float>)
+    values = tensor.data() + tensor.data_offset();
+  else
+    flags = reinterpret_cast<const std::uint8_t*>(tensor.data() + tensor.data_offset());
+  shape = to_shape(tensor.shape());
+  strides = to_strides(tensor.strides());
+}
 
- private:
-  template <class E>
-  Mask(MaskKind kind, E&& mask);
-  template <class E>
-  bool point_to_rows(const E& tensor) {
-    if (!rows_without_gaps(to_shape(tensor.shape()), to_strides(tensor.strides()))) return false;
-    point_to(tensor);
-    return true;
-  }
-  template <class E>
-  void evaluate(const E& mask) {
-    const auto keep = [&](auto kept) {
-      point_to(*kept);
-      owner = std::move(kept);
-    };
-    if (kind == MaskKind::additive)
-      keep(std::make_shared<const AnyTensor>(mask));
-    else
-      keep(std::make_shared<const AnyBytes>(xt::not_equal(mask, 0)));
-  }
-  using AnyBytes = TensorOf<kAnyRank, std::uint8_t>;
+template <class E>
+bool Mask::point_to_rows(const E& tensor) {
+  if (!rows_without_gaps(to_shape(tensor.shape()), to_strides(tensor.strides()))) return false;
+  point_to(tensor);
+  return true;
+}
 
-  template <class E>
-  void point_to(const E& tensor) {
-    if constexpr (std::is_same_v<typename E::value_type, float>)
-      values = tensor.data() + tensor.data_offset();
-    else
-      flags = reinterpret_cast<const std::uint8_t*>(tensor.data() + tensor.data_offset());
-    shape = to_shape(tensor.shape());
-    strides = to_strides(tensor.strides());
-  }
-};
+template <class E>
+void Mask::evaluate(const E& mask) {
+  const auto keep = [&](auto kept) {
+    point_to(*kept);
+    owner_ = std::move(kept);
+  };
+  if (kind == MaskKind::additive)
+    keep(std::make_shared<const AnyTensor>(mask));
+  else
+    keep(std::make_shared<const TensorOf<kAnyRank, std::uint8_t>>(xt::not_equal(mask, 0)));
+}
 
 template <class E>
 Mask::Mask(MaskKind kind_of_mask, E&& mask) {
@@ -75,7 +54,7 @@ Mask::Mask(MaskKind kind_of_mask, E&& mask) {
         } else {
           auto kept = std::make_shared<const Given>(std::move(mask));
           if (point_to_rows(*kept))
-            owner = std::move(kept);
+            owner_ = std::move(kept);
           else
             evaluate(*kept);
           return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/owner.hpp"
 #include "attn/tensor/shape.hpp"
 
 // What the compiled library takes: places in memory. tensor.hpp puts xtensor above it.
@@ -136,7 +137,7 @@ class TensorCopy : public TensorView {
   }
 
  private:
-  std::shared_ptr<const std::vector<float>> owner_;
+  Owner owner_;
 };
 
 }  // namespace attn
