@@ -259,7 +259,7 @@ Mismatch mismatch_of(const AnyLayer& layer, const Arrays& state, bool strict) {
       const auto found = error.detail().find(name);
       return found != error.detail().end() ? std::get<Names>(found->second) : Names{"no such detail"};
     };
-    const Mismatch found{list("missing"), list("unexpected"), list("misShaped")};
+    const Mismatch found{list("missing"), list("unexpected"), list("mis_shaped")};
     const std::string message = error.what();
     INFO(message);
     CHECK(message.starts_with("load_state_dict: "));

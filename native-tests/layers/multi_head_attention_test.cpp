@@ -467,7 +467,7 @@ Mismatch mismatch_of(MultiHeadAttention& layer, const Arrays& state, bool strict
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::mismatch);
     const auto list = [&](const char* name) { return std::get<Names>(error.detail().at(name)); };
-    const Mismatch found{list("missing"), list("unexpected"), list("misShaped")};
+    const Mismatch found{list("missing"), list("unexpected"), list("mis_shaped")};
     const std::string message = error.what();
     for (const Names* names : {&found.missing, &found.unexpected, &found.mis_shaped})
       for (const std::string& name : *names) {

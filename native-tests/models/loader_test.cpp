@@ -50,7 +50,7 @@ TEST_CASE("one MISMATCH lists what is missing, unexpected and mis-shaped", "[mod
   const auto list = [&](const char* name) { return std::get<Names>(error.detail().at(name)); };
   CHECK(list("missing") == Names{"bert.encoder.layer.1.output.dense.bias", "classifier.weight"});
   CHECK(list("unexpected") == Names{"bert.encoder.layer.2.output.dense.bias", "lora.a"});
-  CHECK(list("misShaped") == Names{"bert.embeddings.word_embeddings.weight has shape (338,32), expected (339,32)"});
+  CHECK(list("mis_shaped") == Names{"bert.embeddings.word_embeddings.weight has shape (338,32), expected (339,32)"});
   const std::string message = error.what();
   CHECK(message.starts_with("model.safetensors: "));
   for (const char* name : {"bert.encoder.layer.1.output.dense.bias", "classifier.weight", "lora.a", "(338,32)"})
@@ -91,7 +91,7 @@ TEST_CASE("two embeddings in one shape of two parts are not enough for one of th
   });
   const Error error = error_of(wrong);
   CHECK(error.code() == ErrorCode::mismatch);
-  CHECK(std::get<Names>(error.detail().at("misShaped")) == Names{"model.layers.1.attn.Wqkv.weight has shape (64,32), expected (96,32)"});
+  CHECK(std::get<Names>(error.detail().at("mis_shaped")) == Names{"model.layers.1.attn.Wqkv.weight has shape (64,32), expected (96,32)"});
 }
 
 TEST_CASE("tensors of other heads and integers may be there and change nothing", "[models]") {

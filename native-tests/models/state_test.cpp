@@ -127,7 +127,7 @@ TEST_CASE("a state that does not fit changes nothing, and one error lists all of
       const auto count = [&](const char* list) { return std::get<std::vector<std::string>>(error.detail().at(list)).size(); };
       CHECK(count("missing") == missing.size());
       CHECK(count("unexpected") == unexpected.size());
-      CHECK(count("misShaped") == mis_shaped.size());
+      CHECK(count("mis_shaped") == mis_shaped.size());
     }
     check_same(model.state_dict(), state);
   };

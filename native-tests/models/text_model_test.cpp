@@ -283,15 +283,15 @@ TEST_CASE("token ids alone are enough for a forward, and all of its inputs are c
     return some;
   };
   CHECK_NOTHROW(model.forward(with_ids({1, 64}, 338)));
-  check_error({ErrorCode::out_of_range, "forward", "the length of inputIds", {"64", "65"}}, [&] { model.forward(with_ids({1, 65}, 1)); });
+  check_error({ErrorCode::out_of_range, "forward", "the length of input_ids", {"64", "65"}}, [&] { model.forward(with_ids({1, 65}, 1)); });
   for (const std::int32_t id : {-1, 339}) {
     Encoding wrong = with_ids({2, 3}, 5);
     wrong.input_ids(1, 1) = id;
-    check_error({ErrorCode::out_of_range, "forward", "inputIds[4]", {"from 0 to 338", std::to_string(id)}}, [&] { model.forward(wrong); });
+    check_error({ErrorCode::out_of_range, "forward", "input_ids[4]", {"from 0 to 338", std::to_string(id)}}, [&] { model.forward(wrong); });
   }
   Encoding wrong = with_ids({2, 3}, 5);
   wrong.token_type_ids = xt::xtensor<std::int32_t, 2>({2, 3}, 2);
-  check_error({ErrorCode::out_of_range, "forward", "tokenTypeIds[0]", {"from 0 to 1"}}, [&] { model.forward(wrong); });
+  check_error({ErrorCode::out_of_range, "forward", "token_type_ids[0]", {"from 0 to 1"}}, [&] { model.forward(wrong); });
   wrong.token_type_ids = xt::xtensor<std::int32_t, 2>({3, 2}, 0);
   check_error({ErrorCode::shape, "forward", "token_type_ids", {"(3,2)", "(2,3)"}}, [&] { model.forward(wrong); });
   wrong = with_ids({2, 3}, 5);

@@ -44,7 +44,7 @@ void Mismatch::check(std::string_view op, std::string_view argument) {
   ErrorDetail detail = error_detail(op, argument);
   detail.emplace("missing", std::move(missing));
   detail.emplace("unexpected", std::move(unexpected));
-  detail.emplace("misShaped", std::move(mis_shaped));
+  detail.emplace("mis_shaped", std::move(mis_shaped));
   throw Error(ErrorCode::mismatch, message, std::move(detail));
 }
 

@@ -153,7 +153,7 @@ void EncoderModel::allocate() {
 
 detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
   const Shape& shape = inputs.shape;
-  if (shape.rank() != 2) fail(ErrorCode::shape, op, "inputIds", {"(B,L)"}, {shape});
+  if (shape.rank() != 2) fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
   const std::vector<detail::SequenceRun> runs = runs_of(inputs);
   std::int64_t sequences = 0, longest = 0;
   for (const detail::SequenceRun& run : runs) {
@@ -161,16 +161,16 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     longest = std::max(longest, run.length);
   }
   if (longest > config_.max_length)
-    fail(ErrorCode::out_of_range, op, "the length of inputIds", {config_.max_length, " positions at the most"}, {longest});
+    fail(ErrorCode::out_of_range, op, "the length of input_ids", {config_.max_length, " positions at the most"}, {longest});
   const auto check_ids = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t rows) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < 0 || ids[i] >= rows)
         fail(ErrorCode::out_of_range, op, text({name, "[", i, "]"}), {"an id from 0 to ", rows - 1}, {ids[i]}, {{"index", static_cast<double>(i)}});
   };
-  check_ids("inputIds", inputs.input_ids, config_.vocab_size);
+  check_ids("input_ids", inputs.input_ids, config_.vocab_size);
   if (!inputs.token_type_ids.empty() && inputs.token_type_ids.size() != inputs.input_ids.size())
-    fail(ErrorCode::shape, op, "tokenTypeIds", {shape}, {inputs.token_type_ids.size(), " numbers"});
-  if (config_.type_vocab_size > 0) check_ids("tokenTypeIds", inputs.token_type_ids, config_.type_vocab_size);
+    fail(ErrorCode::shape, op, "token_type_ids", {shape}, {inputs.token_type_ids.size(), " numbers"});
+  if (config_.type_vocab_size > 0) check_ids("token_type_ids", inputs.token_type_ids, config_.type_vocab_size);
 
   MemoryEstimate memory(op);
   EncoderForwardOptions forward{.mask = options.mask,

@@ -41,7 +41,8 @@ function camelCase(text: string, traceNames: readonly string[]): string {
 const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT', 'UNSUPPORTED'];
 
 /** A C++ error in JavaScript's spelling. `op` is for those that know of no op: running out of memory. */
-export function fromNative({ code, message, detail = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
+export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
+  const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name, []), value])) as Detail;
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
   // Of a model's files: which one, and names in them as they are there.
   if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
