@@ -126,8 +126,9 @@ void gemm(benchmark::State& state, const Json& one) {
   const auto bias = numbers<1>({N}, 3);
   attn::Tensor<2> y({M, N});
   const attn::PackedLinear packed(weight.data(), bias.data(), static_cast<std::int64_t>(N), static_cast<std::int64_t>(K));
+  attn::detail::Scratch scratch;
   measure(state, M * K * N, [&](auto look) {
-    packed.forward(x.data(), static_cast<std::int64_t>(M), y.data());
+    packed.forward(attn::detail::Rows(x.data(), M, K), y.data(), scratch);
     look(y.data(), y.size());
   });
 }

@@ -37,6 +37,10 @@ EMSCRIPTEN_KEEPALIVE float* gemm_prepare(int m, int k, int n) {
   return current.y.data();
 }
 
-EMSCRIPTEN_KEEPALIVE void gemm_run() { current.linear.forward(current.x.data(), current.rows, current.y.data()); }
+EMSCRIPTEN_KEEPALIVE void gemm_run() {
+  attn::detail::Scratch scratch;
+  const attn::detail::Rows x(current.x.data(), static_cast<std::size_t>(current.rows), static_cast<std::size_t>(current.linear.in_features()));
+  current.linear.forward(x, current.y.data(), scratch);
+}
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 #include "attn/kernels/kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
@@ -93,7 +94,7 @@ bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& rando
   for (float& x : w) x = random.uniform(-1, 1);
   for (float& x : bias) x = random.uniform(-1, 1);
   std::vector<float> panels(kernels::packed_size(nr, c.packed_n, c.packed_k));
-  kernels::pack(w.data(), static_cast<std::ptrdiff_t>(c.packed_k), 1, c.bias ? bias.data() : nullptr, c.packed_n, c.packed_k, nr, panels.data());
+  kernels::pack(w.data(), static_cast<std::ptrdiff_t>(c.packed_k), 1, c.packed_n, c.packed_k, nr, panels.data());
 
   const std::size_t extent = c.m == 0 || c.n == 0 ? 0 : (c.m - 1) * c.ldc + c.n;
   Guarded out(extent, random.next() % 4);
@@ -104,6 +105,7 @@ bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& rando
               .lda = static_cast<std::ptrdiff_t>(c.lda),
               .panels = panels.data(),
               .panel_stride = kernels::panel_size(nr, c.packed_k),
+              .bias = c.bias ? bias.data() : nullptr,
               .c = out.data(),
               .ldc = static_cast<std::ptrdiff_t>(c.ldc),
               .m = c.m,
@@ -177,7 +179,7 @@ TEST_CASE("gemm keeps NaN and infinities to the elements that they belong to", "
     a[3 * k + 2] = kNaN;
     w[11 * k + 4] = kInfinity;
     std::vector<float> panels(kernels::packed_size(nr, n, k));
-    kernels::pack(w.data(), k, 1, nullptr, n, k, nr, panels.data());
+    kernels::pack(w.data(), k, 1, n, k, nr, panels.data());
     arch->gemm({.a = a.data(),
                 .lda = k,
                 .panels = panels.data(),
@@ -207,23 +209,24 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
             for (float& x : *values) x = random.uniform(-1, 1);
           for (float& x : skip) x = random.coin(0.4) ? -kInfinity : 0;
           std::vector<float> panels(kernels::packed_size(nr, n, k));
-          kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, bias.data(), n, k, nr, panels.data());
+          kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, n, k, nr, panels.data());
           for (const bool skipping : {false, true}) {
             if (skipping && m > 1) continue;
             const auto product = [&](const std::vector<std::size_t>& ends) {
               std::vector<float> c(m * n);  // of its own size: AddressSanitizer sees what is read past the last columns
               for (std::size_t part = 0, from = 0; part < ends.size(); from = ends[part++]) {
                 // As attention takes its keys: the panels begin where the last part ended.
-                const Gemm gemm{.a = a.data() + from,
-                                .lda = static_cast<std::ptrdiff_t>(k),
-                                .panels = panels.data() + from * nr,
-                                .panel_stride = kernels::panel_size(nr, k),
-                                .c = c.data(),
-                                .ldc = static_cast<std::ptrdiff_t>(n),
-                                .m = m,
-                                .n = n,
-                                .k = ends[part] - from,
-                                .accumulate = part > 0};
+                const Gemm<float> gemm{.a = a.data() + from,
+                                       .lda = static_cast<std::ptrdiff_t>(k),
+                                       .panels = panels.data() + from * nr,
+                                       .panel_stride = kernels::panel_size(nr, k),
+                                       .bias = bias.data(),
+                                       .c = c.data(),
+                                       .ldc = static_cast<std::ptrdiff_t>(n),
+                                       .m = m,
+                                       .n = n,
+                                       .k = ends[part] - from,
+                                       .accumulate = part > 0};
                 if (skipping)
                   arch->gemm_row_skipping(gemm, skip.data() + from);
                 else
@@ -263,8 +266,8 @@ TEST_CASE("gemm_row_skipping leaves out the blocked terms whatever they hold and
             for (std::size_t j = 0; j < n; ++j) w[j * k + p] = j % 2 == 0 ? kNaN : kInfinity;
 
         std::vector<float> panels(kernels::packed_size(nr, n, k)), kept_panels(kernels::packed_size(nr, n, kept)), expected(n);
-        kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, nullptr, n, k, nr, panels.data());
-        kernels::pack(kept_w.data(), static_cast<std::ptrdiff_t>(kept), 1, nullptr, n, kept, nr, kept_panels.data());
+        kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, n, k, nr, panels.data());
+        kernels::pack(kept_w.data(), static_cast<std::ptrdiff_t>(kept), 1, n, kept, nr, kept_panels.data());
         arch->gemm({.a = kept_a.data(),
                     .panels = kept_panels.data(),
                     .panel_stride = kernels::panel_size(nr, kept),
@@ -282,34 +285,44 @@ TEST_CASE("gemm_row_skipping leaves out the blocked terms whatever they hold and
   }
 }
 
-TEST_CASE("pack lays out panels of bias and columns with zeros past the end", "[kernels]") {
+TEST_CASE("pack lays out panels of columns with zeros past the end", "[kernels]") {
   const float w[] = {1, 2, 3, 4, 5, 6};  // (3,2)
-  const float bias[] = {7, 8, 9};
-  std::vector<float> panels(kernels::packed_size(2, 3, 2));
-  kernels::pack(w, 2, 1, bias, 3, 2, 2, panels.data());
-  CHECK(panels == std::vector<float>{7, 8, 1, 3, 2, 4, 9, 0, 5, 0, 6, 0});
-  kernels::pack(w, 1, 3, nullptr, 3, 2, 2, panels.data());  // read as (2,3) transposed
-  CHECK(panels == std::vector<float>{0, 0, 1, 2, 4, 5, 0, 0, 3, 0, 6, 0});
+  std::vector<float> panels(kernels::packed_size(2, 3, 2), kNaN);
+  kernels::pack(w, 2, 1, 3, 2, 2, panels.data());
+  CHECK(panels == std::vector<float>{1, 3, 2, 4, 5, 0, 6, 0});
+  const float row[] = {7, 8};
+  kernels::pack_row(row, 1, 2, 2, panels.data());
+  CHECK(panels == std::vector<float>{1, 7, 2, 8, 5, 0, 6, 0});
+  kernels::pack_row(row, 2, 2, 2, panels.data());
+  CHECK(panels == std::vector<float>{1, 7, 2, 8, 7, 0, 8, 0});
+  kernels::pack(w, 1, 3, 3, 2, 2, panels.data());  // read as (2,3) transposed
+  CHECK(panels == std::vector<float>{1, 2, 4, 5, 3, 0, 6, 0});
 }
 
-TEST_CASE("unpack gives back the bits that pack took", "[kernels]") {
+TEST_CASE("unpack gives back the bits that pack took, all at once or row by row, transposed too", "[kernels]") {
   for (const std::size_t nr : {1U, 8U, 16U, 32U})
     for (const std::size_t n : {0U, 1U, 7U, 8U, 33U})
       for (const std::size_t k : {0U, 1U, 5U, 16U}) {
         INFO("seed 2, nr " << nr << ", n " << n << ", k " << k);
         Generator random(2);
-        std::vector<std::uint32_t> w(n * k), bias(n), w_back(n * k), bias_back(n);
-        for (std::uint32_t& x : w) x = static_cast<std::uint32_t>(random.next());  // any bits, NaNs with payload too
-        for (std::uint32_t& x : bias) x = static_cast<std::uint32_t>(random.next());
-        std::vector<float> panels(kernels::packed_size(nr, n, k)), source(n * k), source_bias(n), back(n * k), back_bias(n);
-        if (n * k > 0) std::memcpy(source.data(), w.data(), n * k * 4);
-        if (n > 0) std::memcpy(source_bias.data(), bias.data(), n * 4);
-        kernels::pack(source.data(), static_cast<std::ptrdiff_t>(k), 1, source_bias.data(), n, k, nr, panels.data());
-        kernels::unpack(panels.data(), n, k, nr, back.data(), back_bias.data());
-        if (n * k > 0) std::memcpy(w_back.data(), back.data(), n * k * 4);
-        if (n > 0) std::memcpy(bias_back.data(), back_bias.data(), n * 4);
-        CHECK(w_back == w);
-        CHECK(bias_back == bias);
+        std::vector<float> w(n * k), columns(n * k), back(n * k), columns_back(n * k);
+        for (float& x : w) x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));  // any bits, NaNs with payload too
+        const auto same_bits = [](const std::vector<float>& a, const std::vector<float>& b) {
+          return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 4) == 0);
+        };
+        std::vector<float> panels(kernels::packed_size(nr, n, k)), rows(panels.size()), transposed(kernels::packed_size(nr, k, n), kNaN);
+        kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, n, k, nr, panels.data());
+        kernels::unpack(panels.data(), n, k, nr, back.data());
+        CHECK(same_bits(back, w));
+        for (std::size_t row = n; row-- > 0;) kernels::pack_row(w.data() + row * k, row, k, nr, rows.data());
+        CHECK(same_bits(rows, panels));
+        kernels::transpose(w.data(), static_cast<std::ptrdiff_t>(k), n, k, columns.data());
+        for (std::size_t i = 0; i < n; ++i)
+          for (std::size_t p = 0; p < k; ++p) REQUIRE(std::memcmp(&columns[p * n + i], &w[i * k + p], 4) == 0);
+        std::vector<float> expected(transposed.size());
+        kernels::pack(columns.data(), static_cast<std::ptrdiff_t>(n), 1, k, n, nr, expected.data());
+        kernels::pack_transposed(panels.data(), n, k, nr, transposed.data());
+        CHECK(same_bits(transposed, expected));
       }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <functional>
 
 #include "attn/parallel/thread_pool.hpp"
@@ -138,6 +139,58 @@ TEST_CASE("an encoder layer is its parts put together by hand, bit for bit", "[l
     CHECK_THAT(trace.at(TraceName::ff_hidden), HasBitsOf(hidden));
     CHECK_THAT(trace.at(TraceName::ff_output), HasBitsOf(ff_output));
     CHECK_THAT(trace.at(TraceName::ff_residual), HasBitsOf(sum));
+  }
+}
+
+TEST_CASE("what a backward needs is kept where it is asked for, and changes no bit", "[layers]") {
+  for (std::uint64_t seed = 5000; seed < 5080; ++seed) {
+    const EncoderCase c = draw_encoder_case(seed);
+    const TransformerEncoderLayerOptions& o = c.options;
+    INFO(describe(c));
+    Generator random(seed);
+    const auto layer = drawn_layer<TransformerEncoderLayer>(random, o);
+    const Arrays state = arrays_of(layer.state_dict());
+    const EncoderForwardOptions options = call_of(c);
+    const EncoderOutput expected = forward(layer, c.x, asking_for_all(options));
+    const auto& trace = expected.trace->at(0);
+    const Array& weights = expected.attentions->at(0);
+
+    const TensorView x(c.x.data.data(), c.x.dims);
+    const detail::EncoderPlan plan = layer.plan(x, options);
+    const auto size = static_cast<std::size_t>(plan.B * plan.L * o.dim_feedforward);
+    std::vector<float> output(c.x.data.size(), kNaN), linear1(size, kNaN), gate(size, kNaN);
+    std::vector<float> log_sum_exp(static_cast<std::size_t>(plan.B * o.nhead * plan.L), kNaN);
+    detail::EncoderBuffers buffers{.output = output.data(), .hidden_states = {}, .layers = {1, detail::LayerBuffers{}}};
+    buffers.layers[0].log_sum_exp = log_sum_exp.data();
+    buffers.layers[0].linear1 = linear1.data();
+    if (o.gated) buffers.layers[0].linear_gate = gate.data();
+    layer.run(plan, x, buffers);
+    CHECK_THAT(Array(c.x.dims, output), HasBitsOf(expected.output));
+
+    const Array& ff_input = trace.at(o.norm_first ? TraceName::norm2 : TraceName::norm1);
+    const auto map = [&](const std::string& name) {
+      return linear(ff_input, state.at(name + ".weight"), state.contains(name + ".bias") ? &state.at(name + ".bias") : nullptr);
+    };
+    const Array expected_linear1 = map("linear1");
+    CHECK_THAT(Array(expected_linear1.dims, linear1), HasBitsOf(expected_linear1));
+    if (o.gated) CHECK_THAT(Array(expected_linear1.dims, gate), HasBitsOf(map("linear_gate")));
+
+    // exp(masked score - log_sum_exp) is the weight; of rows without a key the policy tells.
+    const Array& masked = trace.at(TraceName::masked_scores);
+    const std::size_t S = log_sum_exp.empty() ? 0 : weights.data.size() / log_sum_exp.size();
+    for (std::size_t row = 0; row < log_sum_exp.size(); ++row) {
+      const float* const scores = masked.data.data() + row * S;
+      const bool none = std::all_of(scores, scores + S, [](float score) { return score == -kInfinity; });
+      if (none) {
+        const float log_of_all = c.fully_masked == FullyMasked::uniform ? std::log(static_cast<float>(S)) : -kInfinity;
+        CHECK(log_sum_exp[row] == log_of_all);
+      }
+      for (std::size_t key = 0; key < S && !none; ++key) {
+        const double weight = std::exp(static_cast<double>(scores[key]) - static_cast<double>(log_sum_exp[row]));
+        REQUIRE(std::abs(weight - static_cast<double>(weights.data[row * S + key])) <
+                1e-6 * std::max(1.0, std::abs(static_cast<double>(log_sum_exp[row]))));
+      }
+    }
   }
 }
 

@@ -59,12 +59,44 @@ TEST_CASE("packed weights come back with the same bits", "[ops]") {
   const PackedLinear packed(weight.data.data(), bias.data.data(), 35, 21);
   CHECK(packed.in_features() == 21);
   CHECK(packed.out_features() == 35);
-  Array weight_back({35, 21}), bias_back({35});
-  packed.unpack(weight_back.data.data(), bias_back.data.data());
+  CHECK(packed.bias() == bias.data);
+  Array weight_back({35, 21});
+  packed.unpack_weight(weight_back.data.data());
   CHECK_THAT(weight_back, HasBitsOf(weight));
-  CHECK_THAT(bias_back, HasBitsOf(bias));
-  packed.unpack(weight_back.data.data(), nullptr);
-  CHECK_THAT(weight_back, HasBitsOf(weight));
+  CHECK(PackedLinear(weight.data.data(), nullptr, 35, 21).bias().empty());
+}
+
+TEST_CASE("products with the transposed weight and with the transposed input are those of transposed copies, bit for bit", "[ops]") {
+  Generator random(4);
+  const auto transposed = [](const Array& x) {
+    const std::int64_t m = x.dims[0], n = x.dims[1];
+    Array y({n, m});
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) y.data[static_cast<std::size_t>(j * m + i)] = x.data[static_cast<std::size_t>(i * n + j)];
+    return y;
+  };
+  for (const std::int64_t rows : {1, 2, 7, 130})
+    for (const std::int64_t out : {1, 16, 35})
+      for (const std::int64_t in : {1, 21, 32, 67}) {
+        INFO("seed 4, " << rows << " rows, " << out << " by " << in);
+        const Array weight = random.normal({out, in}), bias = random.normal({out}), x = random.normal({rows, in}), y = random.normal({rows, out});
+        detail::Scratch scratch;
+        Array through({rows, in}, kNaN);
+        const PackedLinear packed(weight.data.data(), bias.data.data(), out, in);
+        packed.transposed().forward(detail::Rows(y.data.data(), static_cast<std::size_t>(rows), static_cast<std::size_t>(out)), through.data.data(),
+                                    scratch);
+        CHECK_THAT(through, HasBitsOf(linear(y, transposed(weight))));
+        Array product({out, in}, kNaN);
+        detail::multiply_transposed(TensorView(y.data.data(), {rows, out}), TensorView(x.data.data(), {rows, in}), product.data.data(), scratch);
+        CHECK_THAT(product, HasBitsOf(linear(transposed(y), transposed(x))));
+        // Of rows that lie apart.
+        const Array wide = random.normal({rows, in + 3});
+        detail::multiply_transposed(TensorView(y.data.data(), {rows, out}), TensorView(wide.data.data(), {rows, in}, {in + 3, 1}),
+                                    product.data.data(), scratch);
+        Array narrow({rows, in});
+        for (std::int64_t i = 0; i < rows; ++i) std::copy_n(wide.data.data() + i * (in + 3), in, narrow.data.data() + i * in);
+        CHECK_THAT(product, HasBitsOf(linear(transposed(y), transposed(narrow))));
+      }
 }
 
 TEST_CASE("linear says what does not fit", "[ops][errors]") {

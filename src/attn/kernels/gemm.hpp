@@ -33,11 +33,18 @@ struct Tile {
   static constexpr std::size_t panels(std::size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 };
 
+/// Weights as the multiply-adds take them, out of how they are kept.
+template <class Arch>
+Batch<Arch> load_weights(const float* weights) {
+  return Batch<Arch>::load_unaligned(weights);
+}
+
 /// One tile: C = alpha · (start + A Wᵀ).
+template <class Weight>
 struct TileArguments {
   const float* a;
   std::ptrdiff_t lda;
-  const float* weights;  ///< k × kNr
+  const Weight* weights;  ///< k × kNr
   std::ptrdiff_t panel_stride;
   const float* start;
   std::ptrdiff_t start_stride, start_panel_stride;  ///< between rows of the start, 0: it is the same for all; between panels
@@ -54,8 +61,8 @@ struct TileArguments {
 /// first values, and keeps a factor in a register from its load to its last use. The start is loaded row by row, also
 /// where all rows start alike; and no row's address is simpler than the others', so that none is loaded early. Then one
 /// factor is alive at a time, and nothing spills.
-template <class Arch, std::size_t Rows, std::size_t Panels, bool Skipping>
-void gemm_tile(const TileArguments& t) {
+template <class Arch, class Weight, std::size_t Rows, std::size_t Panels, bool Skipping>
+void gemm_tile(const TileArguments<Weight>& t) {
   using F = Batch<Arch>;
   constexpr std::size_t kNr = Tile<Arch>::kNr, kBatches = 2 * Panels;
   const auto at = [](std::size_t index, std::ptrdiff_t stride) { return static_cast<std::ptrdiff_t>(index) * stride; };
@@ -67,14 +74,14 @@ void gemm_tile(const TileArguments& t) {
     for (std::size_t v = 0; v < kBatches; ++v)
       sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
   const float* before = t.a - t.lda;
-  const float* weights = t.weights;
+  const Weight* weights = t.weights;
 #pragma GCC unroll 1
   for (std::size_t p = 0; p < t.k; ++p, ++before, weights += kNr) {
     if constexpr (Skipping)
       if (t.skip[p] == -std::numeric_limits<float>::infinity()) continue;
     F w[kBatches];
 #pragma GCC unroll 16
-    for (std::size_t v = 0; v < kBatches; ++v) w[v] = F::load_unaligned(weights + at(v / 2, t.panel_stride) + half(v));
+    for (std::size_t v = 0; v < kBatches; ++v) w[v] = load_weights<Arch>(weights + at(v / 2, t.panel_stride) + half(v));
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
       const F x(before[at(i + 1, t.lda)]);
@@ -89,64 +96,66 @@ void gemm_tile(const TileArguments& t) {
     for (std::size_t v = 0; v < kBatches; ++v) (sum[i][v] * factor).store_unaligned(t.c + at(i, t.ldc) + v * kLanes<Arch>);
 }
 
-using TileFunction = void (*)(const TileArguments&);
+template <class Weight>
+using TileFunction = void (*)(const TileArguments<Weight>&);
 
 /// A tile of which only `columns` are in C: start and result pass through a whole one.
-template <class Arch>
-void gemm_last_columns(TileFunction tile, const TileArguments& t, std::size_t rows, std::size_t columns) {
+template <class Arch, class Weight>
+void gemm_last_columns(TileFunction<Weight> tile, const TileArguments<Weight>& t, std::size_t rows, std::size_t columns) {
   constexpr std::size_t kNr = Tile<Arch>::kNr;
   float buffer[Tile<Arch>::kMr * kNr];
-  const auto row_of_c = [&](std::size_t row) { return t.c + static_cast<std::ptrdiff_t>(row) * t.ldc; };
-  TileArguments whole = t;
+  const auto row_of = [](auto* first, std::size_t row, std::ptrdiff_t stride) { return first + static_cast<std::ptrdiff_t>(row) * stride; };
+  const std::size_t starts = t.start_stride == 0 ? 1 : rows;
+  for (std::size_t row = 0; row < starts; ++row)
+    for (std::size_t j = 0; j < kNr; ++j) buffer[row * kNr + j] = j < columns ? row_of(t.start, row, t.start_stride)[j] : 0.0F;
+  TileArguments<Weight> whole = t;
+  whole.start = buffer;
+  whole.start_stride = starts == 1 ? 0 : kNr;
   whole.c = buffer;
   whole.ldc = kNr;
-  if (t.start == t.c) {
-    for (std::size_t row = 0; row < rows; ++row)
-      for (std::size_t j = 0; j < kNr; ++j) buffer[row * kNr + j] = j < columns ? row_of_c(row)[j] : 0.0F;
-    whole.start = buffer;
-    whole.start_stride = kNr;
-  }
   tile(whole);
   for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t j = 0; j < columns; ++j) row_of_c(row)[j] = buffer[row * kNr + j];
+    for (std::size_t j = 0; j < columns; ++j) row_of(t.c, row, t.ldc)[j] = buffer[row * kNr + j];
 }
 
-template <class Arch, bool Skipping>
-void gemm_tiles(const Gemm& g, const float* skip) {
+template <class Arch, class Weight, bool Skipping>
+void gemm_tiles(const Gemm<Weight>& g, const float* skip) {
   using T = Tile<Arch>;
   constexpr std::size_t kMr = Skipping ? 1 : T::kMr, kNr = T::kNr;
   // By number of rows, 1 to kMr.
   constexpr auto rows_up_to_mr = std::make_index_sequence<kMr>{};
   static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<TileFunction, kMr>{&gemm_tile<Arch, I + 1, 1, Skipping>...};
+    return std::array<TileFunction<Weight>, kMr>{&gemm_tile<Arch, Weight, I + 1, 1, Skipping>...};
   }(rows_up_to_mr);
   static constexpr auto kWideTiles = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<TileFunction, kMr>{&gemm_tile<Arch, I + 1, T::panels(I + 1), Skipping>...};
+    return std::array<TileFunction<Weight>, kMr>{&gemm_tile<Arch, Weight, I + 1, T::panels(I + 1), Skipping>...};
   }(rows_up_to_mr);
 
+  static constexpr float kZeros[kNr] = {};
+
   if (g.m == 0) return;
+  const float* const start = g.accumulate ? g.c : g.bias;
   // Rows in tiles of as equal a height as can be: 128 = 18 · 6 + 4 · 5 keeps every tile near its full speed.
   const std::size_t tiles = (g.m + kMr - 1) / kMr, height = g.m / tiles, taller = g.m % tiles;
   const std::size_t wide = g.m <= kMr ? T::panels(g.m) * kNr : kNr;
   for (std::size_t j = 0; j < g.n;) {
-    const float* panel = g.panels + j / kNr * g.panel_stride;
     const std::size_t columns = g.n - j >= wide ? wide : g.n - j < kNr ? g.n - j : kNr;
-    TileArguments t{.a = g.a,
-                    .lda = g.lda,
-                    .weights = panel + kNr,
-                    .panel_stride = static_cast<std::ptrdiff_t>(g.panel_stride),
-                    .start = g.accumulate ? g.c + j : panel,
-                    .start_stride = g.accumulate ? g.ldc : 0,
-                    .start_panel_stride = static_cast<std::ptrdiff_t>(g.accumulate ? kNr : g.panel_stride),
-                    .c = g.c + j,
-                    .ldc = g.ldc,
-                    .k = g.k,
-                    .alpha = g.alpha,
-                    .skip = skip};
+    TileArguments<Weight> t{.a = g.a,
+                            .lda = g.lda,
+                            .weights = g.panels + j / kNr * g.panel_stride,
+                            .panel_stride = static_cast<std::ptrdiff_t>(g.panel_stride),
+                            .start = start != nullptr ? start + j : kZeros,
+                            .start_stride = g.accumulate ? g.ldc : 0,
+                            .start_panel_stride = start != nullptr ? static_cast<std::ptrdiff_t>(kNr) : 0,
+                            .c = g.c + j,
+                            .ldc = g.ldc,
+                            .k = g.k,
+                            .alpha = g.alpha,
+                            .skip = skip};
     const auto multiply = [&](std::size_t rows, std::size_t count) {
       for (; count > 0; --count) {
         if (columns < kNr)
-          gemm_last_columns<Arch>(kTiles[rows - 1], t, rows, columns);
+          gemm_last_columns<Arch, Weight>(kTiles[rows - 1], t, rows, columns);
         else
           (columns == wide ? kWideTiles : kTiles)[rows - 1](t);
         t.a += static_cast<std::ptrdiff_t>(rows) * t.lda;
@@ -160,15 +169,15 @@ void gemm_tiles(const Gemm& g, const float* skip) {
   }
 }
 
-template <class Arch>
-void gemm(const Gemm& g) {
-  gemm_tiles<Arch, false>(g, nullptr);
+template <class Arch, class Weight>
+void gemm(const Gemm<Weight>& g) {
+  gemm_tiles<Arch, Weight, false>(g, nullptr);
 }
 
 /// g.m is 1.
-template <class Arch>
-void gemm_row_skipping(const Gemm& g, const float* skip) {
-  gemm_tiles<Arch, true>(g, skip);
+template <class Arch, class Weight>
+void gemm_row_skipping(const Gemm<Weight>& g, const float* skip) {
+  gemm_tiles<Arch, Weight, true>(g, skip);
 }
 
 }  // namespace attn::kernels

@@ -10,12 +10,14 @@
 
 namespace attn::kernels {
 
-/// C = alpha · (b + A Wᵀ): A (m,k) rows lda apart, W and b packed, C (m,n) rows ldc apart.
+/// C = alpha · (b + A Wᵀ): A (m,k) rows lda apart, W packed, b (n) or null, C (m,n) rows ldc apart. Weight is how W is kept.
+template <class Weight>
 struct Gemm {
   const float* a = nullptr;
   std::ptrdiff_t lda = 0;
-  const float* panels = nullptr;  ///< as pack() leaves them
-  std::size_t panel_stride = 0;   ///< panel_size() of what was packed; k may be smaller, then only that many terms are summed
+  const Weight* panels = nullptr;  ///< as pack() leaves them
+  std::size_t panel_stride = 0;    ///< panel_size() of what was packed; k may be smaller, then only that many terms are summed
+  const float* bias = nullptr;
   float* c = nullptr;
   std::ptrdiff_t ldc = 0;
   std::size_t m = 0, n = 0, k = 0;
@@ -28,9 +30,9 @@ struct KernelTable {
   const char* architecture;
   std::size_t mr, nr;  ///< rows and columns of a GEMM tile; panels are nr wide
 
-  void (*gemm)(const Gemm&);
+  void (*gemm)(const Gemm<float>&);
   /// One row of C (gemm.m = 1) where the terms with skip[i] == -infinity are left out.
-  void (*gemm_row_skipping)(const Gemm&, const float* skip);
+  void (*gemm_row_skipping)(const Gemm<float>&, const float* skip);
 
   /// y = softmax(x) over n values; x and y may be the same. A row that is all -infinity gives NaN.
   void (*softmax_row)(const float* x, float* y, std::size_t n);
@@ -68,15 +70,19 @@ struct KernelTable {
 /// The fastest table that this machine can run, chosen once.
 const KernelTable& best();
 
-/// Floats of one packed panel: nr biases, then k rows of nr weights.
-constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * (k + 1); }
+/// Weights of one packed panel: k rows of nr.
+constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * k; }
 constexpr std::size_t packed_size(std::size_t nr, std::size_t n, std::size_t k) { return (n + nr - 1) / nr * panel_size(nr, k); }
 
-/// Packs W (n,k), element (i,j) at w[i·row_stride + j·column_stride], and bias (n) or null, as
-/// ceil(n/nr) panels {bias[nr], k × nr}; columns past n are zero.
-void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, const float* bias, std::size_t n, std::size_t k, std::size_t nr,
-          float* panels);
-/// The inverse: w (n,k) row-major, bias (n) unless null.
-void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w, float* bias);
+/// Packs W (n,k), element (i,j) at w[i·row_stride + j·column_stride], as ceil(n/nr) panels k × nr; columns past n are zero.
+void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::size_t n, std::size_t k, std::size_t nr, float* panels);
+/// One row of W into panels that are there.
+void pack_row(const float* w, std::size_t row, std::size_t k, std::size_t nr, float* panels);
+/// The inverse of pack: w (n,k), row-major.
+void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w);
+/// The panels of W (n,k) -> those of Wᵀ (k,n).
+void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* transposed);
+/// x (m,n), rows row_stride apart -> (n,m) without gaps.
+void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* transposed);
 
 }  // namespace attn::kernels

@@ -69,6 +69,8 @@ struct EncoderPlan {
 struct LayerBuffers {
   float* attentions = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
+  /// What a backward needs and the forward overwrites: AttentionBuffers' and what the activation takes, (B,L,F) each.
+  float *log_sum_exp = nullptr, *linear1 = nullptr, *linear_gate = nullptr;
 };
 
 struct EncoderBuffers {

@@ -1,5 +1,6 @@
 #include "attn/layers/linear.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -34,9 +35,14 @@ Linear Linear::with(const float* weight, const float* bias) const {
   return next;
 }
 
+void Linear::unpack(float* weight, float* bias) const {
+  packed_.unpack_weight(weight);
+  if (bias != nullptr) std::copy(packed_.bias().begin(), packed_.bias().end(), bias);
+}
+
 void Linear::add_parameters(const std::string& prefix, Parameters& parameters) {
   parameters.emplace(prefix + "weight", Parameter({out_, in_}, &packed_));
-  if (bias_) parameters.emplace(prefix + "bias", Parameter({out_}, &packed_));
+  if (bias_) parameters.emplace(prefix + "bias", Parameter({out_}, &packed_.bias()));
 }
 
 Linear Linear::drawn(const InitOptions& options, std::uint32_t& parameter) const {

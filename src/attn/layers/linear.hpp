@@ -21,9 +21,9 @@ class Linear {
   std::int64_t in_features() const { return in_; }
   std::int64_t out_features() const { return out_; }
 
-  /// y = x Wᵀ + b, x (rows,in), y (rows,out); finish_row as PackedLinear::forward.
-  void forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row = nullptr) const {
-    packed_.forward(x, rows, y, finish_row);
+  /// y = x Wᵀ + b, x (rows,in), y (rows,out); scratch and finish_row as PackedLinear::forward.
+  void forward(const float* x, std::int64_t rows, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const {
+    packed_.forward(Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_)), y, scratch, finish_row);
   }
   /// The map itself, for PackedLinear::forward of several.
   const PackedLinear& packed() const { return packed_; }
@@ -41,7 +41,7 @@ class Linear {
   void add_parameters(const std::string& prefix, Parameters& parameters);
 
   /// Writes the weight (out,in), and the bias (out) unless null.
-  void unpack(float* weight, float* bias) const { packed_.unpack(weight, bias); }
+  void unpack(float* weight, float* bias) const;
 
  private:
   std::int64_t in_ = 0, out_ = 0;

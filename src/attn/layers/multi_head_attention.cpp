@@ -290,11 +290,11 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   const auto same = [](const TensorView& a, const TensorView& b) { return a.data == b.data && a.shape == b.shape && a.strides == b.strides; };
   if (same(query, key) && same(key, value)) {
     const PackedLinear::Output outputs[] = {{&query_.packed(), q_proj}, {&key_.packed(), k_proj}, {&value_.packed(), v_proj}};
-    PackedLinear::forward(outputs, detail::Rows(query));
+    PackedLinear::forward(outputs, detail::Rows(query), scratch);
   } else {
-    query_.packed().forward(detail::Rows(query), q_proj);
-    key_.packed().forward(detail::Rows(key), k_proj);
-    value_.packed().forward(detail::Rows(value), v_proj);
+    query_.packed().forward(detail::Rows(query), q_proj, scratch);
+    key_.packed().forward(detail::Rows(key), k_proj, scratch);
+    value_.packed().forward(detail::Rows(value), v_proj, scratch);
   }
 
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
@@ -369,7 +369,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   };
   const parallel::TaskRef finish_ref(finish);
   if (options_.out_proj)
-    out_.forward(merged, B * L, buffers.output, &finish_ref);
+    out_.forward(merged, B * L, buffers.output, scratch, &finish_ref);
   else
     for (std::size_t row = 0; row < static_cast<std::size_t>(B * L); ++row) finish(row, 0);
 

@@ -11,28 +11,24 @@ std::size_t Parameter::size() const {
 }
 
 void Parameter::allocate() const {
-  if (values_ != nullptr)
+  if (linear_ != nullptr)
+    linear_->allocate_weight(shape_[0], shape_[1]);
+  else
     values_->assign(size(), 0.0F);
-  else if (shape_.rank() == 2)
-    *linear_ = PackedLinear(shape_[0], shape_[1]);  // with it the bias
 }
 
-void Parameter::set(std::size_t first, std::span<const float> values) const {
-  if (values_ != nullptr)
-    std::copy(values.begin(), values.end(), values_->begin() + static_cast<std::ptrdiff_t>(first));
-  else if (shape_.rank() == 2)
-    linear_->set_weight(first, values);
+void Parameter::set_rows(std::size_t first, std::span<const float> rows) const {
+  if (linear_ != nullptr)
+    linear_->set_weight_rows(first, rows);
   else
-    linear_->set_bias(first, values);
+    std::copy(rows.begin(), rows.end(), values_->begin() + static_cast<std::ptrdiff_t>(first * row_size()));
 }
 
 void Parameter::get(float* values) const {
-  if (values_ != nullptr)
-    std::copy(values_->begin(), values_->end(), values);
-  else if (shape_.rank() == 2)
-    linear_->unpack(values, nullptr);
+  if (linear_ != nullptr)
+    linear_->unpack_weight(values);
   else
-    linear_->unpack(nullptr, values);
+    std::copy(values_->begin(), values_->end(), values);
 }
 
 }  // namespace attn::detail

@@ -16,15 +16,17 @@ class Parameter {
  public:
   Parameter() = default;
   Parameter(const Shape& shape, std::vector<float>* values) : shape_(shape), values_(values) {}
-  /// The weight (out,in) or the bias (out) of a linear map.
+  /// The weight (out,in) of a linear map.
   Parameter(const Shape& shape, PackedLinear* linear) : shape_(shape), linear_(linear) {}
 
   const Shape& shape() const { return shape_; }
   std::size_t size() const;
+  /// Numbers of a row, the last dimension.
+  std::size_t row_size() const { return shape_.rank() > 1 ? static_cast<std::size_t>(shape_.back(0)) : 1; }
   /// Makes room, and all of it zero.
   void allocate() const;
-  /// Values from the row-major index `first` on.
-  void set(std::size_t first, std::span<const float> values) const;
+  /// Whole rows, the first of them row `first`. A row of a vector is one number.
+  void set_rows(std::size_t first, std::span<const float> rows) const;
   /// All of them, row-major.
   void get(float* values) const;
 

@@ -61,11 +61,11 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
 
 void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const {
   encoder_.run(plan, x, next_random(), {}, buffers);
-  if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits);
   detail::Scratch scratch = this->scratch();
+  if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits, scratch);
   float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
   detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.padding(), plan.attention.spec.fully_masked, pooled, plan.E);
-  classifier_.forward(pooled, plan.B, logits);
+  classifier_.forward(pooled, plan.B, logits, scratch);
 }
 
 }  // namespace attn

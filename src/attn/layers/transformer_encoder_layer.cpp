@@ -198,7 +198,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     keep(TraceName::norm1, normed, size, 0);
   }
   const TensorView input{options_.norm_first ? normed : x, plan.output};
-  detail::AttentionBuffers to{.output = part, .weights = buffers.attentions};
+  detail::AttentionBuffers to{.output = part, .weights = buffers.attentions, .log_sum_exp = buffers.log_sum_exp};
   std::copy_n(buffers.trace.begin(), kAttentionTraceCount, to.trace.begin());
   const auto finish_attention = [&](std::size_t row, unsigned) {
     float *const attention = part + row * E, *const total = sum + row * E;
@@ -223,6 +223,8 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const auto finish_hidden = [&](std::size_t row, unsigned) {
     float* const values = hidden + row * F;
     float* const activated = options_.gated ? gate + row * F : values;
+    if (buffers.linear1 != nullptr) std::copy_n(values, F, buffers.linear1 + row * F);
+    if (buffers.linear_gate != nullptr) std::copy_n(activated, F, buffers.linear_gate + row * F);
     detail::activation_row(options_.activation, activated, activated, F);
     if (options_.gated) detail::multiply_row(activated, values, values, F);
     keep(TraceName::ff_hidden, values, F, row);
@@ -230,7 +232,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   };
   const parallel::TaskRef finish_hidden_row(finish_hidden);
   const PackedLinear::Output outputs[] = {{&linear1_.packed(), hidden}, {&linear_gate_.packed(), gate}};
-  PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), &finish_hidden_row);
+  PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), scratch, &finish_hidden_row);
 
   const auto finish_output = [&](std::size_t row, unsigned) {
     float *const values = part + row * E, *const result = y + row * E;
@@ -243,7 +245,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     keep(TraceName::norm2, result, E, row);
   };
   const parallel::TaskRef finish_output_row(finish_output);
-  linear2_.forward(hidden, rows, part, &finish_output_row);
+  linear2_.forward(hidden, rows, part, scratch, &finish_output_row);
 }
 
 }  // namespace attn

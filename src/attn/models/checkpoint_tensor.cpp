@@ -10,17 +10,17 @@ Shape CheckpointTensor::shape() const {
   return shape;
 }
 
-void CheckpointTensor::set(std::size_t first, std::span<const float> values) const {
+void CheckpointTensor::set_rows(std::size_t first, std::span<const float> rows) const {
   for (const Parameter& part : parts) {
-    if (values.empty()) break;
-    const std::size_t size = part.size();
-    if (first < size) {
-      const std::size_t count = std::min(size - first, values.size());
-      part.set(first, values.first(count));
-      values = values.subspan(count);
-      first += count;
+    if (rows.empty()) break;
+    const auto height = static_cast<std::size_t>(part.shape()[0]);
+    if (first < height) {
+      const std::size_t count = std::min((height - first) * part.row_size(), rows.size());
+      part.set_rows(first, rows.first(count));
+      rows = rows.subspan(count);
+      first = height;
     }
-    first -= size;
+    first -= height;
   }
 }
 

@@ -15,8 +15,10 @@ struct CheckpointTensor {
   std::vector<Parameter> parts;
 
   Shape shape() const;
-  /// Values from the row-major index `first` on.
-  void set(std::size_t first, std::span<const float> values) const;
+  /// Numbers of a row, as Parameter's.
+  std::size_t row_size() const { return parts.front().row_size(); }
+  /// Whole rows from row `first` on.
+  void set_rows(std::size_t first, std::span<const float> rows) const;
   /// All of them, row-major.
   void get(float* values) const;
 };

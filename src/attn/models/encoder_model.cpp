@@ -251,10 +251,10 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   float* const pooled = scratch.take(size_of(B, E));
   float* const hidden = scratch.take(size_of(B, E));
   pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled, E);
-  classifier_dense_.forward(pooled, B, hidden);
+  classifier_dense_.forward(pooled, B, hidden, scratch);
   detail::activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
   classifier_norm_.forward(hidden, B, hidden);
-  classifier_.forward(hidden, B, logits);
+  classifier_.forward(hidden, B, logits, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::parameter_shapes() const {
@@ -273,7 +273,7 @@ void EncoderModel::load_state(const StateView& state, bool strict) {
   for (const detail::CheckpointTensor& tensor : tensors_)
     if (const auto found = state.find(tensor.name); found != state.end()) {
       const Shape& shape = found->second.shape;
-      tensor.set(0, {found->second.data, static_cast<std::size_t>(checked_size(shape, "load_state_dict", tensor.name))});
+      tensor.set_rows(0, {found->second.data, static_cast<std::size_t>(checked_size(shape, "load_state_dict", tensor.name))});
     }
 }
 
@@ -310,7 +310,7 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
     pool(plan, unpadded.inputs, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
   const std::int64_t size = config_.embedding_size(options.poolings.size());
   if (embedding_dense_) {
-    embedding_dense_->forward(pooled, B, y);
+    embedding_dense_->forward(pooled, B, y, scratch);
     detail::activation_row(config_.dense->activation, y, y, size_of(B, size));
   }
   if (options.normalize) detail::normalize_rows(y, B, size);

@@ -169,7 +169,25 @@ void ModelLoader::write(std::span<const std::uint8_t> bytes) {
   if (stream_.has_header() && !prepared_) prepare();
   SafetensorsStream::Run run;
   while (stream_.next(run)) {
-    if (const CheckpointTensor* tensor = of_entry_[run.entry]) tensor->set(static_cast<std::size_t>(run.first), run.values);
+    if (const CheckpointTensor* tensor = of_entry_[run.entry]) set(*tensor, static_cast<std::size_t>(run.first), run.values);
+  }
+}
+
+void ModelLoader::set(const CheckpointTensor& tensor, std::size_t first, std::span<const float> values) {
+  const std::size_t width = tensor.row_size();
+  while (!values.empty()) {
+    const bool begun = !row_.empty() || values.size() < width;
+    const std::size_t count = begun ? std::min(width - row_.size(), values.size()) : values.size() / width * width;
+    const std::span<const float> next = values.first(count);
+    if (begun) row_.insert(row_.end(), next.begin(), next.end());
+    first += count;
+    values = values.subspan(count);
+    if (!begun) {
+      tensor.set_rows((first - count) / width, next);
+    } else if (row_.size() == width) {
+      tensor.set_rows(first / width - 1, row_);
+      row_.clear();
+    }
   }
 }
 

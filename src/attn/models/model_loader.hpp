@@ -38,12 +38,15 @@ class ModelLoader {
   void match(std::vector<Target> targets);
   /// Finds every tensor's place and makes room.
   void prepare();
+  /// Values from the row-major index `first` on, where the last ones ended; to their place row by row.
+  void set(const CheckpointTensor& tensor, std::size_t first, std::span<const float> values);
 
   std::unique_ptr<EncoderModel> model_;
   Parameters parameters_;
   SafetensorsStream stream_;
   std::vector<const CheckpointTensor*> of_entry_;  // by entry of the file; null where it is not needed
   std::vector<Target> targets_;
+  std::vector<float> row_;  // begun, the rest is still to come
   bool prepared_ = false;
 };
 

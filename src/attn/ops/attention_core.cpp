@@ -131,9 +131,9 @@ void Core::pack(std::size_t index) {
   const float* keys = in_.key.at(b, h, 0);
   const float* values = in_.value.at(b, h, 0);
   if (key_panels_ > 0)
-    kernels::pack(keys, in_.key.row, 1, nullptr, S_, static_cast<std::size_t>(spec_.head_dim), kernel_.nr, packed_keys_ + index * key_panels_);
+    kernels::pack(keys, in_.key.row, 1, S_, static_cast<std::size_t>(spec_.head_dim), kernel_.nr, packed_keys_ + index * key_panels_);
   float* const packed = packed_values_ + index * value_panels_;
-  kernels::pack(values, 1, in_.value.row, nullptr, Dv_, S_, kernel_.nr, packed);
+  kernels::pack(values, 1, in_.value.row, Dv_, S_, kernel_.nr, packed);
   const bool usual = kernel_.all_finite(packed, 1 / kSmaller, value_panels_);
   const bool large =
       !usual && std::any_of(packed, packed + value_panels_, [](float value) { return std::isfinite(value) && !std::isfinite(value / kSmaller); });
@@ -192,6 +192,8 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
   } while (key < filled);
 
   for (std::size_t r = 0; r < rows; ++r) {
+    if (out_.log_sum_exp != nullptr)
+      out_.log_sum_exp[static_cast<std::size_t>(index) + r] = (uniform(row[r].keys) ? 0 : row[r].most) + std::log(row[r].sum);
     if (counted(row[r].keys) > 0)
       kernel_.scale_row(context_row(r), 1 / row[r].sum / value_scales_[kv], context_row(r), Dv_);
     else
@@ -267,16 +269,16 @@ void Core::store(const Row& row, std::int64_t index, TraceName name, float* targ
 /// context += terms · values, for `count` keys from `key` on; with key 0 context begins.
 void Core::multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
                            float* context) const {
-  kernels::Gemm gemm{.a = terms,
-                     .lda = static_cast<std::ptrdiff_t>(key_block_),
-                     .panels = packed_values_ + kv * value_panels_ + key * kernel_.nr,
-                     .panel_stride = kernels::panel_size(kernel_.nr, S_),
-                     .c = context,
-                     .ldc = in_.context.row,
-                     .m = count_of_rows,
-                     .n = Dv_,
-                     .k = count,
-                     .accumulate = key > 0};
+  kernels::Gemm<float> gemm{.a = terms,
+                            .lda = static_cast<std::ptrdiff_t>(key_block_),
+                            .panels = packed_values_ + kv * value_panels_ + key * kernel_.nr,
+                            .panel_stride = kernels::panel_size(kernel_.nr, S_),
+                            .c = context,
+                            .ldc = in_.context.row,
+                            .m = count_of_rows,
+                            .n = Dv_,
+                            .k = count,
+                            .accumulate = key > 0};
   // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or
   // NaN: then its term has to be left out.
   if (finite_values_[kv] != 0) return kernel_.gemm(gemm);

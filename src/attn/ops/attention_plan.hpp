@@ -82,6 +82,7 @@ struct AttentionBuffers {
   float* weights = nullptr;
   float *present_key = nullptr, *present_value = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
+  float* log_sum_exp = nullptr;  ///< (B,H,L), ln Σ exp(masked score), -infinity for no key: with it a backward finds the weights again
 
   float* of(TraceName name) const { return trace[static_cast<std::size_t>(name)]; }
 };

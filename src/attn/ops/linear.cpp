@@ -7,27 +7,29 @@
 
 namespace attn {
 
-PackedLinear::PackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features)
-    : PackedLinear(TensorView(weight, {out_features, in_features}), bias) {}
+template <class Weight>
+BasicPackedLinear<Weight>::BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features)
+    : BasicPackedLinear(TensorView(weight, {out_features, in_features}), bias) {}
 
-PackedLinear::PackedLinear(const TensorView& weight, const float* bias) : in_features_(weight.shape[1]), out_features_(weight.shape[0]) {
+template <class Weight>
+BasicPackedLinear<Weight>::BasicPackedLinear(const TensorView& weight, const float* bias)
+    : in_features_(weight.shape[1]), out_features_(weight.shape[0]) {
   const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
   const std::size_t nr = kernels::best().nr;
   panels_ = AlignedFloats(kernels::packed_size(nr, n, k));
-  kernels::pack(weight.data, weight.strides[0], 1, bias, n, k, nr, panels_.data());
+  kernels::pack(weight.data, weight.strides[0], weight.strides[1], n, k, nr, panels_.data());
+  if (bias != nullptr) bias_.assign(bias, bias + n);
 }
 
-PackedLinear::PackedLinear(std::int64_t out_features, std::int64_t in_features) : in_features_(in_features), out_features_(out_features) {
-  panels_ = AlignedFloats(kernels::packed_size(kernels::best().nr, static_cast<std::size_t>(out_features), static_cast<std::size_t>(in_features)));
-  std::fill_n(panels_.data(), panels_.size(), 0.0F);
-}
-
-std::size_t PackedLinear::panels() const {
+template <class Weight>
+std::size_t BasicPackedLinear<Weight>::panels() const {
   const std::size_t nr = kernels::best().nr;
   return (static_cast<std::size_t>(out_features_) + nr - 1) / nr;
 }
 
-void PackedLinear::multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const {
+template <class Weight>
+void BasicPackedLinear<Weight>::multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last,
+                                         float* y) const {
   const kernels::KernelTable& kernel = kernels::best();
   const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
   const std::size_t j = first * kernel.nr;
@@ -37,6 +39,7 @@ void PackedLinear::multiply(const detail::Rows& x, std::size_t i, std::size_t ro
                  .lda = run.step,
                  .panels = panels_.data() + first * kernels::panel_size(kernel.nr, k),
                  .panel_stride = kernels::panel_size(kernel.nr, k),
+                 .bias = bias_.empty() ? nullptr : bias_.data() + j,
                  .c = y + i * n + j,
                  .ldc = static_cast<std::ptrdiff_t>(n),
                  .m = run.count,
@@ -46,16 +49,15 @@ void PackedLinear::multiply(const detail::Rows& x, std::size_t i, std::size_t ro
   }
 }
 
-void PackedLinear::forward(const float* x, std::int64_t rows, float* y, const parallel::TaskRef* finish_row) const {
-  forward(detail::Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_features_)), y, finish_row);
-}
-
-void PackedLinear::forward(const detail::Rows& x, float* y, const parallel::TaskRef* finish_row) const {
+template <class Weight>
+void BasicPackedLinear<Weight>::forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row) const {
   const Output output{this, y};
-  forward({&output, 1}, x, finish_row);
+  forward({&output, 1}, x, scratch, finish_row);
 }
 
-void PackedLinear::forward(std::span<const Output> outputs, const detail::Rows& x, const parallel::TaskRef* finish_row) {
+template <class Weight>
+void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const detail::Rows& x, [[maybe_unused]] detail::Scratch& scratch,
+                                        const parallel::TaskRef* finish_row) {
   const std::size_t m = x.count();
   std::size_t panels = 0;
   for (const Output& output : outputs) panels += output.linear->panels();
@@ -89,27 +91,49 @@ void PackedLinear::forward(std::span<const Output> outputs, const detail::Rows& 
   parallel::run(m, parallel::workers_for(m, 16 * cost / std::max(k, 1.0)), *finish_row);
 }
 
-void PackedLinear::unpack(float* weight, float* bias) const {
-  kernels::unpack(panels_.data(), static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_), kernels::best().nr, weight, bias);
+template <class Weight>
+BasicPackedLinear<Weight> BasicPackedLinear<Weight>::transposed() const {
+  BasicPackedLinear other;
+  other.in_features_ = out_features_;
+  other.out_features_ = in_features_;
+  const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
+  const std::size_t nr = kernels::best().nr;
+  other.panels_ = AlignedFloats(kernels::packed_size(nr, k, n));
+  kernels::pack_transposed(panels_.data(), n, k, nr, other.panels_.data());
+  return other;
 }
 
-void PackedLinear::set_weight(std::size_t first, std::span<const float> values) {
-  const std::size_t nr = kernels::best().nr, k = static_cast<std::size_t>(in_features_);
-  while (!values.empty()) {
-    const std::size_t row = first / k, column = first % k, count = std::min(values.size(), k - column);
-    float* to = panels_.data() + row / nr * kernels::panel_size(nr, k) + (column + 1) * nr + row % nr;
-    for (std::size_t i = 0; i < count; ++i) to[i * nr] = values[i];
-    values = values.subspan(count);
-    first += count;
-  }
+template <class Weight>
+void BasicPackedLinear<Weight>::unpack_weight(float* weight) const {
+  kernels::unpack(panels_.data(), static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_), kernels::best().nr, weight);
 }
 
-void PackedLinear::set_bias(std::size_t first, std::span<const float> values) {
-  const std::size_t nr = kernels::best().nr, panel = kernels::panel_size(nr, static_cast<std::size_t>(in_features_));
-  for (std::size_t i = 0; i < values.size(); ++i) panels_.data()[(first + i) / nr * panel + (first + i) % nr] = values[i];
+template <class Weight>
+void BasicPackedLinear<Weight>::allocate_weight(std::int64_t out_features, std::int64_t in_features) {
+  panels_ = AlignedFloats(kernels::packed_size(kernels::best().nr, static_cast<std::size_t>(out_features), static_cast<std::size_t>(in_features)));
+  std::fill_n(panels_.data(), panels_.size(), 0.0F);
+  in_features_ = in_features;
+  out_features_ = out_features;
 }
+
+template <class Weight>
+void BasicPackedLinear<Weight>::set_weight_rows(std::size_t first, std::span<const float> rows) {
+  const auto k = static_cast<std::size_t>(in_features_);
+  for (std::size_t at = 0; at < rows.size(); at += k) kernels::pack_row(rows.data() + at, first++, k, kernels::best().nr, panels_.data());
+}
+
+template class BasicPackedLinear<float>;
 
 namespace detail {
+
+void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const auto rows = static_cast<std::size_t>(y.shape[0]), n = static_cast<std::size_t>(y.shape[1]);
+  float* const transposed = scratch.take(n * rows);
+  kernels::transpose(y.data, y.strides[0], rows, n, transposed);
+  const PackedLinear columns(TensorView(x.data, {x.shape[1], x.shape[0]}, {x.strides[1], x.strides[0]}), nullptr);
+  columns.forward(Rows(transposed, n, rows), product, scratch);
+}
 
 Shape check_linear(const TensorView& x, const TensorView& weight, const TensorView* bias) {
   if (weight.shape.rank() != 2) fail(ErrorCode::shape, "linear", "weight", {"(out,in)"}, {weight.shape});
@@ -126,7 +150,8 @@ Shape check_linear(const TensorView& x, const TensorView& weight, const TensorVi
 }
 
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y) {
-  PackedLinear(weight, bias != nullptr ? bias->data : nullptr).forward(Rows(x), y);
+  Scratch scratch;
+  PackedLinear(weight, bias != nullptr ? bias->data : nullptr).forward(Rows(x), y, scratch);
 }
 
 }  // namespace detail

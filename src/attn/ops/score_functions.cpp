@@ -57,8 +57,8 @@ void additive_attention(const AttentionPlan& plan, const TensorView& query, cons
   Scratch scratch;
   float* const q = scratch.take(size_of(queries, A));
   float* const k = scratch.take(size_of(keys, A));
-  PackedLinear(params.query_weight, params.bias.data).forward(Rows(query), q);
-  PackedLinear(params.key_weight, nullptr).forward(Rows(joined.key), k);
+  PackedLinear(params.query_weight, params.bias.data).forward(Rows(query), q, scratch);
+  PackedLinear(params.key_weight, nullptr).forward(Rows(joined.key), k, scratch);
   const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, A),
                                .key = heads_of(static_cast<const float*>(k), Hkv, sizes.S, A),
                                .value = heads_of(joined.value),
@@ -81,7 +81,7 @@ AttentionPlan plan_general_attention(const TensorView& query, const TensorView& 
 
   MemoryEstimate memory(kGeneral);
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, spec.head_dim});
-  memory.add("packed weights", {2, sizes.query_width + 1, sizes.key_width + 64});
+  memory.add("packed weights", {sizes.query_width + 1, sizes.key_width + 64});
   AttentionPlan plan(kGeneral, spec, sizes, checked.output, memory);
   memory.check();
   return plan;
@@ -94,12 +94,10 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
   const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, rows = sizes.query_width, columns = sizes.key_width;
   const KeyValueView joined = join_past(plan, key, value, options, buffers);
   // q weight is a linear map by the transposed weight.
-  std::vector<float> transposed(size_of(columns, rows));
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) transposed[size_of(j, rows) + static_cast<std::size_t>(i)] = weight.data[i * weight.strides[0] + j];
+  const TensorView transposed(weight.data, {columns, rows}, {weight.strides[1], weight.strides[0]});
   Scratch scratch;
   float* const q = scratch.take(size_of(queries, columns));
-  PackedLinear(transposed.data(), nullptr, columns, rows).forward(Rows(query), q);
+  PackedLinear(transposed, nullptr).forward(Rows(query), q, scratch);
   const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, spec.head_dim),
                                .key = heads_of(joined.key),
                                .value = heads_of(joined.value),
