@@ -226,11 +226,9 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
                                        .m = m,
                                        .n = n,
                                        .k = ends[part] - from,
-                                       .accumulate = part > 0};
-                if (skipping)
-                  arch->gemm_row_skipping(gemm, skip.data() + from);
-                else
-                  arch->gemm(gemm);
+                                       .accumulate = part > 0,
+                                       .skip = skipping ? skip.data() + from : nullptr};
+                arch->gemm(gemm);
               }
               return c;
             };
@@ -242,7 +240,7 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
   }
 }
 
-TEST_CASE("gemm_row_skipping leaves out the blocked terms whatever they hold and changes no bit of the others", "[kernels]") {
+TEST_CASE("gemm with terms to skip leaves out the blocked terms whatever they hold and changes no bit of the others", "[kernels]") {
   for (const KernelTable* const arch : architectures()) {
     const std::size_t nr = arch->nr;
     for (std::size_t n = 1; n <= 5 * nr + 1; n += n < 2 * nr ? 1 : 3)
@@ -276,9 +274,14 @@ TEST_CASE("gemm_row_skipping leaves out the blocked terms whatever they hold and
                     .n = n,
                     .k = kept});
         Guarded out(n, n % 4);
-        arch->gemm_row_skipping(
-            {.a = a.data(), .panels = panels.data(), .panel_stride = kernels::panel_size(nr, k), .c = out.data(), .m = 1, .n = n, .k = k},
-            skip.data());
+        arch->gemm({.a = a.data(),
+                    .panels = panels.data(),
+                    .panel_stride = kernels::panel_size(nr, k),
+                    .c = out.data(),
+                    .m = 1,
+                    .n = n,
+                    .k = k,
+                    .skip = skip.data()});
         REQUIRE(out.untouched_outside());
         REQUIRE(out.values() == expected);
       }

@@ -10,6 +10,7 @@
 #include "attn/io/float_formats.hpp"
 #include "attn/io/json_events.hpp"
 #include "attn/io/safetensors_limits.hpp"
+#include "attn/tensor/sort.hpp"
 #include "attn/tensor/view.hpp"
 
 // A list of refusals: whatever gets past them is in bounds. One message each.
@@ -204,8 +205,8 @@ std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<st
 std::vector<SafetensorsEntry> parse_safetensors_header(std::span<const std::uint8_t> header, std::optional<std::uint64_t> data_size) {
   std::vector<SafetensorsEntry> entries;
   for (const RawEntry& entry : read_header(header)) entries.push_back(checked(entry, data_size));
-  std::sort(entries.begin(), entries.end(),
-            [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return std::pair(a.first, a.last) < std::pair(b.first, b.last); });
+  sort_compactly(entries,
+                 [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return std::pair(a.first, a.last) < std::pair(b.first, b.last); });
   check_layout(entries, data_size);
   return entries;
 }

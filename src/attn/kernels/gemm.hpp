@@ -118,19 +118,19 @@ void gemm_last_columns(TileFunction<Weight> tile, const TileArguments<Weight>& t
     for (std::size_t j = 0; j < columns; ++j) row_of(t.c, row, t.ldc)[j] = buffer[row * kNr + j];
 }
 
-template <class Arch, class Weight, bool Skipping>
-void gemm_tiles(const Gemm<Weight>& g, const float* skip) {
+template <class Arch, class Weight>
+void gemm(const Gemm<Weight>& g) {
   using T = Tile<Arch>;
-  constexpr std::size_t kMr = Skipping ? 1 : T::kMr, kNr = T::kNr;
-  // By number of rows, 1 to kMr.
+  constexpr std::size_t kMr = T::kMr, kNr = T::kNr;
+  // By number of rows, 1 to kMr; the first is that of one row with terms left out.
+  using Tiles = std::array<TileFunction<Weight>, kMr + 1>;
   constexpr auto rows_up_to_mr = std::make_index_sequence<kMr>{};
   static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<TileFunction<Weight>, kMr>{&gemm_tile<Arch, Weight, I + 1, 1, Skipping>...};
+    return Tiles{&gemm_tile<Arch, Weight, 1, 1, true>, &gemm_tile<Arch, Weight, I + 1, 1, false>...};
   }(rows_up_to_mr);
   static constexpr auto kWideTiles = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<TileFunction<Weight>, kMr>{&gemm_tile<Arch, Weight, I + 1, T::panels(I + 1), Skipping>...};
+    return Tiles{&gemm_tile<Arch, Weight, 1, T::panels(1), true>, &gemm_tile<Arch, Weight, I + 1, T::panels(I + 1), false>...};
   }(rows_up_to_mr);
-
   static constexpr float kZeros[kNr] = {};
 
   if (g.m == 0) return;
@@ -151,13 +151,14 @@ void gemm_tiles(const Gemm<Weight>& g, const float* skip) {
                             .ldc = g.ldc,
                             .k = g.k,
                             .alpha = g.alpha,
-                            .skip = skip};
+                            .skip = g.skip};
     const auto multiply = [&](std::size_t rows, std::size_t count) {
+      const std::size_t tile = g.skip != nullptr ? 0 : rows;
       for (; count > 0; --count) {
         if (columns < kNr)
-          gemm_last_columns<Arch, Weight>(kTiles[rows - 1], t, rows, columns);
+          gemm_last_columns<Arch, Weight>(kTiles[tile], t, rows, columns);
         else
-          (columns == wide ? kWideTiles : kTiles)[rows - 1](t);
+          (columns == wide ? kWideTiles : kTiles)[tile](t);
         t.a += static_cast<std::ptrdiff_t>(rows) * t.lda;
         t.start += static_cast<std::ptrdiff_t>(rows) * t.start_stride;
         t.c += static_cast<std::ptrdiff_t>(rows) * t.ldc;
@@ -167,17 +168,6 @@ void gemm_tiles(const Gemm<Weight>& g, const float* skip) {
     multiply(height, tiles - taller);
     j += columns;
   }
-}
-
-template <class Arch, class Weight>
-void gemm(const Gemm<Weight>& g) {
-  gemm_tiles<Arch, Weight, false>(g, nullptr);
-}
-
-/// g.m is 1.
-template <class Arch, class Weight>
-void gemm_row_skipping(const Gemm<Weight>& g, const float* skip) {
-  gemm_tiles<Arch, Weight, true>(g, skip);
 }
 
 }  // namespace attn::kernels

@@ -41,7 +41,6 @@ const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
       .mr = Tile<Arch>::kMr,
       .nr = Tile<Arch>::kNr,
       .gemm = &gemm<Arch, float>,
-      .gemm_row_skipping = &gemm_row_skipping<Arch, float>,
       .softmax_row = &softmax_row<Arch>,
       .max_row = &max_row<Arch>,
       .exp_row = &exp_row<Arch>,

@@ -22,7 +22,8 @@ struct Gemm {
   std::ptrdiff_t ldc = 0;
   std::size_t m = 0, n = 0, k = 0;
   float alpha = 1;
-  bool accumulate = false;  ///< begin with what is in C instead of b
+  bool accumulate = false;      ///< begin with what is in C instead of b
+  const float* skip = nullptr;  ///< (k), of m = 1: terms where it is -infinity are left out
 };
 
 /// The kernels of one architecture. None throws, none allocates; pointers need no alignment.
@@ -31,8 +32,6 @@ struct KernelTable {
   std::size_t mr, nr;  ///< rows and columns of a GEMM tile; panels are nr wide
 
   void (*gemm)(const Gemm<float>&);
-  /// One row of C (gemm.m = 1) where the terms with skip[i] == -infinity are left out.
-  void (*gemm_row_skipping)(const Gemm<float>&, const float* skip);
 
   /// y = softmax(x) over n values; x and y may be the same. A row that is all -infinity gives NaN.
   void (*softmax_row)(const float* x, float* y, std::size_t n);

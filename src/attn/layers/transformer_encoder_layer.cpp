@@ -46,11 +46,11 @@ std::vector<std::int64_t> traced_layers(std::string_view op, std::int64_t layers
     std::iota(traced.begin(), traced.end(), 0);
     return traced;
   }
-  for (const std::int64_t layer : *trace->layers)
+  for (const std::int64_t layer : *trace->layers) {
     if (layer < 0 || layer >= layers) fail(ErrorCode::out_of_range, op, "trace.layers", {"layers from 0 to ", layers - 1}, {layer});
-  traced = *trace->layers;
-  std::sort(traced.begin(), traced.end());
-  traced.erase(std::unique(traced.begin(), traced.end()), traced.end());
+    const auto place = std::lower_bound(traced.begin(), traced.end(), layer);
+    if (place == traced.end() || *place != layer) traced.insert(place, layer);
+  }
   return traced;
 }
 

@@ -7,6 +7,7 @@
 #include "attn/io/safetensors.hpp"
 #include "attn/layers/state_dict.hpp"
 #include "attn/models/family.hpp"
+#include "attn/tensor/sort.hpp"
 
 namespace attn::detail {
 namespace {
@@ -196,7 +197,7 @@ std::unique_ptr<EncoderModel> ModelLoader::finish() {
   if (!prepared_) prepare();
   std::vector<CheckpointTensor> tensors;
   for (Target& target : targets_) tensors.push_back(std::move(target.tensor));
-  std::sort(tensors.begin(), tensors.end(), [](const CheckpointTensor& a, const CheckpointTensor& b) { return a.name < b.name; });
+  sort_compactly(tensors, [](const CheckpointTensor& a, const CheckpointTensor& b) { return a.name < b.name; });
   model_->set_tensors(std::move(tensors));
   return std::move(model_);
 }

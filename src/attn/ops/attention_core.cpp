@@ -289,10 +289,8 @@ void Core::multiply_values(std::size_t kv, const Row* rows, std::size_t count_of
     gemm.a = terms + r * key_block_;
     gemm.c = context + static_cast<std::ptrdiff_t>(r) * in_.context.row;
     gemm.k = total > key ? std::min(count, total - key) : 0;
-    if (keys.bias != nullptr)
-      kernel_.gemm_row_skipping(gemm, keys.bias + key);
-    else
-      kernel_.gemm(gemm);
+    gemm.skip = keys.bias != nullptr ? keys.bias + key : nullptr;
+    kernel_.gemm(gemm);
   }
 }
 
