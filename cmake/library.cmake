@@ -61,6 +61,7 @@ set(ATTN_SOURCES
 set(ATTN_HEADERS
   src/attn/attn.hpp
   src/attn/core.hpp
+  src/attn/io/file_path.hpp
   src/attn/io/safetensors.hpp
   src/attn/kernels/activation_name.hpp
   src/attn/layers/embedding.hpp

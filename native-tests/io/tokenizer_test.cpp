@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 
 #include "support/golden.hpp"

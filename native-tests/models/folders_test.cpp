@@ -1,5 +1,6 @@
 // Folders as sentence-transformers and transformers publish them, against what those compute.
 #include <catch2/catch_test_macros.hpp>
+#include <filesystem>
 #include <fstream>
 #include <random>
 

@@ -1,6 +1,7 @@
 // The weights of a model by the names of its file: out, in, one at a time.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
+#include <filesystem>
 #include <set>
 
 #include "attn/io/safetensors.hpp"

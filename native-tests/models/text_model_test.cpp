@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 

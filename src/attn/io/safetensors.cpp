@@ -1,5 +1,6 @@
 #include "attn/io/safetensors.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -24,7 +25,8 @@ void parse_safetensors(std::span<const std::uint8_t> bytes, TensorSink& sink) {
       convert_floats(*entry.type, data.data() + entry.first, sink.place(entry.name, entry.shape), static_cast<std::size_t>(entry.count()));
 }
 
-void read_safetensors(const std::filesystem::path& path, TensorSink& sink) {
+void read_safetensors(const FilePath& place, TensorSink& sink) {
+  const std::filesystem::path path(place.text());
   std::error_code none;
   const std::uintmax_t size = std::filesystem::file_size(path, none);  // a folder opens as a file does, but has no size
   std::ifstream file(path, std::ios::binary);

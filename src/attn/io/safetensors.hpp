@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "attn/io/file_path.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {
@@ -21,7 +21,7 @@ class TensorSink {
 };
 
 void parse_safetensors(std::span<const std::uint8_t> bytes, TensorSink& sink);
-void read_safetensors(const std::filesystem::path& path, TensorSink& sink);
+void read_safetensors(const FilePath& path, TensorSink& sink);
 /// Row-major numbers of the shapes that the views have.
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata);
 
@@ -51,7 +51,7 @@ typename StateDictType<Of>::type parse_safetensors(std::span<const std::uint8_t>
 
 /// The same from a file. Throws FORMAT also when it cannot be read.
 template <class Of = float>
-typename StateDictType<Of>::type read_safetensors(const std::filesystem::path& path) {
+typename StateDictType<Of>::type read_safetensors(const FilePath& path) {
   detail::StateSink<Of> sink;
   read_safetensors(path, sink);
   return std::move(sink.state);

@@ -5,8 +5,8 @@
 
 namespace attn::detail {
 
-// What a tokenizer.json may ask for; more is UNSUPPORTED, by name. The package's tokenizer has the same (web/lib/src/tokenizer/limits.ts), and those of
-// the parts that this one has not.
+// What a tokenizer.json may ask for; more is UNSUPPORTED, by name. The package's tokenizer has the same (web/lib/src/tokenizer/limits.ts), and those
+// of the parts that this one has not.
 inline constexpr std::size_t kMaxAddedTokens = 1 << 18;
 inline constexpr std::size_t kMaxToken = 1024;  // characters of a token, in the vocabulary, added, or to pad with
 inline constexpr std::size_t kMaxAffix = 16;    // of the prefix of what continues a word

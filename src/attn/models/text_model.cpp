@@ -1,6 +1,7 @@
 #include "attn/models/text_model.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "attn/models/encoder_model.hpp"
@@ -166,7 +167,8 @@ TextModel::TextModel(TextModel&&) noexcept = default;
 TextModel& TextModel::operator=(TextModel&&) noexcept = default;
 TextModel::~TextModel() = default;
 
-TextModel TextModel::load(const std::filesystem::path& folder) {
+TextModel TextModel::load(const FilePath& path) {
+  const std::filesystem::path folder(path.text());
   const File modules = read_file(below(folder, "modules.json"));
   const detail::ModuleFolders folders = detail::read_module_folders(modules);
   const std::filesystem::path base = below(folder, folders.transformer);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "attn/io/file_path.hpp"
 #include "attn/io/tokenizer.hpp"
 #include "attn/layers/embedding.hpp"
 #include "attn/layers/encoder_forward.hpp"
@@ -126,7 +126,7 @@ class TextModel {
   /// that is there and empty is FORMAT. Weights are float32 in memory whatever they are in the file.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
   /// tokenizer other than WordPiece, or none, is UNSUPPORTED only when texts are to be tokenized: forward() takes token ids.
-  static TextModel load(const std::filesystem::path& folder);
+  static TextModel load(const FilePath& folder);
 
   TextModel(TextModel&&) noexcept;
   TextModel& operator=(TextModel&&) noexcept;
