@@ -105,15 +105,18 @@ set(ATTN_HEADERS
   src/attn/tensor/tensor.hpp
   src/attn/tensor/text.hpp
   src/attn/tensor/view.hpp)
-# The native tokenizer; in the package it is TypeScript.
+# What is native only: contexts, and the tokenizer, which is TypeScript in the package.
 if(NOT EMSCRIPTEN)
   list(APPEND ATTN_SOURCES
+    src/attn/context.cpp
     src/attn/io/tokenizer.cpp
     src/attn/io/tokenizer_file.cpp
     src/attn/io/unicode.cpp
     src/attn/io/word_piece.cpp
-    src/attn/models/text_model.cpp)
-  list(APPEND ATTN_HEADERS src/attn/io/tokenizer.hpp src/attn/models/text_model.hpp)
+    src/attn/models/text_model.cpp
+    src/attn/parallel/executor.cpp
+    src/attn/parallel/lists.cpp)
+  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/text_model.hpp src/attn/parallel/executor.hpp)
 endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)

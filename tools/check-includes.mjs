@@ -10,7 +10,7 @@ const standard = /^<[a-z_0-9]+>$/;
 const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
-  'attn/parallel': [/^"attn\/tensor\/error\.hpp"$/, /^<pthread\.h>$/],
+  'attn/parallel': [/^"attn\/tensor\/(error|shape)\.hpp"$/, /^<pthread\.h>$/],
   'attn/ops': [/^"attn\/(kernels|parallel|tensor)\/.+"$/],
   'attn/io': [/^"attn\/tensor\/.+"$/, /^<nlohmann\/json\.hpp>$/, /^<utf8proc\.h>$/],
   'attn/layers': [/^"attn\/(ops|tensor)\/.+"$/, /^"attn\/io\/weights\.hpp"$/],
@@ -18,8 +18,13 @@ const rules = {
   bindings: [/^"attn\/.+"$/, /^"[a-z_]+\.hpp"$/, /^<emscripten\/.+>$/, /^<malloc\.h>$/],
   attn: [/^"attn\/(layers|ops|io|models|parallel|tensor)\/.+"$/],
 };
-// One file wraps the instructions that xsimd does not know.
-const exceptions = { 'attn/kernels/simd.hpp': [/^<wasm_simd128\.h>$/] };
+const exceptions = {
+  // Wraps the instructions that xsimd does not know.
+  'attn/kernels/simd.hpp': [/^<wasm_simd128\.h>$/],
+  // Refuses names from outside, and is compiled for one architecture only.
+  'attn/kernels/dispatch.cpp': [/^"attn\/tensor\/error\.hpp"$/],
+  'attn/context.cpp': [/^"attn\/kernels\/dispatch\.hpp"$/],
+};
 
 const root = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)));
 const broken = [];

@@ -6,7 +6,7 @@ const [library] = process.argv.slice(2);
 const lines = execFileSync('nm', ['--demangle', '--defined-only', library], { encoding: 'utf8', maxBuffer: 1 << 28 }).split('\n');
 const symbols = lines.filter((line) => /^[0-9a-f]{16} /.test(line));
 const broken = symbols
-  .filter((line) => line.includes('xt::'))
+  .filter((line) => /\bxt::/.test(line))
   .map((line) => `${line.slice(17)}: xtensor is what users compile, in their configuration`);
 for (const line of broken) console.log(line);
 if (symbols.length < 1000) broken.push('');

@@ -12,6 +12,10 @@
 #else
 #include <malloc.h>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include "attn/attn.hpp"
 #include "attn/ops/scratch.hpp"
@@ -454,6 +458,28 @@ TEST_CASE("threads that there is no memory for leave one that works", "[memory][
   for (std::int64_t n = 0, before = live; n < 50 && !fail_at(n); ++n) CHECK(live == before);
 }
 
+#if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("the child of a fork that has no memory for its threads works alone", "[memory][threads]") {
+  set_num_threads(3);
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::atomic<int> calls{0};
+    const auto body = [&](std::size_t, unsigned) noexcept { ++calls; };
+    const End end = attempt([&] { parallel::run(9, 3, body); }, 0);
+    const bool alone = failed && end == End::success && calls == 9 && num_threads() == 1;
+    set_num_threads(2);
+    parallel::run(9, 2, body);
+    _exit(alone && calls == 18 && num_threads() == 2 ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(num_threads() == 3);
+  set_num_threads(1);
+}
+#endif
+
 TEST_CASE("with several threads every allocation that fails ends in MEMORY too", "[memory][threads]") {
   Generator random(7);
   TransformerEncoderLayer layer({.d_model = 48, .nhead = 6, .dim_feedforward = 96});
@@ -574,6 +600,31 @@ TEST_CASE("a layer's memory serves every forward that is no larger than the larg
     moved.forward(longer);
   }
   CHECK(live == before);
+}
+
+TEST_CASE("a layer's memory goes when it is released, and the next forward takes it anew", "[memory][warm]") {
+  Generator random(11);
+  const TransformerEncoder encoder({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
+  const MultiHeadAttention attention({.embed_dim = 24, .num_heads = 3});
+  const Tensor<3> x = tensor_of<3>(random.normal({2, 200, 24}));
+  const Array expected = array_of(encoder.forward(x).output);
+  Context::release_memory();
+  const std::int64_t before = bytes, blocks = live;
+  // What one forward of each keeps: at least its rows once over.
+  encoder.forward(x);
+  attention.forward(x);
+  const std::int64_t kept = bytes - before;
+  CHECK(kept > 2 * 2 * 200 * 24 * 4);
+  Context::release_memory();
+  CHECK(bytes == before);
+  CHECK(live == blocks);
+  CHECK_THAT(array_of(encoder.forward(x).output), HasBitsOf(expected));
+  attention.forward(x);
+  CHECK(bytes == before + kept);
+  CHECK(allocations_of([&] { encoder.forward(x); }) == 1);
+  Context::release_memory();
+  Context::release_memory();
+  CHECK(bytes == before);
 }
 
 TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the next one", "[memory][scratch]") {

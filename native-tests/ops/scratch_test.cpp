@@ -1,9 +1,11 @@
 #include "attn/ops/scratch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,6 +110,72 @@ TEST_CASE("of two users at once the second has memory of its own and leaves the 
     CHECK(filled(four, 256, 4) != block);
     CHECK(holds(mine, 256, 1));
   }
+  CHECK(place() == block);
+}
+
+TEST_CASE("a workspace that is released has no memory any more: at once, or when the one who has it ends", "[scratch]") {
+  // Its place alone would not tell: the system may give the same again.
+  Workspace idle, taken, never, other;
+  const auto grown = [](Workspace& workspace) {
+    Scratch scratch(&workspace);
+    // One piece. Two of such different sizes lie apart in any heap.
+    float* const first = filled(scratch, 256, 0);
+    return scratch.take(8192) == first + 256;
+  };
+  for (Workspace* const workspace : {&idle, &taken, &other}) {
+    CHECK_FALSE(grown(*workspace));
+    CHECK(grown(*workspace));
+  }
+  {
+    Scratch user(&taken);
+    float* const mine = filled(user, 256, 1);
+    Workspace::release_all();
+    CHECK(holds(mine, 256, 1));
+    CHECK(holds(filled(user, 256, 2), 256, 2));
+    CHECK(holds(mine, 256, 1));
+  }
+  for (Workspace* const workspace : {&idle, &taken, &never, &other}) {
+    CHECK_FALSE(grown(*workspace));
+    CHECK(grown(*workspace));
+  }
+  {
+    Workspace gone;
+    grown(gone);
+  }
+  Workspace::release_all();
+  CHECK_FALSE(grown(idle));
+}
+
+TEST_CASE("layers work, come and go in several threads while memory is released", "[scratch][threads]") {
+  std::atomic<int> wrong{0}, running{3};
+  Workspace shared;
+  std::vector<std::thread> users;
+  for (int user = 0; user < 3; ++user)
+    users.emplace_back([&, user] {
+      for (int i = 0; i < 2000; ++i) {
+        Workspace own;
+        for (Workspace* const workspace : {&shared, &own, &own}) {
+          Scratch scratch(workspace);
+          const auto value = static_cast<float>(user * 2000 + i);
+          const std::size_t size = 64 + static_cast<std::size_t>(i) % 7 * 100;
+          float* const mine = filled(scratch, size, value);
+          filled(scratch, size, 0);
+          if (!holds(mine, size, value)) ++wrong;
+        }
+      }
+      --running;
+    });
+  while (running.load() > 0) Workspace::release_all();
+  for (std::thread& user : users) user.join();
+  CHECK(wrong.load() == 0);
+  // None has been told in vain that it is released.
+  const auto place = [&] {
+    Scratch scratch(&shared);
+    return filled(scratch, 4096, 0);
+  };
+  Workspace::release_all();
+  place();
+  float* const block = place();
   CHECK(place() == block);
 }
 

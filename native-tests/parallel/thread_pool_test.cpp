@@ -4,48 +4,21 @@
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <iostream>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
+#include "parallel/runs.hpp"
 #include "support/call.hpp"
 #include "support/matchers.hpp"
 
 namespace attn::test {
 namespace {
-
-/// Sets the number of threads for as long as it lives.
-struct Threads {
-  explicit Threads(unsigned count) { set_num_threads(count); }
-  ~Threads() { set_num_threads(1); }
-};
-
-/// Runs that many tasks and returns how often each was called; -1 where the worker was none of those asked for.
-std::vector<int> calls_of(std::size_t tasks, unsigned workers) {
-  const auto calls = std::make_unique<std::atomic<int>[]>(tasks + 1);
-  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) {
-    if (worker < std::max(workers, 1U))
-      calls[task].fetch_add(1);
-    else
-      calls[task].store(-1000);
-  });
-  std::vector<int> counts;
-  for (std::size_t task = 0; task < tasks; ++task) counts.push_back(calls[task].load());
-  return counts;
-}
 
 TEST_CASE("the pool calls each task once, whatever the numbers of tasks, workers and threads", "[threads]") {
   for (const unsigned threads : {1U, 2U, 3U, 4U}) {
@@ -71,15 +44,7 @@ TEST_CASE("the pool works again and again, soon after and long after the run bef
 
 TEST_CASE("two threads of the pool really work at the same time", "[threads]") {
   const Threads pool(2);
-  std::atomic<int> inside{0};
-  std::atomic<bool> met{true};
-  parallel::run(2, 2, [&](std::size_t, unsigned) {
-    inside.fetch_add(1);
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (inside.load() < 2 && met.load())
-      if (std::chrono::steady_clock::now() > until) met.store(false);
-  });
-  CHECK(met.load());
+  CHECK(two_meet());
 }
 
 TEST_CASE("a run returns when its last task has ended, not when the caller has none left", "[threads]") {
@@ -87,7 +52,7 @@ TEST_CASE("a run returns when its last task has ended, not when the caller has n
   for (int i = 0; i < 5; ++i) {
     const auto caller = std::this_thread::get_id();
     std::atomic<bool> helper_began{false}, helper_ended{false};
-    parallel::run(2, 2, [&](std::size_t, unsigned) {
+    parallel::run(2, 2, [&](std::size_t, unsigned) noexcept {
       if (std::this_thread::get_id() != caller) {
         helper_began.store(true);
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -106,7 +71,7 @@ TEST_CASE("no two workers of a run share a number at the same time", "[threads]"
   std::atomic<int> busy[4] = {};
   std::atomic<int> clashes{0};
   for (int i = 0; i < 100; ++i)
-    parallel::run(40, 4, [&](std::size_t, unsigned worker) {
+    parallel::run(40, 4, [&](std::size_t, unsigned worker) noexcept {
       if (busy[worker].fetch_add(1) != 0) clashes.fetch_add(1);
       busy[worker].fetch_sub(1);
     });
@@ -116,10 +81,10 @@ TEST_CASE("no two workers of a run share a number at the same time", "[threads]"
 TEST_CASE("a run inside a task is done by that task's thread alone", "[threads]") {
   const Threads pool(3);
   std::atomic<int> inner{0}, elsewhere{0};
-  parallel::run(10, 3, [&](std::size_t, unsigned) {
+  parallel::run(10, 3, [&](std::size_t, unsigned) noexcept {
     const auto self = std::this_thread::get_id();
     if (parallel::workers_for(100, 1e12) != 1) elsewhere.fetch_add(1);
-    parallel::run(7, 3, [&](std::size_t, unsigned worker) {
+    parallel::run(7, 3, [&](std::size_t, unsigned worker) noexcept {
       inner.fetch_add(1);
       if (worker != 0 || std::this_thread::get_id() != self) elsewhere.fetch_add(1);
     });
@@ -164,7 +129,7 @@ TEST_CASE("what tasks wrote is there when the run returns, however unevenly they
       const auto tasks = static_cast<std::size_t>(2 + random.below(200));
       const std::uint64_t seed = random.next();
       std::vector<std::size_t> written(tasks, 0);  // no atomics: ThreadSanitizer sees what the run does not order
-      parallel::run(tasks, threads, [&](std::size_t task, unsigned worker) {
+      parallel::run(tasks, threads, [&](std::size_t task, unsigned worker) noexcept {
         if (worker != 0 && (seed >> task % 61) % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(seed % 300));
         written[task] += task + 1;
       });
@@ -182,7 +147,7 @@ TEST_CASE("no task is called after its run has returned, also by threads that we
   for (int i = 0; i < 2000; ++i) {
     auto open = std::make_unique<std::atomic<bool>>(true);
     int calls[2] = {0, 0};
-    parallel::run(2, 4, [&late, &calls, open = open.get()](std::size_t task, unsigned) {
+    parallel::run(2, 4, [&late, &calls, open = open.get()](std::size_t task, unsigned) noexcept {
       if (!open->load()) late.fetch_add(1);
       ++calls[task];
     });
@@ -205,7 +170,7 @@ TEST_CASE("a hundred thousand small runs of several user threads do each task on
       for (int i = 0; i < kRuns; ++i) {
         const auto tasks = static_cast<std::size_t>(1 + (i + user) % 6);
         std::fill(calls, calls + 6, 0);
-        parallel::run(tasks, 3, [&](std::size_t task, unsigned) { ++calls[task]; });
+        parallel::run(tasks, 3, [&](std::size_t task, unsigned) noexcept { ++calls[task]; });
         for (std::size_t task = 0; task < 6; ++task)
           if (calls[task] != (task < tasks ? 1 : 0)) wrong.fetch_add(1);
       }
@@ -219,50 +184,37 @@ TEST_CASE("a hundred thousand small runs of several user threads do each task on
   CHECK(wrong.load() == 0);
 }
 
-TEST_CASE("what a task throws comes out of the run, on any number of threads, and the pool goes on", "[threads]") {
-  for (const unsigned threads : {1U, 2U, 4U}) {
-    INFO(threads << " threads");
-    const Threads pool(threads);
-    for (int i = 0; i < 200; ++i) {
-      std::atomic<int> inside{0};
-      try {
-        parallel::run(50, threads, [&](std::size_t task, unsigned) {
-          inside.fetch_add(1);
-          if (task % 7 == 3) {
-            inside.fetch_sub(1);
-            throw std::runtime_error("task " + std::to_string(task % 7));
-          }
-          inside.fetch_sub(1);
-        });
-        FAIL("nothing came out");
-      } catch (const std::runtime_error& error) {
-        if (std::string(error.what()) != "task 3" || inside.load() != 0) FAIL("not the task's, or some still run");
-      }
-    }
-    CHECK(calls_of(64, threads) == std::vector<int>(64, 1));
-    CHECK(parallel::workers_for(100, 1e12) == threads);
-  }
+template <class F>
+constexpr bool kIsBody = std::is_constructible_v<parallel::TaskRef, const F&>;
+
+TEST_CASE("a body that may throw is none", "[threads]") {
+  const auto quiet = [](std::size_t, unsigned) noexcept {};
+  const auto loud = [](std::size_t, unsigned) {};
+  STATIC_CHECK(kIsBody<decltype(quiet)>);
+  STATIC_CHECK_FALSE(kIsBody<decltype(loud)>);
 }
 
 TEST_CASE("a task that changes the number of threads is refused, whoever runs it, and may try again outside", "[threads]") {
   for (const unsigned threads : {1U, 2U, 3U}) {
     INFO(threads << " threads");
     const Threads pool(threads);
-    std::atomic<int> busy{0};
-    parallel::run(9, threads, [&](std::size_t task, unsigned) {
+    const auto refused = [](unsigned count) noexcept {
       try {
-        set_num_threads(1 + static_cast<unsigned>(task) % 4);
+        set_num_threads(count);
       } catch (const Error& error) {
-        if (error.code() == ErrorCode::busy) busy.fetch_add(1);
+        return error.code() == ErrorCode::busy && std::string(error.what()).find("set_num_threads: the caller is a task, expected none") == 0;
       }
+      return false;
+    };
+    std::atomic<int> busy{0}, nested{0};
+    parallel::run(9, threads, [&](std::size_t task, unsigned) noexcept {
+      if (refused(1 + static_cast<unsigned>(task) % 4)) ++busy;
+      parallel::run(2, threads, [&](std::size_t, unsigned) noexcept {
+        if (refused(1)) ++nested;
+      });
     });
     CHECK(busy.load() == 9);
-    check_error({ErrorCode::busy, "set_num_threads", "the caller", {"a task", "none"}},
-                [&] { parallel::run(9, threads, [](std::size_t, unsigned) { set_num_threads(2); }); });
-    // Inside a nested run, too.
-    check_error({ErrorCode::busy, "set_num_threads", "the caller", {}}, [&] {
-      parallel::run(9, threads, [&](std::size_t, unsigned) { parallel::run(2, threads, [](std::size_t, unsigned) { set_num_threads(1); }); });
-    });
+    CHECK(nested.load() == 18);
     CHECK(num_threads() == threads);
     set_num_threads(2);
     CHECK(calls_of(64, 2) == std::vector<int>(64, 1));
@@ -293,36 +245,6 @@ TEST_CASE("workers are as many as the work is worth", "[threads]") {
   CHECK(parallel::workers_for(100, 1000) == 1);
 }
 
-/// One of everything that uses the pool, large enough for four threads to take part.
-struct Work {
-  Work() : layer({.embed_dim = 96, .num_heads = 4}) {
-    Generator random(7);
-    c.query = random.normal({2, 3, 61, 32});
-    c.key = random.normal({2, 3, 67, 32});
-    c.value = random.normal({2, 3, 67, 40});
-    c.mask = random_mask(random, MaskKind::additive, {61, 67});
-    x = random.normal({2, 61, 96});
-    weight = random.normal({90, 96});
-    bias = random.normal({90});
-    layer.initialize({.seed = 3});
-  }
-  std::vector<Array> run() const {
-    const Result attended = attention(c, {.need_weights = true, .trace = kAttentionTrace});
-    const Result forwarded = forward(layer, x, {.is_causal = true, .need_weights = true, .average_weights = true, .trace = kWholeTrace});
-    std::vector<Array> all{attended.output,          *attended.weights,    forwarded.output,   *forwarded.weights,
-                           linear(x, weight, &bias), softmax(c.query, -1), softmax(c.query, 1)};
-    for (const auto& [name, tensor] : attended.trace) all.push_back(tensor);
-    for (const auto& [name, tensor] : forwarded.trace) all.push_back(tensor);
-    // Few rows: shared out by columns.
-    all.push_back(linear(slice(slice(x, 0), 0), Array({512, 96}, 0.25F)));
-    return all;
-  }
-
-  AttentionCase c;
-  MultiHeadAttention layer;
-  Array x, weight, bias;
-};
-
 TEST_CASE("any number of threads gives the same bits", "[threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
@@ -350,35 +272,9 @@ TEST_CASE("two user threads may call the same layer at once and get the same bit
   CHECK(wrong.load() == 0);
 }
 
-// ThreadSanitizer ends the child of a program with threads as soon as it starts one.
-#if (defined(__unix__) || defined(__APPLE__)) && !defined(__SANITIZE_THREAD__)
+#ifdef ATTN_TESTS_FORK
 
-/// Forks, calls body in the child, which then ends as programs do, and returns its status as a shell has it: 128 and the signal where it
-/// was ended by one; -1 where there was no child. A child that hangs is ended after a minute. No assertion of Catch2 in here: children call it too.
-template <class Body>
-int status_of_child(Body body) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child < 0) return -1;
-  if (child == 0) {
-    // Catch2 answers these by reporting the test as failed, from the child.
-    for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
-    // Catch2's JUnit report leads these into buffers of its own, which are gone when the program flushes them at its end.
-    for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->rdbuf(nullptr);
-    alarm(60);
-    int status = 99;
-    try {
-      status = body();
-    } catch (...) {
-    }
-    std::exit(status);
-  }
-  int status = 0;
-  if (waitpid(child, &status, 0) != child) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-TEST_CASE("the child of a fork has one thread, the same bits, and ends", "[threads]") {
+TEST_CASE("the child of a fork has as many threads as its parent, which work, the same bits, and ends", "[threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   for (const unsigned threads : {2U, 4U}) {
@@ -386,10 +282,15 @@ TEST_CASE("the child of a fork has one thread, the same bits, and ends", "[threa
     const Threads pool(threads);
     CHECK(work.run() == alone);
     CHECK(status_of_child([] { return 0; }) == 0);
-    CHECK(status_of_child([] { return num_threads() == 1 ? 0 : 1; }) == 0);
+    CHECK(status_of_child([&] { return num_threads() == threads && parallel::workers_for(100, 1e12) == threads ? 0 : 1; }) == 0);
     CHECK(status_of_child([&] { return work.run() == alone ? 0 : 1; }) == 0);
-    CHECK(status_of_child([] { return set_num_threads(1), 0; }) == 0);
-    CHECK(status_of_child([&] { return set_num_threads(3), num_threads() == 3 && work.run() == alone ? 0 : 1; }) == 0);
+    CHECK(status_of_child([] { return two_meet() ? 0 : 1; }) == 0);
+    // Again in its own child, whether it had work before or not.
+    CHECK(status_of_child([] { return status_of_child([] { return two_meet() ? 0 : 1; }); }) == 0);
+    CHECK(status_of_child([] { return two_meet() ? status_of_child([] { return two_meet() ? 0 : 1; }) : 2; }) == 0);
+    CHECK(status_of_child([&] { return set_num_threads(threads), two_meet() ? 0 : 1; }) == 0);
+    CHECK(status_of_child([] { return set_num_threads(1), num_threads() == 1 ? 0 : 1; }) == 0);
+    CHECK(status_of_child([&] { return set_num_threads(3), num_threads() == 3 && two_meet() && work.run() == alone ? 0 : 1; }) == 0);
     CHECK(status_of_child([&] {
             set_num_threads(2);
             return status_of_child([&] { return set_num_threads(3), work.run() == alone ? 0 : 1; });
@@ -405,7 +306,7 @@ TEST_CASE("the child of a fork works also where another thread was in the middle
   for (int i = 0; i < 5; ++i) {
     std::atomic<bool> began{false}, done{false};
     std::thread other([&] {
-      parallel::run(3, 3, [&](std::size_t, unsigned) {
+      parallel::run(3, 3, [&](std::size_t, unsigned) noexcept {
         began.store(true);
         while (!done.load()) std::this_thread::yield();
       });
@@ -435,7 +336,7 @@ TEST_CASE("a program may end while a thread of its works, and inside a task", "[
     CHECK(status_of_child([] {
             set_num_threads(3);
             std::atomic<bool> ended{false};
-            parallel::run(3, 3, [&](std::size_t, unsigned) {
+            parallel::run(3, 3, [&](std::size_t, unsigned) noexcept {
               if (!ended.exchange(true)) std::exit(7);
               while (true) std::this_thread::yield();
             });

@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything public.
+#include "attn/context.hpp"
 #include "attn/io/safetensors.hpp"
 #include "attn/io/tokenizer.hpp"
 #include "attn/layers/embedding.hpp"
@@ -20,6 +21,7 @@
 #include "attn/ops/positions.hpp"
 #include "attn/ops/score_functions.hpp"
 #include "attn/ops/softmax.hpp"
+#include "attn/parallel/executor.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/shape.hpp"

@@ -5,6 +5,7 @@
 #ifndef ATTN_VIEWS_ONLY
 #define ATTN_VIEWS_ONLY
 #endif
+#include "attn/context.hpp"
 #include "attn/io/safetensors.hpp"
 #include "attn/io/tokenizer.hpp"
 #include "attn/layers/embedding.hpp"
@@ -23,6 +24,7 @@
 #include "attn/ops/positions.hpp"
 #include "attn/ops/score_functions.hpp"
 #include "attn/ops/softmax.hpp"
+#include "attn/parallel/executor.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/shape.hpp"

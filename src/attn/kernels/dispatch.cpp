@@ -1,8 +1,28 @@
-#include <cstdlib>
-#include <cstring>
-#include <xsimd/xsimd.hpp>
+#if defined(ATTN_HAVE_WASM)
 
 #include "attn/kernels/kernels.hpp"
+
+namespace attn::kernels {
+
+const KernelTable& table_wasm();
+
+const KernelTable& best() { return table_wasm(); }
+
+}  // namespace attn::kernels
+
+#else
+
+#include "attn/kernels/dispatch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <xsimd/xsimd.hpp>
+
+#include "attn/tensor/error.hpp"
 
 namespace attn::kernels {
 
@@ -11,36 +31,80 @@ const KernelTable& table_avx2_fma();
 const KernelTable& table_avx512f();
 const KernelTable& table_default_arch();
 const KernelTable& table_emulated();
-const KernelTable& table_wasm();
 
 namespace {
 
-const KernelTable& choose() {
-#if defined(ATTN_HAVE_WASM)
-  return table_wasm();
-#else
-  // For tests and for comparing: the best that is no wider than the one named.
-  [[maybe_unused]] const char* limit = std::getenv("ATTN_MAX_ARCH");
+constinit std::atomic<const KernelTable*> in_use = nullptr;
+
+struct Compiled {
+  const KernelTable* table;
+  bool runs;  ///< on this machine
+};
+
+/// Narrowest first.
+std::vector<Compiled> compiled() {
+  std::vector<Compiled> all;
 #if defined(ATTN_HAVE_EMULATED)
-  if (limit != nullptr && std::strcmp(limit, "emulated") == 0) return table_emulated();
+  all.push_back({&table_emulated(), true});
 #endif
 #if defined(ATTN_HAVE_SSE4_2)
-  const auto available = xsimd::available_architectures();
-  const bool any = limit == nullptr || std::strcmp(limit, "avx512f") == 0, avx2 = any || std::strcmp(limit, "avx2_fma") == 0;
-  if (any && available.has(xsimd::avx512f{})) return table_avx512f();
-  if (avx2 && available.has(xsimd::fma3<xsimd::avx2>{})) return table_avx2_fma();
-  return table_sse4_2();
+  const auto machine = xsimd::available_architectures();
+  all.push_back({&table_sse4_2(), true});
+  all.push_back({&table_avx2_fma(), machine.has(xsimd::fma3<xsimd::avx2>{})});
+  all.push_back({&table_avx512f(), machine.has(xsimd::avx512f{})});
 #else
-  return table_default_arch();
+  all.push_back({&table_default_arch(), true});
 #endif
-#endif
+  return all;
+}
+
+template <class Tables>
+std::string names_of(const Tables& tables) {
+  std::string names;
+  for (const KernelTable* const table : tables) names.append(names.empty() ? "" : ", ").append(table->architecture);
+  return names;
 }
 
 }  // namespace
 
+std::vector<const KernelTable*> available(std::string_view op) {
+  const std::vector<Compiled> all = compiled();
+  // For tests and for comparing. An empty value is none, as for other programs.
+  const char* const limit = std::getenv("ATTN_MAX_ARCH");
+  const bool limited = limit != nullptr && *limit != '\0';
+  std::vector<const KernelTable*> tables, every;
+  bool known = false;
+  for (const auto& [table, runs] : all) {
+    every.push_back(table);
+    if (runs && !known) tables.push_back(table);
+    known = known || (limited && std::string_view(limit) == table->architecture);
+  }
+  if (limited && !known) fail(ErrorCode::config, op, "ATTN_MAX_ARCH", {"one of ", names_of(every)}, {limit});
+  return tables;
+}
+
+const KernelTable& chosen(std::string_view op) {
+  const KernelTable* const table = in_use.load(std::memory_order_acquire);
+  return table != nullptr ? *table : *available(op).back();
+}
+
+void pin(std::string_view op, std::string_view architecture) {
+  const std::vector<const KernelTable*> tables = available(op);
+  const auto named = std::find_if(tables.begin(), tables.end(), [&](const KernelTable* table) { return table->architecture == architecture; });
+  if (named == tables.end()) fail(ErrorCode::config, op, "arch", {"one of ", names_of(tables)}, {architecture});
+  const KernelTable* before = nullptr;
+  if (!in_use.compare_exchange_strong(before, *named) && before != *named)
+    fail(ErrorCode::config, op, "arch", {before->architecture, ", which is in use"}, {architecture});
+}
+
 const KernelTable& best() {
-  static const KernelTable& table = choose();
-  return table;
+  const KernelTable* table = in_use.load(std::memory_order_acquire);
+  if (table != nullptr) return *table;
+  const KernelTable* const widest = available("attn").back();
+  // Another thread may have been faster, or have pinned one.
+  return in_use.compare_exchange_strong(table, widest) ? *widest : *table;
 }
 
 }  // namespace attn::kernels
+
+#endif

@@ -363,7 +363,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
 
   const std::size_t width = static_cast<std::size_t>(plan.output.back(0));
   float* const kept = buffers.of(TraceName::output);
-  const auto finish = [&](std::size_t row, unsigned worker) {
+  const auto finish = [&](std::size_t row, unsigned worker) noexcept {
     if (kept != nullptr) std::copy_n(buffers.output + row * width, width, kept + row * width);
     if (run.finish_row != nullptr) (*run.finish_row)(row, worker);
   };

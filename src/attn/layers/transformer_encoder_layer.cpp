@@ -200,7 +200,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const TensorView input{options_.norm_first ? normed : x, plan.output};
   detail::AttentionBuffers to{.output = part, .weights = buffers.attentions, .log_sum_exp = buffers.log_sum_exp};
   std::copy_n(buffers.trace.begin(), kAttentionTraceCount, to.trace.begin());
-  const auto finish_attention = [&](std::size_t row, unsigned) {
+  const auto finish_attention = [&](std::size_t row, unsigned) noexcept {
     float *const attention = part + row * E, *const total = sum + row * E;
     drop(drop_attention, attention, E, row);
     detail::add_row(x + row * E, attention, total, E);
@@ -220,7 +220,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
 
   float* const hidden = scratch.take(hidden_size);
   float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;
-  const auto finish_hidden = [&](std::size_t row, unsigned) {
+  const auto finish_hidden = [&](std::size_t row, unsigned) noexcept {
     float* const values = hidden + row * F;
     float* const activated = options_.gated ? gate + row * F : values;
     if (buffers.linear1 != nullptr) std::copy_n(values, F, buffers.linear1 + row * F);
@@ -234,7 +234,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const PackedLinear::Output outputs[] = {{&linear1_.packed(), hidden}, {&linear_gate_.packed(), gate}};
   PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), scratch, &finish_hidden_row);
 
-  const auto finish_output = [&](std::size_t row, unsigned) {
+  const auto finish_output = [&](std::size_t row, unsigned) noexcept {
     float *const values = part + row * E, *const result = y + row * E;
     keep(TraceName::ff_output, values, E, row);
     drop(drop_output, values, E, row);

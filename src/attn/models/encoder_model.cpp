@@ -216,7 +216,7 @@ void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x) const 
   std::vector<detail::EmbeddingRows> tables{{words_.row(0), inputs.input_ids}};
   if (!token_types_.empty()) tables.push_back({token_types_.data(), inputs.token_type_ids});
   if (!positions_.empty()) tables.push_back({positions_.data(), positions});
-  const auto norm = [&](std::size_t i, unsigned) { embedding_norm_.forward_row(x + i * E, x + i * E); };
+  const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(x + i * E, x + i * E); };
   detail::sum_embeddings(tables, count, E, x, norm);
 }
 

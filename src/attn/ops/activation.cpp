@@ -25,7 +25,7 @@ void activation(const TensorView& x, Activation name, float* y) {
   const std::size_t together = rows.run(0, all).step == static_cast<std::ptrdiff_t>(rows.width()) ? rows.run(0, all).count : 1;
   const std::size_t length = together * rows.width(), blocks = (length + kBlock - 1) / kBlock, tasks = size / length * blocks;
   // As softmax counts: an exponential costs as much as some 16 multiply-adds.
-  parallel::run(tasks, parallel::workers_for(tasks, 16.0 * static_cast<double>(size)), [&](std::size_t task, unsigned) {
+  parallel::run(tasks, parallel::workers_for(tasks, 16.0 * static_cast<double>(size)), [&](std::size_t task, unsigned) noexcept {
     const std::size_t part = task / blocks, first = task % blocks * kBlock;
     kernel.activation_row(name, rows[part * together] + first, y + part * length + first, std::min(kBlock, length - first));
   });

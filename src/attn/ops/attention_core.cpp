@@ -114,8 +114,8 @@ void Core::run(Scratch& scratch) {
   float* const task_scratch = scratch.take(workers * task_size);
 
   parallel::run(kv_heads, std::min<unsigned>(workers, static_cast<unsigned>(std::min<std::size_t>(kv_heads, 1U << 16))),
-                [&](std::size_t index, unsigned) { pack(index); });
-  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) {
+                [&](std::size_t index, unsigned) noexcept { pack(index); });
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     const auto head = static_cast<std::int64_t>(task / blocks);
     const auto first = static_cast<std::int64_t>(task % blocks * row_block);
     attend(head / spec_.num_heads, head % spec_.num_heads, first,

@@ -69,7 +69,7 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
   const unsigned threads = num_threads();
   const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
   const bool whole_rows = column_blocks == 1;
-  const auto task = [&](std::size_t index, unsigned worker) {
+  const auto task = [&](std::size_t index, unsigned worker) noexcept {
     const std::size_t block = index / column_blocks, part = index % column_blocks;
     const std::size_t i = m * block / row_blocks, end = m * (block + 1) / row_blocks;
     const std::size_t first = panels * part / column_blocks, last = panels * (part + 1) / column_blocks;

@@ -31,7 +31,7 @@ void for_each_row(const TensorView& x, float* y, Row row) {
   const Rows rows(x);
   // Each value is read four times and costs two multiply-adds or so at each.
   parallel::run(size / n, parallel::workers_for(size / n, 8.0 * static_cast<double>(size)),
-                [&](std::size_t i, unsigned) { row(rows[i], y + i * n, n); });
+                [&](std::size_t i, unsigned) noexcept { row(rows[i], y + i * n, n); });
 }
 
 }  // namespace

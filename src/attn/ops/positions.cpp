@@ -45,7 +45,7 @@ void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y) {
   const auto rows = static_cast<std::size_t>(length), columns = static_cast<std::size_t>(width);
   const std::vector<double> frequency = frequencies(10000, columns, (columns + 1) / 2);
   const double cost = kSinCosCost * static_cast<double>(rows) * static_cast<double>(frequency.size());
-  parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t position, unsigned) {
+  parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t position, unsigned) noexcept {
     float* row = y + position * columns;
     for (std::size_t i = 0; i < frequency.size(); ++i) {
       const SinCos pair = sin_cos_of(static_cast<double>(position) * frequency[i]);
@@ -85,7 +85,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
   // A task is one position, in all batches and heads: they turn by the same angles.
   const unsigned workers = parallel::workers_for(L, cost);
   std::vector<SinCos> turns(workers * pairs);
-  parallel::run(L, workers, [&](std::size_t row, unsigned worker) {
+  parallel::run(L, workers, [&](std::size_t row, unsigned worker) noexcept {
     SinCos* const turn = turns.data() + worker * pairs;
     const auto position = static_cast<double>(options.offset + static_cast<std::int64_t>(row));
     for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency[i]);
@@ -110,7 +110,7 @@ void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_le
   const auto lower = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(num_heads)));
   const auto rows = static_cast<std::size_t>(num_heads * length);
   const double cost = static_cast<double>(rows) * static_cast<double>(key_length);
-  parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t row, unsigned) {
+  parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t row, unsigned) noexcept {
     const std::int64_t h = static_cast<std::int64_t>(row) / length, i = static_cast<std::int64_t>(row) % length;
     // Halves of a step for the heads past the power of two: 2P's first, third, ... slope.
     const double exponent = h < lower ? static_cast<double>(h + 1) : static_cast<double>(h - lower) + 0.5;

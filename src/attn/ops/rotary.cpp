@@ -39,7 +39,7 @@ void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t 
   std::size_t heads = 0;
   for (const Heads& part : parts) heads += part.heads;
   if (table_) {
-    parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * heads * table_->width())), [&](std::size_t row, unsigned) {
+    parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * heads * table_->width())), [&](std::size_t row, unsigned) noexcept {
       for (const auto& [x, count] : parts) table_->rotate(x + row * count * table_->width(), count, static_cast<std::size_t>(first) + row % length);
     });
     return;
@@ -49,7 +49,7 @@ void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t 
   const unsigned workers = parallel::workers_for(rows, cost);
   std::vector<SinCos> turns(workers * pairs);
   const RotaryPairs columns(options_, 2 * pairs);
-  parallel::run(rows, workers, [&](std::size_t row, unsigned worker) {
+  parallel::run(rows, workers, [&](std::size_t row, unsigned worker) noexcept {
     SinCos* const turn = turns.data() + worker * pairs;
     const auto position = static_cast<double>(options_.offset + first + static_cast<std::int64_t>(row % length));
     for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency_[i]);

@@ -3,9 +3,44 @@
 #include <algorithm>
 #include <new>
 
+#include "attn/parallel/lists.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
+
+#ifndef __wasm__
+namespace {
+Workspace* listed = nullptr;
+}
+
+void Workspace::enter_list() {
+  if (listed_) return;
+  const auto lock = parallel::lock_lists();
+  listed_ = true;
+  next_ = listed;
+  if (listed != nullptr) listed->before_ = this;
+  listed = this;
+}
+
+Workspace::~Workspace() {
+  if (!listed_) return;
+  const auto lock = parallel::lock_lists();
+  (before_ != nullptr ? before_->next_ : listed) = next_;
+  if (next_ != nullptr) next_->before_ = before_;
+}
+
+void Workspace::release_all() {
+  const auto lock = parallel::lock_lists();
+  for (Workspace* workspace = listed; workspace != nullptr; workspace = workspace->next_) {
+    workspace->released_.store(true);
+    // Whoever has it may have ended before that.
+    if (workspace->taken_.test_and_set()) continue;
+    workspace->released_.store(false);
+    workspace->block_ = AlignedFloats();
+    workspace->taken_.clear();
+  }
+}
+#endif
 
 Scratch::Scratch(Workspace* workspace)
     : workspace_(workspace != nullptr && !workspace->taken_.test_and_set(std::memory_order_acquire) ? workspace : nullptr) {}
@@ -17,12 +52,23 @@ Scratch::~Scratch() {
     more_.clear();
     block = AlignedFloats();  // first, so that both are never held together
     try {
+#ifndef __wasm__
+      workspace_->enter_list();
+#endif
       block = AlignedFloats(most_);
     } catch (const std::bad_alloc&) {
       // The next call takes its memory piece by piece again.
     }
   }
+#ifdef __wasm__
   workspace_->taken_.clear(std::memory_order_release);
+#else
+  do {
+    if (workspace_->released_.exchange(false)) block = AlignedFloats();
+    workspace_->taken_.clear();
+    // Who released it between these two found it taken.
+  } while (workspace_->released_.load() && !workspace_->taken_.test_and_set());
+#endif
 }
 
 float* Scratch::take(std::size_t size) {

@@ -10,17 +10,30 @@
 namespace attn::detail {
 
 /// Memory that the forwards of one layer use one after another, so that all but the first of a size allocate nothing. It
-/// grows to what the largest took and goes with the layer. Moving a layer leaves it behind.
+/// grows to what the largest took and goes with the layer, or natively by release_all(). Moving a layer leaves it behind.
 class Workspace {
  public:
   Workspace() = default;
   Workspace(Workspace&&) noexcept {}
   Workspace& operator=(Workspace&&) noexcept { return *this; }
+#ifndef __wasm__
+  ~Workspace();
+
+  /// Frees the memory of all that there are: at once, or where a forward is using it, when that ends.
+  static void release_all();
+#endif
 
  private:
   friend class Scratch;
   AlignedFloats block_;
   std::atomic_flag taken_;  // by a forward of another thread: a second one at the same time has memory of its own
+#ifndef __wasm__
+  void enter_list();
+
+  std::atomic<bool> released_ = false;             // while it was taken
+  Workspace *next_ = nullptr, *before_ = nullptr;  // in the list of those that had memory
+  bool listed_ = false;
+#endif
 };
 
 /// Uninitialised memory of one call, taken like a stack.

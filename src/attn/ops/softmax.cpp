@@ -30,11 +30,11 @@ void softmax(const TensorView& x, std::size_t dim, float* y) {
   const unsigned workers = parallel::workers_for(slices, 16.0 * static_cast<double>(slices) * static_cast<double>(length));
   const Rows rows(x);
   if (dim + 1 == x.shape.rank()) {
-    parallel::run(slices, workers, [&](std::size_t slice, unsigned) { kernel.softmax_row(rows[slice], y + slice * length, length); });
+    parallel::run(slices, workers, [&](std::size_t slice, unsigned) noexcept { kernel.softmax_row(rows[slice], y + slice * length, length); });
     return;
   }
   AlignedFloats scratch(workers * length);
-  parallel::run(slices, workers, [&](std::size_t slice, unsigned worker) {
+  parallel::run(slices, workers, [&](std::size_t slice, unsigned worker) noexcept {
     const std::size_t start = slice / inner * length * inner + slice % inner;
     float* row = scratch.data() + worker * length;
     const std::size_t first = start / rows.width(), column = start % rows.width();  // inner is a multiple of the width

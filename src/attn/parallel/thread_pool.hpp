@@ -9,24 +9,26 @@ namespace attn {
 /// Threads that ops share, the calling one included. Process-wide; default 1; 0 means one per core. The number changes
 /// speed only, never a bit of a result: work is split by rows, sums are not.
 /// Waits for running work of other threads to finish. Throws BUSY inside a task, std::system_error where the system has no more
-/// threads; there is one then. The child of a fork() has one, until it asks for more; one that a task forks has to end by _exit or exec.
+/// threads; there is one then. The child of a fork() has as many as its parent, started when there is work for them; one that a task
+/// forks has to end by _exit or exec. Natively a Context has threads of its own instead.
 void set_num_threads(unsigned count);
+/// Of the context in force here, else the process's.
 unsigned num_threads();
 
 namespace parallel {
 
-/// Reference to a callable (task, worker) that outlives the call.
+/// Reference to a callable (task, worker) that outlives the call and throws nothing: it may run in any thread.
 class TaskRef {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
+    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef> && std::is_nothrow_invocable_v<const F&, std::size_t, unsigned>)
   TaskRef(const F& f)
-      : object_(&f), call_([](const void* object, std::size_t task, unsigned worker) { (*static_cast<const F*>(object))(task, worker); }) {}
-  void operator()(std::size_t task, unsigned worker) const { call_(object_, task, worker); }
+      : object_(&f), call_([](const void* object, std::size_t task, unsigned worker) noexcept { (*static_cast<const F*>(object))(task, worker); }) {}
+  void operator()(std::size_t task, unsigned worker) const noexcept { call_(object_, task, worker); }
 
  private:
   const void* object_;
-  void (*call_)(const void*, std::size_t, unsigned);
+  void (*call_)(const void*, std::size_t, unsigned) noexcept;
 };
 
 /// Workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use: scratch memory is sized by it.
@@ -35,8 +37,7 @@ unsigned workers_for(std::size_t tasks, double cost);
 /// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads are the same worker. Threads
 /// take tasks as they come, so which worker does which is not fixed; bodies write to disjoint places. Returns as soon as all
 /// tasks are done: the caller (worker 0) does those that nobody else takes, and waits for no thread that took none. A nested
-/// call, or one from a second user thread while the pool is taken, runs in the caller alone. What a body throws comes out of here, of
-/// several the first, when all threads have left it; tasks that nobody had begun are left out. In WebAssembly bodies must not throw.
+/// call, or one from a second user thread while the pool is taken, runs in the caller alone. Throws only what a context's executor throws.
 void run(std::size_t tasks, unsigned workers, TaskRef body);
 
 }  // namespace parallel

@@ -1,7 +1,9 @@
 #include "attn/tensor/shape.hpp"
 
+#include <atomic>
 #include <cassert>
 #include <limits>
+#include <utility>
 
 #include "attn/tensor/error.hpp"
 
@@ -11,10 +13,13 @@ namespace {
 // Half the address space: pointer differences must stay positive.
 constexpr std::uint64_t kAddressable = static_cast<std::uint64_t>(std::numeric_limits<std::size_t>::max()) / 2 + 1;
 
-std::uint64_t memory_limit = sizeof(void*) == 4 ? std::uint64_t{1} << 32 : kAddressable;
+constinit std::atomic<std::uint64_t> limit_of_process = sizeof(void*) == 4 ? std::uint64_t{1} << 32 : kAddressable;
+#ifndef __wasm__
+constinit thread_local const std::uint64_t* limit_in_force = nullptr;
+#endif
 
-[[noreturn]] void fail_memory(std::string_view op, const std::string& what, const std::string& needed) {
-  const std::string limit = text({"at most ", std::to_string(memory_limit), " bytes"});
+[[noreturn]] void fail_memory(std::string_view op, const std::string& what, const std::string& needed, std::uint64_t bytes) {
+  const std::string limit = text({"at most ", std::to_string(bytes), " bytes"});
   ErrorDetail detail = error_detail(op, what);
   detail.emplace("expected", limit);
   detail.emplace("got", needed);
@@ -63,16 +68,29 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
   constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1) - 1;
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {
-    if (static_cast<std::uint64_t>(dim) > kMaxElements / size) fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed");
+    if (static_cast<std::uint64_t>(dim) > kMaxElements / size)
+      fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed", memory_limit());
     size *= static_cast<std::uint64_t>(dim);
   }
   return static_cast<std::int64_t>(size);
 }
 
-void set_memory_limit(std::uint64_t bytes) { memory_limit = bytes; }
+void set_memory_limit(std::uint64_t bytes) { limit_of_process.store(bytes, std::memory_order_relaxed); }
+
+std::uint64_t memory_limit() {
+#ifndef __wasm__
+  if (limit_in_force != nullptr) return *limit_in_force;
+#endif
+  return limit_of_process.load(std::memory_order_relaxed);
+}
+
+#ifndef __wasm__
+const std::uint64_t* detail::put_memory_limit_in_force(const std::uint64_t* bytes) noexcept { return std::exchange(limit_in_force, bytes); }
+#endif
 
 void MemoryEstimate::check(std::string_view what) const {
-  if (bytes_ > memory_limit) fail_memory(op_, std::string(what), text({std::to_string(bytes_), " bytes"}));
+  const std::uint64_t limit = memory_limit();
+  if (bytes_ > limit) fail_memory(op_, std::string(what), text({std::to_string(bytes_), " bytes"}), limit);
 }
 
 }  // namespace attn

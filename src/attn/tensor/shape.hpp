@@ -56,9 +56,18 @@ std::string to_string(const Shape& shape);
 /// Number of elements. Throws MEMORY, naming `op` and `what`, where the bytes of that many floats could not be addressed.
 std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_view what);
 
-/// Bytes that one call may ask for. Requests above are MEMORY before anything is allocated. Default: what the
-/// address space holds.
+/// Bytes that one call may ask for, in the whole process but where a context says otherwise. Requests above are MEMORY before anything is
+/// allocated. Default: what the address space holds. May change while other threads work.
 void set_memory_limit(std::uint64_t bytes);
+/// Of the context in force here, else the process's.
+std::uint64_t memory_limit();
+
+namespace detail {
+
+/// What this thread's calls may ask for from now on, null: what the process may. Returns what it was. Natively only.
+const std::uint64_t* put_memory_limit_in_force(const std::uint64_t* bytes) noexcept;
+
+}  // namespace detail
 
 /// Collects what a call is going to allocate, in 64 bits, and refuses it in one piece when it is too much.
 class MemoryEstimate {

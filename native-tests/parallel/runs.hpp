@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "attn/parallel/thread_pool.hpp"
+#include "support/call.hpp"
+#include "support/random.hpp"
+
+// ThreadSanitizer ends the child of a program with threads as soon as it starts one.
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(__SANITIZE_THREAD__)
+#define ATTN_TESTS_FORK
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+namespace attn::test {
+
+/// Sets the number of threads for as long as it lives.
+struct Threads {
+  explicit Threads(unsigned count) { set_num_threads(count); }
+  ~Threads() { set_num_threads(1); }
+};
+
+/// Runs that many tasks and returns how often each was called; -1 where the worker was none of those asked for.
+inline std::vector<int> calls_of(std::size_t tasks, unsigned workers) {
+  const auto calls = std::make_unique<std::atomic<int>[]>(tasks + 1);
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
+    if (worker < std::max(workers, 1U))
+      calls[task].fetch_add(1);
+    else
+      calls[task].store(-1000);
+  });
+  std::vector<int> counts;
+  for (std::size_t task = 0; task < tasks; ++task) counts.push_back(calls[task].load());
+  return counts;
+}
+
+/// Whether two threads work on a run at the same time.
+inline bool two_meet() {
+  std::atomic<int> inside{0};
+  std::atomic<bool> met{true};
+  parallel::run(2, 2, [&](std::size_t, unsigned) noexcept {
+    inside.fetch_add(1);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (inside.load() < 2 && met.load())
+      if (std::chrono::steady_clock::now() > until) met.store(false);
+  });
+  return met.load();
+}
+
+/// One of everything that uses the pool, large enough for four threads to take part.
+struct Work {
+  Work() : layer({.embed_dim = 96, .num_heads = 4}) {
+    Generator random(7);
+    c.query = random.normal({2, 3, 61, 32});
+    c.key = random.normal({2, 3, 67, 32});
+    c.value = random.normal({2, 3, 67, 40});
+    c.mask = random_mask(random, MaskKind::additive, {61, 67});
+    x = random.normal({2, 61, 96});
+    weight = random.normal({90, 96});
+    bias = random.normal({90});
+    layer.initialize({.seed = 3});
+  }
+  std::vector<Array> run() const {
+    const Result attended = attention(c, {.need_weights = true, .trace = kAttentionTrace});
+    const Result forwarded = forward(layer, x, {.is_causal = true, .need_weights = true, .average_weights = true, .trace = kWholeTrace});
+    std::vector<Array> all{attended.output,          *attended.weights,    forwarded.output,   *forwarded.weights,
+                           linear(x, weight, &bias), softmax(c.query, -1), softmax(c.query, 1)};
+    for (const auto& [name, tensor] : attended.trace) all.push_back(tensor);
+    for (const auto& [name, tensor] : forwarded.trace) all.push_back(tensor);
+    // Few rows: shared out by columns.
+    all.push_back(linear(slice(slice(x, 0), 0), Array({512, 96}, 0.25F)));
+    return all;
+  }
+
+  AttentionCase c;
+  MultiHeadAttention layer;
+  Array x, weight, bias;
+};
+
+#ifdef ATTN_TESTS_FORK
+
+/// Forks, calls body in the child, which then ends as programs do, and returns its status as a shell has it: 128 and the signal where it
+/// was ended by one; -1 where there was no child. A child that hangs is ended after a minute. No assertion of Catch2 in here: children call it too.
+template <class Body>
+int status_of_child(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return -1;
+  if (child == 0) {
+    // Catch2 answers these by reporting the test as failed, from the child.
+    for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
+    // Catch2's JUnit report leads these into buffers of its own, which are gone when the program flushes them at its end.
+    for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->rdbuf(nullptr);
+    alarm(60);
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    std::exit(status);
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+#endif
+
+}  // namespace attn::test

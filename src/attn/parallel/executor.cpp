@@ -1,0 +1,84 @@
+#include "attn/parallel/executor.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#include "attn/parallel/tasks.hpp"
+#include "attn/parallel/threads.hpp"
+#include "attn/tensor/shape.hpp"
+
+namespace attn {
+namespace parallel {
+namespace {
+
+/// No context is in force: a scheduler that waits may do other things of its user, which know nothing of this one.
+class OutsideContext {
+ public:
+  OutsideContext() = default;
+  ~OutsideContext() {
+    Threads::put_in_force(threads_);
+    detail::put_memory_limit_in_force(memory_limit_);
+  }
+  OutsideContext(const OutsideContext&) = delete;
+  OutsideContext& operator=(const OutsideContext&) = delete;
+
+ private:
+  Threads* const threads_ = Threads::put_in_force(nullptr);
+  const std::uint64_t* const memory_limit_ = detail::put_memory_limit_in_force(nullptr);
+};
+
+}  // namespace
+
+/// A run that an executor's threads share. It lives until the last of them has let go of it, so that who comes late finds no task.
+class SharedRun {
+ public:
+  SharedRun(std::size_t tasks, unsigned workers, const TaskRef& body) : workers_(workers) { tasks_.open(tasks, workers, body); }
+
+  void work() {
+    unsigned worker = 0;
+    if (std::this_thread::get_id() != caller_) {
+      if (came_.load(std::memory_order_relaxed) + 1 >= workers_) return;  // also before a count that would begin anew
+      worker = came_.fetch_add(1, std::memory_order_relaxed) + 1;
+      if (worker >= workers_) return;
+    }
+    const Entered task(Inside::task);
+    tasks_.take(worker);
+  }
+
+  void wait() { tasks_.wait(); }
+  void close() { tasks_.close(); }
+
+ private:
+  Tasks tasks_;
+  const std::thread::id caller_ = std::this_thread::get_id();
+  const unsigned workers_;
+  std::atomic<unsigned> came_{0};
+};
+
+void Threads::use(Executor& executor) {
+  executor_ = &executor;
+  size_.store(std::clamp(executor.workers(), 1U, Tasks::kMostWorkers), std::memory_order_relaxed);
+}
+
+void Threads::run_on_executor(std::size_t tasks, unsigned workers, const TaskRef& body) {
+  const auto run = std::make_shared<SharedRun>(tasks, workers, body);
+  try {
+    const OutsideContext outside;
+    executor_->run(workers, Executor::Work(run));
+  } catch (...) {
+    run->close();
+    run->wait();
+    throw;
+  }
+  run->work();
+  run->wait();
+}
+
+}  // namespace parallel
+
+void Executor::Work::operator()() const noexcept { run_->work(); }
+
+}  // namespace attn
