@@ -10,6 +10,7 @@ const suites = {
   reference_cases: ['variant', 'engine'],
   onnx: ['variant'],
   semantics: ['variant', 'threads', 'engine'],
+  places: ['variant', 'threads', 'engine'],
   edges: ['variant'],
   module: [],
   transformer: [],

@@ -1,5 +1,5 @@
 /** Attention in float64, written the plain way: the formula of SEMANTICS, one loop per letter. */
-import type { Dims, Mask, Tensor } from 'attn';
+import type { AttentionOptions, Dims, Mask, Tensor } from 'attn';
 import { product } from './tensors.ts';
 
 export interface Reference {
@@ -28,18 +28,18 @@ function added(kind: Mask['kind'], value: number): number {
   return (value !== 0) === (kind === 'attend') ? 0 : -Infinity;
 }
 
-/** `score`: of one query and one key, before the scale; the dot product unless given. */
+/** `score`: of one query and one key, before the scale; the dot product unless given. `scores` are behind softcap. */
 export function attention(
   q: Tensor,
   k: Tensor,
   v: Tensor,
-  options: { mask?: Mask; keyPaddingMask?: Mask; isCausal?: boolean; scale?: number; fullyMasked?: 'zero' | 'nan' | 'uniform' } = {},
+  options: Pick<AttentionOptions, 'mask' | 'keyPaddingMask' | 'isCausal' | 'scale' | 'fullyMasked' | 'softcap' | 'window' | 'queryOffset'> = {},
   score: (query: Float32Array, key: Float32Array) => number = (query, key) => query.reduce((sum, x, d) => sum + x * key[d], 0),
 ): Reference {
   const [B, H, L, D] = q.dims;
   const [, Hk, S, Dk] = k.dims;
   const Dv = v.dims[3];
-  const scale = options.scale ?? 1 / Math.sqrt(D);
+  const { scale = 1 / Math.sqrt(D), softcap = 0, window: [left, right] = [-1, -1], queryOffset = 0 } = options;
   const group = H / Hk;
   const weights = new Float64Array(B * H * L * S);
   const scores = new Float64Array(B * H * L * S);
@@ -53,13 +53,16 @@ export function attention(
         let max = -Infinity;
         for (let s = 0; s < S; s++) {
           const query = q.data.subarray(((b * H + h) * L + l) * D, ((b * H + h) * L + l + 1) * D);
-          scores[row + s] = scale * score(query, k.data.subarray((kv * S + s) * Dk, (kv * S + s + 1) * Dk));
+          const scaled = scale * score(query, k.data.subarray((kv * S + s) * Dk, (kv * S + s + 1) * Dk));
+          scores[row + s] = softcap > 0 ? softcap * Math.tanh(scaled / softcap) : scaled;
           let bias = options.mask ? added(options.mask.kind, maskValue(options.mask, b, h, l, s)) : 0;
           if (options.keyPaddingMask) {
             const p = options.keyPaddingMask;
             bias += added(p.kind, p.data[(p.dims[0] === 1 ? 0 : b) * S + s]);
           }
-          if (options.isCausal && s > l) bias = -Infinity;
+          const position = l + queryOffset;
+          if (options.isCausal && s > position) bias = -Infinity;
+          if ((left >= 0 && s < position - left) || (right >= 0 && s > position + right)) bias = -Infinity;
           masked[row + s] = bias === -Infinity ? -Infinity : scores[row + s] + bias;
           max = Math.max(max, masked[row + s]);
         }
