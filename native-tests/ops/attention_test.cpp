@@ -222,7 +222,7 @@ TEST_CASE("softcap takes scores of any size, and none is as if it were not there
   c = random_case(5, {4, 1, 2, 2, L, S, 4, 3});
   CHECK_THAT(attention(c, {.softcap = 0.0F}).output, HasBitsOf(attention(c, {}).output));
   for (const float wrong : {-1.0F, kNaN, kInfinity, 1e-40F})
-    check_error({ErrorCode::config, kOp, "softcap", {"0 or a finite number above"}}, [&] { attention(c, {.softcap = wrong}); });
+    check_error({ErrorCode::config, kOp, "softcap", {"0 or a normal number above"}}, [&] { attention(c, {.softcap = wrong}); });
   for (const Window wrong : {Window{-2, 0}, Window{0, -7}})
     check_error({ErrorCode::config, kOp, "window", {"whole numbers from 0 on, or -1"}}, [&] { attention(c, {.window = wrong}); });
   for (const std::int64_t wrong : {(std::int64_t{1} << 53) + 1, -(std::int64_t{1} << 60)})

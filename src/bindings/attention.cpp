@@ -34,7 +34,7 @@ AttentionCall read_attention_options(Arguments& arguments) {
     arguments.option("enableGqa", options.enable_gqa);
     arguments.option("fullyMasked", options.fully_masked, kFullyMaskedNames);
     call.traced = arguments.option("trace", options.trace);
-    arguments.option("softcap", options.softcap);
+    softcap_option(arguments, options.softcap);
     arguments.option("window", options.window);
     arguments.option("queryOffset", options.query_offset);
     KeyValueView past;

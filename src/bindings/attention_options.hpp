@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -20,6 +21,16 @@ struct AttentionCall {
 
 /// The argument `options` of every attention function.
 AttentionCall read_attention_options(Arguments& arguments);
+
+/// The member `softcap` of a call's or a layer's options.
+template <class T>
+void softcap_option(Arguments& arguments, T& softcap) {
+  double given = 0;
+  if (!arguments.option("softcap", given)) return;
+  // One that is 0 as a float is not the 0 that says none.
+  const auto rounded = static_cast<float>(given);
+  softcap = rounded == 0 && given != 0 ? std::numeric_limits<float>::denorm_min() : rounded;
+}
 
 /// The member `rotary` of a layer's options.
 void rotary_option(Arguments& arguments, std::optional<RotaryOptions>& rotary);

@@ -28,7 +28,7 @@ void layer_members(Arguments& arguments, Options& options) {
   arguments.option("numKeyValueHeads", options.num_key_value_heads);
   rotary_option(arguments, options.rotary);
   arguments.option("window", options.window);
-  arguments.option("softcap", options.softcap);
+  softcap_option(arguments, options.softcap);
 }
 
 template <class Options>

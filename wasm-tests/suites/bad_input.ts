@@ -207,6 +207,73 @@ for (const [given, meant] of Object.entries({
 }))
   bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: undefined }));
 
+// Where queries and keys stand.
+for (const [name, values] of Object.entries<readonly unknown[]>({
+  softcap: ['1', null, {}, 1n, true, [2]],
+  window: [5, null, 'x', true, {}, [], [1], [1, 2, 3], [1, '2'], [0.5, 1], [NaN, 1], [0, Infinity], [null, 0], [0, 1n], [[1], 2], [, 1]],
+  queryOffset: [0.5, NaN, Infinity, -Infinity, '1', null, 1n, true, {}, [1]],
+  outputPresent: [1, 'yes', null, {}],
+  past: [5, null, 'past', true, [k, v], new Map()],
+}))
+  for (const value of values) bad(`${name}: ${named(value)}`, 'ARGUMENT', [name], (s) => sdpa(s, { [name]: value }));
+for (const window of [Int32Array.of(1, 2), { 0: 1, 1: 1, length: 2 }])
+  bad(`window: ${Object.prototype.toString.call(window)}`, 'ARGUMENT', ['window', '[left, right]'], (s) => sdpa(s, { window }));
+for (const [name, values] of Object.entries<readonly unknown[]>({
+  softcap: [-1, -1e-30, NaN, Infinity, -Infinity, 1e39, 1e-40, 1e-60],
+  window: [
+    [-2, 0],
+    [0, -2],
+    [-(2 ** 40), 1],
+    [2 ** 53, 0],
+    [0, 1e300],
+  ],
+  queryOffset: [2 ** 53, -(2 ** 53), 1e300],
+}))
+  for (const value of values) bad(`${name}: ${named(value)}, out of range`, 'CONFIG', [name], (s) => sdpa(s, { [name]: value }));
+for (const [given, meant] of Object.entries({ soft_cap: 'softcap', query_offset: 'queryOffset', output_present: 'outputPresent', windows: 'window' }))
+  bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: 1 }));
+
+// Keys and values of earlier calls.
+const past = { key: random(g, [2, 4, 4]), value: random(g, [2, 4, 6]) };
+const after = (s: Setting, change: object, options: object = {}) => sdpa(s, { past: { ...past, ...change }, ...options });
+bad('past: without a key', 'ARGUMENT', ['past.key'], (s) => after(s, { key: undefined }));
+bad('past: without a value', 'ARGUMENT', ['past.value'], (s) => sdpa(s, { past: { key: past.key } }));
+bad('past: an unknown member', 'ARGUMENT', ['past.values', 'did you mean value?'], (s) => after(s, { values: past.value }));
+for (const value of [null, 5, 'key', past.key.data, [past.key]] as unknown[])
+  bad(`past: a key that is ${Object.prototype.toString.call(value)}`, 'ARGUMENT', ['past.key'], (s) => after(s, { key: value }));
+bad('past: a value of Float64Array', 'DTYPE', ['past.value'], (s) => after(s, { value: withData(new Float64Array(48), past.value.dims) }));
+bad('past: a detached key', 'DETACHED', ['past.key'], (s) => after(s, { key: withData(detached(new Float32Array(32)), past.key.dims) }));
+bad('past: a key that is taken away while its value is read', 'DETACHED', ['past.key'], (s) => {
+  const key = { data: past.key.data.slice(), dims: past.key.dims };
+  return sdpa(s, {
+    past: {
+      key,
+      get value() {
+        structuredClone(key.data.buffer, { transfer: [key.data.buffer] });
+        return past.value;
+      },
+    },
+  });
+});
+bad('past: data that its dims are not of', 'SHAPE', ['past.key'], (s) => after(s, { key: withData(new Float32Array(31), past.key.dims) }));
+for (const [what, key, value] of [
+  ['another batch', [3, 4, 4], [3, 4, 6]],
+  ['another batch of values', [2, 4, 4], [1, 4, 6]],
+  ['another width', [2, 4, 5], [2, 4, 6]],
+  ['another width of values', [2, 4, 4], [2, 4, 4]],
+  ['a rank more', [2, 1, 4, 4], [2, 1, 4, 6]],
+  ['a rank less', [4, 4], [4, 6]],
+  ['keys and values of other numbers', [2, 4, 4], [2, 3, 6]],
+  ['no dims', [], []],
+] as const)
+  bad(`past: ${what}`, 'SHAPE', ['past.'], (s) => after(s, { key: random(g, key), value: random(g, value) }));
+bad('past: other heads', 'SHAPE', ['past.key'], (s) => {
+  const [a, b] = [random(g, [1, 4, 3, 4]), random(g, [1, 2, 3, 4])];
+  return s.attn.scaledDotProductAttention(a, b, b, { enableGqa: true, past: { key: a, value: a } });
+});
+bad('past: a mask for the new keys alone', 'MASK', ['mask', '9', '5'], (s) => after(s, {}, { mask: maskOf([3, 5]) }));
+bad('past: key padding for the new keys alone', 'MASK', ['keyPaddingMask', '9', '5'], (s) => after(s, {}, { keyPaddingMask: maskOf([2, 5]) }));
+
 // Additive and general attention.
 const params = { queryWeight: random(g, [7, 4]), keyWeight: random(g, [7, 4]), scoreWeight: random(g, [7]), bias: random(g, [7]) };
 const additive = (s: Setting, change: object = {}, options?: unknown, [a, b, c]: readonly Tensor[] = [q, k, v]) =>

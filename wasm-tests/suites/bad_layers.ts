@@ -1,7 +1,7 @@
 /** The catalogue of bad input of the layers: construction, state, forward, disposal, objects of another instance. */
 import type { Attn, Module, Tensor } from 'attn';
 import { assert } from 'chai';
-import { Catalogue, detached, encoderOptions, k, maskOf, q, type Setting, v, withData, withDims, wrong, x } from '../support/catalogue.ts';
+import { Catalogue, detached, encoderOptions, k, maskOf, named, q, type Setting, v, withData, withDims, wrong, x } from '../support/catalogue.ts';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { disposeSymbol, loadHere } from '../support/host.ts';
@@ -10,8 +10,6 @@ import { random, tensor } from '../support/tensors.ts';
 const g = new Generator(16);
 const catalogue = new Catalogue();
 const { bad } = catalogue;
-
-const text = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : `${String(value)} (${typeof value})`);
 
 // Construction. Each class with options that work, and what may not be in their place.
 type ClassName = 'MultiHeadAttention' | 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier' | 'Embedding';
@@ -33,9 +31,9 @@ const required: Readonly<Record<ClassName, readonly string[]>> = {
 };
 const sizes: Readonly<Record<ClassName, readonly string[]>> = {
   MultiHeadAttention: [...required.MultiHeadAttention, 'numKeyValueHeads', 'kdim', 'vdim', 'headDim', 'valueHeadDim'],
-  TransformerEncoderLayer: [...required.TransformerEncoderLayer, 'dimFeedforward'],
-  TransformerEncoder: [...required.TransformerEncoder, 'dimFeedforward'],
-  TransformerClassifier: [...required.TransformerClassifier, 'dimFeedforward'],
+  TransformerEncoderLayer: [...required.TransformerEncoderLayer, 'dimFeedforward', 'numKeyValueHeads'],
+  TransformerEncoder: [...required.TransformerEncoder, 'dimFeedforward', 'numKeyValueHeads'],
+  TransformerClassifier: [...required.TransformerClassifier, 'dimFeedforward', 'numKeyValueHeads'],
   Embedding: required.Embedding,
 };
 const encoders = ['TransformerEncoderLayer', 'TransformerEncoder', 'TransformerClassifier'] as const;
@@ -46,9 +44,7 @@ for (const name of classNames) {
     bad(`${name}: no ${member}`, 'ARGUMENT', [name, member], (s) => construct(s, name, { ...good[name], [member]: undefined }));
   for (const member of sizes[name]) {
     for (const value of [null, '8', 8.5, NaN, Infinity, 8n, {}, true] as unknown[])
-      bad(`${name}: ${member} ${typeof value === 'bigint' ? '8n' : text(value)}`, 'ARGUMENT', [name, member], (s) =>
-        construct(s, name, { ...good[name], [member]: value }),
-      );
+      bad(`${name}: ${member} ${named(value)}`, 'ARGUMENT', [name, member], (s) => construct(s, name, { ...good[name], [member]: value }));
     for (const value of [0, -8, 2 ** 31, 2 ** 53])
       bad(`${name}: ${member} ${value}`, 'CONFIG', [name, member], (s) => construct(s, name, { ...good[name], [member]: value }));
   }
@@ -75,7 +71,7 @@ for (const [names, flags] of [
   for (const name of names)
     for (const flag of flags)
       for (const value of [1, 'true', null] as unknown[])
-        bad(`${name}: ${flag} ${text(value)}`, 'ARGUMENT', [name, flag, 'true or false'], (s) =>
+        bad(`${name}: ${flag} ${named(value)}`, 'ARGUMENT', [name, flag, 'true or false'], (s) =>
           construct(s, name, { ...good[name], [flag]: value }),
         );
 for (const [names, member, kinds, ranges] of [
@@ -86,12 +82,31 @@ for (const [names, member, kinds, ranges] of [
   [encoders, 'norm', [0, null, true], ['layerNorm', 'batch_norm', '__proto__']],
   [['TransformerClassifier'], 'pooling', [0, null, true], ['average', 'CLS', 'last']],
   [['Embedding'], 'paddingIdx', ['0', null, 0.5, NaN], [-1, 6, 2 ** 31]],
+  [encoders, 'softcap', ['2', null, {}, true], [-1, NaN, Infinity, -Infinity, 1e39, 1e-40, 1e-60]],
+  [
+    encoders,
+    'window',
+    [5, null, 'x', {}, [1], [1, 2, 3], [1, '2'], [0.5, 1], [1, , 2]],
+    [
+      [-2, 0],
+      [0, -2],
+      [2 ** 53, 0],
+    ],
+  ],
+  [
+    ['MultiHeadAttention', ...encoders],
+    'rotary',
+    [5, null, 'rotary', true, [10000], { base: 10000 }, { theta: '1' }, { interleaved: 1 }, { offset: 0.5 }, { offset: null }],
+    [{ theta: 0 }, { theta: -10000 }, { theta: NaN }, { theta: Infinity }, { offset: 2 ** 53 }, { offset: -(2 ** 60) }],
+  ],
 ] as const)
   for (const name of names) {
     for (const value of kinds)
-      bad(`${name}: ${member} ${text(value)}`, 'ARGUMENT', [name, member], (s) => construct(s, name, { ...good[name], [member]: value }));
+      bad(`${name}: ${member} ${named(value)}`, 'ARGUMENT', [name, member], (s) => construct(s, name, { ...good[name], [member]: value }));
     for (const value of ranges)
-      bad(`${name}: ${member} ${text(value)}, out of range`, 'CONFIG', [name, member], (s) => construct(s, name, { ...good[name], [member]: value }));
+      bad(`${name}: ${member} ${named(value)}, out of range`, 'CONFIG', [name, member], (s) =>
+        construct(s, name, { ...good[name], [member]: value }),
+      );
   }
 bad('embedDim no multiple of numHeads', 'CONFIG', ['embedDim', 'numHeads', '10', '4'], (s) =>
   construct(s, 'MultiHeadAttention', { embedDim: 10, numHeads: 4 }),
@@ -99,6 +114,20 @@ bad('embedDim no multiple of numHeads', 'CONFIG', ['embedDim', 'numHeads', '10',
 bad('numHeads no multiple of numKeyValueHeads', 'CONFIG', ['numHeads', 'numKeyValueHeads', '4', '3'], (s) =>
   construct(s, 'MultiHeadAttention', { embedDim: 8, numHeads: 4, numKeyValueHeads: 3 }),
 );
+bad('MultiHeadAttention: rotary heads of an odd width', 'CONFIG', ['rotary', 'even', '3'], (s) =>
+  construct(s, 'MultiHeadAttention', { embedDim: 9, numHeads: 3, rotary: {} }),
+);
+for (const name of encoders) {
+  bad(`${name}: rotary heads of an odd width`, 'CONFIG', [name, 'rotary', 'even', '1'], (s) =>
+    construct(s, name, { ...good[name], nhead: 8, rotary: {} }),
+  );
+  bad(`${name}: nhead no multiple of numKeyValueHeads`, 'CONFIG', [name, 'nhead', 'numKeyValueHeads', '4', '3'], (s) =>
+    construct(s, name, { ...good[name], nhead: 4, numKeyValueHeads: 3 }),
+  );
+  bad(`${name}: rotary.teta for theta`, 'ARGUMENT', ['rotary.teta', 'did you mean theta?'], (s) =>
+    construct(s, name, { ...good[name], rotary: { teta: 1 } }),
+  );
+}
 for (const name of encoders)
   bad(`${name}: dModel no multiple of nhead`, 'CONFIG', ['dModel', 'nhead', '8', '3'], (s) => construct(s, name, { ...good[name], nhead: 3 }));
 for (const [name, huge] of [
@@ -146,7 +175,7 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
     bad(`${name}: loadStateDict ${kind}, not strict`, 'ARGUMENT', ['state'], (s) => get(s).loadStateDict(wrong(state), { strict: false }));
   }
   for (const entry of [[1, 2], 5, null, undefined] as unknown[])
-    bad(`${name}: ${parameter} ${text(entry)}`, 'ARGUMENT', [parameter], (s) => load(s, { [parameter]: entry }));
+    bad(`${name}: ${parameter} ${named(entry)}`, 'ARGUMENT', [parameter], (s) => load(s, { [parameter]: entry }));
   bad(`${name}: ${parameter} of Float64Array`, 'DTYPE', [parameter], (s) => load(s, { [parameter]: withData(new Float64Array(count), dims) }));
   bad(`${name}: ${parameter} too short for its dims`, 'SHAPE', [parameter, String(count)], (s) =>
     load(s, { [parameter]: withData(new Float32Array(count - 1), dims) }),
@@ -167,27 +196,27 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
   bad(`${name}: an unknown option of loadStateDict`, 'ARGUMENT', ['Strict', 'did you mean strict?'], (s) => load(s, {}, { Strict: true }));
   for (const options of [5, null, 'torch', true] as unknown[])
     for (const method of ['initialize', 'train'] as const)
-      bad(`${name}: ${method} ${text(options)}`, 'ARGUMENT', [method, 'options'], (s) => get(s)[method](wrong(options)));
+      bad(`${name}: ${method} ${named(options)}`, 'ARGUMENT', [method, 'options'], (s) => get(s)[method](wrong(options)));
   bad(`${name}: initialize with an unknown scheme`, 'CONFIG', ['scheme', 'orthogonal', 'xavier_uniform'], (s) =>
     get(s).initialize(wrong({ scheme: 'orthogonal' })),
   );
   for (const method of ['initialize', 'train'] as const) {
     for (const seed of [1.5, NaN, '1', null, 1n, Infinity, {}] as unknown[])
-      bad(`${name}: ${method}, seed ${typeof seed === 'bigint' ? '1n' : text(seed)}`, 'ARGUMENT', [method, 'seed'], (s) =>
+      bad(`${name}: ${method}, seed ${typeof seed === 'bigint' ? '1n' : named(seed)}`, 'ARGUMENT', [method, 'seed'], (s) =>
         get(s)[method](wrong({ seed })),
       );
     for (const seed of [-1, 2 ** 53]) bad(`${name}: ${method}, seed ${seed}`, 'CONFIG', [method, 'seed'], (s) => get(s)[method]({ seed }));
     bad(`${name}: ${method}, sed for seed`, 'ARGUMENT', ['sed', 'did you mean seed?'], (s) => get(s)[method](wrong({ sed: 1 })));
   }
   for (const std of ['0.1', null, true] as unknown[])
-    bad(`${name}: std ${text(std)}`, 'ARGUMENT', ['initialize', 'std'], (s) => get(s).initialize(wrong({ scheme: 'normal', std })));
+    bad(`${name}: std ${named(std)}`, 'ARGUMENT', ['initialize', 'std'], (s) => get(s).initialize(wrong({ scheme: 'normal', std })));
   for (const std of [-1, NaN, Infinity, 1e38])
     bad(`${name}: std ${std}, out of range`, 'CONFIG', ['std'], (s) => get(s).initialize({ scheme: 'normal', std }));
 
   // Whose object it is.
   for (const self of [undefined, null, {}, 5, Object.create(null)] as unknown[])
     bad(
-      `${name}: forward of ${Object.prototype.toString.call(self)} ${text(self)} ${self && Object.getPrototypeOf(self) === null ? 'bare' : ''}`,
+      `${name}: forward of ${Object.prototype.toString.call(self)} ${named(self)} ${self && Object.getPrototypeOf(self) === null ? 'bare' : ''}`,
       'WRONG_INSTANCE',
       [name],
       (s) => wrong<{ forward: { call(self: unknown, x: Tensor): unknown } }>(get(s)).forward.call(self, x),
@@ -265,6 +294,43 @@ bad('MultiHeadAttention: masks for the key that addZeroAttn adds', 'MASK', ['mas
   }
 });
 
+// Pasts. Of two heads of width 4.
+const continued = (s: Setting, key: readonly number[], value = key, options: object = {}, input: Tensor = x) =>
+  s.mha.forward(input, undefined, undefined, { past: { key: random(g, key), value: random(g, value) }, ...options });
+for (const [what, key, value] of [
+  ['without a batch', [2, 5, 4], [2, 5, 4]],
+  ['of another batch', [3, 2, 5, 4], [3, 2, 5, 4]],
+  ['of other heads', [2, 1, 5, 4], [2, 1, 5, 4]],
+  ['of another width', [2, 2, 5, 8], [2, 2, 5, 8]],
+  ['with heads side by side', [2, 5, 8], [2, 5, 8]],
+  ['whose keys and values are of other numbers', [2, 2, 5, 4], [2, 2, 6, 4]],
+  ['whose values have a width of their own', [2, 2, 5, 4], [2, 2, 5, 3]],
+] as const)
+  bad(`MultiHeadAttention: a past ${what}`, 'SHAPE', ['MultiHeadAttention', 'past.'], (s) => continued(s, key, value));
+bad('MultiHeadAttention: a past with a batch for inputs without', 'SHAPE', ['past.key'], (s) =>
+  continued(s, [1, 2, 5, 4], undefined, {}, random(g, [3, 8])),
+);
+bad('MultiHeadAttention: a past and a mask for the new keys alone', 'MASK', ['mask', '8', '3'], (s) =>
+  continued(s, [2, 2, 5, 4], undefined, { mask: maskOf([3, 3]) }),
+);
+for (const member of ['addBiasKv', 'addZeroAttn'])
+  for (const [argument, options] of Object.entries({
+    past: { past: { key: random(g, [2, 2, 5, 4]), value: random(g, [2, 2, 5, 4]) } },
+    outputPresent: { outputPresent: true },
+  }))
+    bad(`MultiHeadAttention: ${argument} with ${member}`, 'UNSUPPORTED', ['MultiHeadAttention', argument, 'addBiasKv'], (s) => {
+      const own = new s.attn.MultiHeadAttention(wrong({ embedDim: 8, numHeads: 2, [member]: true }));
+      try {
+        return own.forward(x, undefined, undefined, options);
+      } finally {
+        own.dispose();
+      }
+    });
+for (const [option, value] of Object.entries({ softcap: -1, window: [-3, 0], queryOffset: 2 ** 53 }))
+  bad(`MultiHeadAttention: ${option} of a call, out of range`, 'CONFIG', ['MultiHeadAttention', option], (s) =>
+    s.mha.forward(x, undefined, undefined, wrong({ [option]: value })),
+  );
+
 // Forward of encoders.
 const getEncoder = {
   TransformerEncoderLayer: (s: Setting) => s.layer,
@@ -289,15 +355,19 @@ for (const name of encoders) {
     output_hidden_state: 'outputHiddenStates',
   }))
     bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => run(s, { [given]: true }));
-  for (const given of ['needWeights', 'scale', 'dropout'])
+  for (const value of [0.5, NaN, Infinity, '1', null, [1], {}] as unknown[])
+    bad(`${name}: queryOffset ${named(value)}`, 'ARGUMENT', [name, 'queryOffset'], (s) => run(s, { queryOffset: value }));
+  for (const value of [2 ** 53, -(2 ** 60)])
+    bad(`${name}: queryOffset ${value}`, 'CONFIG', [name, 'queryOffset'], (s) => run(s, { queryOffset: value }));
+  for (const given of ['needWeights', 'scale', 'dropout', 'softcap', 'window', 'past', 'outputPresent', 'rotary'])
     bad(`${name}: ${given} is no option of forward`, 'ARGUMENT', [given], (s) => run(s, { [given]: true }));
   for (const flag of ['isCausal', 'outputAttentions', 'outputHiddenStates'])
     for (const value of [1, 'yes', null] as unknown[])
-      bad(`${name}: ${flag} ${text(value)}`, 'ARGUMENT', [name, flag], (s) => run(s, { [flag]: value }));
+      bad(`${name}: ${flag} ${named(value)}`, 'ARGUMENT', [name, flag], (s) => run(s, { [flag]: value }));
   bad(`${name}: fullyMasked 'Zero'`, 'CONFIG', ['fullyMasked', 'zero', 'uniform'], (s) => run(s, { fullyMasked: 'Zero' }));
   bad(`${name}: fullyMasked 0`, 'ARGUMENT', ['fullyMasked'], (s) => run(s, { fullyMasked: 0 }));
   for (const trace of [true, 1, 'scores', ['scores'], null] as unknown[])
-    bad(`${name}: trace ${text(trace)}`, 'ARGUMENT', [name, 'trace'], (s) => run(s, { trace }));
+    bad(`${name}: trace ${named(trace)}`, 'ARGUMENT', [name, 'trace'], (s) => run(s, { trace }));
   for (const [kind, traced] of Object.entries<unknown>({
     'a number': 0,
     'a string': '0',
@@ -320,7 +390,7 @@ for (const name of encoders) {
   ])
     bad(`${name}: trace.names ${given}`, 'ARGUMENT', ['trace.names', given, meant], (s) => run(s, { trace: { names: ['weights', given] } }));
   for (const names of ['scores', 5, null, { scores: true }, [1], [null]] as unknown[])
-    bad(`${name}: trace.names ${text(names)}`, 'ARGUMENT', ['trace.names'], (s) => run(s, { trace: { names } }));
+    bad(`${name}: trace.names ${named(names)}`, 'ARGUMENT', ['trace.names'], (s) => run(s, { trace: { names } }));
   bad(`${name}: trace.layer for trace.layers`, 'ARGUMENT', ['trace.layer', 'did you mean layers?'], (s) => run(s, { trace: { layer: [0] } }));
 
   bad(`${name}: a bare array for a mask`, 'MASK', ['mask', 'kind'], (s) => run(s, { mask: new Uint8Array(9) }));
@@ -385,9 +455,7 @@ for (const [name, dims] of Object.entries<unknown>({
 bad('ids: of rank 8', 'SHAPE', ['ids', 'rank'], (s) => embed(s, [1], [1, 1, 1, 1, 1, 1, 1, 1]));
 for (const target of [-1, 6, 2 ** 40]) bad(`nearest: target ${target}`, 'OUT_OF_RANGE', ['nearest', 'target'], (s) => s.embedding.nearest(target, 1));
 for (const target of [1.5, NaN, '1', null, undefined, [0, 0, 0, 0], {}, 1n] as unknown[])
-  bad(`nearest: target ${typeof target === 'bigint' ? '1n' : text(target)}`, 'ARGUMENT', ['nearest', 'target'], (s) =>
-    s.embedding.nearest(wrong(target), 1),
-  );
+  bad(`nearest: target ${named(target)}`, 'ARGUMENT', ['nearest', 'target'], (s) => s.embedding.nearest(wrong(target), 1));
 bad('nearest: a vector of Float64Array', 'DTYPE', ['target'], (s) => s.embedding.nearest(wrong(new Float64Array(4)), 1));
 bad('nearest: a vector of another width', 'SHAPE', ['target', '4', '5'], (s) => s.embedding.nearest(new Float32Array(5), 1));
 bad('nearest: a detached vector', 'DETACHED', ['target'], (s) => s.embedding.nearest(detached(new Float32Array(4)), 1));
@@ -395,13 +463,12 @@ for (const [name, call] of [
   ['nearest', (s: Setting, n: unknown) => s.embedding.nearest(0, wrong(n))],
   ['analogy', (s: Setting, n: unknown) => s.embedding.analogy(0, 1, 2, wrong(n))],
 ] as const)
-  for (const n of [undefined, -1, 1.5, NaN, '3', null, 1n] as unknown[])
-    bad(`${name}: k ${typeof n === 'bigint' ? '1n' : text(n)}`, 'ARGUMENT', [name, 'k'], (s) => call(s, n));
+  for (const n of [undefined, -1, 1.5, NaN, '3', null, 1n] as unknown[]) bad(`${name}: k ${named(n)}`, 'ARGUMENT', [name, 'k'], (s) => call(s, n));
 for (const position of [0, 1]) {
   const call = (s: Setting, id: unknown) => s.embedding.similarity(...wrong<[number, number]>(position ? [0, id] : [id, 0]));
   for (const id of [6, -1]) bad(`similarity: ${'ab'[position]} ${id}`, 'OUT_OF_RANGE', ['similarity', 'ab'[position]], (s) => call(s, id));
   for (const id of [undefined, 0.5, '0', null] as unknown[])
-    bad(`similarity: ${'ab'[position]} ${text(id)}`, 'ARGUMENT', ['similarity', 'ab'[position]], (s) => call(s, id));
+    bad(`similarity: ${'ab'[position]} ${named(id)}`, 'ARGUMENT', ['similarity', 'ab'[position]], (s) => call(s, id));
 }
 for (const position of [0, 1, 2]) {
   const call = (s: Setting, id: unknown) =>

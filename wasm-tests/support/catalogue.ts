@@ -41,8 +41,11 @@ export const encoderOptions = { dModel: 8, nhead: 2, dimFeedforward: 12 };
 
 /** A value where a typed one is due. */
 export const wrong = <T>(value: unknown): T => value as T;
+/** What JSON has no word for. */
+const unsaid = (_: string, value: unknown) =>
+  typeof value === 'bigint' ? `${value}n` : typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 export const named = (value: unknown) =>
-  typeof value === 'object' && !ArrayBuffer.isView(value) ? JSON.stringify(value) : `${String(value)} (${typeof value})`;
+  typeof value === 'object' && !ArrayBuffer.isView(value) ? JSON.stringify(value, unsaid) : `${String(value)} (${typeof value})`;
 export const withData = (data: unknown, dims: readonly number[] = q.dims): Tensor => wrong({ data, dims });
 export const withDims = (dims: unknown, data: unknown = q.data): Tensor => wrong({ data, dims });
 export const maskOf = (

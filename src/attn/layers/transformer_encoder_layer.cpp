@@ -25,16 +25,15 @@ MultiHeadAttentionOptions options_of_attention(std::string_view op, const Transf
     if (nhead % groups != 0) fail(ErrorCode::config, op, "nhead", {"a multiple of num_key_value_heads ", groups}, {nhead});
   }
   detail::check_dropout(op, options.dropout);
-  return {.embed_dim = d_model,
-          .num_heads = nhead,
-          .num_key_value_heads = options.num_key_value_heads,
-          .bias = options.bias,
-          .dropout = options.dropout,
-          .rotary = options.rotary};
+  return {
+      .embed_dim = d_model, .num_heads = nhead, .num_key_value_heads = options.num_key_value_heads, .bias = options.bias, .dropout = options.dropout};
 }
 
+/// Of options that have been checked.
 detail::AttentionDefaults defaults_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
-  return {.softcap = detail::check_softcap(op, options.softcap), .window = detail::check_window(op, options.window.value_or(Window{}))};
+  return {.softcap = detail::check_softcap(op, options.softcap),
+          .window = detail::check_window(op, options.window.value_or(Window{})),
+          .rotary = options.rotary ? detail::Rotary(op, *options.rotary, options.d_model / options.nhead) : detail::Rotary()};
 }
 
 /// Each once, rising.
@@ -56,8 +55,13 @@ std::vector<std::int64_t> traced_layers(std::string_view op, std::int64_t layers
 
 }  // namespace
 
+MultiHeadAttention TransformerEncoderLayer::attention_of(std::string_view op, const TransformerEncoderLayerOptions& options) {
+  const MultiHeadAttentionOptions attention = options_of_attention(op, options);
+  return {detail::Uninitialized{}, attention, defaults_of_attention(op, options)};
+}
+
 TransformerEncoderLayer::TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options)
-    : options_(options), self_attn_(detail::Uninitialized{}, options_of_attention(op, options), defaults_of_attention(op, options)) {
+    : options_(options), self_attn_(attention_of(op, options)) {
   const std::int64_t E = options.d_model, F = detail::check_positive(op, "dim_feedforward", options.dim_feedforward);
   if (!(options.layer_norm_eps > 0) || !std::isfinite(options.layer_norm_eps))
     fail(ErrorCode::config, op, "layer_norm_eps", {"a finite number above 0"}, {options.layer_norm_eps});

@@ -147,6 +147,7 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   friend class TransformerEncoder;
 
   TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options);
+  static MultiHeadAttention attention_of(std::string_view op, const TransformerEncoderLayerOptions& options);
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, const StateTarget& target) const;
   TransformerEncoderLayer loaded(const std::string& prefix, const StateView& state) const;

@@ -158,7 +158,7 @@ float attention_scale(std::string_view op, const std::optional<float>& scale, st
 
 float check_softcap(std::string_view op, float softcap) {
   // Its inverse has to be finite, too.
-  if (softcap != 0 && (!(softcap > 0) || !std::isnormal(softcap))) fail(ErrorCode::config, op, "softcap", {"0 or a finite number above"}, {softcap});
+  if (softcap != 0 && (!(softcap > 0) || !std::isnormal(softcap))) fail(ErrorCode::config, op, "softcap", {"0 or a normal number above"}, {softcap});
   return softcap;
 }
 

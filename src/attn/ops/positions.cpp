@@ -55,10 +55,10 @@ void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y) {
   });
 }
 
-void check_rotary_options(std::string_view op, const RotaryOptions& options) {
+void check_rotary_options(std::string_view op, const RotaryOptions& options, std::string_view theta, std::string_view offset) {
   constexpr std::int64_t kLast = std::int64_t{1} << 53;
-  if (!(options.theta > 0) || !std::isnormal(options.theta)) fail(ErrorCode::config, op, "theta", {"a finite number above 0"}, {options.theta});
-  if (options.offset < -kLast || options.offset > kLast) fail(ErrorCode::config, op, "offset", {-kLast, " to ", kLast}, {options.offset});
+  if (!(options.theta > 0) || !std::isnormal(options.theta)) fail(ErrorCode::config, op, theta, {"a finite number above 0"}, {options.theta});
+  if (options.offset < -kLast || options.offset > kLast) fail(ErrorCode::config, op, offset, {-kLast, " to ", kLast}, {options.offset});
 }
 
 std::vector<double> rotary_frequencies(double theta, std::size_t D) { return frequencies(theta, D, D / 2); }

@@ -24,7 +24,7 @@ void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y);
 inline constexpr double kSinCosCost = 60;
 
 /// Throws CONFIG.
-void check_rotary_options(std::string_view op, const RotaryOptions& options);
+void check_rotary_options(std::string_view op, const RotaryOptions& options, std::string_view theta = "theta", std::string_view offset = "offset");
 /// theta^(-2i / D), of each pair of columns.
 std::vector<double> rotary_frequencies(double theta, std::size_t D);
 

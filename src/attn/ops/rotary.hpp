@@ -34,7 +34,7 @@ class Rotary {
  public:
   Rotary() = default;
   explicit Rotary(std::shared_ptr<const RotaryTable> table) : table_(std::move(table)) {}
-  /// Throws CONFIG as apply_rotary does, and for an odd D.
+  /// Of a layer's option `rotary`. Throws CONFIG as apply_rotary does, and for an odd D.
   Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D);
 
   explicit operator bool() const { return table_ != nullptr || !frequency_.empty(); }

@@ -37,8 +37,8 @@ function camelCase(text: string, traceNames: readonly string[]): string {
   return text.replace(/\w+/g, (word) => (traceNames.includes(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
 }
 
-/** Errors that speak of a file or a state: names in them stay as they are there. */
-const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT', 'UNSUPPORTED'];
+/** Errors that speak of a file or a state: names in them stay as they are there. (So do all of a model's files.) */
+const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT'];
 
 /** A C++ error in JavaScript's spelling. `op` is for those that know of no op: running out of memory. */
 export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
