@@ -1,9 +1,11 @@
 // node collect-wasm.mjs FOLDER VARIANT=GLUE...: puts what the links have made into FOLDER, one glue file for each name
-// and one attn-VARIANT.wasm for each variant, after checking that links that share a name or a variant agree.
+// and one attn-VARIANT.wasm for each variant, after checking that links that share a name or a variant agree. --release: and that no
+// text in them asks for more of snprintf than src/bindings/libc.cpp answers.
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-const [folder, ...links] = process.argv.slice(2);
+const release = process.argv.includes('--release');
+const [folder, ...links] = process.argv.slice(2).filter((argument) => argument !== '--release');
 const glues = new Map();
 const binaries = new Map();
 
@@ -16,7 +18,7 @@ function keep(map, name, bytes, from) {
 }
 
 // Read by hand: Node 20 compiles a relaxed module only with a flag that newer versions refuse.
-function customSections(bytes, name) {
+function* sections(bytes) {
   let at = 8;
   const number = () => {
     let value = 0;
@@ -26,17 +28,28 @@ function customSections(bytes, name) {
       if (byte < 128) return value;
     }
   };
-  const found = [];
   while (at < bytes.length) {
     const id = bytes[at++];
-    const end = number() + at;
-    if (id === 0) {
-      const length = number();
-      if (bytes.toString('utf8', at, at + length) === name) found.push(bytes.toString('utf8', at + length, end));
-    }
+    const size = number();
+    const end = at + size;
+    const length = id === 0 ? number() : 0;
+    yield { id, name: bytes.toString('utf8', at, at + length), content: bytes.subarray(at + length, end) };
     at = end;
   }
-  return found;
+}
+
+// Formats of printf in a module: snprintf answers %g; those of the JSON reader and of std::system_error are words that nobody gets to see; the
+// others are what the C++ runtime says before it ends the program, and libc.cpp has no part in that.
+const knownFormats = ['%g', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^terminating due to %s /, /^%s failed to /];
+
+function unknownFormats(bytes) {
+  const data = [...sections(bytes)].filter(({ id }) => id === 11).map(({ content }) => content.toString('latin1'));
+  const texts = data.join('\0').match(/[ -~]+/g) ?? [];
+  return texts.filter(
+    (text) =>
+      /%[-+#0]*(\d+|\*)?(\.(\d+|\*))?(hh?|ll?|[zjtL])?[diouxXeEfFgGaAcspn]/.test(text) &&
+      !knownFormats.some((known) => (typeof known === 'string' ? known === text : known.test(text))),
+  );
 }
 
 for (const link of links) {
@@ -53,10 +66,12 @@ for (const link of links) {
   keep(glues, name, Buffer.from(glue), path);
 
   const bytes = readFileSync(path.replace(/\.mjs$/, '.wasm'));
-  const sections = customSections(bytes, 'attn');
-  if (sections.length !== 1 || sections[0] !== variant) {
-    throw new Error(`${path}: custom section "attn" holds ${JSON.stringify(sections)}, expected ["${variant}"]`);
+  const said = [...sections(bytes)].filter(({ id, name }) => id === 0 && name === 'attn').map(({ content }) => content.toString('utf8'));
+  if (said.length !== 1 || said[0] !== variant) {
+    throw new Error(`${path}: custom section "attn" holds ${JSON.stringify(said)}, expected ["${variant}"]`);
   }
+  const formats = release ? unknownFormats(bytes) : [];
+  if (formats.length) throw new Error(`${path}: src/bindings/libc.cpp does not print ${JSON.stringify(formats)}`);
   keep(binaries, `attn-${variant}.wasm`, bytes, path);
 
   const types = join(dirname(path), 'attn.d.ts');

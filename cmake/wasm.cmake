@@ -55,6 +55,7 @@ set(attn_link_web_threads ${attn_link_web} -sTRUSTED_TYPES)
 set(attn_link_node_threads -sENVIRONMENT=node)
 
 if(ATTN_WASM_CHECKS STREQUAL "")
+  set(attn_release --release)
   set(attn_models single threads)
   set(attn_variants simd relaxed)
   list(APPEND attn_link_all
@@ -161,7 +162,7 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/node_modules/.bin/tsc AND ATTN_WASM_CHECKS STREQ
 endif()
 
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/attn.mjs
-  COMMAND ${ATTN_NODE} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs ${PROJECT_BINARY_DIR} ${attn_wasm_links}
+  COMMAND ${ATTN_NODE} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs ${attn_release} ${PROJECT_BINARY_DIR} ${attn_wasm_links}
   DEPENDS ${attn_wasm_targets} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs
   COMMENT "Checking the glue and naming the binaries" VERBATIM)
 add_custom_target(attn_wasm ALL DEPENDS ${PROJECT_BINARY_DIR}/attn.mjs)

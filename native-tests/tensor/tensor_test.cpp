@@ -165,7 +165,7 @@ TEST_CASE("error names and trace names are distinct and in their order", "[tenso
   CHECK(to_string(ErrorCode::argument) == "ARGUMENT");
   CHECK(to_string(ErrorCode::out_of_range) == "OUT_OF_RANGE");
   CHECK(to_string(ErrorCode::memory) == "MEMORY");
-  CHECK(to_string(ErrorCode::internal) == "INTERNAL");
+  CHECK(to_string(ErrorCode::busy) == "BUSY");
   CHECK(std::set(kTraceNames.begin(), kTraceNames.end()).size() == kTraceNames.size());
   CHECK(to_string(TraceName::q_proj) == "q_proj");
   CHECK(to_string(TraceName::masked_scores) == "masked_scores");

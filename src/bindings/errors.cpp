@@ -45,13 +45,10 @@ EM_JS(void, attn_error_throw, (), {
 namespace attn::bindings {
 namespace {
 
-void create(ErrorCode code, std::string_view message) {
-  const std::string_view name = to_string(code);
-  attn_error_create(name.data(), name.size(), message.data(), message.size());
-}
+void create(std::string_view code, std::string_view message) { attn_error_create(code.data(), code.size(), message.data(), message.size()); }
 
 void create_error(const Error& error) {
-  create(error.code(), error.what());
+  create(to_string(error.code()), error.what());
   for (const auto& [name, value] : error.detail()) {
     if (const auto* text = std::get_if<std::string>(&value)) {
       attn_error_text(name.data(), name.size(), text->data(), text->size());
@@ -64,7 +61,7 @@ void create_error(const Error& error) {
   }
 }
 
-void create_out_of_memory() { create(ErrorCode::memory, "out of memory, the WebAssembly heap cannot grow further"); }
+void create_out_of_memory() { create(to_string(ErrorCode::memory), "out of memory, the WebAssembly heap cannot grow further"); }
 
 }  // namespace
 
@@ -78,7 +75,7 @@ void create_error() {
   } catch (const std::length_error&) {  // of a vector beyond half of the address space
     create_out_of_memory();
   } catch (const std::exception& error) {
-    create(ErrorCode::internal, error.what());
+    create("INTERNAL", error.what());  // nothing of attn's throws any other
   }
 }
 

@@ -37,7 +37,8 @@ float strtof(const char* text, char** end) { return static_cast<float>(strtod(te
 long double strtold(const char* text, char** end) { return strtod(text, end); }
 
 // "%g" into a buffer that has room for it, for attn::text. The other callers are the JSON reader and the C++ library, which put words
-// of exceptions together that nobody gets to see: of those the format will do.
+// of exceptions together that nobody gets to see: of those the format will do. cmake/collect-wasm.mjs knows each of them; a module with one
+// more is not built.
 int snprintf(char* to, std::size_t size, const char* format, ...) {
   if (std::strcmp(format, "%g") != 0) {
     const std::size_t length = std::strlen(format);

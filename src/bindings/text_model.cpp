@@ -13,9 +13,9 @@ namespace attn::bindings {
 namespace {
 
 /// A model that is being loaded, then a model.
-class TextModel {
+class TokenModel {
  public:
-  explicit TextModel(const detail::ModelFiles& files) : loader_(std::make_unique<detail::ModelLoader>(files)) {}
+  explicit TokenModel(const detail::ModelFiles& files) : loader_(std::make_unique<detail::ModelLoader>(files)) {}
 
   void write(std::span<const std::uint8_t> bytes) { loader_->write(bytes); }
   void finish() {
@@ -55,16 +55,16 @@ detail::ModelFiles files(Arguments& arguments) {
 
 auto write(Arguments& arguments) {
   const std::span<const std::uint8_t> bytes = arguments.bytes("bytes", "a piece of model.safetensors");
-  return [=](TextModel& self, Result&) { self.write(bytes); };
+  return [=](TokenModel& self, Result&) { self.write(bytes); };
 }
 
 auto finish(Arguments&) {
-  return [](TextModel& self, Result&) { self.finish(); };
+  return [](TokenModel& self, Result&) { self.finish(); };
 }
 
 /// Facts as JSON, and after it the labels, the default prompt, and each prompt's name and text.
 auto about(Arguments&) {
-  return [](TextModel& self, Result& result) {
+  return [](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
     std::vector<std::string> texts{
         text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length, ",\"pooledSize\":", config.embedding_size(1),
@@ -119,7 +119,7 @@ auto forward(Arguments& arguments) {
     if (patched) options.patched_layer = layer;
     options.trace = trace_option(arguments);
   });
-  return [batch = std::move(batch), mask = std::move(mask), options = std::move(options)](TextModel& self, Result& result) {
+  return [batch = std::move(batch), mask = std::move(mask), options = std::move(options)](TokenModel& self, Result& result) {
     detail::ModelForwardOptions given = options;
     given.mask = mask;
     run(self.model(), batch, self.model().plan("TextModel", batch.inputs(), given), result);
@@ -130,7 +130,7 @@ auto forward(Arguments& arguments) {
 auto get_parameter(Arguments& arguments) {
   std::int64_t index = 0;
   arguments.require("index", index);
-  return [=](TextModel& self, Result& result) {
+  return [=](TokenModel& self, Result& result) {
     const detail::CheckpointTensor& tensor = self.model().tensors()[static_cast<std::size_t>(index)];
     tensor.get(result.add(tensor.shape()));
   };
@@ -142,7 +142,7 @@ auto trace_layer(Arguments& arguments) {
   arguments.require("layer", layer);
   Trace names = Trace::all();
   arguments.option("names", names, kTraceNames);
-  return [batch = std::move(batch), layer, names](TextModel& self, Result& result) {
+  return [batch = std::move(batch), layer, names](TokenModel& self, Result& result) {
     const detail::ModelPlan plan = self.model().plan("traceLayer", batch.inputs(), {.trace = self.model().trace_of("traceLayer", layer, names)});
     // Only the layer's own tensors are returned.
     std::vector<float> output(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
@@ -165,7 +165,7 @@ auto embed(Arguments& arguments) {
     arguments.option("normalize", normalize);
     arguments.option("promptLength", options.prompt_length);
   });
-  return [batch = std::move(batch), normalize, options = std::move(options)](TextModel& self, Result& result) {
+  return [batch = std::move(batch), normalize, options = std::move(options)](TokenModel& self, Result& result) {
     const EncoderModel& model = self.model();
     detail::ModelEmbedOptions given = options;
     if (given.poolings.empty()) given.poolings = model.config().poolings;
@@ -176,7 +176,7 @@ auto embed(Arguments& arguments) {
 
 auto classify(Arguments& arguments) {
   Batch batch(arguments);
-  return [batch = std::move(batch)](TextModel& self, Result& result) {
+  return [batch = std::move(batch)](TokenModel& self, Result& result) {
     const Shape shape = self.model().check_classify("classify", batch.inputs());
     self.model().classify(batch.inputs(), result.add(shape));
   };
@@ -187,7 +187,7 @@ auto classify(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_text_model) {
   using namespace attn::bindings;
-  Class<TextModel, files> text_model("TextModel");
+  Class<TokenModel, files> text_model("TextModel");
   text_model.method<write>("write", "none")
       .method<finish>("finish", "none")
       .method<about>("about", "about")
@@ -199,5 +199,5 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<embed>("embed", "tensor")
       .method<classify>("classify", "tensor");
   // JavaScript holds the model as long as its table, and frees the model alone.
-  text_model.embind().function("wordEmbeddings", &TextModel::word_embeddings, emscripten::return_value_policy::reference());
+  text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }
