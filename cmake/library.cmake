@@ -37,7 +37,6 @@ set(ATTN_SOURCES
   src/attn/ops/cosine.cpp
   src/attn/ops/dropout.cpp
   src/attn/ops/elementary.cpp
-  src/attn/ops/elementwise.cpp
   src/attn/ops/embedding.cpp
   src/attn/ops/init.cpp
   src/attn/ops/linear.cpp
@@ -151,13 +150,15 @@ function(attn_sanitize target)
   endif()
 endfunction()
 
-# attn_add_kernels(TARGET ARCH FLAG...): kernels.cpp compiled for one architecture.
+# attn_add_kernels(TARGET ARCH FLAG...): kernels.cpp compiled for one architecture. Inline functions of other headers must be inlined: as symbols of
+# their own they would be in that architecture's instructions, and the linker could take them for everyone's (tools/check-symbols.mjs). A
+# Debug build, and one of no type, optimizes this file nevertheless.
 function(attn_add_kernels target arch)
   add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/kernels.cpp)
   attn_compile_options(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(${target} PRIVATE ATTN_ARCH=${arch})
-  target_compile_options(${target} PRIVATE ${ARGN})
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:-O2> ${ARGN})
   if(TARGET xsimd)
     target_link_libraries(${target} PRIVATE xsimd)
   endif()
@@ -187,8 +188,10 @@ set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 
 # attn_kernel_objects(VARIABLE): the objects of all of them, for the native library.
 function(attn_kernel_objects variable)
+  add_custom_target(attn_kernels)
   foreach(arch IN LISTS ATTN_ARCHITECTURES)
     attn_add_kernels(attn_kernels_${arch} ${arch} ${ATTN_FLAGS_${arch}})
+    add_dependencies(attn_kernels attn_kernels_${arch})
     list(APPEND objects $<TARGET_OBJECTS:attn_kernels_${arch}>)
   endforeach()
   set(${variable} ${objects} PARENT_SCOPE)

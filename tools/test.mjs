@@ -244,6 +244,11 @@ plan(compiled, 'native: tests', catch2('native'), ['native: build']);
 plan(compiled, 'native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build']);
 plan(compiled, 'native: bits', digest('native'), ['native: build']);
 plan(compiled, 'native: symbols', commands(['node', 'tools/check-symbols.mjs', 'build/native/libattn.a']), ['native: build']);
+if (whole) {
+  const debug = ['cmake', '-S', '.', '-B', 'build/debug', '-DCMAKE_BUILD_TYPE=Debug', '-DATTN_EMULATED=ON'];
+  const check = ['node', 'tools/check-symbols.mjs', '--kernels', 'build/debug'];
+  plan(compiled, 'native: kernels of a Debug build', commands(debug, build('build/debug', '--target', 'attn_kernels'), check), needsNative);
+}
 plan(compiled, 'native: another xtensor', commands(['build/native/native-tests/attn_xtensor_xsimd_test']), ['native: build']);
 // The same again on the four lanes of the simd WebAssembly, and on narrower instruction sets, which this machine would not choose by itself.
 for (const arch of ['emulated', ...(whole && process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : [])]) {

@@ -13,6 +13,7 @@
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/rotary.hpp"
+#include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/layers/state_dict.hpp"
 #include "attn/ops/norm.hpp"
 
@@ -22,9 +23,9 @@ void Norm::forward(const float* x, std::int64_t rows, float* y) const {
 void Norm::forward_row(const float* x, float* y) const {
   if (is_identity_) return static_cast<void>(x != y ? std::copy_n(x, width_, y) : y);
   if (kind_ == NormKind::rms_norm)
-    rms_norm_row(x, weight_.data(), eps_, y, weight_.size());
+    kernels::best().rms_norm_row(x, weight_.data(), eps_, y, weight_.size());
   else
-    layer_norm_row(x, weight_.data(), has_bias_ ? bias_.data() : nullptr, eps_, y, weight_.size());
+    kernels::best().layer_norm_row(x, weight_.data(), has_bias_ ? bias_.data() : nullptr, eps_, y, weight_.size());
 }
 
 void Norm::add_shapes(const std::string& prefix, const StateView*, std::map<std::string, Shape>& shapes) const {

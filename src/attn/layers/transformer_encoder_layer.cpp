@@ -5,8 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/ops/attention_core.hpp"
-#include "attn/ops/elementwise.hpp"
+#include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn {
@@ -207,7 +208,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const auto finish_attention = [&](std::size_t row, unsigned) noexcept {
     float *const attention = part + row * E, *const total = sum + row * E;
     drop(drop_attention, attention, E, row);
-    detail::add_row(x + row * E, attention, total, E);
+    kernels::best().add_row(x + row * E, attention, total, E);
     keep(TraceName::attn_residual, total, E, row);
     (options_.norm_first ? norm2_ : norm1_).forward_row(total, normed + row * E);
     keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
@@ -229,8 +230,8 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     float* const activated = options_.gated ? gate + row * F : values;
     if (buffers.linear1 != nullptr) std::copy_n(values, F, buffers.linear1 + row * F);
     if (buffers.linear_gate != nullptr) std::copy_n(activated, F, buffers.linear_gate + row * F);
-    detail::activation_row(options_.activation, activated, activated, F);
-    if (options_.gated) detail::multiply_row(activated, values, values, F);
+    kernels::best().activation_row(options_.activation, activated, activated, F);
+    if (options_.gated) kernels::best().multiply_row(activated, values, values, F);
     keep(TraceName::ff_hidden, values, F, row);
     drop(drop_hidden, values, F, row);
   };
@@ -242,7 +243,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     float *const values = part + row * E, *const result = y + row * E;
     keep(TraceName::ff_output, values, E, row);
     drop(drop_output, values, E, row);
-    detail::add_row(sum + row * E, values, result, E);
+    kernels::best().add_row(sum + row * E, values, result, E);
     keep(TraceName::ff_residual, result, E, row);
     if (options_.norm_first) return;
     norm2_.forward_row(result, result);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding.hpp"
 #include "attn/ops/pooling.hpp"
@@ -252,7 +253,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   float* const hidden = scratch.take(size_of(B, E));
   pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled, E);
   classifier_dense_.forward(pooled, B, hidden, scratch);
-  detail::activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
+  kernels::best().activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
   classifier_norm_.forward(hidden, B, hidden);
   classifier_.forward(hidden, B, logits, scratch);
 }
@@ -311,7 +312,7 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
   const std::int64_t size = config_.embedding_size(options.poolings.size());
   if (embedding_dense_) {
     embedding_dense_->forward(pooled, B, y, scratch);
-    detail::activation_row(config_.dense->activation, y, y, size_of(B, size));
+    kernels::best().activation_row(config_.dense->activation, y, y, size_of(B, size));
   }
   if (options.normalize) detail::normalize_rows(y, B, size);
 }

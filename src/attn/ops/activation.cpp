@@ -31,6 +31,4 @@ void activation(const TensorView& x, Activation name, float* y) {
   });
 }
 
-void activation_row(Activation name, const float* x, float* y, std::size_t n) { kernels::best().activation_row(name, x, y, n); }
-
 }  // namespace attn::detail

@@ -18,8 +18,6 @@ namespace detail {
 /// Shape of the result after all checks.
 Shape check_activation(const TensorView& x);
 void activation(const TensorView& x, Activation name, float* y);
-/// Of n values; x and y may be the same.
-void activation_row(Activation name, const float* x, float* y, std::size_t n);
 }  // namespace detail
 
 /// f(x), element by element; the formulas are at Activation.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attn/ops/elementwise.hpp"
+#include "attn/kernels/kernels.hpp"
 
 namespace attn::detail {
 
@@ -16,7 +16,7 @@ void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, st
       if (t == 0)
         std::copy_n(from, width, row);
       else
-        add_row(row, from, row, width);
+        kernels::best().add_row(row, from, row, width);
     }
     finish_row(i, worker);
   });

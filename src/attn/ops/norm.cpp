@@ -46,12 +46,6 @@ void layer_norm(const TensorView& x, const TensorView* weight, const TensorView*
   for_each_row(x, y, [&](const float* from, float* to, std::size_t n) { kernel.layer_norm_row(from, w, b, eps, to, n); });
 }
 
-void layer_norm_row(const float* x, const float* weight, const float* bias, float eps, float* y, std::size_t n) {
-  kernels::best().layer_norm_row(x, weight, bias, eps, y, n);
-}
-
-void rms_norm_row(const float* x, const float* weight, float eps, float* y, std::size_t n) { kernels::best().rms_norm_row(x, weight, eps, y, n); }
-
 Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps) { return check_norm("rms_norm", x, weight, nullptr, eps); }
 
 void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y) {

@@ -10,9 +10,6 @@ Shape check_layer_norm(const TensorView& x, const TensorView* weight, const Tens
 void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y);
 Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps);
 void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y);
-/// Of n values; x and y may be the same.
-void layer_norm_row(const float* x, const float* weight, const float* bias, float eps, float* y, std::size_t n);
-void rms_norm_row(const float* x, const float* weight, float eps, float* y, std::size_t n);
 }  // namespace detail
 
 /// (x - mean) / √(variance + eps) · weight + bias over the last dimension, biased variance   (torch.nn.functional.layer_norm)
