@@ -265,6 +265,48 @@ describe('arguments to the letter', () => {
       for (const value of [2 ** 53, -(2 ** 53)]) assert.deepEqual(about(() => heads(value), 'CONFIG').slice(0, 1), ['numHeads']);
     });
 
+    it('places: which number of a pair it is, and what is expected of it', () => {
+      assert.deepEqual(
+        about(() => attention({ window: 3 }), 'ARGUMENT'),
+        ['window', '3', 'an Array [left, right] of two whole numbers'],
+      );
+      assert.deepEqual(
+        about(() => attention({ window: [1, 2, 3] }), 'ARGUMENT'),
+        ['window', 'one of 3', 'an Array [left, right] of two whole numbers'],
+      );
+      assert.deepEqual(
+        about(() => attention({ window: [1, 0.5] }), 'ARGUMENT'),
+        ['window[1]', '0.5', 'a whole number'],
+      );
+      assert.deepEqual(
+        about(() => attention({ window: [2 ** 53, 0] }), 'CONFIG'),
+        ['window[0]', '9007199254740992', 'less than 2^53'],
+      );
+      assert.deepEqual(
+        about(() => attention({ window: [0, -2] }), 'CONFIG'),
+        ['window', '-2', 'whole numbers from 0 on, or -1'],
+      );
+      assert.deepEqual(
+        about(() => attention({ queryOffset: -(2 ** 53) }), 'CONFIG'),
+        ['queryOffset', '-9007199254740992', 'less than 2^53'],
+      );
+      assert.deepEqual(
+        about(() => attention({ softcap: -0.5 }), 'CONFIG'),
+        ['softcap', '-0.5', '0 or a normal number above'],
+      );
+      assert.deepEqual(
+        about(() => attention({ past: { key: k } }), 'ARGUMENT').filter((_, i) => i !== 1),
+        ['past.value', 'a tensor { data: Float32Array, dims: number[] }'],
+      );
+      assert.deepEqual(
+        about(() => new attn.TransformerEncoderLayer({ ...encoderOptions, rotary: { theta: 0 } }), 'CONFIG'),
+        ['rotary.theta', '0', 'a finite number above 0'],
+      );
+      // Left out by undefined, as every option.
+      const nothing = { softcap: undefined, window: undefined, queryOffset: undefined, past: undefined, outputPresent: undefined };
+      assertSameBits(attention(nothing).output, attention({}).output);
+    });
+
     it('words: of another kind ARGUMENT, not known CONFIG; every one of a list counts, the first too', () => {
       assert.equal(about(() => attn.activation(x, wrong(7)), 'ARGUMENT')[0], 'name');
       assert.include(about(() => attn.activation(x, wrong('x')), 'CONFIG')[2], 'one of relu, ');

@@ -125,6 +125,61 @@ describe('attn/worker', () => {
     direct.dispose();
   });
 
+  it('pasts and what stands beside them: the same as in the caller itself, copied or moved, a call after the other', async () => {
+    const direct = await loadDirect({ variant: host.variant });
+    const options = { embedDim: 16, numHeads: 4, numKeyValueHeads: 2, rotary: { theta: 100 } };
+    const [there, here] = [await new attn.MultiHeadAttention(options), new direct.MultiHeadAttention(options)];
+    const call = { isCausal: true, softcap: 3, window: [4, 0], needWeights: true } as const;
+    let past: { key: Tensor; value: Tensor } | undefined;
+    for (const move of [false, true, true]) {
+      const expected = here.forward(x, undefined, undefined, { ...call, past, outputPresent: true });
+      const given = past && { key: copy(past.key), value: copy(past.value) };
+      const r = await there.forward(x, undefined, undefined, {
+        ...call,
+        past: given && move ? { key: transfer(given.key), value: transfer(given.value) } : given,
+        outputPresent: true,
+      });
+      assert.deepEqual(r, expected);
+      if (given) assert.equal(given.key.data.length, move ? 0 : past!.key.data.length, move ? 'moved' : 'copied');
+      past = r.present;
+    }
+    assertDims(past?.key, [2, 2, 15, 4]);
+    const one = copy(past!.value);
+    assertDims((await there.forward(x, undefined, undefined, { past: { key: past!.key, value: transfer(one) } })).present?.value, [2, 2, 20, 4]);
+    assert.equal(one.data.length, 0, 'one of the two has moved');
+    assert.isAbove(past!.key.data.length, 0);
+
+    const [a, b] = [q, k].map((t) => ({ data: t.data.slice(0, 80), dims: [1, 2, 5, 8] }));
+    const kept = { past: { key: b, value: b }, queryOffset: 2, window: [3, -1] } as const;
+    assert.deepEqual(await attn.scaledDotProductAttention(a, a, a, kept), direct.scaledDotProductAttention(a, a, a, kept));
+    const layer = {
+      dModel: 16,
+      nhead: 4,
+      dimFeedforward: 8,
+      numLayers: 2,
+      numKeyValueHeads: 2,
+      rotary: { interleaved: true },
+      window: [2, 2],
+      softcap: 9,
+    };
+    const [far, near] = [await new attn.TransformerEncoder(layer as never), new direct.TransformerEncoder(layer as never)];
+    assert.deepEqual(await far.forward(x, { queryOffset: 1 }), near.forward(x, { queryOffset: 1 }));
+
+    const wrong = (options: unknown) => there.forward(x, undefined, undefined, options as never);
+    await assertRejects(wrong({ window: [1] }), 'ARGUMENT', ['MultiHeadAttention', 'window'], AttnError);
+    await assertRejects(wrong({ softcap: -1 }), 'CONFIG', ['MultiHeadAttention', 'softcap'], AttnError);
+    await assertRejects(wrong({ past: { key: past!.key } }), 'ARGUMENT', ['past.value'], AttnError);
+    await assertRejects(wrong({ past: { key: x, value: x } }), 'SHAPE', ['past.key'], AttnError);
+    const taken = { key: copy(past!.key), value: copy(past!.value) };
+    detached(taken.value.data as Float32Array<ArrayBuffer>);
+    await assertRejects(wrong({ past: taken }), 'DETACHED', ['past.value'], AttnError);
+    const extra = await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4, addBiasKv: true });
+    await assertRejects(extra.forward(x, undefined, undefined, { outputPresent: true }), 'UNSUPPORTED', ['outputPresent', 'addBiasKv'], AttnError);
+    assert.deepEqual(await there.forward(x), here.forward(x), 'the worker goes on');
+    for (const each of [there, far, extra]) await each.dispose();
+    direct.dispose();
+  });
+
   it('arguments are copied, or moved where the caller says so', async () => {
     const kept = copy(q);
     await attn.scaledDotProductAttention(kept, k, v);

@@ -115,7 +115,7 @@ export interface AttentionOptions {
   mask?: Mask | undefined;
   /** dims `[B,S]`, or `[S]` for inputs without a batch. */
   keyPaddingMask?: Mask | undefined;
-  /** Query i sees keys 0..i + queryOffset (by itself top-left aligned, also when L ≠ S). Default false. */
+  /** Query i sees keys 0 … i + queryOffset: aligned at the top left where that is 0, also when L ≠ S. Default false. */
   isCausal?: boolean | undefined;
   /** Factor on the scores; a finite number, default 1/√D, for additive and general attention 1. 1 gives plain dot-product attention. */
   scale?: number | undefined;
@@ -142,25 +142,29 @@ export interface AttentionOptions {
   fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
   /** Intermediates to return: `true` for every one but `weighted_values`, or the names wanted. Default none. */
   trace?: boolean | readonly TraceName[] | undefined;
-  /** c: scores become c · tanh(score / c), after the scale and before masks (Gemma 2, Team et al. 2024). 0 or above; default 0, none. */
+  /**
+   * c: scores become c · tanh(score / c), so that none is beyond ±c; after the scale and before masks (Gemma 2, Gemma Team 2024, section 2; ONNX's
+   * Attention has the same order). 0, the default, is none; else a finite number above, `CONFIG` below 2⁻¹²⁶.
+   */
   softcap?: number | undefined;
   /**
-   * `[left, right]`: query i sees keys i + queryOffset − left … i + queryOffset + right; −1: no end on that side, the default.
-   * Combines with masks and `isCausal`.
+   * `[left, right]`: query i sees keys i + queryOffset − left … i + queryOffset + right; −1: no end on that side, the default. Whole numbers, `CONFIG`
+   * below −1. Combines with masks and `isCausal`: a key is seen when all allow it. (FlashAttention's `window_size`; Beltagy et al. 2020.)
    */
   window?: readonly [number, number] | undefined;
   /**
-   * Query i stands at position i + queryOffset, for `isCausal`, `window` and a layer's rotary positions; S − L aligns the last query with
-   * the last key. A whole number; default the past's length, else 0.
+   * Query i stands at position i + queryOffset, key j at j: for `isCausal`, `window` and a layer's rotary positions. S − L aligns the last query with
+   * the last key, causality from the bottom right. A whole number, also below 0; default the past's length, else 0.
    */
   queryOffset?: number | undefined;
   /**
-   * Keys and values of earlier calls, (B,Hkv,P,D) and (B,Hkv,P,Dv), without B or Hkv where the call has none: such as an earlier result's
-   * `present`, whose keys are projected and turned already. They come before the new ones, masks and S count them (S = P + new), and L
-   * queries one by one give what all of them at once give. `UNSUPPORTED` with `addBiasKv` and `addZeroAttn`.
+   * Keys and values of earlier calls (a KV cache), `key` (B,Hkv,P,D) and `value` (B,Hkv,P,Dv), without B or Hkv where the call has none: an earlier
+   * result's `present`. In a layer they are projected, and turned by its rotary positions, already. They come before the new ones: masks, weights and
+   * S count them (S = P + new), queries stand behind them, and causal rows one by one give what all of them at once give, bit for bit.
+   * `SHAPE` where they do not fit; `UNSUPPORTED` in a layer with `addBiasKv` or `addZeroAttn`, whose own key comes last.
    */
   past?: { readonly key: Tensor; readonly value: Tensor } | undefined;
-  /** Return past and new keys and values side by side. Default false; with a `past` they always are. */
+  /** Return past and new keys and values one after the other, as `present`. Default false; with a `past` they always are. */
   outputPresent?: boolean | undefined;
 }
 
@@ -170,8 +174,9 @@ export interface AttentionOptions {
  *
  * - `q_proj`, `k_proj`, `v_proj` (B,L|S,H·D): the input projections, bias included
  * - `q`, `k`, `v` (B,H,L|S,D): the same, by head
- * - `scores` (B,H,L,S): q kᵀ · scale, through softcap, before masks: what masks are added to
- * - `masked_scores` (B,H,L,S): −Infinity where blocked
+ * - `scores` (B,H,L,S): q kᵀ · scale, through `softcap`, and with what a model adds by position: all that comes before masks, so that `masked_scores`
+ *   is this and −Infinity, or what an additive mask adds
+ * - `masked_scores` (B,H,L,S): with additive masks; −Infinity where a mask, causality or the window blocks
  * - `probabilities` (B,H,L,S): after softmax
  * - `weights` (B,H,L,S): after dropout too, what multiplies the values
  * - `weighted_values` (B,H,L,S,Dv): weight times value, before the sum
@@ -243,7 +248,7 @@ export interface Attn {
   peak(multiplyAdds: number): number;
 
   /**
-   * softmax(q kᵀ · scale + masks) v, Vaswani et al. 2017 eq. 1, torch's `F.scaled_dot_product_attention`.
+   * softmax(softcap(q kᵀ · scale) + masks) v, Vaswani et al. 2017 eq. 1, torch's `F.scaled_dot_product_attention`.
    *
    * Masked keys are skipped, whatever they hold. Others count as in IEEE arithmetic: a weight below 2⁻¹²⁶ of its row's largest is 0, and
    * 0 times an infinite value is NaN, as in torch (with more than 1024 keys the infinity may come out, as it does in float64).
@@ -251,8 +256,8 @@ export interface Attn {
    * @param query (..,L,D) of rank 2, 3 (B first) or 4 (B,H first)
    * @param key (..,S,D)
    * @param value (..,S,Dv); L ≠ S and D ≠ Dv are fine
-   * @returns output (..,L,Dv); weights (..,L,S) when asked for
-   * @throws AttnError `SHAPE` when B, H, S or D disagree; `MASK`; `MEMORY` when the scores would not fit
+   * @returns output (..,L,Dv); weights (..,L,S) when asked for; `present` with a `past`
+   * @throws AttnError `SHAPE` when B, H, S or D disagree; `MASK`; `CONFIG`; `MEMORY` when the scores would not fit
    *
    * @example
    * ```ts
@@ -269,7 +274,7 @@ export interface Attn {
   scaledDotProductAttention(query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions): AttentionResult;
 
   /**
-   * softmax(score · scale + masks) v with score_ij = scoreWeight · tanh(queryWeight q_i + keyWeight k_j + bias): Bahdanau et al. 2015,
+   * softmax(softcap(score · scale) + masks) v with score_ij = scoreWeight · tanh(queryWeight q_i + keyWeight k_j + bias): Bahdanau et al. 2015,
    * appendix A.1.2.
    *
    * @param query (..,L,Dq) of rank 2, 3 (B first) or 4 (B,H first)
@@ -301,7 +306,7 @@ export interface Attn {
   ): AttentionResult;
 
   /**
-   * softmax(q weight kᵀ · scale + masks) v: Luong et al. 2015, section 3.1, "general". With the identity as weight it is their "dot".
+   * softmax(softcap(q weight kᵀ · scale) + masks) v: Luong et al. 2015, section 3.1, "general". With the identity as weight it is their "dot".
    *
    * @param query (..,L,Dq) of rank 2, 3 (B first) or 4 (B,H first)
    * @param key (..,S,Dk)
@@ -713,7 +718,10 @@ export interface MultiHeadAttentionOptions {
   scale?: number | undefined;
   /** Default true. false: no output projection, output is `merged` (B,L,H·Dv). */
   outProj?: boolean | undefined;
-  /** Turns queries and keys, once projected, as {@link Attn.applyRotary} does; D has to be even. Default none. */
+  /**
+   * Turns queries and keys, once projected, as {@link Attn.applyRotary} does, with its defaults; D has to be even (`CONFIG`). Queries stand at
+   * `offset` + `queryOffset` and on, keys at `offset` + the past's length and on; `present` holds turned ones. Default none.
+   */
   rotary?: { theta?: number | undefined; interleaved?: boolean | undefined; offset?: number | undefined } | undefined;
 }
 
@@ -743,8 +751,23 @@ export interface MultiHeadAttention extends Module {
    * @param query (B,L,E); rank 2 means no batch: output and weights then have none either
    * @param key (B,S,kdim); default query
    * @param value (B,S,vdim); default query
-   * @returns output (B,L,E); weights (B,H,L,S) when asked for
-   * @throws AttnError `SHAPE`, `MASK`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
+   * @returns output (B,L,E); weights (B,H,L,S) when asked for; `present` with a `past` or `outputPresent`
+   * @throws AttnError `SHAPE`, `MASK`, `CONFIG`, `UNSUPPORTED`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
+   *
+   * @example
+   * ```ts
+   * // Row by row, as a decoder writes: each call has the keys and values of those before it.
+   * import { load, type AttentionResult } from 'attn';
+   *
+   * const attn = await load();
+   * const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2, rotary: {} });
+   * let past: AttentionResult['present'];
+   * for (const token of [1, 2, 3]) {
+   *   const row = { data: new Float32Array(8).fill(token), dims: [1, 1, 8] };
+   *   past = mha.forward(row, undefined, undefined, { isCausal: true, past, outputPresent: true }).present;
+   * }
+   * console.log(past?.key.dims); // [1, 2, 3, 4]
+   * ```
    */
   forward(query: Tensor, key?: Tensor, value?: Tensor, options?: AttentionOptions): AttentionResult;
 }
@@ -771,13 +794,13 @@ export interface EncoderLayerOptions {
   norm?: 'layer_norm' | 'rms_norm' | undefined;
   /** Feed-forward is linear2(activation(linear_gate x) · linear1 x). Default false. */
   gated?: boolean | undefined;
-  /** As of {@link MultiHeadAttentionOptions}. */
+  /** As of {@link MultiHeadAttentionOptions}; the state has the separate form then. */
   numKeyValueHeads?: number | undefined;
   /** Positions of queries and keys, as of {@link MultiHeadAttentionOptions}. Default none. */
   rotary?: { theta?: number | undefined; interleaved?: boolean | undefined; offset?: number | undefined } | undefined;
-  /** As of {@link AttentionOptions}, in every call. */
+  /** As of {@link AttentionOptions}, in every call. Default all positions. */
   window?: readonly [number, number] | undefined;
-  /** As of {@link AttentionOptions}, in every call. */
+  /** As of {@link AttentionOptions}, in every call. Default 0, none. */
   softcap?: number | undefined;
 }
 
@@ -795,7 +818,7 @@ export interface EncoderForwardOptions {
   mask?: Mask | undefined;
   /** dims `[B,L]`, or `[L]` for an input without a batch. A classifier's pooling leaves padding out too. */
   keyPaddingMask?: Mask | undefined;
-  /** Position i sees positions 0..i. Default false. */
+  /** Position i sees positions 0 … i + queryOffset. Default false. */
   isCausal?: boolean | undefined;
   /** As of {@link AttentionOptions}. Default `'zero'`. */
   fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
@@ -808,7 +831,7 @@ export interface EncoderForwardOptions {
    * that is not there is `OUT_OF_RANGE`.
    */
   trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
-  /** As of {@link AttentionOptions}, in every layer. */
+  /** As of {@link AttentionOptions}, in every layer. Default 0. */
   queryOffset?: number | undefined;
 }
 
@@ -1160,10 +1183,7 @@ export interface TextModel {
 
   /**
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
-   * Where a model is: the URL of a folder (in Node a path too; not an id of the Hub, whose files have a URL of the form HOST/ID/resolve/main) that
-   * holds config.json, tokenizer.json and model.safetensors, and where they are published tokenizer_config.json, modules.json and what that names
-   * (1_Pooling/config.json, 2_Dense, sentence_bert_config.json, config_sentence_transformers.json; config.json and its like in 0_Transformer); or
-   * those files themselves by name, a string
+   * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
    *
    * @throws AttnError `UNSUPPORTED` for a checkpoint without a head; those of `embed`
    */

@@ -88,7 +88,7 @@ export function load(options?: Direct.LoadOptions): Promise<Attn>;
 
 /**
  * Marks a value to be moved to the worker by the call that it is given to, instead of being copied. Its buffer is then
- * detached here, with everything else that lies on the buffer.
+ * detached here, with everything else that lies on the buffer. Of a `past` key and value are marked each.
  *
  * @returns the value itself
  */
