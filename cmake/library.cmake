@@ -15,6 +15,7 @@ set(ATTN_SOURCES
   src/attn/layers/multi_head_attention.cpp
   src/attn/layers/norm.cpp
   src/attn/layers/parameter.cpp
+  src/attn/layers/rotary.cpp
   src/attn/layers/state_dict.cpp
   src/attn/layers/transformer_classifier.cpp
   src/attn/layers/transformer_encoder.cpp
@@ -45,11 +46,10 @@ set(ATTN_SOURCES
   src/attn/ops/norm.cpp
   src/attn/ops/pooling.cpp
   src/attn/ops/positions.cpp
-  src/attn/ops/rotary.cpp
   src/attn/ops/score_functions.cpp
-  src/attn/ops/scratch.cpp
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
+  src/attn/store/scratch.cpp
   src/attn/tensor/error.cpp
   src/attn/tensor/owner.cpp
   src/attn/tensor/rows.cpp
@@ -70,6 +70,7 @@ set(ATTN_HEADERS
   src/attn/layers/multi_head_attention.hpp
   src/attn/layers/norm.hpp
   src/attn/layers/parameter.hpp
+  src/attn/layers/rotary.hpp
   src/attn/layers/state_dict.hpp
   src/attn/layers/transformer_classifier.hpp
   src/attn/layers/transformer_encoder.hpp
@@ -88,12 +89,11 @@ set(ATTN_HEADERS
   src/attn/ops/norm.hpp
   src/attn/ops/pooling.hpp
   src/attn/ops/positions.hpp
-  src/attn/ops/rotary.hpp
   src/attn/ops/score_functions.hpp
-  src/attn/ops/scratch.hpp
   src/attn/ops/softmax.hpp
   src/attn/ops/trace.hpp
   src/attn/parallel/thread_pool.hpp
+  src/attn/store/scratch.hpp
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp
   src/attn/tensor/owner.hpp

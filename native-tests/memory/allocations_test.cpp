@@ -18,7 +18,7 @@
 #endif
 
 #include "attn/attn.hpp"
-#include "attn/ops/scratch.hpp"
+#include "attn/store/scratch.hpp"
 #include "models/checkpoint.hpp"
 #include "support/encoder_case.hpp"
 #include "support/golden.hpp"

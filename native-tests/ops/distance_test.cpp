@@ -3,10 +3,10 @@
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
 
+#include "attn/layers/rotary.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/positions.hpp"
-#include "attn/ops/rotary.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
 

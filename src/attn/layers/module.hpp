@@ -9,7 +9,7 @@
 #include "attn/layers/state_dict.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/init.hpp"
-#include "attn/ops/scratch.hpp"
+#include "attn/store/scratch.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {

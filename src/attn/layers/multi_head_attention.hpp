@@ -10,9 +10,9 @@
 
 #include "attn/layers/linear.hpp"
 #include "attn/layers/module.hpp"
+#include "attn/layers/rotary.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
-#include "attn/ops/rotary.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/results.hpp"
 

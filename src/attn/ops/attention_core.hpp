@@ -6,7 +6,7 @@
 
 #include "attn/ops/attention_plan.hpp"
 #include "attn/ops/dropout.hpp"
-#include "attn/ops/scratch.hpp"
+#include "attn/store/scratch.hpp"
 
 // Attention over heads that lie anywhere in memory. Internal: ops and layers share it.
 namespace attn::detail {

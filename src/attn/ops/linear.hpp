@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "attn/ops/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/store/scratch.hpp"
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/results.hpp"
 #include "attn/tensor/rows.hpp"

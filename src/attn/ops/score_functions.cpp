@@ -5,7 +5,7 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/attention_inputs.hpp"
 #include "attn/ops/linear.hpp"
-#include "attn/ops/scratch.hpp"
+#include "attn/store/scratch.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {

@@ -1,4 +1,4 @@
-#include "attn/ops/rotary.hpp"
+#include "attn/layers/rotary.hpp"
 
 #include "attn/parallel/thread_pool.hpp"
 

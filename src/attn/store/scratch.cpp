@@ -1,4 +1,4 @@
-#include "attn/ops/scratch.hpp"
+#include "attn/store/scratch.hpp"
 
 #include <algorithm>
 #include <new>
