@@ -80,7 +80,7 @@ export const mutants = [
   },
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
-  { file: 'ops/scratch.cpp', find: 'workspace_->taken_.clear(std::memory_order_release);', put: '', tests: '[scratch]' },
+  { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear(std::memory_order_release);', put: '', tests: '[scratch]' },
   // Files and models
   {
     file: 'io/safetensors_header.cpp',
