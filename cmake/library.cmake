@@ -49,6 +49,7 @@ set(ATTN_SOURCES
   src/attn/ops/score_functions.cpp
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
+  src/attn/store/packed_linear.cpp
   src/attn/store/scratch.cpp
   src/attn/tensor/error.cpp
   src/attn/tensor/owner.cpp
@@ -93,6 +94,7 @@ set(ATTN_HEADERS
   src/attn/ops/softmax.hpp
   src/attn/ops/trace.hpp
   src/attn/parallel/thread_pool.hpp
+  src/attn/store/packed_linear.hpp
   src/attn/store/scratch.hpp
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp

@@ -15,11 +15,11 @@ const rules = {
   'attn/tensor': [/^<xtensor\/.+>$/],
   'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/shape.hpp', /^<pthread\.h>$/],
   'attn/io': ['attn/tensor/', /^<nlohmann\/json\.hpp>$/, /^<utf8proc\.h>$/],
-  'attn/store': ['attn/tensor/'],
+  'attn/store': [...kernels, 'attn/tensor/', 'attn/parallel/'],
   'attn/ops': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/'],
   'attn/layers': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/'],
   'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
-  attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/ops/', 'attn/layers/', 'attn/models/'],
+  attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/models/'],
   bindings: [
     ...kernels,
     'attn/tensor/',

@@ -1,7 +1,7 @@
 // The GEMM on a packed weight, as layers call it, for timing from JavaScript: the package has no function for it.
 #include <emscripten/emscripten.h>
 
-#include <attn/ops/linear.hpp>
+#include <attn/store/packed_linear.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

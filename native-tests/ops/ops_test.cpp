@@ -7,6 +7,7 @@
 #include "attn/ops/init.hpp"
 #include "attn/ops/linear.hpp"
 #include "attn/ops/softmax.hpp"
+#include "attn/store/packed_linear.hpp"
 #include "support/call.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"

@@ -72,12 +72,7 @@ export const mutants = [
   { file: 'ops/dropout.cpp', find: 'words[i] >> 8 < threshold_', put: 'words[i] >> 8 <= threshold_', tests: '[dropout]' },
   { file: 'ops/pooling.cpp', find: 'shape.rank() == 2 && shape[0] > 1 ? b * L : 0', put: '0', tests: '[ops],[layers],[models]' },
   { file: 'ops/pooling.cpp', find: '1e-12F', put: '1e-3F', tests: '[ops],[models]' },
-  {
-    file: 'ops/linear.cpp',
-    find: 'const std::size_t row = first / k, column = first % k',
-    put: 'const std::size_t row = first / k, column = 0',
-    tests: '[layers],[models]',
-  },
+  { file: 'store/packed_linear.cpp', find: 'first++, k', put: 'first, k', tests: '[layers],[models]' },
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
   { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear(std::memory_order_release);', put: '', tests: '[scratch]' },

@@ -6,7 +6,7 @@
 
 #include "attn/layers/parameter.hpp"
 #include "attn/ops/init.hpp"
-#include "attn/ops/linear.hpp"
+#include "attn/store/packed_linear.hpp"
 #include "attn/tensor/results.hpp"
 
 // The linear map inside a layer: torch.nn.Linear, its place in the state included. Internal.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attn/ops/linear.hpp"
+#include "attn/store/packed_linear.hpp"
 #include "attn/tensor/shape.hpp"
 
 namespace attn::detail {

@@ -1,75 +1,11 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
-#include <vector>
-
-#include "attn/parallel/thread_pool.hpp"
-#include "attn/store/scratch.hpp"
-#include "attn/tensor/aligned.hpp"
 #include "attn/tensor/results.hpp"
-#include "attn/tensor/rows.hpp"
+#include "attn/tensor/view.hpp"
 
 namespace attn {
 
-/// A weight (out,in) and bias (out) or none in the order in which the GEMM reads them, made once, when weights are
-/// loaded. Weight is how each number of the weight is kept. As float, packing moves numbers and changes none: unpack() gives
-/// back the same bits.
-template <class Weight>
-class BasicPackedLinear {
- public:
-  BasicPackedLinear() = default;
-  BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
-  /// A weight (out,in) whose rows may lie apart.
-  BasicPackedLinear(const TensorView& weight, const float* bias);
-
-  std::int64_t in_features() const { return in_features_; }
-  std::int64_t out_features() const { return out_features_; }
-
-  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), y without gaps. Where finish_row is given, finish_row(row, worker) is called once for
-  /// each row when all of it is written. The scratch is for what the weights want x turned into.
-  void forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
-
-  /// Several maps of one x, shared out among the threads as one.
-  struct Output {
-    const BasicPackedLinear* linear;
-    float* y;
-  };
-  static void forward(std::span<const Output> outputs, const detail::Rows& x, detail::Scratch& scratch,
-                      const parallel::TaskRef* finish_row = nullptr);
-
-  /// The map x = y W, y (rows,out) and x (rows,in), of the weight as it is now; Σ over out in its order.
-  BasicPackedLinear transposed() const;
-
-  /// Writes the weight (out,in).
-  void unpack_weight(float* weight) const;
-
-  /// Room for a weight, and all of it zero; the bias stays as it is.
-  void allocate_weight(std::int64_t out_features, std::int64_t in_features);
-  /// Whole rows of the weight from row `first` on, for weights that come in pieces.
-  void set_weight_rows(std::size_t first, std::span<const float> rows);
-
-  /// (out) or empty.
-  const std::vector<float>& bias() const { return bias_; }
-  std::vector<float>& bias() { return bias_; }
-
- private:
-  /// Rows [i, i + rows) of y, of the panels from first up to last.
-  void multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const;
-  std::size_t panels() const;
-
-  std::int64_t in_features_ = 0, out_features_ = 0;
-  AlignedFloats panels_;
-  std::vector<float> bias_;
-};
-
-using PackedLinear = BasicPackedLinear<float>;
-extern template class BasicPackedLinear<float>;
-
 namespace detail {
-/// product (n,k) = yᵀ x, y (rows,n) and x (rows,k); Σ over the rows in their order.
-void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch);
-
 /// Shape of the result after all checks.
 Shape check_linear(const TensorView& x, const TensorView& weight, const TensorView* bias);
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y);

@@ -4,7 +4,7 @@
 
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/attention_inputs.hpp"
-#include "attn/ops/linear.hpp"
+#include "attn/store/packed_linear.hpp"
 #include "attn/store/scratch.hpp"
 #include "attn/tensor/rows.hpp"
 
