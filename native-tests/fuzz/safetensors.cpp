@@ -28,7 +28,7 @@ StateDict read_stream(fuzz::Bytes bytes, std::size_t piece) {
       memory.check();
       for (const auto& entry : stream.entries()) {
         places.push_back(nullptr);
-        if (entry.type->is_float) places.back() = state.emplace(entry.name, empty_any(entry.shape)).first->second.data();
+        if (entry.type->is_float) places.back() = state.emplace(entry.name, attn::detail::empty_any(entry.shape)).first->second.data();
       }
     }
     detail::SafetensorsStream::Run run;

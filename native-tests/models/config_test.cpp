@@ -382,7 +382,7 @@ TEST_CASE("2_Dense/config.json is a map from what is pooled", "[models]") {
     changed.dense_weights = write_safetensors(weights);
     return changed;
   };
-  const auto tensor = [](const Shape& shape) { return empty_any(shape); };
+  const auto tensor = [](const Shape& shape) { return detail::empty_any(shape); };
   const json good{{"in_features", 32}, {"out_features", 5}, {"bias", true}, {"activation_function", "torch.nn.modules.activation.ReLU"}};
   const StateDict weights{{"linear.weight", tensor({5, 32})}, {"linear.bias", tensor({5})}};
   const auto changed = [&](const char* name, const json& value) {

@@ -66,7 +66,7 @@ TEST_CASE("what lies beside a checkpoint counts as sentence-transformers and tra
       for (const char* name : {"linear.weight", "linear.bias"})
         if (file.tensors.contains(golden.name() + "/" + name)) {
           const Array array = golden.tensor(name);
-          AnyTensor tensor = empty_any(Shape(array.dims));
+          AnyTensor tensor = detail::empty_any(Shape(array.dims));
           std::copy(array.data.begin(), array.data.end(), tensor.begin());
           state.emplace(name, std::move(tensor));
         }

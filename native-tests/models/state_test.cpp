@@ -137,8 +137,8 @@ TEST_CASE("a state that does not fit changes nothing, and one error lists all of
   for (auto& [name, values] : wrong) values *= 2;
   const std::string first = wrong.begin()->first, last = wrong.rbegin()->first;
   wrong.erase(last);
-  wrong.emplace("bert.pooler.weight", empty_any({2}));
-  wrong.at("classifier.bias") = empty_any({4});
+  wrong.emplace("bert.pooler.weight", detail::empty_any({2}));
+  wrong.at("classifier.bias") = detail::empty_any({4});
   check(wrong, true, {last}, {"bert.pooler.weight"}, {"classifier.bias"});
   check(wrong, false, {}, {}, {"classifier.bias"});
   check({}, true,

@@ -45,7 +45,7 @@ TEST_CASE("activation applies the function named, at every rank and size", "[ops
 }
 
 TEST_CASE("activation of an empty tensor is empty", "[ops]") {
-  CHECK(to_shape(activation(empty<3>({2, 0, 3}), Activation::gelu).shape()) == Shape{2, 0, 3});
+  CHECK(to_shape(activation(detail::empty<3>({2, 0, 3}), Activation::gelu).shape()) == Shape{2, 0, 3});
 }
 
 TEST_CASE("activation gives the same bits on any number of threads", "[ops][threads]") {
@@ -59,7 +59,7 @@ TEST_CASE("activation gives the same bits on any number of threads", "[ops][thre
 }
 
 TEST_CASE("activation refuses what does not fit into memory", "[ops][errors]") {
-  const Tensor<2> x = empty<2>({10, 100});
+  const Tensor<2> x = detail::empty<2>({10, 100});
   set_memory_limit(3999);
   check_error({ErrorCode::memory, "activation", "", {"4000 bytes"}}, [&] { activation(x, Activation::relu); });
   set_memory_limit(std::uint64_t{1} << 63);

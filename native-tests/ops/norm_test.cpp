@@ -74,9 +74,9 @@ TEST_CASE("layer_norm leaves mean 0 and variance 1, and adding a number to a row
 }
 
 TEST_CASE("norms of empty tensors are empty", "[ops]") {
-  CHECK(to_shape(layer_norm(empty<2>({0, 5})).shape()) == Shape{0, 5});
-  CHECK(to_shape(layer_norm(empty<2>({3, 0})).shape()) == Shape{3, 0});
-  CHECK(to_shape(rms_norm(empty<2>({3, 0}), empty<1>({0})).shape()) == Shape{3, 0});
+  CHECK(to_shape(layer_norm(detail::empty<2>({0, 5})).shape()) == Shape{0, 5});
+  CHECK(to_shape(layer_norm(detail::empty<2>({3, 0})).shape()) == Shape{3, 0});
+  CHECK(to_shape(rms_norm(detail::empty<2>({3, 0}), detail::empty<1>({0})).shape()) == Shape{3, 0});
 }
 
 TEST_CASE("norms give the same bits on any number of threads, and a row does not depend on the others", "[ops][threads]") {
@@ -93,15 +93,15 @@ TEST_CASE("norms give the same bits on any number of threads, and a row does not
 }
 
 TEST_CASE("norms say what does not fit", "[ops][errors]") {
-  const Tensor<2> x = empty<2>({2, 8});
-  const Tensor<1> narrow = empty<1>({7}), right = empty<1>({8});
-  const Tensor<2> deep = empty<2>({1, 8});
+  const Tensor<2> x = detail::empty<2>({2, 8});
+  const Tensor<1> narrow = detail::empty<1>({7}), right = detail::empty<1>({8});
+  const Tensor<2> deep = detail::empty<2>({1, 8});
   check_error({ErrorCode::shape, "layer_norm", "weight", {"(7)", "(8)"}}, [&] { layer_norm(x, narrow); });
   check_error({ErrorCode::shape, "layer_norm", "weight", {"(1,8)", "(8)"}}, [&] { layer_norm(x, deep); });
   check_error({ErrorCode::shape, "layer_norm", "bias", {"(7)", "(8)"}}, [&] { layer_norm(x, right, narrow); });
-  check_error({ErrorCode::shape, "layer_norm", "x", {"()", "rank 1"}}, [&] { layer_norm(empty<0>({})); });
+  check_error({ErrorCode::shape, "layer_norm", "x", {"()", "rank 1"}}, [&] { layer_norm(detail::empty<0>({})); });
   check_error({ErrorCode::shape, "rms_norm", "weight", {"(7)", "(8)"}}, [&] { rms_norm(x, narrow); });
-  check_error({ErrorCode::shape, "rms_norm", "x", {"()", "rank 1"}}, [&] { rms_norm(empty<0>({})); });
+  check_error({ErrorCode::shape, "rms_norm", "x", {"()", "rank 1"}}, [&] { rms_norm(detail::empty<0>({})); });
   for (const float eps : {0.0F, -1e-5F, kNaN, kInfinity}) {
     INFO("eps " << eps);
     check_error({ErrorCode::config, "layer_norm", "eps", {"finite", "above 0"}}, [&] { layer_norm(x, eps); });

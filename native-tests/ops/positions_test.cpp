@@ -223,11 +223,11 @@ TEST_CASE("positions give the same bits on any number of threads", "[ops][thread
 }
 
 TEST_CASE("empty tensors turn into empty tensors", "[ops]") {
-  CHECK(to_shape(apply_rotary(empty<3>({2, 0, 4})).shape()) == Shape{2, 0, 4});
-  CHECK(to_shape(apply_rotary(empty<3>({2, 3, 0})).shape()) == Shape{2, 3, 0});
-  CHECK(to_shape(apply_rotary(empty<3>({0, 3, 4})).shape()) == Shape{0, 3, 4});
+  CHECK(to_shape(apply_rotary(detail::empty<3>({2, 0, 4})).shape()) == Shape{2, 0, 4});
+  CHECK(to_shape(apply_rotary(detail::empty<3>({2, 3, 0})).shape()) == Shape{2, 3, 0});
+  CHECK(to_shape(apply_rotary(detail::empty<3>({0, 3, 4})).shape()) == Shape{0, 3, 4});
   // A length of no consequence takes no time.
-  CHECK(to_shape(apply_rotary(empty<3>({0, std::int64_t{1} << 40, 4})).shape()) == Shape{0, std::int64_t{1} << 40, 4});
+  CHECK(to_shape(apply_rotary(detail::empty<3>({0, std::int64_t{1} << 40, 4})).shape()) == Shape{0, std::int64_t{1} << 40, 4});
   CHECK(to_shape(sinusoidal_positions(0x7fffffff, 0).shape()) == Shape{0x7fffffff, 0});
   CHECK(to_shape(alibi_bias(0x7fffffff, 8, 0).shape()) == Shape{1, 0x7fffffff, 8, 0});
   CHECK(to_shape(alibi_bias(3, 0).shape()) == Shape{1, 3, 0, 0});
@@ -275,13 +275,14 @@ TEST_CASE("positions say what does not fit", "[ops][errors]") {
   check_error({ErrorCode::argument, "sinusoidal_positions", "width", {"-4"}}, [] { sinusoidal_positions(1, -4); });
   check_error({ErrorCode::memory, "sinusoidal_positions", "", {"bytes"}}, [] { sinusoidal_positions(0x7fffffff, 0x7fffffff); });
   check_error({ErrorCode::argument, "sinusoidal_positions", "length", {"2147483648", "2147483647"}}, [] { sinusoidal_positions(0x80000000, 0); });
-  check_error({ErrorCode::shape, "apply_rotary", "x", {"(3,5)", "even"}}, [] { apply_rotary(empty<2>({3, 5})); });
-  check_error({ErrorCode::shape, "apply_rotary", "x", {"(4)", "(..,L,D)"}}, [] { apply_rotary(empty<1>({4})); });
+  check_error({ErrorCode::shape, "apply_rotary", "x", {"(3,5)", "even"}}, [] { apply_rotary(detail::empty<2>({3, 5})); });
+  check_error({ErrorCode::shape, "apply_rotary", "x", {"(4)", "(..,L,D)"}}, [] { apply_rotary(detail::empty<1>({4})); });
   for (const double theta : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
-    check_error({ErrorCode::config, "apply_rotary", "theta", {"finite"}}, [&] { apply_rotary(empty<2>({3, 4}), {.theta = theta}); });
+    check_error({ErrorCode::config, "apply_rotary", "theta", {"finite"}}, [&] { apply_rotary(detail::empty<2>({3, 4}), {.theta = theta}); });
   constexpr std::int64_t kPastLast = (std::int64_t{1} << 53) + 1;
   for (const std::int64_t offset : {kPastLast, -kPastLast, std::numeric_limits<std::int64_t>::min()})
-    check_error({ErrorCode::config, "apply_rotary", "offset", {"9007199254740992"}}, [&] { apply_rotary(empty<2>({3, 4}), {.offset = offset}); });
+    check_error({ErrorCode::config, "apply_rotary", "offset", {"9007199254740992"}},
+                [&] { apply_rotary(detail::empty<2>({3, 4}), {.offset = offset}); });
   check_error({ErrorCode::config, "alibi_bias", "num_heads", {"0", "1 or above"}}, [] { alibi_bias(0, 4); });
   check_error({ErrorCode::argument, "alibi_bias", "length", {"-4"}}, [] { alibi_bias(2, -4); });
   check_error({ErrorCode::argument, "alibi_bias", "key_length", {"-1"}}, [] { alibi_bias(2, 4, -1); });

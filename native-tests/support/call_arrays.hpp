@@ -33,7 +33,7 @@ Result result_of(const R& r) {
 }
 
 inline AnyTensor any_of(const Array& x) {
-  AnyTensor tensor = empty_any(x.dims);
+  AnyTensor tensor = detail::empty_any(x.dims);
   std::copy(x.data.begin(), x.data.end(), tensor.data());
   return tensor;
 }

@@ -10,7 +10,7 @@ namespace attn::test {
 /// The tests' arrays as the library's tensors and back, N the rank of the array.
 template <std::size_t N>
 Tensor<N> tensor_of(const Array& x) {
-  Tensor<N> tensor = empty<N>(x.dims);
+  Tensor<N> tensor = detail::empty<N>(x.dims);
   std::copy(x.data.begin(), x.data.end(), tensor.data());
   return tensor;
 }

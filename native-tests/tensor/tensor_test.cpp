@@ -151,9 +151,9 @@ TEST_CASE("tensors of more than eight dimensions are an error, not an overflow",
 
 TEST_CASE("an error has a code, a message and the facts", "[tensor]") {
   const ExpectedError expected{ErrorCode::shape, "linear", "x", {"linear: x has shape (2,8,256), expected (..,384)"}};
-  check_error(expected, [] { fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"}); });
+  check_error(expected, [] { detail::fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"}); });
   try {
-    fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"});
+    detail::fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"});
   } catch (const Error& error) {
     CHECK(std::get<std::string>(error.detail().at("expected")) == "(..,384)");
     CHECK(std::get<std::string>(error.detail().at("got")) == "(2,8,256)");

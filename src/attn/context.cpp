@@ -30,7 +30,8 @@ struct Context::State {
 
 Context::Context(const ContextOptions& options) {
   kernels::available("Context");
-  if (options.executor && options.num_threads) fail(ErrorCode::config, "Context", "num_threads", {"none beside an executor"}, {*options.num_threads});
+  if (options.executor && options.num_threads)
+    detail::fail(ErrorCode::config, "Context", "num_threads", {"none beside an executor"}, {*options.num_threads});
   state_ = std::make_shared<State>(options);
 }
 

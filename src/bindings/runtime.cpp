@@ -37,7 +37,7 @@ auto peak(Arguments& arguments) {
   return [=](Result& result) {
     constexpr std::int64_t kMost = 1'000'000'000;
     if (multiply_adds < 1 || multiply_adds > kMost)
-      fail(ErrorCode::out_of_range, "peak", "multiply_adds", {"a whole number from 1 to ", kMost}, {multiply_adds});
+      detail::fail(ErrorCode::out_of_range, "peak", "multiply_adds", {"a whole number from 1 to ", kMost}, {multiply_adds});
     result.set_number(static_cast<double>(kernels::best().multiply_adds(static_cast<std::size_t>(multiply_adds))));
   };
 }

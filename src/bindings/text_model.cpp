@@ -67,10 +67,10 @@ auto about(Arguments&) {
   return [](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
     std::vector<std::string> texts{
-        text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length, ",\"pooledSize\":", config.embedding_size(1),
-              ",\"embeddingSize\":", config.embedding_size(config.poolings.size()), ",\"lowerCase\":", config.lower_case ? "true" : "false",
-              ",\"tokenTypes\":", config.token_types ? "true" : "false", ",\"includePrompt\":", config.include_prompt ? "true" : "false",
-              ",\"classes\":", config.num_labels(), "}"})};
+        detail::text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length, ",\"pooledSize\":", config.embedding_size(1),
+                      ",\"embeddingSize\":", config.embedding_size(config.poolings.size()), ",\"lowerCase\":", config.lower_case ? "true" : "false",
+                      ",\"tokenTypes\":", config.token_types ? "true" : "false", ",\"includePrompt\":", config.include_prompt ? "true" : "false",
+                      ",\"classes\":", config.num_labels(), "}"})};
     texts.insert(texts.end(), config.labels.begin(), config.labels.end());
     texts.push_back(config.default_prompt);
     for (const detail::Prompt& prompt : config.prompts) texts.insert(texts.end(), {prompt.name, prompt.text});

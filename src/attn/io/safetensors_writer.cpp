@@ -18,7 +18,7 @@ void append_string(std::string& to, const std::string& value) {
   try {
     to += nlohmann::json(value).dump();
   } catch (const nlohmann::json::type_error&) {
-    fail(ErrorCode::argument, kOp, "a name or metadata", {"UTF-8"}, {"other bytes"});
+    detail::fail(ErrorCode::argument, kOp, "a name or metadata", {"UTF-8"}, {"other bytes"});
   }
 }
 
@@ -26,7 +26,7 @@ void append_string(std::string& to, const std::string& value) {
 
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
   const std::size_t names = tensors.size() + (metadata.empty() ? 0 : 1);
-  if (names > detail::kMaxTensors) fail(ErrorCode::argument, kOp, "tensors", {detail::kMaxTensors, " names at the most"}, {names, " names"});
+  if (names > detail::kMaxTensors) detail::fail(ErrorCode::argument, kOp, "tensors", {detail::kMaxTensors, " names at the most"}, {names, " names"});
 
   std::string header = "{";
   if (!metadata.empty()) {
@@ -43,7 +43,7 @@ std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, cons
   MemoryEstimate memory(kOp);
   std::uint64_t end = 0;
   for (const auto& [name, tensor] : tensors) {  // a map: sorted by bytes
-    if (name == kMetadata) fail(ErrorCode::argument, kOp, "a name", {"another one: the format keeps it for itself"}, {name});
+    if (name == kMetadata) detail::fail(ErrorCode::argument, kOp, "a name", {"another one: the format keeps it for itself"}, {name});
     const Shape& shape = tensor.shape;
     memory.add(name, shape);
     const std::uint64_t first = end;
@@ -51,15 +51,15 @@ std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, cons
     if (header.back() != '{') header += ',';
     append_string(header, name);
     header += ":{\"dtype\":\"F32\",\"shape\":[";
-    for (std::size_t axis = 0; axis < shape.rank(); ++axis) header += text({axis > 0 ? "," : "", shape[axis]});
-    header += text({"],\"data_offsets\":[", first, ",", end, "]}"});
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) header += detail::text({axis > 0 ? "," : "", shape[axis]});
+    header += detail::text({"],\"data_offsets\":[", first, ",", end, "]}"});
   }
   header += '}';
   memory.check();
 
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > detail::kMaxHeader)
-    fail(ErrorCode::argument, kOp, "tensors", {"names that fit into a header of 16 MiB"}, {header.size(), " bytes"});
+    detail::fail(ErrorCode::argument, kOp, "tensors", {"names that fit into a header of 16 MiB"}, {header.size(), " bytes"});
   std::vector<std::uint8_t> bytes(8 + header.size() + static_cast<std::size_t>(end));
   const std::uint64_t header_size = header.size();
   std::memcpy(bytes.data(), &header_size, 8);

@@ -130,8 +130,8 @@ class Splitter {
 
   void check_steps() const {
     if (steps_ > most_)
-      fail(ErrorCode::unsupported, kOp, "the text", {"at most ", detail::kStepsPerCharacter, " steps a character"},
-           {"one that takes more than ", most_, " steps by this tokenizer.json"});
+      detail::fail(ErrorCode::unsupported, kOp, "the text", {"at most ", detail::kStepsPerCharacter, " steps a character"},
+                   {"one that takes more than ", most_, " steps by this tokenizer.json"});
   }
 
   const TokenizerFile& file_;
@@ -170,7 +170,7 @@ struct Row {
 
 std::vector<Token> tokens_of(const TokenizerFile& file, std::string_view text, std::size_t index) {
   if (text.size() > std::numeric_limits<std::uint32_t>::max())
-    fail(ErrorCode::argument, kOp, attn::text({"text ", index}), {"less than 2^32 bytes"}, {text.size()});
+    detail::fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text.size()});
   MemoryEstimate memory(kOp);
   memory.add("the characters of a text", {static_cast<std::int64_t>(text.size()), 12});  // up to four lists of 12 bytes each
   memory.check("the characters of a text");
@@ -178,7 +178,7 @@ std::vector<Token> tokens_of(const TokenizerFile& file, std::string_view text, s
   if (!chars) {
     ErrorDetail detail;
     detail.emplace("index", static_cast<double>(index));
-    fail(ErrorCode::argument, kOp, attn::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
+    detail::fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
   }
   std::vector<Token> tokens = Splitter(file).split(*chars);
   if (file.trim_offsets) trim_offsets(file, *chars, tokens);
@@ -262,7 +262,7 @@ EncodedTexts encode_rows(const TokenizerFile& file, std::size_t begin, std::size
   std::int64_t added = 0;
   for (const TemplatePiece& piece : pieces) added += static_cast<std::int64_t>(piece.ids.size());
   const std::int64_t most = options.max_length.value_or(std::numeric_limits<std::int64_t>::max());
-  if (most < added) fail(ErrorCode::out_of_range, kOp, "max_length", {"at least ", added, ", the special tokens"}, {most});
+  if (most < added) detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"at least ", added, ", the special tokens"}, {most});
   std::vector<Row> rows(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
     const auto [first, second] = texts(i);
@@ -273,8 +273,8 @@ EncodedTexts encode_rows(const TokenizerFile& file, std::size_t begin, std::size
     if (!options.truncation && static_cast<std::int64_t>(length) > most - added) {
       ErrorDetail detail;
       detail.emplace("index", static_cast<double>(i));
-      fail(ErrorCode::out_of_range, kOp, text({"text ", i}), {"at most ", most}, {static_cast<std::int64_t>(length) + added, " tokens long"},
-           std::move(detail));
+      detail::fail(ErrorCode::out_of_range, kOp, detail::text({"text ", i}), {"at most ", most},
+                   {static_cast<std::int64_t>(length) + added, " tokens long"}, std::move(detail));
     }
     truncate(row, is_pair, static_cast<std::size_t>(most - added));
   }

@@ -51,9 +51,9 @@ struct EncodingTensors {
 
   EncodingTensors() = default;
   explicit EncodingTensors(EncodedTexts texts)
-      : input_ids(empty<N, std::int32_t>(texts.shape)),
-        token_type_ids(empty<N, std::int32_t>(texts.shape)),
-        attention_mask(empty<N, std::uint8_t>(texts.shape)),
+      : input_ids(detail::empty<N, std::int32_t>(texts.shape)),
+        token_type_ids(detail::empty<N, std::int32_t>(texts.shape)),
+        attention_mask(detail::empty<N, std::uint8_t>(texts.shape)),
         truncated(std::move(texts.truncated)),
         tokens(std::move(texts.tokens)),
         offsets(std::move(texts.offsets)) {

@@ -79,7 +79,7 @@ std::vector<const KernelTable*> available(std::string_view op) {
     if (runs && !known) tables.push_back(table);
     known = known || (limited && std::string_view(limit) == table->architecture);
   }
-  if (limited && !known) fail(ErrorCode::config, op, "ATTN_MAX_ARCH", {"one of ", names_of(every)}, {limit});
+  if (limited && !known) detail::fail(ErrorCode::config, op, "ATTN_MAX_ARCH", {"one of ", names_of(every)}, {limit});
   return tables;
 }
 
@@ -91,10 +91,10 @@ const KernelTable& chosen(std::string_view op) {
 void pin(std::string_view op, std::string_view architecture) {
   const std::vector<const KernelTable*> tables = available(op);
   const auto named = std::find_if(tables.begin(), tables.end(), [&](const KernelTable* table) { return table->architecture == architecture; });
-  if (named == tables.end()) fail(ErrorCode::config, op, "arch", {"one of ", names_of(tables)}, {architecture});
+  if (named == tables.end()) detail::fail(ErrorCode::config, op, "arch", {"one of ", names_of(tables)}, {architecture});
   const KernelTable* before = nullptr;
   if (!in_use.compare_exchange_strong(before, *named) && before != *named)
-    fail(ErrorCode::config, op, "arch", {before->architecture, ", which is in use"}, {architecture});
+    detail::fail(ErrorCode::config, op, "arch", {before->architecture, ", which is in use"}, {architecture});
 }
 
 const KernelTable& best() {

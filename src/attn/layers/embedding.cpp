@@ -16,7 +16,7 @@ Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options) : o
   detail::check_positive(kOp, "num_embeddings", options.num_embeddings);
   detail::check_positive(kOp, "embedding_dim", options.embedding_dim);
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= options.num_embeddings))
-    fail(ErrorCode::config, kOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
+    detail::fail(ErrorCode::config, kOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
 }
 
 Embedding::Embedding(const EmbeddingOptions& options) : Embedding(detail::Uninitialized{}, options) {
@@ -57,9 +57,9 @@ void Embedding::add_parameters(const std::string& prefix, detail::Parameters& pa
 Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape) const {
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= options_.num_embeddings)
-      fail(ErrorCode::out_of_range, kOp, text({"ids[", i, "]"}), {"an id from 0 to ", options_.num_embeddings - 1}, {ids[i]},
-           {{"index", static_cast<double>(i)}});
-  if (shape.rank() == Shape::kMaxRank) fail(ErrorCode::shape, kOp, "ids", {"rank 7 at the most"}, {shape});
+      detail::fail(ErrorCode::out_of_range, kOp, detail::text({"ids[", i, "]"}), {"an id from 0 to ", options_.num_embeddings - 1}, {ids[i]},
+                   {{"index", static_cast<double>(i)}});
+  if (shape.rank() == Shape::kMaxRank) detail::fail(ErrorCode::shape, kOp, "ids", {"rank 7 at the most"}, {shape});
   Shape rows = shape;
   rows.push_back(options_.embedding_dim);
   MemoryEstimate memory(kOp);
@@ -73,11 +73,12 @@ void Embedding::run(const std::vector<std::int64_t>& ids, float* y) const {
 }
 
 void Embedding::check_id(std::string_view op, std::string_view name, std::int64_t id) const {
-  if (id < 0 || id >= options_.num_embeddings) fail(ErrorCode::out_of_range, op, name, {"an id from 0 to ", options_.num_embeddings - 1}, {id});
+  if (id < 0 || id >= options_.num_embeddings)
+    detail::fail(ErrorCode::out_of_range, op, name, {"an id from 0 to ", options_.num_embeddings - 1}, {id});
 }
 
 std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const {
-  if (k < 0) fail(ErrorCode::argument, op, "k", {"a whole number, 0 or above"}, {k});
+  if (k < 0) detail::fail(ErrorCode::argument, op, "k", {"a whole number, 0 or above"}, {k});
   MemoryEstimate memory(op);
   memory.add("similarities of all rows", {3, options_.num_embeddings});
   memory.check();
@@ -102,7 +103,8 @@ std::vector<Neighbor> Embedding::nearest(std::int64_t target, std::int64_t k) co
 }
 
 std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t k) const {
-  if (target.shape != Shape{options_.embedding_dim}) fail(ErrorCode::shape, "nearest", "target", {Shape{options_.embedding_dim}}, {target.shape});
+  if (target.shape != Shape{options_.embedding_dim})
+    detail::fail(ErrorCode::shape, "nearest", "target", {Shape{options_.embedding_dim}}, {target.shape});
   return ranked("nearest", target.data, k, {});
 }
 

@@ -41,7 +41,7 @@ class Embedding : public Module<Embedding> {
     requires std::is_integral_v<typename Ids::value_type>
   auto forward(const Ids& ids) const {
     const std::vector<std::int64_t> values(ids.begin(), ids.end());
-    auto y = empty<kRankOf<Ids> + 1>(check(values, to_shape(ids.shape())));
+    auto y = detail::empty<kRankOf<Ids> + 1>(check(values, to_shape(ids.shape())));
     run(values, y.data());
     return y;
   }

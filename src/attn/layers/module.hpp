@@ -62,7 +62,7 @@ class Module {
     typename StateDictType<Of>::type state;
     StateTarget target;
     for (const auto& [name, shape] : parameter_shapes())
-      target.emplace(name, state.emplace(name, empty<kAnyBeside<sizeof(Of)>>(shape)).first->second.data());
+      target.emplace(name, state.emplace(name, detail::empty<kAnyBeside<sizeof(Of)>>(shape)).first->second.data());
     save_state(target);
     return state;
   }

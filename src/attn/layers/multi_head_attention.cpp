@@ -15,7 +15,7 @@ using detail::size_of;
 
 /// Throws CONFIG where numbers do not divide.
 std::int64_t quotient(std::string_view name, std::int64_t value, std::string_view divisor_name, std::int64_t divisor) {
-  if (value % divisor != 0) fail(ErrorCode::config, kOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
+  if (value % divisor != 0) detail::fail(ErrorCode::config, kOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
   return value / divisor;
 }
 
@@ -211,10 +211,10 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
     if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
     const bool both = &x == &query;  // its rank decides about the others'
-    fail(ErrorCode::shape, op, name,
-         {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? text({width, ")"}) : "",
-          x.shape.rank() == 4 ? "; heads are split inside: reshape (B,H,L,D) to (B,L,H*D)" : ""},
-         {x.shape});
+    detail::fail(ErrorCode::shape, op, name,
+                 {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? detail::text({width, ")"}) : "",
+                  x.shape.rank() == 4 ? "; heads are split inside: reshape (B,H,L,D) to (B,L,H*D)" : ""},
+                 {x.shape});
   };
   check("query", query, options_.embed_dim, "L");
   check("key", key, key_.in_features(), "S");
@@ -222,8 +222,8 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   const std::int64_t B = rank == 3 ? query.shape[0] : 1, S = key.shape.back(1);
   if (rank == 3)
     for (const auto& [name, x] : {std::pair{"key", &key}, std::pair{"value", &value}})
-      if (x->shape[0] != B) fail(ErrorCode::shape, op, name, {"a batch of ", B, " as query ", query.shape}, {x->shape});
-  if (value.shape.back(1) != S) fail(ErrorCode::shape, op, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
+      if (x->shape[0] != B) detail::fail(ErrorCode::shape, op, name, {"a batch of ", B, " as query ", query.shape}, {x->shape});
+  if (value.shape.back(1) != S) detail::fail(ErrorCode::shape, op, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
 
   const std::int64_t extra = (options_.add_bias_kv ? 1 : 0) + (options_.add_zero_attn ? 1 : 0);
   detail::AttentionSpec spec = detail::spec_of(op, options, Trace::of_attention(), "those of attention, q_proj to output");
@@ -236,7 +236,7 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   spec.runs = runs;
   const std::int64_t past = options.past ? check_past(op, *options.past, rank, B) : 0;
   if (spec.output_present && extra > 0)
-    fail(ErrorCode::unsupported, op, options.past ? "past" : "output_present", {"a layer without add_bias_kv and add_zero_attn"}, {"given"});
+    detail::fail(ErrorCode::unsupported, op, options.past ? "past" : "output_present", {"a layer without add_bias_kv and add_zero_attn"}, {"given"});
   if (!options.query_offset) spec.query_offset = past;
   const detail::AttentionSizes sizes{
       .B = B, .L = query.shape.back(1), .S = past + S + extra, .past = past, .query_width = D_, .key_width = D_, .has_batch = rank == 3};
@@ -257,11 +257,11 @@ std::int64_t MultiHeadAttention::check_past(std::string_view op, const KeyValueV
   const auto check = [&](const char* name, const TensorView& x, std::int64_t width) {
     const Shape& shape = x.shape;
     const bool fits = shape.rank() == rank + 1 && (rank == 2 || shape[0] == B) && shape.back(2) == Hkv_ && shape.back(0) == width;
-    if (!fits) fail(ErrorCode::shape, op, name, {rank == 3 ? text({"(", B, ","}) : "(", Hkv_, ",P,", width, ")"}, {shape});
+    if (!fits) detail::fail(ErrorCode::shape, op, name, {rank == 3 ? detail::text({"(", B, ","}) : "(", Hkv_, ",P,", width, ")"}, {shape});
     return shape.back(1);
   };
   const std::int64_t keys = check("past.key", past.key, D_), values = check("past.value", past.value, Dv_);
-  if (values != keys) fail(ErrorCode::shape, op, "past.value", {keys, " rows as past.key ", past.key.shape}, {past.value.shape});
+  if (values != keys) detail::fail(ErrorCode::shape, op, "past.value", {keys, " rows as past.key ", past.key.shape}, {past.value.shape});
   return keys;
 }
 

@@ -35,7 +35,7 @@ class TransformerClassifier : public Module<TransformerClassifier> {
     static_assert(N == 2 || N == 3, "x is (B,L,E) or (L,E)");
     const detail::Input view(x, "TransformerClassifier", "x");
     const detail::EncoderPlan plan = this->plan(view, options);
-    ClassifierResult<N> result{{}, empty<kAnyBeside<N>>(logits_shape(plan))};
+    ClassifierResult<N> result{{}, detail::empty<kAnyBeside<N>>(logits_shape(plan))};
     static_cast<EncoderResult<N>&>(result) =
         detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers, result.logits.data()); });
     return result;

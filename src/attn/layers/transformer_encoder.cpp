@@ -13,7 +13,7 @@ constexpr std::string_view kOp = "TransformerEncoder";
 TransformerEncoder::TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options) : options_(options) {
   constexpr std::int64_t kMaxLayers = 10'000;
   if (options.num_layers < 1 || options.num_layers > kMaxLayers)
-    fail(ErrorCode::config, op, "num_layers", {"a whole number from 1 to ", kMaxLayers}, {options.num_layers});
+    detail::fail(ErrorCode::config, op, "num_layers", {"a whole number from 1 to ", kMaxLayers}, {options.num_layers});
   TransformerEncoderLayer first(detail::Uninitialized{}, op, detail::layer_options(options));
   detail::check_parameter_memory(op, first.parameter_shapes(), options.num_layers);
   layers_.reserve(static_cast<std::size_t>(options.num_layers));

@@ -20,10 +20,10 @@ using detail::size_of;
 MultiHeadAttentionOptions options_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
   // Checked here under the names that the caller used.
   const std::int64_t d_model = detail::check_positive(op, "d_model", options.d_model), nhead = detail::check_positive(op, "nhead", options.nhead);
-  if (d_model % nhead != 0) fail(ErrorCode::config, op, "d_model", {"a multiple of nhead ", nhead}, {d_model});
+  if (d_model % nhead != 0) detail::fail(ErrorCode::config, op, "d_model", {"a multiple of nhead ", nhead}, {d_model});
   if (options.num_key_value_heads) {
     const std::int64_t groups = detail::check_positive(op, "num_key_value_heads", *options.num_key_value_heads);
-    if (nhead % groups != 0) fail(ErrorCode::config, op, "nhead", {"a multiple of num_key_value_heads ", groups}, {nhead});
+    if (nhead % groups != 0) detail::fail(ErrorCode::config, op, "nhead", {"a multiple of num_key_value_heads ", groups}, {nhead});
   }
   detail::check_dropout(op, options.dropout);
   return {
@@ -47,7 +47,7 @@ std::vector<std::int64_t> traced_layers(std::string_view op, std::int64_t layers
     return traced;
   }
   for (const std::int64_t layer : *trace->layers) {
-    if (layer < 0 || layer >= layers) fail(ErrorCode::out_of_range, op, "trace.layers", {"layers from 0 to ", layers - 1}, {layer});
+    if (layer < 0 || layer >= layers) detail::fail(ErrorCode::out_of_range, op, "trace.layers", {"layers from 0 to ", layers - 1}, {layer});
     const auto place = std::lower_bound(traced.begin(), traced.end(), layer);
     if (place == traced.end() || *place != layer) traced.insert(place, layer);
   }
@@ -65,7 +65,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(detail::Uninitialized, std::str
     : options_(options), self_attn_(attention_of(op, options)) {
   const std::int64_t E = options.d_model, F = detail::check_positive(op, "dim_feedforward", options.dim_feedforward);
   if (!(options.layer_norm_eps > 0) || !std::isfinite(options.layer_norm_eps))
-    fail(ErrorCode::config, op, "layer_norm_eps", {"a finite number above 0"}, {options.layer_norm_eps});
+    detail::fail(ErrorCode::config, op, "layer_norm_eps", {"a finite number above 0"}, {options.layer_norm_eps});
   norm1_ = norm2_ = {options.norm, E, options.bias, options.layer_norm_eps};
   linear1_ = {E, F, options.bias};
   if (options.gated) linear_gate_ = {E, F, options.bias};
@@ -124,7 +124,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
                                                   std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const {
   const std::size_t rank = x.shape.rank();
   const std::int64_t E = options_.d_model, F = options_.dim_feedforward;
-  if ((rank != 2 && rank != 3) || x.shape.back(0) != E) fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});
+  if ((rank != 2 && rank != 3) || x.shape.back(0) != E) detail::fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});
   const Trace names = options.trace ? options.trace->names : Trace{};
   std::vector<std::int64_t> traced = traced_layers(op, layers, options.trace);
 

@@ -45,14 +45,14 @@ std::size_t bucket_of(std::int64_t distance) {
 detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForwardOptions& options, const detail::EncoderPlan& plan) {
   const auto data = [&](const char* name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
     if (!given) return nullptr;
-    if (given->shape != expected) fail(ErrorCode::shape, op, name, {expected}, {given->shape});
+    if (given->shape != expected) detail::fail(ErrorCode::shape, op, name, {expected}, {given->shape});
     return given->data;
   };
   detail::EncoderPatch patch{.head_mask = data("head_mask", options.head_mask, {plan.layers, plan.attention.spec.num_heads})};
   if (!options.patched_layer) return patch;
   patch.layer = *options.patched_layer;
   if (patch.layer < 0 || patch.layer >= plan.layers)
-    fail(ErrorCode::out_of_range, op, "patch.layer", {"a layer from 0 to ", plan.layers - 1}, {patch.layer});
+    detail::fail(ErrorCode::out_of_range, op, "patch.layer", {"a layer from 0 to ", plan.layers - 1}, {patch.layer});
   patch.hidden_state = data("patch.hidden_state", options.hidden_state, plan.output);
   patch.merged = data("patch.merged", options.merged, plan.output);
   return patch;
@@ -154,7 +154,7 @@ void EncoderModel::allocate() {
 
 detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
   const Shape& shape = inputs.shape;
-  if (shape.rank() != 2) fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
+  if (shape.rank() != 2) detail::fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
   const std::vector<detail::SequenceRun> runs = runs_of(inputs);
   std::int64_t sequences = 0, longest = 0;
   for (const detail::SequenceRun& run : runs) {
@@ -162,15 +162,16 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     longest = std::max(longest, run.length);
   }
   if (longest > config_.max_length)
-    fail(ErrorCode::out_of_range, op, "the length of input_ids", {config_.max_length, " positions at the most"}, {longest});
+    detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {config_.max_length, " positions at the most"}, {longest});
   const auto check_ids = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t rows) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < 0 || ids[i] >= rows)
-        fail(ErrorCode::out_of_range, op, text({name, "[", i, "]"}), {"an id from 0 to ", rows - 1}, {ids[i]}, {{"index", static_cast<double>(i)}});
+        detail::fail(ErrorCode::out_of_range, op, detail::text({name, "[", i, "]"}), {"an id from 0 to ", rows - 1}, {ids[i]},
+                     {{"index", static_cast<double>(i)}});
   };
   check_ids("input_ids", inputs.input_ids, config_.vocab_size);
   if (!inputs.token_type_ids.empty() && inputs.token_type_ids.size() != inputs.input_ids.size())
-    fail(ErrorCode::shape, op, "token_type_ids", {shape}, {inputs.token_type_ids.size(), " numbers"});
+    detail::fail(ErrorCode::shape, op, "token_type_ids", {shape}, {inputs.token_type_ids.size(), " numbers"});
   if (config_.type_vocab_size > 0) check_ids("token_type_ids", inputs.token_type_ids, config_.type_vocab_size);
 
   MemoryEstimate memory(op);
@@ -280,17 +281,18 @@ void EncoderModel::load_state(const StateView& state, bool strict) {
 
 EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t layer, Trace names) const {
   const std::int64_t layers = config_.num_hidden_layers;
-  if (layer < 0 || layer >= layers) fail(ErrorCode::out_of_range, op, "layer", {"a layer from 0 to ", layers - 1}, {layer});
+  if (layer < 0 || layer >= layers) detail::fail(ErrorCode::out_of_range, op, "layer", {"a layer from 0 to ", layers - 1}, {layer});
   return {.layers = std::vector<std::int64_t>{layer}, .names = names};
 }
 
 std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::ModelEmbedOptions& options) const {
   const auto count = static_cast<std::int64_t>(options.poolings.size());
   for (const Pooling pooling : options.poolings)
-    if (pooling == Pooling::none) fail(ErrorCode::config, op, "pooling", {"mean, cls, max, lasttoken, weightedmean or mean_sqrt_len"}, {"none"});
+    if (pooling == Pooling::none)
+      detail::fail(ErrorCode::config, op, "pooling", {"mean, cls, max, lasttoken, weightedmean or mean_sqrt_len"}, {"none"});
   if (config_.dense && config_.dense->in_features != count * config_.hidden_size)
-    fail(ErrorCode::config, op, "pooling", {"left out, for the checkpoint's Dense takes ", config_.dense->in_features, " numbers"},
-         {count * config_.hidden_size, " numbers"});
+    detail::fail(ErrorCode::config, op, "pooling", {"left out, for the checkpoint's Dense takes ", config_.dense->in_features, " numbers"},
+                 {count * config_.hidden_size, " numbers"});
   return config_.embedding_size(options.poolings.size());
 }
 
@@ -318,7 +320,8 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {
-  if (config_.labels.empty()) fail(ErrorCode::unsupported, op, "the checkpoint", {"one with a head for sequence classification"}, {"without one"});
+  if (config_.labels.empty())
+    detail::fail(ErrorCode::unsupported, op, "the checkpoint", {"one with a head for sequence classification"}, {"without one"});
   return plan(op, inputs, {}).logits;
 }
 

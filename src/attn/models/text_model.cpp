@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
 
-[[noreturn]] void refuse_file(ErrorCode code, const std::filesystem::path& path, std::initializer_list<TextPart> expected,
-                              std::initializer_list<TextPart> got) {
-  fail(code, "TextModel::load", path.string(), expected, got);
+[[noreturn]] void refuse_file(ErrorCode code, const std::filesystem::path& path, std::initializer_list<detail::TextPart> expected,
+                              std::initializer_list<detail::TextPart> got) {
+  detail::fail(code, "TextModel::load", path.string(), expected, got);
 }
 
 /// folder / name, put together as one text: libstdc++ 12 frees what is not there when memory ends while a path is copied.
@@ -91,7 +91,7 @@ struct Batch {
 
   Batch(std::string_view op, const detail::TokenIds& inputs) : shape(inputs.shape), ids(inputs.ids), types(inputs.types) {
     const auto check = [&](const char* name, const Shape& got) {
-      if (got != shape) fail(ErrorCode::shape, op, name, {shape, " as input_ids"}, {got});
+      if (got != shape) detail::fail(ErrorCode::shape, op, name, {shape, " as input_ids"}, {got});
     };
     if (!types.empty()) check("token_type_ids", inputs.type_shape);
     if (inputs.mask.empty()) return;
@@ -128,7 +128,7 @@ std::vector<std::string> with_prompt(const std::string& prompt, const std::vecto
 }
 
 void check_batch_size(std::string_view op, std::int64_t size) {
-  if (size < 1) fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
+  if (size < 1) detail::fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ struct TextModel::Parts {
       if (prompt.name == *options.prompt_name) return prompt.text;
       names += (names.empty() ? "" : ", ") + prompt.name;
     }
-    fail(ErrorCode::config, "embed", "prompt_name", {"one of ", names}, {*options.prompt_name});
+    detail::fail(ErrorCode::config, "embed", "prompt_name", {"one of ", names}, {*options.prompt_name});
   }
   /// Tokens that it begins a text with, special ones included, but for one at its end.
   std::int64_t prompt_length(const std::string& prompt) const {
@@ -190,11 +190,11 @@ TextModel TextModel::load(const FilePath& path) {
                               .dense = dense,
                               .dense_weights = dense_weights});
   try {
-    if (!tokenizer) fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
+    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
     parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class());
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
-      fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
+      detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
@@ -212,7 +212,7 @@ EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t b
   TokenizeOptions given = options;
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
-    fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
+    detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
   EncodedTexts encoding = parts_->tokens().encode_texts(texts, begin, end, given);
   if (!parts_->model->config().token_types) std::fill(encoding.token_type_ids.begin(), encoding.token_type_ids.end(), 0);
   return encoding;
@@ -356,7 +356,7 @@ void TextModel::load_state(const StateView& state, bool strict) { parts_->model-
 Shape TextModel::parameter_shape(const std::string& name) const {
   for (const detail::CheckpointTensor& tensor : parts_->model->tensors())
     if (tensor.name == name) return tensor.shape();
-  fail(ErrorCode::out_of_range, "get_parameter", "name", {"one of parameter_shapes()"}, {name});
+  detail::fail(ErrorCode::out_of_range, "get_parameter", "name", {"one of parameter_shapes()"}, {name});
 }
 
 const Embedding& TextModel::word_embeddings() const { return parts_->model->word_embeddings(); }

@@ -149,7 +149,7 @@ class TextModel {
   TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {
     const detail::TextForward forward("forward", encoder(), detail::TokenIds(inputs), options, options.trace);
     TextModelTensors<N> output;
-    if (forward.logits().rank() > 0) output.logits = empty<N>(forward.logits());
+    if (forward.logits().rank() > 0) output.logits = detail::empty<N>(forward.logits());
     auto result = detail::run_encoder_plan<N + 1>(
         forward.encoder(), [&](const detail::EncoderBuffers& buffers) { forward.run(buffers, output.logits ? output.logits->data() : nullptr); });
     output.last_hidden_state = std::move(result.output);
@@ -171,7 +171,7 @@ class TextModel {
   /// forward, CONFIG.
   template <std::size_t N = 2>
   TensorOf<N> embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const {
-    auto all = empty<N>(check_embed(static_cast<std::int64_t>(texts.size()), options));
+    auto all = detail::empty<N>(check_embed(static_cast<std::int64_t>(texts.size()), options));
     embed(texts, options, all.data());
     return all;
   }
@@ -194,14 +194,14 @@ class TextModel {
     typename StateDictType<Of>::type state;
     StateTarget target;
     for (const auto& [name, shape] : parameter_shapes())
-      target.emplace(name, state.emplace(name, empty<kAnyBeside<sizeof(Of)>>(shape)).first->second.data());
+      target.emplace(name, state.emplace(name, detail::empty<kAnyBeside<sizeof(Of)>>(shape)).first->second.data());
     save_state(target);
     return state;
   }
   /// One of them. Throws OUT_OF_RANGE for a name that is not there.
   template <std::size_t N = kAnyRank>
   TensorOf<N> get_parameter(const std::string& name) const {
-    auto values = empty<N>(parameter_shape(name));
+    auto values = detail::empty<N>(parameter_shape(name));
     save_state({{name, values.data()}});
     return values;
   }

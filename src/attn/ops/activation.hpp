@@ -26,7 +26,7 @@ void activation(const TensorView& x, Activation name, float* y);
 template <TensorLike X>
 auto activation(const X& x, Activation name) {
   const detail::Input view(x, "activation", "x");
-  auto y = empty<kRankOf<X>>(detail::check_activation(view));
+  auto y = detail::empty<kRankOf<X>>(detail::check_activation(view));
   detail::activation(view, name, y.data());
   return y;
 }

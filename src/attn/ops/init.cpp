@@ -11,7 +11,7 @@ namespace attn {
 
 void check_init_options(std::string_view op, const InitOptions& options) {
   // Ten standard deviations still have to fit into a float.
-  if (!(options.std >= 0 && options.std <= 1e37)) fail(ErrorCode::config, op, "std", {"a number from 0 to 1e37"}, {options.std});
+  if (!(options.std >= 0 && options.std <= 1e37)) detail::fail(ErrorCode::config, op, "std", {"a number from 0 to 1e37"}, {options.std});
 }
 
 std::uint32_t Random::next() {

@@ -18,7 +18,7 @@ template <TensorLike X, TensorLike W>
 auto linear(const X& x, const W& weight) {
   const detail::Input x_view(x, "linear", "x");
   const detail::Input w_view(weight, "linear", "weight");
-  auto y = empty<kRankOf<X>>(detail::check_linear(x_view, w_view, nullptr));
+  auto y = detail::empty<kRankOf<X>>(detail::check_linear(x_view, w_view, nullptr));
   detail::linear(x_view, w_view, nullptr, y.data());
   return y;
 }
@@ -28,7 +28,7 @@ auto linear(const X& x, const W& weight, const Bias& bias) {
   const detail::Input x_view(x, "linear", "x");
   const detail::Input w_view(weight, "linear", "weight");
   const detail::Input b_view(bias, "linear", "bias");
-  auto y = empty<kRankOf<X>>(detail::check_linear(x_view, w_view, &b_view));
+  auto y = detail::empty<kRankOf<X>>(detail::check_linear(x_view, w_view, &b_view));
   detail::linear(x_view, w_view, &b_view, y.data());
   return y;
 }

@@ -18,7 +18,7 @@ void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y
 template <TensorLike X>
 auto layer_norm(const X& x, float eps = 1e-5F) {
   const detail::Input view(x, "layer_norm", "x");
-  auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, nullptr, nullptr, eps));
+  auto y = detail::empty<kRankOf<X>>(detail::check_layer_norm(view, nullptr, nullptr, eps));
   detail::layer_norm(view, nullptr, nullptr, eps, y.data());
   return y;
 }
@@ -27,7 +27,7 @@ template <TensorLike X, TensorLike W>
 auto layer_norm(const X& x, const W& weight, float eps = 1e-5F) {
   const detail::Input view(x, "layer_norm", "x");
   const detail::Input w_view(weight, "layer_norm", "weight");
-  auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, nullptr, eps));
+  auto y = detail::empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, nullptr, eps));
   detail::layer_norm(view, &w_view, nullptr, eps, y.data());
   return y;
 }
@@ -37,7 +37,7 @@ auto layer_norm(const X& x, const W& weight, const Bias& bias, float eps = 1e-5F
   const detail::Input view(x, "layer_norm", "x");
   const detail::Input w_view(weight, "layer_norm", "weight");
   const detail::Input b_view(bias, "layer_norm", "bias");
-  auto y = empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, &b_view, eps));
+  auto y = detail::empty<kRankOf<X>>(detail::check_layer_norm(view, &w_view, &b_view, eps));
   detail::layer_norm(view, &w_view, &b_view, eps, y.data());
   return y;
 }
@@ -48,7 +48,7 @@ auto layer_norm(const X& x, const W& weight, const Bias& bias, float eps = 1e-5F
 template <TensorLike X>
 auto rms_norm(const X& x, float eps = 0x1p-23F) {
   const detail::Input view(x, "rms_norm", "x");
-  auto y = empty<kRankOf<X>>(detail::check_rms_norm(view, nullptr, eps));
+  auto y = detail::empty<kRankOf<X>>(detail::check_rms_norm(view, nullptr, eps));
   detail::rms_norm(view, nullptr, eps, y.data());
   return y;
 }
@@ -57,7 +57,7 @@ template <TensorLike X, TensorLike W>
 auto rms_norm(const X& x, const W& weight, float eps = 0x1p-23F) {
   const detail::Input view(x, "rms_norm", "x");
   const detail::Input w_view(weight, "rms_norm", "weight");
-  auto y = empty<kRankOf<X>>(detail::check_rms_norm(view, &w_view, eps));
+  auto y = detail::empty<kRankOf<X>>(detail::check_rms_norm(view, &w_view, eps));
   detail::rms_norm(view, &w_view, eps, y.data());
   return y;
 }

@@ -56,7 +56,7 @@ void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_le
 /// Throws ARGUMENT for a negative length or width, MEMORY.
 template <std::size_t N = 2>
 TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
-  auto y = empty<N>(detail::check_sinusoidal_positions(length, width));
+  auto y = detail::empty<N>(detail::check_sinusoidal_positions(length, width));
   detail::sinusoidal_positions(length, width, y.data());
   return y;
 }
@@ -69,7 +69,7 @@ TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
 template <TensorLike X>
 auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
   const detail::Input view(x, "apply_rotary", "x");
-  auto y = empty<kRankOf<X>>(detail::check_rotary(view, options));
+  auto y = detail::empty<kRankOf<X>>(detail::check_rotary(view, options));
   detail::apply_rotary(view, options, y.data());
   return y;
 }
@@ -81,7 +81,7 @@ auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
 template <std::size_t N = 4>
 TensorOf<N> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = std::nullopt) {
   const std::int64_t keys = key_length.value_or(length);
-  auto y = empty<N>(detail::check_alibi_bias(num_heads, length, keys));
+  auto y = detail::empty<N>(detail::check_alibi_bias(num_heads, length, keys));
   detail::alibi_bias(num_heads, length, keys, y.data());
   return y;
 }

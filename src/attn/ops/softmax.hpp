@@ -17,7 +17,7 @@ template <TensorLike X>
 auto softmax(const X& x, std::int64_t dim = -1) {
   const detail::Input view(x, "softmax", "x");
   const std::size_t axis = detail::check_softmax(view, dim);
-  auto y = empty<kRankOf<X>>(view.shape);
+  auto y = detail::empty<kRankOf<X>>(view.shape);
   detail::softmax(view, axis, y.data());
   return y;
 }

@@ -167,7 +167,7 @@ void run(std::size_t tasks, unsigned workers, TaskRef body) { here().run(tasks, 
 
 void set_num_threads(unsigned count) {
   if (parallel::inside != parallel::Inside::nothing)
-    fail(ErrorCode::busy, "set_num_threads", "the caller", {"none: the pool waits for its end"}, {"a task"});
+    detail::fail(ErrorCode::busy, "set_num_threads", "the caller", {"none: the pool waits for its end"}, {"a task"});
   parallel::of_process.resize(count);
 }
 

@@ -31,6 +31,8 @@ Error::Error(ErrorCode code, std::string message, ErrorDetail detail)
   }
 }
 
+namespace detail {
+
 ErrorDetail error_detail(std::string_view op, std::string_view argument) {
   ErrorDetail detail;
   detail.emplace("op", std::string(op));
@@ -48,4 +50,5 @@ void fail(ErrorCode code, std::string_view op, std::string_view argument, std::i
   throw Error(code, text({op, ": ", argument, verb, got_text, ", expected ", expected_text}), std::move(more));
 }
 
+}  // namespace detail
 }  // namespace attn

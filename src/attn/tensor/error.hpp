@@ -54,6 +54,8 @@ class Error : public std::runtime_error {
   ErrorDetail detail_;
 };
 
+namespace detail {
+
 /// op and argument as detail. Details are put together by emplace: libstdc++'s variants must not run out of memory while an
 /// initializer list copies them.
 ErrorDetail error_detail(std::string_view op, std::string_view argument);
@@ -61,5 +63,7 @@ ErrorDetail error_detail(std::string_view op, std::string_view argument);
 /// Throws "op: argument is <got>, expected <expected>" ("has shape" where got is one) with the four facts and `more` as detail.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got, ErrorDetail more = {});
+
+}  // namespace detail
 
 }  // namespace attn

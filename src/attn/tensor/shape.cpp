@@ -19,11 +19,11 @@ constinit thread_local const std::uint64_t* limit_in_force = nullptr;
 #endif
 
 [[noreturn]] void fail_memory(std::string_view op, const std::string& what, const std::string& needed, std::uint64_t bytes) {
-  const std::string limit = text({"at most ", std::to_string(bytes), " bytes"});
-  ErrorDetail detail = error_detail(op, what);
+  const std::string limit = detail::text({"at most ", std::to_string(bytes), " bytes"});
+  ErrorDetail detail = detail::error_detail(op, what);
   detail.emplace("expected", limit);
   detail.emplace("got", needed);
-  throw Error(ErrorCode::memory, text({op, ": ", what, " needs ", needed, ", expected ", limit}), std::move(detail));
+  throw Error(ErrorCode::memory, detail::text({op, ": ", what, " needs ", needed, ", expected ", limit}), std::move(detail));
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {
     if (static_cast<std::uint64_t>(dim) > kMaxElements / size)
-      fail_memory(op, text({what, " ", shape}), "more bytes than can be addressed", memory_limit());
+      fail_memory(op, detail::text({what, " ", shape}), "more bytes than can be addressed", memory_limit());
     size *= static_cast<std::uint64_t>(dim);
   }
   return static_cast<std::int64_t>(size);
@@ -90,7 +90,7 @@ const std::uint64_t* detail::put_memory_limit_in_force(const std::uint64_t* byte
 
 void MemoryEstimate::check(std::string_view what) const {
   const std::uint64_t limit = memory_limit();
-  if (bytes_ > limit) fail_memory(op_, std::string(what), text({std::to_string(bytes_), " bytes"}), limit);
+  if (bytes_ > limit) fail_memory(op_, std::string(what), detail::text({std::to_string(bytes_), " bytes"}), limit);
 }
 
 }  // namespace attn

@@ -47,6 +47,8 @@ struct StateDictType {
   using type = StateDict;
 };
 
+namespace detail {
+
 template <std::size_t N, class T>
 TensorOf<N, T> empty(const Shape& shape) {
   if constexpr (N == kAnyRank) {
@@ -61,8 +63,6 @@ TensorOf<N, T> empty(const Shape& shape) {
 }
 
 inline AnyTensor empty_any(const Shape& shape) { return empty<kAnyRank>(shape); }
-
-namespace detail {
 
 template <class E>
 void copy_elements(const E& expression, float* to) {

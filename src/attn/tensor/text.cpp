@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-namespace attn {
+namespace attn::detail {
 void TextPart::append_to(std::string& text) const {
   switch (kind_) {
     case Kind::words:
@@ -29,4 +29,4 @@ std::string text(std::initializer_list<TextPart> parts) {
   return result;
 }
 
-}  // namespace attn
+}  // namespace attn::detail

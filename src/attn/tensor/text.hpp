@@ -8,7 +8,7 @@
 
 #include "attn/tensor/shape.hpp"
 
-namespace attn {
+namespace attn::detail {
 
 /// A part of a message: words, a number or a shape. Messages are put together in one place, out of line: written
 /// out as additions of strings at each check they would be a fifth of the WebAssembly binary.
@@ -40,4 +40,4 @@ class TextPart {
 
 std::string text(std::initializer_list<TextPart> parts);
 
-}  // namespace attn
+}  // namespace attn::detail

@@ -57,9 +57,13 @@ inline constexpr std::size_t kAnyRank = ~std::size_t{0};
 template <std::size_t N>
 inline constexpr std::size_t kAnyBeside = kAnyRank;
 
+namespace detail {
+
 /// An uninitialised tensor of that shape.
 template <std::size_t N, class T = float>
 TensorOf<N, T> empty(const Shape& shape);
+
+}  // namespace detail
 
 template <class E>
 concept HasFixedRank = requires { std::tuple_size<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>::value; };
@@ -75,7 +79,7 @@ inline constexpr std::size_t kRankOf = [] {
 /// Throws SHAPE above rank 8.
 template <class Dims>
 Shape to_shape(const Dims& dims) {
-  if (dims.size() > Shape::kMaxRank) fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", dims.size()});
+  if (dims.size() > Shape::kMaxRank) detail::fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", dims.size()});
   Shape shape;
   for (const auto dim : dims) shape.push_back(static_cast<std::int64_t>(dim));
   return shape;
@@ -85,7 +89,7 @@ Shape to_shape(const Dims& dims) {
 template <class Steps>
 Strides to_strides(const Steps& steps) {
   Strides strides{};
-  if (steps.size() > strides.size()) fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", steps.size()});
+  if (steps.size() > strides.size()) detail::fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", steps.size()});
   std::copy(steps.begin(), steps.end(), strides.begin());
   return strides;
 }
