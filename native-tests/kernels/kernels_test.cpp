@@ -507,6 +507,7 @@ TEST_CASE("a sum of more terms than 2^24 in each lane does not stand still", "[k
   std::vector<float> x(n, 3.0F);
   for (const KernelTable* const arch : architectures()) {
     INFO(arch->architecture);
+    CHECK(arch->dot(x.data(), x.data(), n) == 9 * static_cast<float>(n));
     CHECK(arch->exp_row(x.data(), x[0], x.data(), n) == static_cast<float>(n));
     std::fill(x.begin(), x.end(), 3.0F);
   }

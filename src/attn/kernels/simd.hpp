@@ -98,18 +98,29 @@ inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   }
 }
 
-/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ...
+/// Σ of sum(first, end) over blocks of n terms. A lane that has come to 2²⁴ stays there, whatever else of at most 1 is added: long rows
+/// are sums of sums.
+template <class Sum>
+inline float sum_of_blocks(std::size_t n, Sum sum) {
+  constexpr std::size_t kBlock = 1U << 16U;
+  double total = 0;
+  for (std::size_t first = 0; first < n; first += kBlock) total += static_cast<double>(sum(first, n - first < kBlock ? n : first + kBlock));
+  return static_cast<float>(total);
+}
+
+/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block.
 template <class Arch, class F, class... X>
 inline float sum_row(std::size_t n, F f, const X*... x) {
-  Batch<Arch> sum(0.0F);
-  std::size_t i = 0;
-  for (; i + kLanes<Arch> <= n; i += kLanes<Arch>) sum += f(Batch<Arch>::load_unaligned(x + i)...);
-  if (i < n) {
-    float term[kLanes<Arch>];
-    f(load_partial<Arch>(x + i, n - i, 0)...).store_unaligned(term);
-    sum += load_partial<Arch>(term, n - i, 0);
-  }
-  return sum_of_lanes<Arch>(sum);
+  return sum_of_blocks(n, [&](std::size_t i, std::size_t end) {
+    Batch<Arch> sum(0.0F);
+    for (; i + kLanes<Arch> <= end; i += kLanes<Arch>) sum += f(Batch<Arch>::load_unaligned(x + i)...);
+    if (i < end) {
+      float term[kLanes<Arch>];
+      f(load_partial<Arch>(x + i, end - i, 0)...).store_unaligned(term);
+      sum += load_partial<Arch>(term, end - i, 0);
+    }
+    return sum_of_lanes<Arch>(sum);
+  });
 }
 
 }  // namespace attn::kernels

@@ -54,13 +54,9 @@ float exp_block(const float* x, float shift, float* y, std::size_t n) {
   return sum_of_lanes<Arch>(sum);
 }
 
-/// A lane that has come to 2²⁴ stays there, whatever else of at most 1 is added: long rows are sums of sums.
 template <class Arch>
 float exp_row(const float* x, float shift, float* y, std::size_t n) {
-  constexpr std::size_t kBlock = 1U << 16U;
-  double sum = 0;
-  for (std::size_t i = 0; i < n; i += kBlock) sum += static_cast<double>(exp_block<Arch>(x + i, shift, y + i, n - i < kBlock ? n - i : kBlock));
-  return static_cast<float>(sum);
+  return sum_of_blocks(n, [&](std::size_t first, std::size_t end) { return exp_block<Arch>(x + first, shift, y + first, end - first); });
 }
 
 template <class Arch>
