@@ -99,23 +99,24 @@ void gemm_tile(const TileArguments<Weight>& t) {
 template <class Weight>
 using TileFunction = void (*)(const TileArguments<Weight>&);
 
-/// A tile of which only `columns` are in C: start and result pass through a whole one.
+/// A tile of which only `columns` are in C: result and rows of a start pass through a whole one.
 template <class Arch, class Weight>
 void gemm_last_columns(TileFunction<Weight> tile, const TileArguments<Weight>& t, std::size_t rows, std::size_t columns) {
   constexpr std::size_t kNr = Tile<Arch>::kNr;
   float buffer[Tile<Arch>::kMr * kNr];
-  const auto row_of = [](auto* first, std::size_t row, std::ptrdiff_t stride) { return first + static_cast<std::ptrdiff_t>(row) * stride; };
-  const std::size_t starts = t.start_stride == 0 ? 1 : rows;
-  for (std::size_t row = 0; row < starts; ++row)
-    for (std::size_t j = 0; j < kNr; ++j) buffer[row * kNr + j] = j < columns ? row_of(t.start, row, t.start_stride)[j] : 0.0F;
+  const auto row_of_c = [&](std::size_t row) { return t.c + static_cast<std::ptrdiff_t>(row) * t.ldc; };
   TileArguments<Weight> whole = t;
-  whole.start = buffer;
-  whole.start_stride = starts == 1 ? 0 : kNr;
   whole.c = buffer;
   whole.ldc = kNr;
+  if (t.start == t.c) {
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t j = 0; j < kNr; ++j) buffer[row * kNr + j] = j < columns ? row_of_c(row)[j] : 0.0F;
+    whole.start = buffer;
+    whole.start_stride = kNr;
+  }
   tile(whole);
   for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t j = 0; j < columns; ++j) row_of(t.c, row, t.ldc)[j] = buffer[row * kNr + j];
+    for (std::size_t j = 0; j < columns; ++j) row_of_c(row)[j] = buffer[row * kNr + j];
 }
 
 template <class Arch, class Weight>
@@ -132,6 +133,7 @@ void gemm(const Gemm<Weight>& g) {
     return Tiles{&gemm_tile<Arch, Weight, 1, T::panels(1), true>, &gemm_tile<Arch, Weight, I + 1, T::panels(I + 1), false>...};
   }(rows_up_to_mr);
   static constexpr float kZeros[kNr] = {};
+  float last_bias[kNr] = {};  // of columns that do not fill a panel
 
   if (g.m == 0) return;
   const float* const start = g.accumulate ? g.c : g.bias;
@@ -152,6 +154,10 @@ void gemm(const Gemm<Weight>& g) {
                             .k = g.k,
                             .alpha = g.alpha,
                             .skip = g.skip};
+    if (columns < kNr && start != nullptr && !g.accumulate) {
+      for (std::size_t i = 0; i < columns; ++i) last_bias[i] = g.bias[j + i];
+      t.start = last_bias;
+    }
     const auto multiply = [&](std::size_t rows, std::size_t count) {
       const std::size_t tile = g.skip != nullptr ? 0 : rows;
       for (; count > 0; --count) {
