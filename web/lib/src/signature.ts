@@ -43,6 +43,8 @@ export interface Argument {
   readonly choices?: readonly string[];
   /** Of a group. */
   readonly members?: readonly Argument[];
+  /** Of its leaves, as soon as it has been left out. */
+  count?: number;
 }
 
 export interface Signature {
@@ -150,12 +152,14 @@ function names(op: string, argument: string, value: unknown, known: readonly str
   return each.reduce((bits, bit) => bits | bit, 0);
 }
 
-/** Leaves for an argument that was left out. */
+function countLeaves({ kind, members = [] }: Argument): number {
+  if (kind === 'dims') return 0;
+  return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' ? 2 : 1);
+}
+
+/** Leaves for an argument that was left out. Calls without options are many and short: theirs are counted once. */
 function leaveOut(argument: Argument, leaves: Leaf[]): void {
-  if (argument.kind === 'dims') return;
-  leaves.push(NaN);
-  if (argument.kind === 'vector_or_id' || argument.kind === 'window') leaves.push(NaN);
-  if (argument.members) for (const member of argument.members) leaveOut(member, leaves);
+  for (let count = (argument.count ??= countLeaves(argument)); count > 0; --count) leaves.push(NaN);
 }
 
 /** `depth`: how many option objects it is inside of; `next`: the argument after it. */
