@@ -19,7 +19,7 @@ const off = (...rules) => Object.fromEntries(rules.map((rule) => [rule.includes(
 export default defineConfig(
   {
     ignores: [
-      ...['**/dist/', '**/node_modules/', 'build/', 'models/', 'testdata/', 'examples/', 'benchmarks/', 'web/page/public/'],
+      ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'testdata/', 'examples/', 'benchmarks/', 'web/page/public/'],
       // Compiled as their users would compile them, by steps of their own; and what is Vitest's, which is in no project.
       ...['wasm-tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
     ],

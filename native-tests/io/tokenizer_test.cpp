@@ -490,7 +490,8 @@ TEST_CASE("a file whose values would take many times its bytes is refused before
   };
   std::string names = "{\"x\":0";
   for (int i = 0; i < 200'000; ++i) names += ",\"" + std::to_string(i) + "\":0";
-  for (const std::string& file : {repeated("{}", 1'000'000), repeated("[]", 1'000'000), repeated("0", 1'000'000), names + "}", std::string(100'000, '[')}) {
+  for (const std::string& file :
+       {repeated("{}", 1'000'000), repeated("[]", 1'000'000), repeated("0", 1'000'000), names + "}", std::string(100'000, '[')}) {
     INFO(file.substr(0, 20));
     check_error({ErrorCode::unsupported, "tokenizer.json", "the file", {"values of", "expected at most"}}, [&] { Tokenizer::parse(bytes(file)); });
     check_error({ErrorCode::unsupported, "tokenizer_config.json", "the file", {"values of"}}, [&] { tokenizer_of(small_file(), file); });

@@ -19,8 +19,8 @@ constexpr std::size_t kMaxDepth = 64;
   throw Error(code, text({name, ": ", what}), std::move(detail));
 }
 
-/// Refuses a file whose values would take many times its bytes, before any of them is made: two bytes of JSON can be an object of 64. The package counts
-/// the same (web/lib/src/tokenizer/schema.ts).
+/// Refuses a file whose values would take many times its bytes, before any of them is made: two bytes of JSON can be an object of 64. The package
+/// counts the same (web/lib/src/tokenizer/schema.ts).
 void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
   std::uint64_t memory = 0, names = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) switch (bytes[at]) {
@@ -43,8 +43,7 @@ void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
         break;
     }
   const std::uint64_t most = kMemoryPerByte * bytes.size() + kMoreMemory;
-  if (memory > most)
-    refuse(name, {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
+  if (memory > most) refuse(name, {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
   if (names > kMaxNames) refuse(name, {names, " names, expected at most ", kMaxNames}, ErrorCode::unsupported);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +89,7 @@ template <class Steps>
 Strides to_strides(const Steps& steps) {
   Strides strides{};
   if (steps.size() > strides.size()) detail::fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", steps.size()});
-  std::copy(steps.begin(), steps.end(), strides.begin());
+  for (std::size_t axis = 0; axis < steps.size(); ++axis) strides[axis] = static_cast<std::ptrdiff_t>(steps[axis]);
   return strides;
 }
 
