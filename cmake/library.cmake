@@ -122,11 +122,10 @@ endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 
-# attn_compile_options(TARGET): what the library's own sources are compiled with.
+# attn_compile_options(TARGET): what the library's own sources, and programs beside them, are compiled with. Those of the library itself are
+# compiled with ATTN_VIEWS_ONLY as well: xtensor is the interface that users compile, in their configuration of it, and nothing of it is inside.
 function(attn_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # xtensor is the interface that users compile, in their configuration of it; nothing of it is in the library.
-  target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE

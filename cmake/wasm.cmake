@@ -115,6 +115,7 @@ foreach(model IN LISTS attn_models)
 
   add_library(attn_core_${model} OBJECT ${ATTN_SOURCES} ${ATTN_BINDINGS})
   attn_compile_options(attn_core_${model})
+  target_compile_definitions(attn_core_${model} PRIVATE ATTN_VIEWS_ONLY)
   target_compile_definitions(attn_core_${model} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")
   target_compile_options(attn_core_${model} PRIVATE ${compile}
     # The time goes into the kernels, which keep -O3; all else is an eighth smaller than with -Os.
