@@ -126,7 +126,9 @@ TEST_CASE("a layer turns queries and keys as apply_rotary does", "[layers]") {
   plain.initialize({.seed = 5});
   turned.load_state_dict(plain.state_dict());  // and what is loaded keeps its positions
   Generator random(12);
-  Tensor<3> x({2, 5, 8}), memory({2, 7, 8});
+  // As many keys as queries, too: they turn by other angles nevertheless.
+  const std::size_t keys = GENERATE(std::size_t{5}, std::size_t{7});
+  Tensor<3> x({2, 5, 8}), memory({2, keys, 8});
   for (float& value : x) value = random.normal();
   for (float& value : memory) value = random.normal();
   const Trace names{TraceName::q, TraceName::k, TraceName::v};

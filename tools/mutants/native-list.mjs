@@ -72,7 +72,7 @@ export const mutants = [
   { file: 'store/packed_linear.cpp', find: 'first++, k', put: 'first, k', tests: '[layers],[models]' },
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
-  { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear(std::memory_order_release);', put: '', tests: '[scratch]' },
+  { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear();\n    // Who', put: '// Who', tests: '[scratch]' },
   // What queries and keys stand for, and what is kept for a backward
   { file: 'ops/attention_inputs.cpp', find: 'checked.spec.query_offset = checked.sizes.past;', put: '{}', tests: '[ops]' },
   { file: 'layers/multi_head_attention.cpp', find: 'spec.query_offset = past;', put: '{}', tests: '[layers]' },
