@@ -4,6 +4,9 @@ include(CMakePackageConfigHelpers)
 
 set(ATTN_PACKAGE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
 install(TARGETS attn EXPORT attn-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} FILE_SET HEADERS)
+if(ATTN_BUILD_COMMAND)
+  install(TARGETS attn_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/attn)
 install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${ATTN_PACKAGE_FOLDER})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attn-config.cmake.in ${PROJECT_BINARY_DIR}/attn-config.cmake

@@ -4,6 +4,7 @@
 set(ATTN_SOURCES
   src/attn/io/json.cpp
   src/attn/io/json_events.cpp
+  src/attn/io/json_text.cpp
   src/attn/io/safetensors.cpp
   src/attn/io/safetensors_header.cpp
   src/attn/io/safetensors_stream.cpp
@@ -28,6 +29,7 @@ set(ATTN_SOURCES
   src/attn/models/model_loader.cpp
   src/attn/models/modernbert.cpp
   src/attn/models/mpnet.cpp
+  src/attn/models/quantization_config.cpp
   src/attn/models/roberta.cpp
   src/attn/models/sentence_config.cpp
   src/attn/ops/activation.cpp
@@ -50,7 +52,9 @@ set(ATTN_SOURCES
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp
   src/attn/store/packed_linear.cpp
+  src/attn/store/panels.cpp
   src/attn/store/scratch.cpp
+  src/attn/store/table.cpp
   src/attn/tensor/error.cpp
   src/attn/tensor/owner.cpp
   src/attn/tensor/rows.cpp
@@ -95,7 +99,9 @@ set(ATTN_HEADERS
   src/attn/ops/trace.hpp
   src/attn/parallel/thread_pool.hpp
   src/attn/store/packed_linear.hpp
+  src/attn/store/panels.hpp
   src/attn/store/scratch.hpp
+  src/attn/store/table.hpp
   src/attn/tensor/aligned.hpp
   src/attn/tensor/error.hpp
   src/attn/tensor/owner.hpp
@@ -114,6 +120,7 @@ if(NOT EMSCRIPTEN)
     src/attn/io/tokenizer_file.cpp
     src/attn/io/unicode.cpp
     src/attn/io/word_piece.cpp
+    src/attn/models/model_writer.cpp
     src/attn/models/text_model.cpp
     src/attn/parallel/executor.cpp
     src/attn/parallel/lists.cpp)
@@ -151,11 +158,11 @@ function(attn_sanitize target)
   endif()
 endfunction()
 
-# attn_add_kernels(TARGET ARCH FLAG...): kernels.cpp compiled for one architecture. Inline functions of other headers must be inlined: as symbols of
+# attn_add_kernels(TARGET SOURCE ARCH FLAG...): a source of kernels compiled for one architecture. Inline functions of other headers must be inlined: as symbols of
 # their own they would be in that architecture's instructions, and the linker could take them for everyone's (tools/check-symbols.mjs). A
 # Debug build, and one of no type, optimizes this file nevertheless.
-function(attn_add_kernels target arch)
-  add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/kernels.cpp)
+function(attn_add_kernels target source arch)
+  add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/${source})
   attn_compile_options(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(${target} PRIVATE ATTN_ARCH=${arch})
@@ -169,7 +176,9 @@ endfunction()
 if(EMSCRIPTEN)
   set(ATTN_ARCHITECTURES wasm)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
-  set(ATTN_ARCHITECTURES sse4_2 avx2_fma avx512f)
+  set(ATTN_ARCHITECTURES sse4_2 avx2_fma avx_vnni avx512f avx512_vnni)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(ATTN_ARCHITECTURES default_arch neon_dotprod)
 else()
   set(ATTN_ARCHITECTURES default_arch)
 endif()
@@ -178,9 +187,12 @@ if(ATTN_EMULATED)
 endif()
 set(ATTN_FLAGS_sse4_2 -msse4.2)
 set(ATTN_FLAGS_avx2_fma -mavx2 -mfma)
-set(ATTN_FLAGS_avx512f -mavx512f -mavx2 -mfma
+set(ATTN_FLAGS_avx_vnni ${ATTN_FLAGS_avx2_fma} -mavxvnni)
+set(ATTN_FLAGS_avx512f -mavx512f -mavx512cd -mavx512dq -mavx512bw -mavx2 -mfma
   # g++ 12 sees them in its own avx512fintrin.h.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
+set(ATTN_FLAGS_avx512_vnni ${ATTN_FLAGS_avx512f} -mavx512vnni)
+set(ATTN_FLAGS_neon_dotprod -march=armv8.2-a+dotprod)
 list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}")
@@ -191,7 +203,11 @@ set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 function(attn_kernel_objects variable)
   add_custom_target(attn_kernels)
   foreach(arch IN LISTS ATTN_ARCHITECTURES)
-    attn_add_kernels(attn_kernels_${arch} ${arch} ${ATTN_FLAGS_${arch}})
+    set(source kernels.cpp)
+    if(arch MATCHES "_(vnni|dotprod)$")
+      set(source int8_dot.cpp)
+    endif()
+    attn_add_kernels(attn_kernels_${arch} ${source} ${arch} ${ATTN_FLAGS_${arch}})
     add_dependencies(attn_kernels attn_kernels_${arch})
     list(APPEND objects $<TARGET_OBJECTS:attn_kernels_${arch}>)
   endforeach()

@@ -554,6 +554,7 @@ TEST_CASE("by itself: every use is refused", "[.][by-itself]") {
   const std::pair<const char*, std::function<void()>> asked[] = {
       {"Context", [] { Context(); }},
       {"arch", [] { Context::arch(); }},
+      {"int8", [] { Context::int8(); }},
       {"archs", [] { Context::archs(); }},
       {"pin_arch", [] { Context::pin_arch("sse4_2"); }},
   };
@@ -580,6 +581,7 @@ TEST_CASE("by itself: each architecture can be pinned before anything is used", 
 TEST_CASE("by itself: the widest is taken", "[.][by-itself]") {
   CHECK(Context::arch() == Context::archs().back());
   CHECK(kernels::best().architecture == Context::archs().back());
+  CHECK(Context::int8() == (Context::arch().ends_with("_vnni") ? "vpdpbusd" : "16-bit pairs"));
 }
 
 TEST_CASE("an unknown ATTN_MAX_ARCH is refused wherever it is needed, by its name and with those that there are", "[context]") {

@@ -20,6 +20,7 @@ const rules = {
   'attn/layers': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/'],
   'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/models/'],
+  command: ['attn/core.hpp', 'attn/io/'],
   bindings: [
     ...kernels,
     'attn/tensor/',
@@ -35,10 +36,11 @@ const rules = {
   ],
 };
 const exceptions = {
-  // Wraps the instructions that xsimd does not know.
-  'attn/kernels/simd.hpp': [/^<wasm_simd128\.h>$/],
-  // Refuses names from outside, and is compiled for one architecture only.
-  'attn/kernels/dispatch.cpp': ['attn/tensor/error.hpp'],
+  // Wrap the instructions that xsimd does not know.
+  'attn/kernels/simd.hpp': [/^<(wasm_simd128|arm_neon)\.h>$/],
+  'attn/kernels/int8_dot.hpp': [/^<(wasm_simd128|immintrin|arm_neon)\.h>$/],
+  // Refuses names from outside, asks the system what the processor has, and is compiled for one architecture only.
+  'attn/kernels/dispatch.cpp': ['attn/tensor/error.hpp', /^<sys\/(auxv|sysctl)\.h>$/],
   'attn/context.cpp': ['attn/kernels/dispatch.hpp'],
 };
 

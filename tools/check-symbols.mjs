@@ -28,10 +28,13 @@ const architectures = {
   avx512f: 'xsimd::avx512f',
   emulated: 'xsimd::emulated<128',
   default_arch: 'xsimd::',
+  avx_vnni: 'xsimd_avx_vnni::',
+  avx512_vnni: 'xsimd_avx512_vnni::',
+  neon_dotprod: 'xsimd_neon_dotprod::',
 };
 
 function checkKernels(folder) {
-  const objects = readdirSync(folder, { recursive: true }).filter((name) => /attn_kernels_\w+\.dir.*kernels\.cpp\.o(bj)?$/.test(name));
+  const objects = readdirSync(folder, { recursive: true }).filter((name) => /attn_kernels_\w+\.dir.*(kernels|int8_dot)\.cpp\.o(bj)?$/.test(name));
   const broken = objects.length === 0 ? [`${folder} has no kernels`] : [];
   let count = 0;
   for (const object of objects) {

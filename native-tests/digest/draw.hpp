@@ -72,6 +72,7 @@ struct Call {
   std::vector<Values> inputs;
   Masks masks;
   std::function<std::vector<Values>(const std::vector<Values>& inputs, const Masks& masks)> run;
+  std::function<void()> quantize;  ///< of a layer: its weights become int8
 };
 
 /// NaNs count as one: engines may differ in their signs and payloads.

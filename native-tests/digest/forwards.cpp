@@ -165,6 +165,7 @@ std::shared_ptr<Layer> layer_of(Generator& g, Call& call, const Options& options
     layer->load_state_dict(state);
   }
   for (const auto& [name, tensor] : layer->state_dict()) call.constants.push_back(values_of(tensor));
+  call.quantize = [layer] { layer->quantize(); };
   return layer;
 }
 
@@ -682,10 +683,31 @@ constexpr std::array kKinds{scaled_dot_product_attention,
 
 constexpr std::array kPlacedKinds{placed_attention, placed_multi_head_attention, placed_encoder};
 
+constexpr std::array kQuantizedKinds{transformer_encoder_layer,
+                                     multi_head_attention,
+                                     transformer_encoder,
+                                     transformer_classifier,
+                                     placed_multi_head_attention,
+                                     embedding,
+                                     placed_encoder};
+
 }  // namespace
 
 Call draw_call(Generator& g, std::uint32_t number) {
   return number < kForwards - kPlacedForwards ? kKinds[number % kKinds.size()](g) : kPlacedKinds[number % kPlacedKinds.size()](g);
+}
+
+Call draw_quantized_call(Generator& g, std::uint32_t number) {
+  Call call = kQuantizedKinds[number % kQuantizedKinds.size()](g);
+  try {
+    call.quantize();
+  } catch (const attn::Error& error) {
+    // Some weights are drawn with NaN or infinities, which int8 has not: nothing is left to run.
+    if (error.code() != attn::ErrorCode::format) throw;
+    call.batch = 0;
+    call.run = [](const std::vector<Values>&, const Masks&) { return std::vector<Values>(); };
+  }
+  return call;
 }
 
 }  // namespace digest

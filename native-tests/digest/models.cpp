@@ -39,11 +39,11 @@ std::string hash_of(const attn::TextModel& model, const attn::Encoding& inputs) 
 
 }  // namespace
 
-std::vector<std::string> model_lines() {
+std::vector<std::string> model_lines(attn::Weights weights) {
   std::vector<std::string> lines;
   for (const std::string name : kCheckpoints) {
     const fs::path folder = attn::test::testdata("models") / name;
-    const attn::TextModel model = attn::TextModel::load(folder);
+    const attn::TextModel model = attn::TextModel::load(folder, {.weights = weights});
     const attn::StateDict golden = attn::read_safetensors(folder.string() + ".safetensors");
     for (const auto& [key, ids] : golden) {
       constexpr std::string_view kEnd = "/input_ids";

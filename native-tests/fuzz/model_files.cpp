@@ -1,11 +1,15 @@
-// A whole checkpoint, with zero bytes between its parts: config.json, the header of model.safetensors, its data. The weights come in pieces;
-// with a model that came of them a text is embedded and classified.
+// A whole checkpoint, with zero bytes between its parts: config.json, the header of model.safetensors, its data. The weights come in pieces, and
+// stay what they are or become int8 or float32; with a model that came of them a text is embedded and classified, and it is written as int8 and read.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <sstream>
+#include <string>
 
 #include "attn/models/model_loader.hpp"
+#include "attn/models/model_writer.hpp"
 #include "fuzz.hpp"
 #include "mutate.hpp"
 
@@ -24,6 +28,23 @@ void use(const attn::EncoderModel& model) {
   for (const float p : y) attn::fuzz::require(std::isnan(p) || (p >= 0 && p <= 1), "probabilities lie between 0 and 1");
 }
 
+std::string written(const attn::EncoderModel& model) {
+  std::ostringstream file;
+  attn::detail::write_weights(model, attn::FileWeights::int8, file);
+  return file.str();
+}
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+
+/// What is written as int8 is read, and written again to the same bytes. Refused where a number is NaN or infinite, or a sum too long.
+void store(const attn::EncoderModel& model, std::span<const std::uint8_t> config) {
+  attn::detail::check_weights_as(model, attn::FileWeights::int8);
+  const std::string file = written(model), its_config = attn::detail::config_as(config, model, attn::FileWeights::int8);
+  attn::detail::ModelLoader loader({.config = bytes_of(its_config)});
+  loader.write(bytes_of(file));
+  attn::fuzz::require(written(*loader.finish()) == file, "int8 files are read to the same bits");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -36,11 +57,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::size_t kPieces[] = {1, 13, 512, 1 << 20};
   const std::size_t piece = kPieces[size % 4];
   attn::fuzz::succeeds([&] {
-    attn::detail::ModelLoader loader({.config = parts[0]});
+    const std::optional<bool> kinds[] = {std::nullopt, true, false};
+    attn::detail::ModelLoader loader({.config = parts[0]}, kinds[size / 4 % 3]);
     for (std::size_t at = 0; at < file.size(); at += piece)
       loader.write(std::span<const std::uint8_t>(file).subspan(at, std::min(piece, file.size() - at)));
     const auto model = loader.finish();
     use(*model);
+    store(*model, parts[0]);
   });
   return 0;
 }

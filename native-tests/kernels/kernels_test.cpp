@@ -4,23 +4,18 @@
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "attn/kernels/dispatch.hpp"
 #include "attn/kernels/philox.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
 #include "support/reference_norm.hpp"
-
-namespace attn::kernels {
-const KernelTable& table_sse4_2();
-const KernelTable& table_avx2_fma();
-const KernelTable& table_avx512f();
-const KernelTable& table_default_arch();
-const KernelTable& table_emulated();
-}  // namespace attn::kernels
 
 namespace attn::test {
 
@@ -29,21 +24,7 @@ namespace {
 using kernels::Gemm;
 using kernels::KernelTable;
 
-/// Those that are compiled in and that this machine can run.
-std::vector<const KernelTable*> architectures() {
-  std::vector<const KernelTable*> all;
-#if defined(ATTN_HAVE_EMULATED)
-  all.push_back(&kernels::table_emulated());
-#endif
-#if defined(ATTN_HAVE_SSE4_2)
-  all.push_back(&kernels::table_sse4_2());
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(&kernels::table_avx2_fma());
-  if (__builtin_cpu_supports("avx512f")) all.push_back(&kernels::table_avx512f());
-#else
-  all.push_back(&kernels::table_default_arch());
-#endif
-  return all;
-}
+std::vector<const KernelTable*> architectures() { return kernels::available("test"); }
 
 constexpr float kGuard = 12345.0F;
 
@@ -928,10 +909,19 @@ TEST_CASE("philox gives Random123's known answers", "[kernels]") {
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("the table in use is one that this machine can run", "[kernels]") {
-  const std::vector<const KernelTable*> all = architectures();
-  CHECK(std::find(all.begin(), all.end(), &kernels::best()) != all.end());
-  if (std::getenv("ATTN_MAX_ARCH") == nullptr) CHECK(&kernels::best() == all.back());
+TEST_CASE("the table in use is the widest that this machine can run", "[kernels]") {
+  CHECK(&kernels::best() == architectures().back());
+  if (const char* const asked = std::getenv("ATTN_MAX_ARCH"))
+    for (const KernelTable* const table : architectures())
+      if (std::string_view(table->architecture) == asked) CHECK(kernels::best().architecture == std::string_view(asked));
+#if defined(ATTN_HAVE_SSE4_2)
+  if (std::getenv("ATTN_MAX_ARCH") != nullptr) return;
+  const bool avx512 = __builtin_cpu_supports("avx512bw"), avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const std::string_view widest = kernels::best().architecture;
+  CHECK(widest.starts_with("avx512") == avx512);
+  CHECK(widest.starts_with("avx") == avx2);
+  if (avx512) CHECK((widest == "avx512_vnni") == static_cast<bool>(__builtin_cpu_supports("avx512vnni")));
+#endif
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ struct AnyLayer {
   std::function<void(const InitOptions&)> initialize;
   std::function<void(const TrainOptions&)> train;
   std::function<void()> eval;
+  std::function<void()> quantize;
+  std::function<std::map<std::string, Int8Weight>()> int8_state;
   std::function<Array()> output;  ///< of an input that is always the same
 };
 
@@ -47,6 +49,8 @@ AnyLayer any_layer(const Options& options, Run run) {
           [layer](const InitOptions& init) { layer->initialize(init); },
           [layer](const TrainOptions& train) { layer->train(train); },
           [layer] { layer->eval(); },
+          [layer] { layer->quantize(); },
+          [layer] { return layer->int8_state_dict(); },
           [layer, run] { return run(*layer); }};
 }
 
@@ -678,6 +682,130 @@ TEST_CASE("a layer that was moved gives the same bits", "[layers][properties]") 
   CHECK_THAT(forward(assigned, x).output, HasBitsOf(expected));
   CHECK_THAT(forward(assigned, random.normal({3, 40, 8})).output, !HasBitsOf(expected));
   CHECK_THAT(forward(assigned, x).output, HasBitsOf(expected));
+}
+
+// ---- int8
+
+/// Weights by their own definition: the nearest multiples of max|w| / 127 of a row.
+Int8Weight nearest_int8(const Array& weight) {
+  const auto rows = static_cast<std::size_t>(weight.dims[0]), width = static_cast<std::size_t>(weight.dims[1]);
+  Int8Weight expected{{}, {}, weight.dims};
+  for (std::size_t row = 0; row < rows; ++row) {
+    float most = 0;
+    for (std::size_t i = 0; i < width; ++i) most = std::max(most, std::abs(weight.data[row * width + i]));
+    const float scale = most / 127;
+    expected.scale.push_back(scale);
+    for (std::size_t i = 0; i < width; ++i)
+      expected.data.push_back(scale == 0 ? std::int8_t{0} : static_cast<std::int8_t>(std::nearbyint(weight.data[row * width + i] / scale)));
+  }
+  return expected;
+}
+
+TEST_CASE("quantize() makes every weight of two dimensions int8, and leaves the others", "[layers][int8]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    const AnyLayer layer = kind.make();
+    CHECK(layer.int8_state().empty());
+    const Arrays before = layer.state();
+    const Array output = layer.output();
+    layer.quantize();
+    const auto int8 = layer.int8_state();
+    const Arrays after = layer.state();
+    CHECK(layer.shapes() == kind.shapes);
+    std::size_t matrices = 0;
+    for (const auto& [name, array] : before) {
+      INFO(name);
+      if (array.dims.rank() != 2) {
+        CHECK_FALSE(int8.contains(name));
+        CHECK_THAT(after.at(name), HasBitsOf(array));
+        continue;
+      }
+      ++matrices;
+      REQUIRE(int8.contains(name));
+      const Int8Weight expected = nearest_int8(array);
+      const Int8Weight& got = int8.at(name);
+      CHECK(got.shape == expected.shape);
+      CHECK(got.scale == expected.scale);
+      CHECK(got.data == expected.data);
+      const auto width = static_cast<std::size_t>(array.dims[1]);
+      Array product = array;
+      for (std::size_t i = 0; i < product.data.size(); ++i) product.data[i] = got.scale[i / width] * static_cast<float>(got.data[i]);
+      CHECK_THAT(after.at(name), HasBitsOf(product));
+    }
+    CHECK(int8.size() == matrices);
+
+    const Array quantized = layer.output();
+    float most = 0, apart = 0;
+    for (std::size_t i = 0; i < output.data.size(); ++i) {
+      most = std::max(most, std::abs(output.data[i]));
+      apart = std::max(apart, std::abs(output.data[i] - quantized.data[i]));
+    }
+    // Weights and rows of activations keep about 1/254 and 1/510 of their largest number, through six products at most.
+    CHECK(apart > 0);
+    CHECK(apart < most / 10);
+
+    layer.quantize();
+    CHECK_THAT(layer.output(), HasBitsOf(quantized));
+    CHECK(layer.int8_state().size() == matrices);
+  }
+}
+
+TEST_CASE("what was quantized is float32 again with new weights", "[layers][int8]") {
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    const AnyLayer layer = kind.make();
+    const Arrays state = layer.state();
+    const Array output = layer.output();
+    const Array drawn = [&] {
+      const AnyLayer other = kind.make();
+      other.initialize({.seed = 5});
+      return other.output();
+    }();
+    layer.quantize();
+    layer.load(state, true);
+    CHECK(layer.int8_state().empty());
+    CHECK_THAT(layer.output(), HasBitsOf(output));
+    layer.quantize();
+    layer.initialize({.seed = 5});
+    CHECK(layer.int8_state().empty());
+    CHECK_THAT(layer.output(), HasBitsOf(drawn));
+    layer.quantize();
+    const Arrays rounded = layer.state();
+    layer.load({}, false);  // nothing new: float32 of what int8 was
+    CHECK(layer.int8_state().empty());
+    for (const auto& [name, array] : layer.state()) CHECK_THAT(array, HasBitsOf(rounded.at(name)));
+  }
+}
+
+TEST_CASE("a weight without scale is refused, and the layer stays as it was", "[layers][int8]") {
+  for (const Kind& kind : kKinds)
+    for (const float value : {kNaN, kInfinity, -kInfinity})
+      for (const auto& [name, shape] : kind.shapes) {
+        if (shape.rank() != 2) continue;
+        INFO(kind.name << ", " << name << ", " << value);
+        const AnyLayer layer = kind.make();
+        Arrays state = layer.state();
+        state.at(name).data.back() = value;
+        layer.load(state, true);
+        try {
+          layer.quantize();
+          FAIL("taken");
+        } catch (const Error& error) {
+          CHECK(error.code() == ErrorCode::format);
+          CHECK(std::string(error.what()).find(name) != std::string::npos);
+        }
+        CHECK(layer.int8_state().empty());
+        for (const auto& [each, array] : layer.state()) CHECK_THAT(array, HasBitsOf(state.at(each)));
+      }
+  MultiHeadAttention wide({.embed_dim = 1, .num_heads = 1, .kdim = 65537});
+  try {
+    wide.quantize();
+    FAIL("taken");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::unsupported);
+  }
+  MultiHeadAttention as_wide_as_can_be({.embed_dim = 1, .num_heads = 1, .kdim = 65536});
+  as_wide_as_can_be.quantize();
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ TEST_CASE("a linear map whose rows come in pieces is the one made at once", "[la
       Array expected({3, out});
       whole.forward(x_rows, expected.data.data(), scratch);
       for (const std::size_t piece : {1U, 5U, 64U}) {
-        PackedLinear linear;
-        const detail::Parameter weights({out, in}, &linear), biases({out}, &linear.bias());
+        detail::Linear linear(in, out, true);
+        detail::Parameters parameters;
+        linear.add_parameters("", parameters);
+        const detail::Parameter weights = parameters.at("weight"), biases = parameters.at("bias");
         CHECK(weights.size() == weight.data.size());
         CHECK(weights.row_size() == static_cast<std::size_t>(in));
         CHECK(biases.size() == bias.data.size());

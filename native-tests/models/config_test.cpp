@@ -158,7 +158,6 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
       {"tiny-roberta", "position_embedding_type", "relative_key_query", {"relative_key_query"}},
       {"tiny-bert", "is_decoder", true, {"expected false"}},
       {"tiny-bert", "add_cross_attention", true, {"expected false"}},
-      {"tiny-bert", "quantization_config", {{"bits", 8}}, {"not quantized"}},
       {"tiny-modernbert", "classifier_pooling", "max", {"cls or mean", "max"}},
   };
   for (const Case& c : cases) {

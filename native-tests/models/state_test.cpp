@@ -110,7 +110,7 @@ TEST_CASE("the word table is at once that of a state that was loaded", "[models]
   model.load_state_dict({{key, table}}, false);
   CHECK(words.nearest(20, 1).at(0).id == 30);
   CHECK(std::abs(words.similarity(20, 30) - 1) < 1e-6F);
-  CHECK(std::equal(words.row(30), words.row(30) + 32, &table(30, 0)));
+  CHECK(words.row(30) == std::vector<float>(&table(30, 0), &table(30, 0) + 32));
 }
 
 TEST_CASE("a state that does not fit changes nothing, and one error lists all of it", "[models]") {

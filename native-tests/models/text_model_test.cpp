@@ -310,7 +310,7 @@ TEST_CASE("the word table is the checkpoint's", "[models]") {
   CHECK(model.id_to_token(id) == "film");
   CHECK_FALSE(model.token_to_id("no such token").has_value());
   CHECK_FALSE(model.id_to_token(339).has_value());
-  CHECK(std::equal(table.begin() + id * 32, table.begin() + (id + 1) * 32, model.word_embeddings().row(id)));
+  CHECK(model.word_embeddings().row(id) == std::vector<float>(table.begin() + id * 32, table.begin() + (id + 1) * 32));
   TextModel moved = stock("tiny-bert-cls");
   moved = stock("tiny-bert");
   CHECK_THAT(floats_of(moved.embed({"a"})), HasBitsOf(floats_of(model.embed({"a"}))));
@@ -416,6 +416,41 @@ TEST_CASE("the small sentiment model is as good as its file says", "[models][sen
   }
   CHECK(close == texts.size());
   CHECK(std::abs(static_cast<double>(right) / static_cast<double>(texts.size()) - films.at("accuracy").get<double>()) < 1e-9);
+}
+
+TEST_CASE("a model is saved as it is, edits included, and loaded as what it was", "[models][int8]") {
+  const Folder out;
+  const std::string name = "classifier.bias";
+  for (const Weights weights : {Weights::float32, Weights::int8}) {
+    TextModel model = TextModel::load(testdata("models/tiny-bert"), {.weights = weights});
+    CHECK(model.weights() == weights);
+    AnyTensor bias = model.get_parameter(name);
+    bias(1) = 7;
+    model.load_state_dict({{name, bias}}, false);
+    model.save_pretrained(out.path() / "new" / "folder");
+    const TextModel again = TextModel::load(out.path() / "new" / "folder");
+    CHECK(again.weights() == weights);
+    CHECK(again.get_parameter(name)(1) == 7);
+    CHECK_THAT(floats_of(again.embed(kTexts)), HasBitsOf(floats_of(model.embed(kTexts))));
+    // In its own folder, too, and as something else.
+    again.save_pretrained(out.path() / "new" / "folder", {.weights = FileWeights::float32});
+    CHECK(TextModel::load(out.path() / "new" / "folder").weights() == Weights::float32);
+  }
+  for (const char* file : {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"})
+    CHECK(fs::exists(out.path() / "new" / "folder" / file));
+}
+
+TEST_CASE("what a model cannot be saved as leaves nothing behind", "[models][int8]") {
+  const Folder out;
+  TextModel model = stock("tiny-bert");
+  AnyTensor bias = model.get_parameter("classifier.bias");
+  bias(0) = 1e6F;
+  model.load_state_dict({{"classifier.bias", bias}}, false);
+  check_error({ErrorCode::out_of_range, "save_pretrained", "classifier.bias", {"65504"}},
+              [&] { model.save_pretrained(out.path() / "halves", {.weights = FileWeights::float16}); });
+  CHECK_FALSE(fs::exists(out.path() / "halves"));
+  out.write("file", "no folder");
+  check_error({ErrorCode::argument, "save_pretrained", "", {"config.json", "can be written"}}, [&] { model.save_pretrained(out.path() / "file"); });
 }
 
 }  // namespace

@@ -57,6 +57,8 @@ Context::Scope::~Scope() {
 
 std::string_view Context::arch() { return kernels::chosen("arch").architecture; }
 
+std::string_view Context::int8() { return kernels::chosen("int8").int8.name; }
+
 std::vector<std::string_view> Context::archs() {
   std::vector<std::string_view> names;
   for (const kernels::KernelTable* const table : kernels::available("archs")) names.emplace_back(table->architecture);

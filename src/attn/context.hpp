@@ -52,14 +52,19 @@ class Context {
     const std::uint64_t* memory_limit_before_;
   };
 
-  /// The kernels that the process uses: "sse4_2", "avx2_fma", "avx512f", elsewhere "default_arch". The widest of archs(), unless one is
-  /// pinned. Weights are kept in an order that depends on it, so it is one for the whole process, and final once anything has used it.
-  /// These throw CONFIG where ATTN_MAX_ARCH in the environment names no architecture.
+  /// The kernels that the process uses: "sse4_2", "avx2_fma", "avx_vnni", "avx512f", "avx512_vnni"; on arm64 "default_arch", "neon_dotprod";
+  /// elsewhere "default_arch". The widest of archs(), unless one is pinned. Those after another that end in vnni or dotprod are the same but
+  /// for products of int8. Weights are kept in an order that depends on it, so it is one for the whole process, and final once anything has
+  /// used it. These throw CONFIG where ATTN_MAX_ARCH in the environment names no architecture.
   static std::string_view arch();
   /// Those that can be had here, the narrowest first: in the library, known to the machine, no wider than ATTN_MAX_ARCH.
   static std::vector<std::string_view> archs();
   /// Throws CONFIG for one that is not among archs(), and when another one has been used.
   static void pin_arch(std::string_view name);
+
+  /// How products of int8 weights are made by arch(): "16-bit pairs", or by the instruction for four numbers of 8 bits, "vpdpbusd", "sdot".
+  /// Whichever it is, the results have the same bits.
+  static std::string_view int8();
 
   /// Frees what layers keep for their next forward, of all layers in the process; they take it anew when they need it. What a forward is
   /// using goes at its end. May be called at any time.

@@ -34,6 +34,19 @@ inline auto state_dict(Arguments&) {
   };
 }
 
+inline auto quantize(Arguments&) {
+  return [](auto& self, Result&) { self.quantize(); };
+}
+
+inline auto int8_state_dict(Arguments&) {
+  return [](auto& self, Result& result) {
+    StateTarget target;
+    for (const auto& [name, shape] : self.parameter_shapes())
+      target.emplace(name, self.is_quantized() && shape.rank() == 2 ? result.add_int8(name, shape) : StatePlace(result.add(name, shape)));
+    self.save_state(target);
+  };
+}
+
 inline auto initialize(Arguments& arguments) {
   InitOptions options;
   arguments.group("options", [&] {
@@ -109,6 +122,8 @@ Class<Layer, Options> define_layer(const char* name) {
   Class<Layer, Options> layer(name);
   layer.template method<module::load_state_dict>("loadStateDict", "none");
   layer.template method<module::state_dict>("stateDict", "tensors");
+  layer.template method<module::quantize>("quantize", "none");
+  layer.template method<module::int8_state_dict>("int8StateDict", "int8_tensors");
   layer.template method<module::initialize>("initialize", "none");
   layer.template method<module::train>("train", "none");
   layer.template method<module::eval>("eval", "none");

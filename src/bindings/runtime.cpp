@@ -1,8 +1,10 @@
 #include <emscripten/bind.h>
 
+#include <array>
 #include <cstdint>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
@@ -31,14 +33,21 @@ std::string trace_names() { return join(kTraceNames); }
 
 std::string version() { return ATTN_VERSION; }
 
+std::string int8() { return kernels::best().int8.name; }
+
 auto peak(Arguments& arguments) {
   std::int64_t multiply_adds = 0;
   arguments.require("multiplyAdds", multiply_adds);
+  std::int64_t weights = 0;
+  static constexpr std::array<std::string_view, 2> kNames{"float32", "int8"};
+  arguments.group("options", [&] { arguments.option("weights", weights, kNames); });
   return [=](Result& result) {
     constexpr std::int64_t kMost = 1'000'000'000;
     if (multiply_adds < 1 || multiply_adds > kMost)
       detail::fail(ErrorCode::out_of_range, "peak", "multiply_adds", {"a whole number from 1 to ", kMost}, {multiply_adds});
-    result.set_number(static_cast<double>(kernels::best().multiply_adds(static_cast<std::size_t>(multiply_adds))));
+    const kernels::KernelTable& kernel = kernels::best();
+    const auto run = weights == 0 ? kernel.multiply_adds : kernel.int8.multiply_adds;
+    result.set_number(static_cast<double>(run(static_cast<std::size_t>(multiply_adds))));
   };
 }
 
@@ -49,6 +58,7 @@ EMSCRIPTEN_BINDINGS(attn_runtime) {
   using namespace attn::bindings;
   define_function<peak>("peak", "number");
   emscripten::function("version", &version);
+  emscripten::function("int8", &int8);
   emscripten::function("errorCodes", &error_codes);
   emscripten::function("signatures", &signatures);
   emscripten::function("traceNames", &trace_names);

@@ -44,6 +44,15 @@ float* Result::add(const std::string& name, const Shape& shape) {
   return start;
 }
 
+StatePlace Result::add_int8(const std::string& name, const Shape& shape) {
+  AlignedFloats data((static_cast<std::size_t>(checked_size(shape, "result", "a tensor")) + 3) / 4);
+  auto* const start = reinterpret_cast<std::int8_t*>(data.data());
+  Descriptor tensor = describe(data.data(), shape);
+  tensor.width = 1;
+  add(names_.emplace_back(name), tensor, std::move(data));
+  return {start, add(name, Shape{shape[0]})};
+}
+
 void Result::add(std::map<std::string, Shape> shapes) {
   shapes_ = std::move(shapes);
   for (const auto& [name, shape] : shapes_) add(name, describe(nullptr, shape));

@@ -23,7 +23,7 @@ struct Descriptor {
   std::int32_t rank = 0;
   std::int32_t dims[Shape::kMaxRank] = {};
   std::int32_t kind = 0;   ///< of a mask: the number of its MaskKind
-  std::int32_t width = 0;  ///< bytes of an element; of inputs only
+  std::int32_t width = 0;  ///< bytes of an element; of a result 0 unless they are int8
 };
 static_assert(sizeof(Descriptor) == 48);
 
@@ -60,6 +60,8 @@ class Result {
   float* add(const Shape& shape) { return add(Field::output, shape); }
   /// By its name.
   float* add(const std::string& name, const Shape& shape);
+  /// Of int8, and behind it under the same name what each row is multiplied by.
+  StatePlace add_int8(const std::string& name, const Shape& shape);
   /// Shapes without data.
   void add(std::map<std::string, Shape> shapes);
   /// Texts without tensors.

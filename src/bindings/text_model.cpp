@@ -12,10 +12,15 @@
 namespace attn::bindings {
 namespace {
 
+struct Source {
+  detail::ModelFiles files;
+  std::optional<bool> quantized;
+};
+
 /// A model that is being loaded, then a model.
 class TokenModel {
  public:
-  explicit TokenModel(const detail::ModelFiles& files) : loader_(std::make_unique<detail::ModelLoader>(files)) {}
+  explicit TokenModel(const Source& source) : loader_(std::make_unique<detail::ModelLoader>(source.files, source.quantized)) {}
 
   void write(std::span<const std::uint8_t> bytes) { loader_->write(bytes); }
   void finish() {
@@ -33,9 +38,10 @@ class TokenModel {
   std::unique_ptr<EncoderModel> model_;
 };
 
-detail::ModelFiles files(Arguments& arguments) {
+Source source(Arguments& arguments) {
   constexpr const char* kWhat = "a JSON file";
-  detail::ModelFiles files;
+  Source source;
+  detail::ModelFiles& files = source.files;
   arguments.require_group("files", [&] {
     files.config = arguments.bytes("config", kWhat);
     const auto file = [&](const char* name, detail::ModelFiles::File& to, const char* what = kWhat) {
@@ -50,7 +56,8 @@ detail::ModelFiles files(Arguments& arguments) {
     file("dense", files.dense);
     file("denseWeights", files.dense_weights, "a safetensors file");
   });
-  return files;
+  arguments.group("options", [&] { arguments.option("quantized", source.quantized); });
+  return source;
 }
 
 auto write(Arguments& arguments) {
@@ -70,7 +77,7 @@ auto about(Arguments&) {
         detail::text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length, ",\"pooledSize\":", config.embedding_size(1),
                       ",\"embeddingSize\":", config.embedding_size(config.poolings.size()), ",\"lowerCase\":", config.lower_case ? "true" : "false",
                       ",\"tokenTypes\":", config.token_types ? "true" : "false", ",\"includePrompt\":", config.include_prompt ? "true" : "false",
-                      ",\"classes\":", config.num_labels(), "}"})};
+                      ",\"quantized\":", self.model().is_quantized() ? "true" : "false", ",\"classes\":", config.num_labels(), "}"})};
     texts.insert(texts.end(), config.labels.begin(), config.labels.end());
     texts.push_back(config.default_prompt);
     for (const detail::Prompt& prompt : config.prompts) texts.insert(texts.end(), {prompt.name, prompt.text});
@@ -136,6 +143,28 @@ auto get_parameter(Arguments& arguments) {
   };
 }
 
+/// What int8 files have as int8: what the model has so, else what it would have.
+auto quantized_shapes(Arguments&) {
+  return [](TokenModel& self, Result& result) {
+    std::map<std::string, Shape> shapes;
+    for (const detail::CheckpointTensor& tensor : self.model().tensors())
+      if (tensor.is_int8(self.model().is_quantized())) shapes.emplace(tensor.name, tensor.shape());
+    result.add(std::move(shapes));
+  };
+}
+
+/// One of them, by its number in parameterShapes(): its bytes as words of four, and the scales of its rows.
+auto get_quantized(Arguments& arguments) {
+  std::int64_t index = 0;
+  arguments.require("index", index);
+  return [=](TokenModel& self, Result& result) {
+    const detail::CheckpointTensor& tensor = self.model().tensors()[static_cast<std::size_t>(index)];
+    const Shape shape = tensor.shape();
+    auto* const bytes = reinterpret_cast<std::int8_t*>(result.add({(shape[0] * shape[1] + 3) / 4}));
+    tensor.get_quantized("export", bytes, result.add({shape[0]}));
+  };
+}
+
 auto trace_layer(Arguments& arguments) {
   Batch batch(arguments);
   std::int64_t layer = 0;
@@ -187,7 +216,7 @@ auto classify(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_text_model) {
   using namespace attn::bindings;
-  Class<TokenModel, files> text_model("TextModel");
+  Class<TokenModel, source> text_model("TextModel");
   text_model.method<write>("write", "none")
       .method<finish>("finish", "none")
       .method<about>("about", "about")
@@ -196,6 +225,8 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<module::load_state_dict>("loadStateDict", "none")
       .method<module::parameter_shapes>("parameterShapes", "shapes")
       .method<get_parameter>("getParameter", "tensor")
+      .method<quantized_shapes>("quantizedShapes", "shapes")
+      .method<get_quantized>("getQuantized", "quantized")
       .method<embed>("embed", "tensor")
       .method<classify>("classify", "tensor");
   // JavaScript holds the model as long as its table, and frees the model alone.

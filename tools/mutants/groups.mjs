@@ -22,8 +22,8 @@ export const groups = {
   },
   files: {
     folder: lib,
-    files: ['safetensors.ts', 'sha256.ts', 'model_options.ts', 'model_files.ts', 'binary.ts'],
-    suites: ['safetensors', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model', 'arguments'],
+    files: ['safetensors.ts', 'export_model.ts', 'sha256.ts', 'model_options.ts', 'model_files.ts', 'binary.ts'],
+    suites: ['safetensors', 'int8_files', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model', 'arguments'],
   },
   models: {
     folder: lib,

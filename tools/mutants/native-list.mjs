@@ -69,7 +69,7 @@ export const mutants = [
   { file: 'ops/dropout.cpp', find: 'words[i] >> 8 < threshold_', put: 'words[i] >> 8 <= threshold_', tests: '[dropout]' },
   { file: 'ops/pooling.cpp', find: 'static_cast<std::ptrdiff_t>(b) * padding->step(0) : 0', put: '0 : 0', tests: '[ops],[layers],[models]' },
   { file: 'ops/pooling.cpp', find: '1e-12F', put: '1e-3F', tests: '[ops],[models]' },
-  { file: 'store/packed_linear.cpp', find: 'first++, k', put: 'first, k', tests: '[layers],[models]' },
+  { file: 'store/panels.cpp', find: 'first++, k', put: 'first, k', tests: '[layers],[models]' },
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
   { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear();\n    // Who', put: '// Who', tests: '[scratch]' },
@@ -101,7 +101,12 @@ export const mutants = [
   { file: 'kernels/pack.cpp', find: 'transposed[j * m + i] = x[j]', put: 'transposed[j * m + i] = x[0]', tests: '[ops]' },
   { file: 'kernels/simd.hpp', find: 'n - first < kBlock ? n : first + kBlock', put: 'n', tests: '[kernels]' },
   { file: 'tensor/view.hpp', find: 'if (rows_without_gaps(dims, steps)) {', put: 'if (true) {', tests: '[tensor],[ops]' },
-  { file: 'models/model_loader.cpp', find: 'width - row_.size(), values.size()', put: 'width, values.size()', tests: '[models]' },
+  { file: 'models/model_loader.cpp', find: 'width - begun.size(), values.size()', put: 'width, values.size()', tests: '[models]' },
+  { file: 'models/model_loader.cpp', find: '|| scales[i] < 0', put: '', tests: '[int8]' },
+  { file: 'models/checkpoint_tensor.cpp', find: 'scales = scales.subspan(height);', put: '', tests: '[int8]' },
+  { file: 'models/quantization_config.cpp', find: '"symmetric", symmetric, "true"', put: '"symmetric", symmetric, symmetric', tests: '[int8]' },
+  { file: 'store/panels.cpp', find: 'sums_[first] = std::accumulate', put: 'std::accumulate', tests: '[int8]' },
+  { file: 'io/float_formats.hpp', find: '(half & 1) != 0', put: '(half & 1) == 0', tests: '[int8]' },
   // Files and models
   {
     file: 'io/safetensors_header.cpp',

@@ -18,6 +18,8 @@ struct SafetensorsType {
   std::string_view name;
   std::uint64_t size;
   bool is_float;
+
+  bool is_int8() const { return name == "I8"; }
 };
 
 /// One tensor of a file, checked.

@@ -38,8 +38,10 @@ bool SafetensorsStream::next(Run& run) {
     };
     const std::uint64_t left = std::min<std::uint64_t>(entry.last - position_, bytes_.size());
     if (!entry.type->is_float) {
-      take(left);
-      continue;
+      const auto bytes = take(left);
+      if (!entry.type->is_int8()) continue;
+      run = {entry_, position_ - entry.first - left, {}, {reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size()}};
+      return true;
     }
     const auto size = static_cast<std::size_t>(entry.type->size);
     std::size_t count = 1;
@@ -55,7 +57,7 @@ bool SafetensorsStream::next(Run& run) {
       from = take(count * size).data();
     }
     convert_floats(*entry.type, from, values_.data(), count);
-    run = {entry_, (position_ - entry.first) / size - count, {values_.data(), count}};
+    run = {entry_, (position_ - entry.first) / size - count, {values_.data(), count}, {}};
     return true;
   }
   return false;

@@ -25,11 +25,12 @@ class SafetensorsStream {
   /// In the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
 
-  /// Values of a float tensor that follow each other, in row-major order.
+  /// Values of a tensor that follow each other, in row-major order: of a float one as float32, of I8 as they are. Other tensors have none.
   struct Run {
     std::size_t entry = 0;    ///< its index
     std::uint64_t first = 0;  ///< index of the first value
     std::span<const float> values = {};
+    std::span<const std::int8_t> bytes = {};
   };
   /// The next run of the bytes given; false where they are used up. What it spans is valid until the next call.
   bool next(Run& run);

@@ -1,74 +1,88 @@
+#include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 
+#include "attn/io/json_text.hpp"
 #include "attn/io/safetensors.hpp"
+#include "attn/io/safetensors_layout.hpp"
 #include "attn/io/safetensors_limits.hpp"
+#include "attn/tensor/sort.hpp"
+#include "attn/tensor/view.hpp"
 
-// The library writes the strings, not the tree around them: that would allocate when it is destroyed, which ends the program when memory
-// is short.
 namespace attn {
+namespace detail {
 namespace {
 
-constexpr const char* kOp = "write_safetensors";
 constexpr const char* kMetadata = "__metadata__";
 
-/// Appends a JSON string. Throws ARGUMENT where the library finds that the value is not UTF-8, which JSON is.
-void append_string(std::string& to, const std::string& value) {
-  try {
-    to += nlohmann::json(value).dump();
-  } catch (const nlohmann::json::type_error&) {
-    detail::fail(ErrorCode::argument, kOp, "a name or metadata", {"UTF-8"}, {"other bytes"});
-  }
+/// Appends a JSON string. Throws ARGUMENT for what is not UTF-8, which JSON is.
+void append_string(std::string_view op, std::string& to, const std::string& value) {
+  if (!append_json_string(to, value)) fail(ErrorCode::argument, op, "a name or metadata", {"UTF-8"}, {"other bytes"});
 }
 
 }  // namespace
 
-std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
-  const std::size_t names = tensors.size() + (metadata.empty() ? 0 : 1);
-  if (names > detail::kMaxTensors) detail::fail(ErrorCode::argument, kOp, "tensors", {detail::kMaxTensors, " names at the most"}, {names, " names"});
+void sort_safetensors(std::vector<SafetensorsItem>& items) {
+  sort_compactly(items, [](const SafetensorsItem& a, const SafetensorsItem& b) { return std::tie(b.width, a.name) < std::tie(a.width, b.name); });
+}
 
-  std::string header = "{";
+std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata) {
+  const std::size_t names = items.size() + (metadata.empty() ? 0 : 1);
+  if (names > kMaxTensors) fail(ErrorCode::argument, op, "tensors", {kMaxTensors, " names at the most"}, {names, " names"});
+
+  std::string start(8, '\0');
+  start += '{';
   if (!metadata.empty()) {
-    append_string(header, kMetadata);
-    header += ":{";
+    append_string(op, start, kMetadata);
+    start += ":{";
     for (const auto& [key, value] : metadata) {
-      if (header.back() != '{') header += ',';
-      append_string(header, key);
-      header += ':';
-      append_string(header, value);
+      if (start.back() != '{') start += ',';
+      append_string(op, start, key);
+      start += ':';
+      append_string(op, start, value);
     }
-    header += '}';
+    start += '}';
   }
-  MemoryEstimate memory(kOp);
+  MemoryEstimate memory(op);
   std::uint64_t end = 0;
-  for (const auto& [name, tensor] : tensors) {  // a map: sorted by bytes
-    if (name == kMetadata) detail::fail(ErrorCode::argument, kOp, "a name", {"another one: the format keeps it for itself"}, {name});
-    const Shape& shape = tensor.shape;
+  for (const auto& [name, dtype, width, shape] : items) {
+    if (name == kMetadata) fail(ErrorCode::argument, op, "a name", {"another one: the format keeps it for itself"}, {name});
     memory.add(name, shape);
     const std::uint64_t first = end;
-    end += 4 * static_cast<std::uint64_t>(checked_size(shape, kOp, name));
-    if (header.back() != '{') header += ',';
-    append_string(header, name);
-    header += ":{\"dtype\":\"F32\",\"shape\":[";
-    for (std::size_t axis = 0; axis < shape.rank(); ++axis) header += detail::text({axis > 0 ? "," : "", shape[axis]});
-    header += detail::text({"],\"data_offsets\":[", first, ",", end, "]}"});
+    end += width * static_cast<std::uint64_t>(checked_size(shape, op, name));
+    if (start.back() != '{') start += ',';
+    append_string(op, start, name);
+    start += text({":{\"dtype\":\"", dtype, "\",\"shape\":["});
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) start += text({axis > 0 ? "," : "", shape[axis]});
+    start += text({"],\"data_offsets\":[", first, ",", end, "]}"});
   }
-  header += '}';
+  start += '}';
   memory.check();
 
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  if (header.size() > detail::kMaxHeader)
-    detail::fail(ErrorCode::argument, kOp, "tensors", {"names that fit into a header of 16 MiB"}, {header.size(), " bytes"});
-  std::vector<std::uint8_t> bytes(8 + header.size() + static_cast<std::size_t>(end));
-  const std::uint64_t header_size = header.size();
-  std::memcpy(bytes.data(), &header_size, 8);
-  std::memcpy(bytes.data() + 8, header.data(), header.size());
-  std::uint8_t* to = bytes.data() + 8 + header.size();
+  start.resize((start.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t header = start.size() - 8;
+  if (header > kMaxHeader) fail(ErrorCode::argument, op, "tensors", {"names that fit into a header of 16 MiB"}, {header, " bytes"});
+  std::memcpy(start.data(), &header, 8);
+  return start;
+}
+
+}  // namespace detail
+
+std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
+  constexpr std::string_view kOp = "write_safetensors";
+  std::vector<detail::SafetensorsItem> items;
+  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // a map: sorted by bytes
+  const std::string start = detail::safetensors_start(kOp, items, metadata);
+  std::size_t size = 0;
+  for (const auto& [name, tensor] : tensors) size += 4 * static_cast<std::size_t>(checked_size(tensor.shape, kOp, name));
+  std::vector<std::uint8_t> bytes(start.size() + size);
+  std::memcpy(bytes.data(), start.data(), start.size());
+  std::uint8_t* to = bytes.data() + start.size();
   for (const auto& [name, tensor] : tensors) {
-    const auto size = 4 * static_cast<std::size_t>(checked_size(tensor.shape, kOp, name));
-    if (size > 0) std::memcpy(to, tensor.data, size);
-    to += size;
+    const auto length = 4 * static_cast<std::size_t>(checked_size(tensor.shape, kOp, name));
+    if (length > 0) std::memcpy(to, tensor.data, length);
+    to += length;
   }
   return bytes;
 }

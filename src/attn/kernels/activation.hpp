@@ -13,7 +13,7 @@ template <class Arch>
 inline Batch<Arch> sigmoid(const Batch<Arch>& x) {
   using F = Batch<Arch>;
   const F z = exp<Arch>(-xsimd::abs(x));
-  return xsimd::select(x < F(0.0F), z, F(1.0F)) / (F(1.0F) + z);
+  return divide<Arch>(xsimd::select(x < F(0.0F), z, F(1.0F)), F(1.0F) + z);
 }
 
 /// Σ c[k] · xᵏ
@@ -28,14 +28,14 @@ inline Batch<Arch> polynomial(const float (&c)[N], const Batch<Arch>& x) {
 template <class Arch>
 inline Batch<Arch> tanh(const Batch<Arch>& x) {
   using F = Batch<Arch>;
-  using I = xsimd::batch<std::int32_t, Arch>;
+  using I = Ints<Arch>;
   F size = xsimd::abs(x);
   size = xsimd::select(size > F(9.02F), F(9.02F), size);  // from here on 1 is nearest
 
   // 1 - 2 / (1 + exp(2x)), with 2⁻ⁿ on both sides of the fraction. It is below 1/2 where this is taken, and so is its error.
   const auto [p, n] = exp_parts<Arch>(size + size);
-  const F scale = xsimd::bitwise_cast<float>((I(127) - n) << 23);
-  const F far = F(1.0F) - (scale + scale) / (p + (F(1.0F) + scale));
+  const F scale = as_floats<Arch>((I(127) - n) << 23);
+  const F far = F(1.0F) - divide<Arch>(scale + scale, p + (F(1.0F) + scale));
 
   // x + x³ P(x²): minimax for the relative error up to 0.55, 3.7e-8.
   static constexpr float kP[] = {-0x1.555452p-2F, 0x1.10cefcp-3F, -0x1.af7d38p-5F, 0x1.0d5184p-6F};
@@ -53,7 +53,7 @@ inline Batch<Arch> normal_cdf(const Batch<Arch>& x) {
   static constexpr float kP[] = {0x1.18d2a8p-3F, 0x1.19a724p-3F, 0x1.deb298p-4F, 0x1.cb317p-4F,  -0x1.368c6cp-5F,
                                  0x1.828cbp-3F,  -0x1.14279p-2F, 0x1.2476ep-3F,  -0x1.c3e906p-6F};
   const F t = xsimd::abs(x);
-  const F u = F(1.0F) / multiply_add<Arch>(F(0.34375F), t, F(1.0F));
+  const F u = divide<Arch>(F(1.0F), multiply_add<Arch>(F(0.34375F), t, F(1.0F)));
   const F tail = exp<Arch>(F(-0.5F) * t * t) * (u * polynomial<Arch>(kP, u));
   return xsimd::select(x < F(0.0F), tail, F(1.0F) - tail);
 }
@@ -82,7 +82,7 @@ void activation_row(Activation name, const float* x, float* y, std::size_t n) {
       // another.
       return map_row_compactly<Arch>(x, y, n, [](const F& value) {
         const F z = exp<Arch>(-xsimd::abs(value)), low = z * (z + F(2.0F)), high = F(1.0F) + F(2.0F) * z;
-        return value * xsimd::select(value < F(0.0F), low / (low + F(2.0F)), high / (high + F(2.0F) * (z * z)));
+        return value * xsimd::select(value < F(0.0F), divide<Arch>(low, low + F(2.0F)), divide<Arch>(high, high + F(2.0F) * (z * z)));
       });
     case Activation::quick_gelu:
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return value * sigmoid<Arch>(F(1.702F) * value); });

@@ -22,6 +22,14 @@ const KernelTable& best() { return table_wasm(); }
 #include <vector>
 #include <xsimd/xsimd.hpp>
 
+#if defined(ATTN_HAVE_NEON_DOTPROD)
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+#endif
+
 #include "attn/tensor/error.hpp"
 
 namespace attn::kernels {
@@ -31,6 +39,9 @@ const KernelTable& table_avx2_fma();
 const KernelTable& table_avx512f();
 const KernelTable& table_default_arch();
 const KernelTable& table_emulated();
+Int8Kernels int8_avx_vnni();
+Int8Kernels int8_avx512_vnni();
+Int8Kernels int8_neon_dotprod();
 
 namespace {
 
@@ -41,6 +52,35 @@ struct Compiled {
   bool runs;  ///< on this machine
 };
 
+#if defined(ATTN_HAVE_SSE4_2) || defined(ATTN_HAVE_NEON_DOTPROD)
+/// The same but for the products of int8.
+struct WithInt8 {
+  KernelTable table, everywhere;
+
+  WithInt8(const KernelTable& other, const char* architecture, const Int8Kernels& int8) : table(other), everywhere(*other.everywhere) {
+    table.everywhere = &everywhere;
+    for (KernelTable* const each : {&table, &everywhere}) each->architecture = architecture, each->int8 = int8;
+  }
+};
+#endif
+
+#if defined(ATTN_HAVE_NEON_DOTPROD)
+/// Whether the machine has sdot, of which xsimd knows nothing.
+bool has_dotprod() {
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#elif defined(__APPLE__)
+  int has = 0;
+  std::size_t size = sizeof has;
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, nullptr, 0) == 0 && has != 0;
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return true;
+#else
+  return false;
+#endif
+}
+#endif
+
 /// Narrowest first.
 std::vector<Compiled> compiled() {
   std::vector<Compiled> all;
@@ -50,10 +90,19 @@ std::vector<Compiled> compiled() {
 #if defined(ATTN_HAVE_SSE4_2)
   const auto machine = xsimd::available_architectures();
   all.push_back({&table_sse4_2(), true});
-  all.push_back({&table_avx2_fma(), machine.has(xsimd::fma3<xsimd::avx2>{})});
-  all.push_back({&table_avx512f(), machine.has(xsimd::avx512f{})});
+  static const WithInt8 avx_vnni(table_avx2_fma(), "avx_vnni", int8_avx_vnni());
+  static const WithInt8 avx512_vnni(table_avx512f(), "avx512_vnni", int8_avx512_vnni());
+  const bool avx2 = machine.has(xsimd::fma3<xsimd::avx2>{}), avx512 = machine.has(xsimd::avx512f{}) && machine.has(xsimd::avx512bw{});
+  all.push_back({&table_avx2_fma(), avx2});
+  all.push_back({&avx_vnni.table, avx2 && machine.has(xsimd::avxvnni{})});
+  all.push_back({&table_avx512f(), avx512});
+  all.push_back({&avx512_vnni.table, avx512 && machine.has(xsimd::avx512vnni<xsimd::avx512bw>{})});
 #else
   all.push_back({&table_default_arch(), true});
+#if defined(ATTN_HAVE_NEON_DOTPROD)
+  static const WithInt8 neon_dotprod(table_default_arch(), "neon_dotprod", int8_neon_dotprod());
+  all.push_back({&neon_dotprod.table, has_dotprod()});
+#endif
 #endif
   return all;
 }

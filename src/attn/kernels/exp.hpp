@@ -9,8 +9,8 @@ namespace attn::kernels {
 /// The two parts of exp(x) = 2ⁿ (1 + p), n the integer next to x / ln 2.
 template <class Arch>
 struct ExpParts {
-  Batch<Arch> p;                       ///< exp(r) - 1, |r| ≤ ln 2 / 2
-  xsimd::batch<std::int32_t, Arch> n;  ///< in its low bits; shifted by 23 they are where a float has its exponent
+  Batch<Arch> p;  ///< exp(r) - 1, |r| ≤ ln 2 / 2
+  Ints<Arch> n;   ///< in its low bits; shifted by 23 they are where a float has its exponent
 };
 
 /// Of |x| < 128.
@@ -31,7 +31,7 @@ inline ExpParts<Arch> exp_parts(const Batch<Arch>& x) {
   const F low = multiply_add<Arch>(F(0x1.555492p-3F), r, F(0x1.fffffcp-2F));
   const F high = multiply_add<Arch>(F(0x1.123a20p-7F), r, F(0x1.5558f2p-5F));
   const F q = multiply_add<Arch>(multiply_add<Arch>(F(0x1.6a23cep-10F), square, high), square, low);
-  return {multiply_add<Arch>(q, square, r), xsimd::bitwise_cast<std::int32_t>(shifted)};
+  return {multiply_add<Arch>(q, square, r), as_ints<Arch>(shifted)};
 }
 
 /// exp(x) for x ≤ 0.
@@ -39,11 +39,11 @@ inline ExpParts<Arch> exp_parts(const Batch<Arch>& x) {
 template <class Arch>
 inline Batch<Arch> exp(const Batch<Arch>& argument) {
   using F = Batch<Arch>;
-  using I = xsimd::batch<std::int32_t, Arch>;
+  using I = Ints<Arch>;
   const F least(-87.33654F);  // ln 2⁻¹²⁶
   const auto [p, n] = exp_parts<Arch>(larger<Arch>(least, argument));
   const I exponent = (n + I(127)) << 23;
-  return (p + F(1.0F)) * xsimd::select(argument < least, F(0.0F), xsimd::bitwise_cast<float>(exponent));
+  return (p + F(1.0F)) * xsimd::select(argument < least, F(0.0F), as_floats<Arch>(exponent));
 }
 
 }  // namespace attn::kernels

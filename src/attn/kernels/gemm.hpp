@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "attn/kernels/kernels.hpp"
@@ -53,14 +54,25 @@ struct TileArguments {
   std::size_t k;
   float alpha;
   const float* skip;
+  std::uintptr_t ahead;        ///< address of what is read soon; a number, since the last tile's share may end behind the panels
+  std::uintptr_t ahead_bytes;  ///< so much of it is asked for in a step of k
 };
+
+/// Has memory that is read soon brought into the second-level cache. WebAssembly has no instruction for it.
+template <class Arch>
+void prefetch([[maybe_unused]] std::uintptr_t address) {
+#if !defined(__wasm__)
+  __builtin_prefetch(reinterpret_cast<const void*>(address), 0, 2);
+#endif
+}
 
 /// Rows × (Panels · kNr) elements of C. Unrolling k would make compilers hoist loads and spill accumulators: half the speed.
 ///
 /// Two things are for V8, which puts the multiply-adds of the loop into the order in which the accumulators get their
 /// first values, and keeps a factor in a register from its load to its last use. The start is loaded row by row, also
 /// where all rows start alike; and no row's address is simpler than the others', so that none is loaded early. Then one
-/// factor is alive at a time, and nothing spills.
+/// factor is alive at a time, and nothing spills. Natively more than 6 rows, each with a pointer of its own, would leave g++ too few
+/// registers for addresses: then three rows share one.
 template <class Arch, class Weight, std::size_t Rows, std::size_t Panels, bool Skipping>
 void gemm_tile(const TileArguments<Weight>& t) {
   using F = Batch<Arch>;
@@ -73,18 +85,27 @@ void gemm_tile(const TileArguments<Weight>& t) {
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kBatches; ++v)
       sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
-  const float* before = t.a - t.lda;
+  constexpr std::size_t kShared = Rows > 6 ? 3 : Rows, kPointers = (Rows + kShared - 1) / kShared, kBefore = kShared == Rows ? 1 : 0;
+  const float* before[kPointers];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kPointers; ++i) before[i] = t.a + at(i * kShared, t.lda) - at(kBefore, t.lda);
+  const auto next_column = [&] {
+#pragma GCC unroll 16
+    for (const float*& pointer : before) ++pointer;
+  };
   const Weight* weights = t.weights;
+  std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.k; ++p, ++before, weights += kNr) {
+  for (std::size_t p = 0; p < t.k; ++p, next_column(), weights += kNr, ahead += t.ahead_bytes) {
     if constexpr (Skipping)
       if (t.skip[p] == -std::numeric_limits<float>::infinity()) continue;
+    prefetch<Arch>(ahead);
     F w[kBatches];
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kBatches; ++v) w[v] = load_weights<Arch>(weights + at(v / 2, t.panel_stride) + half(v));
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
-      const F x(before[at(i + 1, t.lda)]);
+      const F x(before[i / kShared][at(i % kShared + kBefore, t.lda)]);
 #pragma GCC unroll 16
       for (std::size_t v = 0; v < kBatches; ++v) sum[i][v] = multiply_add<Arch>(x, w[v], sum[i][v]);
     }
@@ -153,7 +174,9 @@ void gemm(const Gemm<Weight>& g) {
                             .ldc = g.ldc,
                             .k = g.k,
                             .alpha = g.alpha,
-                            .skip = g.skip};
+                            .skip = g.skip,
+                            .ahead = reinterpret_cast<std::uintptr_t>(g.panels + (j + columns < g.n ? j + columns : j) / kNr * g.panel_stride),
+                            .ahead_bytes = (kNr * sizeof(Weight) + tiles - 1) / tiles};
     if (columns < kNr && start != nullptr && !g.accumulate) {
       for (std::size_t i = 0; i < columns; ++i) last_bias[i] = g.bias[j + i];
       t.start = last_bias;
@@ -165,6 +188,7 @@ void gemm(const Gemm<Weight>& g) {
           gemm_last_columns<Arch, Weight>(kTiles[tile], t, rows, columns);
         else
           (columns == wide ? kWideTiles : kTiles)[tile](t);
+        t.ahead += g.k * t.ahead_bytes;
         t.a += static_cast<std::ptrdiff_t>(rows) * t.lda;
         t.start += static_cast<std::ptrdiff_t>(rows) * t.start_stride;
         t.c += static_cast<std::ptrdiff_t>(rows) * t.ldc;

@@ -1,9 +1,12 @@
 // Compiled once per architecture, with that architecture's compiler flags and ATTN_ARCH set to its name below.
 #include "attn/kernels/kernels.hpp"
 
+#include <type_traits>
+
 #include "attn/kernels/activation.hpp"
 #include "attn/kernels/additive_scores.hpp"
 #include "attn/kernels/gemm.hpp"
+#include "attn/kernels/int8.hpp"
 #include "attn/kernels/norm.hpp"
 #include "attn/kernels/peak.hpp"
 #include "attn/kernels/rows.hpp"
@@ -33,30 +36,54 @@ using default_arch = xsimd::default_arch;
 
 using Arch = named::ATTN_ARCH;
 
-}  // namespace
-
-const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
-  static constexpr KernelTable kTable{
+/// The kernels of Bits, which is Arch or Everywhere<Arch>. What neither fuses nor adds up is the same in both.
+template <class Bits>
+constexpr KernelTable table(const KernelTable* everywhere) {
+  using Fusing = std::conditional_t<kFused, Bits, Arch>;
+  return {
       .architecture = ATTN_STRING(ATTN_ARCH),
       .mr = Tile<Arch>::kMr,
       .nr = Tile<Arch>::kNr,
-      .gemm = &gemm<Arch, float>,
-      .softmax_row = &softmax_row<Arch>,
+      .gemm = &gemm<Fusing, float>,
+      .int8 = int8_kernels<Pairs<Arch>, Arch>(),
+      .softmax_row = &softmax_row<Bits>,
       .max_row = &max_row<Arch>,
-      .exp_row = &exp_row<Arch>,
+      .exp_row = &exp_row<Bits>,
       .mask_row = &mask_row<Arch>,
       .scale_row = &scale_row<Arch>,
       .all_finite = &all_finite<Arch>,
-      .activation_row = &activation_row<Arch>,
-      .layer_norm_row = &layer_norm_row<Arch>,
-      .rms_norm_row = &rms_norm_row<Arch>,
+      .activation_row = &activation_row<Fusing>,
+      .layer_norm_row = &layer_norm_row<Bits>,
+      .rms_norm_row = &rms_norm_row<Bits>,
       .add_row = &add_row<Arch>,
       .multiply_row = &multiply_row<Arch>,
-      .dot = &dot<Arch>,
+      .dot = &dot<Bits>,
       .additive_scores_row = &additive_scores_row<Arch>,
+      .everywhere = everywhere,
       .multiply_adds = &multiply_adds<Arch>,
   };
+}
+
+}  // namespace
+
+#if defined(__wasm_relaxed_simd__)
+const KernelTable& table_wasm() {
+  const auto with = [](const Int8Kernels& int8) {
+    static KernelTable everywhere = table<Everywhere<Arch>>(nullptr), chosen = table<Arch>(&everywhere);
+    everywhere.int8 = chosen.int8 = int8;
+    return &chosen;
+  };
+  static const KernelTable* const kTable = with(is_exact<Unsigned4<Arch>>() ? int8_kernels<Unsigned4<Arch>, Arch>()
+                                                : is_exact<Signed4<Arch>>() ? int8_kernels<Signed4<Arch>, Arch, Unsigned4<Arch>>()
+                                                                            : int8_kernels<Pairs<Arch>, Arch>());
+  return *kTable;
+}
+#else
+const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
+  static constexpr KernelTable kEverywhere = table<Everywhere<Arch>>(nullptr);
+  static constexpr KernelTable kTable = table<Arch>(&kEverywhere);
   return kTable;
 }
+#endif
 
 }  // namespace attn::kernels

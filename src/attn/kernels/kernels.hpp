@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "attn/kernels/activation_name.hpp"
 
@@ -26,12 +27,41 @@ struct Gemm {
   const float* skip = nullptr;  ///< (k), of m = 1: terms where it is -infinity are left out
 };
 
+/// C[i][j] = (Σₖ A[i][k] · W[j][k] - corrections[i] · weight_sums[j]) · scales[i] · weight_scales[j] + bias[j], the difference exact, what
+/// follows rounded at each step: the same bits on every architecture.
+struct GemmInt8 {
+  const std::int32_t* a = nullptr;  ///< (m, int8_words()), with scales and corrections (m) as quantize_row leaves them
+  const float* scales = nullptr;
+  const std::int32_t* corrections = nullptr;
+  const std::int8_t* panels = nullptr;  ///< as pack_int8_row leaves them
+  const float* weight_scales = nullptr;
+  const std::int32_t* weight_sums = nullptr;  ///< Σₖ W[j][k]
+  const float* bias = nullptr;
+  float* c = nullptr;
+  std::size_t ldc = 0;
+  std::size_t m = 0, n = 0, k = 0;
+};
+
+/// Products of int8 weights with rows that are quantized when they meet them.
+struct Int8Kernels {
+  const char* name;   ///< of the products, in words
+  std::size_t group;  ///< so many of k lie side by side in 4 bytes
+
+  /// s = max(0, max x) / 255 - min(0, min x) / 255, z = nearest(-min / s), q = nearest(x / s) + z, both cut to 0 ... 255, as words of this
+  /// architecture's; s the scale. Where s is 0, q - z is 0. A row with NaN or infinity has the scale NaN.
+  void (*quantize_row)(const float* x, std::size_t k, std::int32_t* words, float* scale, std::int32_t* correction);
+  void (*gemm)(const GemmInt8&);
+  /// As KernelTable::multiply_adds, of int8.
+  std::size_t (*multiply_adds)(std::size_t count);
+};
+
 /// The kernels of one architecture. None throws, none allocates; pointers need no alignment.
 struct KernelTable {
   const char* architecture;
   std::size_t mr, nr;  ///< rows and columns of a GEMM tile; panels are nr wide
 
   void (*gemm)(const Gemm<float>&);
+  Int8Kernels int8;
 
   /// y = softmax(x) over n values; x and y may be the same. A row that is all -infinity gives NaN.
   void (*softmax_row)(const float* x, float* y, std::size_t n);
@@ -62,12 +92,18 @@ struct KernelTable {
   void (*additive_scores_row)(const float* query, const float* keys, std::ptrdiff_t key_stride, const float* score_weight, float* scores,
                               std::size_t keys_count, std::size_t width, float alpha);
 
+  /// The table whose results have the same bits on every architecture: nothing in it is fused, and sums run in 16 lanes. Products of int8
+  /// have them in both. Its own is null.
+  const KernelTable* everywhere;
+
   /// Runs `count` multiply-adds or a few more in registers alone and gives their number: timed, the peak of the machine.
   std::size_t (*multiply_adds)(std::size_t count);
 };
 
 /// The fastest table that this machine can run, chosen once.
 const KernelTable& best();
+/// The same, or its table for the bits that all architectures have.
+inline const KernelTable& best(bool everywhere) { return everywhere ? *best().everywhere : best(); }
 
 /// Weights of one packed panel: k rows of nr.
 constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * k; }
@@ -79,9 +115,28 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
 void pack_row(const float* w, std::size_t row, std::size_t k, std::size_t nr, float* panels);
 /// The inverse of pack: w (n,k), row-major.
 void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w);
+/// One row of W.
+void unpack_row(const float* panels, std::size_t row, std::size_t k, std::size_t nr, float* w);
 /// The panels of W (n,k) -> those of Wᵀ (k,n).
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* transposed);
 /// x (m,n), rows row_stride apart -> (n,m) without gaps.
 void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* transposed);
+
+/// q of one row of int8 weights, and its scale max|w| / 127: q = nearest(w / scale), cut to ±127; where the scale is 0, q is 0. The values
+/// are finite. Returns Σ q.
+std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale);
+
+/// 255 · 128 · k is below 2³¹.
+inline constexpr std::int64_t kMostInt8Terms = 65536;
+
+/// Words of a row of activations, and bytes of a panel.
+constexpr std::size_t int8_words(std::size_t group, std::size_t k) { return (k + group - 1) / group; }
+constexpr std::size_t int8_panel_size(std::size_t nr, std::size_t group, std::size_t k) { return int8_words(group, k) * group * nr; }
+constexpr std::size_t int8_packed_size(std::size_t nr, std::size_t group, std::size_t n, std::size_t k) {
+  return (n + nr - 1) / nr * int8_panel_size(nr, group, k);
+}
+/// One row of W (n,k) into panels that are there and were zero.
+void pack_int8_row(const std::int8_t* q, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::int8_t* panels);
+void unpack_int8_row(const std::int8_t* panels, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::int8_t* q);
 
 }  // namespace attn::kernels

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <xsimd/xsimd.hpp>
 
 #if defined(__wasm_relaxed_simd__)
 #include <wasm_simd128.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 // What every kernel needs on top of xsimd. Everything here and in the kernels is a template over the architecture:
@@ -13,13 +17,34 @@
 // of them, with instructions that the others' machines may not have.
 namespace attn::kernels {
 
+/// Arch with the same bits as every other architecture: no fused multiply-adds, and sums in 16 lanes, whatever a register holds.
 template <class Arch>
-using Batch = xsimd::batch<float, Arch>;
+struct Everywhere {};
+
+template <class Arch>
+struct Registers {
+  using type = Arch;
+};
+template <class Arch>
+struct Registers<Everywhere<Arch>> {
+  using type = Arch;
+};
+
+template <class Arch>
+using Batch = xsimd::batch<float, typename Registers<Arch>::type>;
+template <class Arch>
+using Ints = xsimd::batch<std::int32_t, typename Registers<Arch>::type>;
 
 template <class Arch>
 inline constexpr std::size_t kLanes = Batch<Arch>::size;
 
-/// Whether multiply_add is one instruction.
+/// Batches in which a sum is added up.
+template <class Arch>
+inline constexpr std::size_t kSums = 1;
+template <class Arch>
+inline constexpr std::size_t kSums<Everywhere<Arch>> = 16 / kLanes<Arch>;
+
+/// Whether multiply_add is one instruction, but where the bits have to be the same everywhere.
 #if defined(__wasm_relaxed_simd__) || defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr bool kFused = true;
 #else
@@ -30,10 +55,39 @@ inline constexpr bool kFused = false;
 /// on wasm is a multiplication and an addition, which is right for plain simd128.
 template <class Arch>
 inline Batch<Arch> multiply_add(const Batch<Arch>& a, const Batch<Arch>& b, const Batch<Arch>& c) {
+  if constexpr (!std::is_same_v<Arch, typename Registers<Arch>::type>) return a * b + c;
 #if defined(__wasm_relaxed_simd__)
   return Batch<Arch>(wasm_f32x4_relaxed_madd(a, b, c));
 #else
   return xsimd::fma(a, b, c);
+#endif
+}
+
+/// x / y, rounded once. xsimd divides by an approximate reciprocal on NEON.
+template <class Arch>
+inline Batch<Arch> divide(const Batch<Arch>& x, const Batch<Arch>& y) {
+#if defined(__aarch64__) && !XSIMD_WITH_EMULATED
+  return Batch<Arch>(vdivq_f32(x, y));
+#else
+  return x / y;
+#endif
+}
+
+/// The same bits as numbers of the other kind. On NEON g++ leaves xsimd's own as calls.
+template <class Arch>
+inline Batch<Arch> as_floats(const Ints<Arch>& x) {
+#if defined(__aarch64__) && !XSIMD_WITH_EMULATED
+  return Batch<Arch>(vreinterpretq_f32_s32(x));
+#else
+  return xsimd::bitwise_cast<float>(x);
+#endif
+}
+template <class Arch>
+inline Ints<Arch> as_ints(const Batch<Arch>& x) {
+#if defined(__aarch64__) && !XSIMD_WITH_EMULATED
+  return Ints<Arch>(vreinterpretq_s32_f32(x));
+#else
+  return xsimd::bitwise_cast<std::int32_t>(x);
 #endif
 }
 
@@ -43,14 +97,19 @@ inline Batch<Arch> larger(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(y < x, x, y);
 }
 
+template <std::size_t Count>
+inline float sum_pairwise(float* lane) {
+  for (std::size_t width = Count / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
+  return lane[0];
+}
+
 /// Lanes added pairwise. xsimd's own reduce_add takes another order on wasm than on its emulated architecture.
 template <class Arch>
 inline float sum_of_lanes(const Batch<Arch>& x) {
   float lane[kLanes<Arch>];
   x.store_unaligned(lane);
-  for (std::size_t width = kLanes<Arch> / 2; width > 0; width /= 2)
-    for (std::size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
-  return lane[0];
+  return sum_pairwise<kLanes<Arch>>(lane);
 }
 
 template <class Arch>
@@ -108,10 +167,34 @@ inline float sum_of_blocks(std::size_t n, Sum sum) {
   return static_cast<float>(total);
 }
 
-/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block.
+/// Σ f(x[i], ...) from i up to end, in kSums batches.
+template <class Arch, class F, class... X>
+inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) {
+  constexpr std::size_t kStep = kLanes<Arch>, kAll = kSums<Arch> * kStep;
+  Batch<Arch> sum[kSums<Arch>];
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < kSums<Arch>; ++v) sum[v] = Batch<Arch>(0.0F);
+  for (; i + kAll <= end; i += kAll)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kSums<Arch>; ++v) sum[v] += f(Batch<Arch>::load_unaligned(x + i + v * kStep)...);
+  float lane[kAll], term[kStep];
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < kSums<Arch>; ++v) sum[v].store_unaligned(lane + v * kStep);
+#pragma GCC unroll 1
+  for (float* to = lane; i < end; i += kStep, to += kStep) {
+    const std::size_t count = end - i < kStep ? end - i : kStep;
+    f(load_partial<Arch>(x + i, count, 0)...).store_unaligned(term);
+#pragma GCC unroll 1
+    for (std::size_t l = 0; l < count; ++l) to[l] += term[l];
+  }
+  return sum_pairwise<kAll>(lane);
+}
+
+/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block, lanes those of kSums batches.
 template <class Arch, class F, class... X>
 inline float sum_row(std::size_t n, F f, const X*... x) {
   return sum_of_blocks(n, [&](std::size_t i, std::size_t end) {
+    if constexpr (kSums<Arch> > 1) return sum_of_batches<Arch>(i, end, f, x...);
     Batch<Arch> sum(0.0F);
     for (; i + kLanes<Arch> <= end; i += kLanes<Arch>) sum += f(Batch<Arch>::load_unaligned(x + i)...);
     if (i < end) {

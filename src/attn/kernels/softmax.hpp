@@ -56,6 +56,11 @@ float exp_block(const float* x, float shift, float* y, std::size_t n) {
 
 template <class Arch>
 float exp_row(const float* x, float shift, float* y, std::size_t n) {
+  if constexpr (kSums<Arch> > 1 || !std::is_same_v<Arch, typename Registers<Arch>::type>) {
+    const Batch<Arch> m(shift);
+    map_row_compactly<Arch>(x, y, n, [&](const Batch<Arch>& value) { return exp<Arch>(value - m); });
+    return sum_row<Arch>(n, [](const Batch<Arch>& value) { return value; }, y);
+  }
   return sum_of_blocks(n, [&](std::size_t first, std::size_t end) { return exp_block<Arch>(x + first, shift, y + first, end - first); });
 }
 

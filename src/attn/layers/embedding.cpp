@@ -13,8 +13,8 @@ constexpr std::string_view kOp = "Embedding";
 }  // namespace
 
 Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options) : options_(options) {
-  detail::check_positive(kOp, "num_embeddings", options.num_embeddings);
-  detail::check_positive(kOp, "embedding_dim", options.embedding_dim);
+  const std::int64_t N = detail::check_positive(kOp, "num_embeddings", options.num_embeddings);
+  weight_ = {static_cast<std::size_t>(N), static_cast<std::size_t>(detail::check_positive(kOp, "embedding_dim", options.embedding_dim))};
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= options.num_embeddings))
     detail::fail(ErrorCode::config, kOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
 }
@@ -28,25 +28,40 @@ void Embedding::add_shapes(const std::string& prefix, const StateView*, std::map
   shapes.emplace(prefix + "weight", Shape{options_.num_embeddings, options_.embedding_dim});
 }
 
-void Embedding::save(const std::string& prefix, const StateTarget& target) const { detail::save_data(target, prefix + "weight", weight_); }
+void Embedding::save(const std::string& prefix, const StateTarget& target) const {
+  const auto found = target.find(prefix + "weight");
+  if (found == target.end()) return;
+  if (const StatePlace& place = found->second; place.data != nullptr)
+    for (std::int64_t row = 0; row < options_.num_embeddings; ++row)
+      weight_.get_quantized_row(static_cast<std::size_t>(row), place.data + row * options_.embedding_dim, place.scale + row);
+  else
+    weight_.get(place.values);
+}
 
 Embedding Embedding::loaded(const std::string& prefix, const StateView& state) const {
   Embedding next(detail::Uninitialized{}, options_);
   const float* weight = detail::find_data(state, prefix + "weight");
-  next.weight_ = weight != nullptr ? std::vector<float>(weight, weight + weight_.size()) : weight_;
+  std::vector<float> now;
+  if (weight == nullptr) {
+    now.resize(weight_.size());
+    weight_.get(now.data());
+  }
+  next.weight_.allocate();
+  next.weight_.set_rows(0, {weight != nullptr ? weight : now.data(), weight_.size()});
   return next;
 }
 
 Embedding Embedding::drawn(const InitOptions& options, std::uint32_t& parameter) const {
   const std::int64_t N = options_.num_embeddings, E = options_.embedding_dim;
   Embedding next(detail::Uninitialized{}, options_);
-  next.weight_.resize(static_cast<std::size_t>(N * E));
+  next.weight_.allocate();
+  std::vector<float>& weight = next.weight_.values();
   Random random(options.seed, parameter++);
   if (options.scheme == InitScheme::torch)
-    random.normal(next.weight_.data(), next.weight_.size(), 1);
+    random.normal(weight.data(), weight.size(), 1);
   else
-    random.weight(next.weight_.data(), N, E, options);
-  if (options_.padding_idx) std::fill_n(next.weight_.data() + *options_.padding_idx * E, E, 0.0F);
+    random.weight(weight.data(), N, E, options);
+  if (options_.padding_idx) std::fill_n(weight.data() + *options_.padding_idx * E, E, 0.0F);
   return next;
 }
 
@@ -69,7 +84,16 @@ Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape)
 }
 
 void Embedding::run(const std::vector<std::int64_t>& ids, float* y) const {
-  for (const std::int64_t id : ids) y = std::copy_n(row(id), options_.embedding_dim, y);
+  for (const std::int64_t id : ids) {
+    weight_.get_row(static_cast<std::size_t>(id), y);
+    y += options_.embedding_dim;
+  }
+}
+
+std::vector<float> Embedding::row(std::int64_t id) const {
+  std::vector<float> values(static_cast<std::size_t>(options_.embedding_dim));
+  weight_.get_row(static_cast<std::size_t>(id), values.data());
+  return values;
 }
 
 void Embedding::check_id(std::string_view op, std::string_view name, std::int64_t id) const {
@@ -83,7 +107,7 @@ std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target
   memory.add("similarities of all rows", {3, options_.num_embeddings});
   memory.check();
   std::vector<float> similarities(static_cast<std::size_t>(options_.num_embeddings));
-  detail::cosines(weight_.data(), options_.num_embeddings, target, options_.embedding_dim, similarities.data());
+  detail::cosines(weight_, options_.num_embeddings, target, options_.embedding_dim, similarities.data());
   std::vector<Neighbor> all;
   all.reserve(similarities.size());
   for (std::int64_t id = 0; id < options_.num_embeddings; ++id)
@@ -99,7 +123,7 @@ std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target
 
 std::vector<Neighbor> Embedding::nearest(std::int64_t target, std::int64_t k) const {
   check_id("nearest", "target", target);
-  return ranked("nearest", row(target), k, {target});
+  return ranked("nearest", row(target).data(), k, {target});
 }
 
 std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t k) const {
@@ -111,17 +135,16 @@ std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t 
 float Embedding::similarity(std::int64_t a, std::int64_t b) const {
   check_id("similarity", "a", a);
   check_id("similarity", "b", b);
-  float cosine = 0;
-  detail::cosines(row(a), 1, row(b), options_.embedding_dim, &cosine);
-  return cosine;
+  return detail::cosine(row(a).data(), row(b).data(), options_.embedding_dim, weight_.is_quantized());
 }
 
 std::vector<Neighbor> Embedding::analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const {
   check_id("analogy", "a", a);
   check_id("analogy", "b", b);
   check_id("analogy", "c", c);
-  std::vector<float> target(static_cast<std::size_t>(options_.embedding_dim));
-  for (std::size_t e = 0; e < target.size(); ++e) target[e] = row(b)[e] - row(a)[e] + row(c)[e];
+  const std::vector<float> of_a = row(a), of_b = row(b), of_c = row(c);
+  std::vector<float> target(of_a.size());
+  for (std::size_t e = 0; e < target.size(); ++e) target[e] = of_b[e] - of_a[e] + of_c[e];
   return ranked("analogy", target.data(), k, {a, b, c});
 }
 

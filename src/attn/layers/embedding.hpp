@@ -65,21 +65,26 @@ class Embedding : public Module<Embedding> {
   void run(const std::vector<std::int64_t>& ids, float* y) const;
   /// Names where its numbers will be.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
-  const float* row(std::int64_t id) const { return weight_.data() + static_cast<std::size_t>(id) * static_cast<std::size_t>(options_.embedding_dim); }
+  /// (E), as float32 whatever the table is kept as.
+  std::vector<float> row(std::int64_t id) const;
+  const detail::Table& table() const { return weight_; }
+  bool is_quantized() const { return weight_.is_quantized(); }
 
  private:
   friend class Module<Embedding>;
+  friend class EncoderModel;
 
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, const StateTarget& target) const;
   Embedding loaded(const std::string& prefix, const StateView& state) const;
   Embedding drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  void make_int8() { weight_.quantize(); }
 
   void check_id(std::string_view op, std::string_view name, std::int64_t id) const;
   std::vector<Neighbor> ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const;
 
   EmbeddingOptions options_;
-  std::vector<float> weight_;  // (N,E)
+  detail::Table weight_;  // (N,E)
 };
 
 }  // namespace attn

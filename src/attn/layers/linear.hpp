@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 #include "attn/layers/parameter.hpp"
@@ -22,11 +23,21 @@ class Linear {
   std::int64_t out_features() const { return out_; }
 
   /// y = x Wᵀ + b, x (rows,in), y (rows,out); scratch and finish_row as PackedLinear::forward.
+  void forward(const Rows& x, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
   void forward(const float* x, std::int64_t rows, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const {
-    packed_.forward(Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_)), y, scratch, finish_row);
+    forward(Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_)), y, scratch, finish_row);
   }
-  /// The map itself, for PackedLinear::forward of several.
-  const PackedLinear& packed() const { return packed_; }
+
+  /// Several maps of one x, all of them quantized or none.
+  struct Output {
+    const Linear* linear;
+    float* y;
+  };
+  static void forward(std::span<const Output> outputs, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
+
+  /// The weight becomes int8; what it was is gone. Nothing where it is already.
+  void make_int8();
+  bool is_quantized() const { return is_quantized_; }
 
   /// prefix is such as "linear1."
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
@@ -40,13 +51,26 @@ class Linear {
   /// Names where its numbers will be.
   void add_parameters(const std::string& prefix, Parameters& parameters);
 
+  /// Room for the weight, and all of it zero.
+  void allocate_weight();
+  /// Whole rows of the weight from row `first` on.
+  void set_weight_rows(std::size_t first, std::span<const float> rows);
+  void get_weight_row(std::size_t row, float* values) const;
+  /// Of int8: rows as they are, and their scales.
+  void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows);
+  void set_scales(std::span<const float> scales);
+  void get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const;
+
   /// Writes the weight (out,in), and the bias (out) unless null.
   void unpack(float* weight, float* bias) const;
+  /// The same, or of what is int8 what it is kept as.
+  void get(const StatePlace& weight, float* bias) const;
 
  private:
   std::int64_t in_ = 0, out_ = 0;
-  bool bias_ = false;
-  PackedLinear packed_;
+  bool bias_ = false, is_quantized_ = false;
+  PackedLinear packed_;        // of float32
+  QuantizedLinear quantized_;  // of int8: one of the two has the numbers
 };
 
 }  // namespace attn::detail

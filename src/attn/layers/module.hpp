@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "attn/layers/state_dict.hpp"
 #include "attn/ops/dropout.hpp"
@@ -42,6 +43,8 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 ///   save(prefix, target)               copies of them to where the target has their names
 ///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none
 ///   drawn(options, parameter)          one with new random numbers; `parameter` counts them
+///   make_int8()                        its weights (out,in) become int8, which are those of two dimensions
+///   is_quantized()                     whether they are
 template <class Layer>
 class Module {
  public:
@@ -75,6 +78,36 @@ class Module {
     replace(layer().loaded("", state));
   }
   void save_state(const StateTarget& target) const { layer().save("", target); }
+  /// Weights of linear maps, and an embedding's table, become int8 with a scale for each row, rounded; their float32 is gone: state_dict()
+  /// gives scale · data. x is quantized row by row when it meets them. Everything else stays float32, and results have the same bits on
+  /// every machine. What is int8 already stays so; load_state_dict() and initialize() make it float32 again. Throws FORMAT for a weight
+  /// with NaN or infinity, UNSUPPORTED for rows longer than 65536; nothing is changed then.
+  void quantize() {
+    if (layer().is_quantized()) return;
+    for (const auto& [name, shape] : parameter_shapes()) {
+      if (shape.rank() != 2) continue;
+      std::vector<float> values(static_cast<std::size_t>(checked_size(shape, "quantize", name)));
+      save_state({{name, values.data()}});
+      detail::check_int8_weight("quantize", name, shape, values);
+    }
+    layer().make_int8();
+  }
+  /// What quantize() made of the weights, by the names of state_dict(); of all else nothing, and nothing before it.
+  std::map<std::string, Int8Weight> int8_state_dict() const {
+    std::map<std::string, Int8Weight> state;
+    if (!layer().is_quantized()) return state;
+    StateTarget target;
+    for (const auto& [name, shape] : parameter_shapes()) {
+      if (shape.rank() != 2) continue;
+      Int8Weight& weight = state[name];
+      weight.data.resize(static_cast<std::size_t>(checked_size(shape, "int8_state_dict", name)));
+      weight.scale.resize(static_cast<std::size_t>(shape[0]));
+      weight.shape = shape;
+      target.emplace(name, StatePlace(weight.data.data(), weight.scale.data()));
+    }
+    save_state(target);
+    return state;
+  }
   /// Draws new weights; a new layer has been initialised already. The numbers follow from the seed alone, on every machine; the
   /// distributions are torch's. Throws CONFIG, MEMORY.
   void initialize(const InitOptions& options = {}) {

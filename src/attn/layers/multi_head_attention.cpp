@@ -100,18 +100,19 @@ void MultiHeadAttention::add_shapes(const std::string& prefix, const StateView* 
 }
 
 void MultiHeadAttention::save(const std::string& prefix, const StateTarget& target) const {
-  const auto data = [&](const std::string& name, std::size_t offset = 0) {
+  const auto place = [&](const std::string& name, std::size_t row, std::size_t width) -> std::optional<StatePlace> {
     const auto found = target.find(prefix + name);
-    return found != target.end() ? found->second + offset : nullptr;
+    if (found == target.end()) return std::nullopt;
+    return found->second.from(row, width);
   };
   const auto E = static_cast<std::size_t>(options_.embed_dim);
   const Form form = this->form();
   const detail::Linear* const projections[] = {&query_, &key_, &value_};
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string name = kLetters[i];
-    float* const weight = form == Form::packed ? data("in_proj_weight", i * E * E) : data(name + (form == Form::split ? "_weight" : ".weight"));
-    float* const bias = !options_.bias ? nullptr : form == Form::separate ? data(name + ".bias") : data("in_proj_bias", i * E);
-    if (weight != nullptr) projections[i]->unpack(weight, bias);
+    const auto weight = form == Form::packed ? place("in_proj_weight", i * E, E) : place(name + (form == Form::split ? "_weight" : ".weight"), 0, 0);
+    const auto bias = form == Form::separate ? place(name + ".bias", 0, 0) : place("in_proj_bias", i * E, 1);
+    if (weight) projections[i]->get(*weight, options_.bias && bias ? bias->values : nullptr);
   }
   if (options_.add_bias_kv) {
     detail::save_data(target, prefix + "bias_k", bias_k_);
@@ -289,12 +290,12 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   float* const v_proj = scratch.take(v_size);
   const auto same = [](const TensorView& a, const TensorView& b) { return a.data == b.data && a.shape == b.shape && a.strides == b.strides; };
   if (same(query, key) && same(key, value)) {
-    const PackedLinear::Output outputs[] = {{&query_.packed(), q_proj}, {&key_.packed(), k_proj}, {&value_.packed(), v_proj}};
-    PackedLinear::forward(outputs, detail::Rows(query), scratch);
+    const detail::Linear::Output outputs[] = {{&query_, q_proj}, {&key_, k_proj}, {&value_, v_proj}};
+    detail::Linear::forward(outputs, detail::Rows(query), scratch);
   } else {
-    query_.packed().forward(detail::Rows(query), q_proj, scratch);
-    key_.packed().forward(detail::Rows(key), k_proj, scratch);
-    value_.packed().forward(detail::Rows(value), v_proj, scratch);
+    query_.forward(detail::Rows(query), q_proj, scratch);
+    key_.forward(detail::Rows(key), k_proj, scratch);
+    value_.forward(detail::Rows(value), v_proj, scratch);
   }
 
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
@@ -379,10 +380,15 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   if (float* to = buffers.of(TraceName::v)) detail::copy_heads(value_heads, B, Hkv, S, Dv, to);
 }
 
+void MultiHeadAttention::make_int8() {
+  for (detail::Linear* const linear : {&query_, &key_, &value_, &out_}) linear->make_int8();
+}
+
 detail::AttentionSpec MultiHeadAttention::of_layer(const detail::AttentionSpec& call) const {
   detail::AttentionSpec spec = call;
   if (spec.softcap == 0) spec.softcap = defaults_.softcap;
   if (spec.window.open()) spec.window = defaults_.window;
+  spec.everywhere = query_.is_quantized();
   return spec;
 }
 

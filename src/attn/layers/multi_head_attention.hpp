@@ -92,6 +92,8 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
            const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
 
+  bool is_quantized() const { return query_.is_quantized(); }
+
  private:
   template <std::size_t N>
   auto run_views(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const {
@@ -109,6 +111,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   void save(const std::string& prefix, const StateTarget& target) const;
   MultiHeadAttention loaded(const std::string& prefix, const StateView& state) const;
   MultiHeadAttention drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  void make_int8();
   /// Names where its numbers will be, in the separate form.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
 

@@ -50,13 +50,15 @@ class Norm {
   Norm drawn(const InitOptions& options, std::uint32_t& parameter) const;
   /// Names where its numbers will be.
   void add_parameters(const std::string& prefix, Parameters& parameters);
+  /// From now on with the bits that all architectures have, as beside int8 weights.
+  void make_int8() { everywhere_ = true; }
 
  private:
   Shape shape() const { return {width_}; }
 
   NormKind kind_ = NormKind::layer_norm;
   std::int64_t width_ = 0;
-  bool has_bias_ = false, is_identity_ = false;
+  bool has_bias_ = false, is_identity_ = false, everywhere_ = false;
   float eps_ = 0;
   std::vector<float> weight_, bias_;
 };

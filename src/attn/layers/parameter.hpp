@@ -1,23 +1,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "attn/store/packed_linear.hpp"
+#include "attn/store/table.hpp"
 #include "attn/tensor/shape.hpp"
 
 namespace attn::detail {
+
+class Linear;
 
 /// One parameter of a layer where it lies, for weights that come piece by piece. Refers to the layer, which must stay in its place.
 class Parameter {
  public:
   Parameter() = default;
   Parameter(const Shape& shape, std::vector<float>* values) : shape_(shape), values_(values) {}
+  Parameter(const Shape& shape, Table* table) : shape_(shape), table_(table) {}
   /// The weight (out,in) of a linear map.
-  Parameter(const Shape& shape, PackedLinear* linear) : shape_(shape), linear_(linear) {}
+  Parameter(const Shape& shape, Linear* linear) : shape_(shape), linear_(linear) {}
 
   const Shape& shape() const { return shape_; }
   std::size_t size() const;
@@ -30,10 +34,21 @@ class Parameter {
   /// All of them, row-major.
   void get(float* values) const;
 
+  // Of what may be int8 with a scale for each row, a table or the weight of a linear map:
+  bool is_quantized() const;
+  /// Whole rows from row `first` on as int8, whose scales are still to come.
+  void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows) const;
+  /// The scales of all rows, which are there.
+  void set_scales(std::span<const float> scales) const;
+  /// A row as int8 and its scale: as it is kept, or as quantize() would keep it.
+  void get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const;
+  void get_row(std::size_t row, float* values) const;
+
  private:
   Shape shape_;
   std::vector<float>* values_ = nullptr;
-  PackedLinear* linear_ = nullptr;
+  Table* table_ = nullptr;
+  Linear* linear_ = nullptr;
 };
 
 /// By torch's names.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attn/kernels/kernels.hpp"
+
 namespace attn::detail {
 namespace {
 
@@ -61,6 +63,13 @@ void check_parameter_memory(std::string_view op, const std::map<std::string, Sha
   memory.check(kWhat);
 }
 
+void check_int8_weight(std::string_view op, std::string_view name, const Shape& shape, std::span<const float> values) {
+  if (shape.back(0) > kernels::kMostInt8Terms)
+    fail(ErrorCode::unsupported, op, name, {"rows of at most ", kernels::kMostInt8Terms, " numbers, whose products' sums int8 has room for"},
+         {shape});
+  if (!kernels::best().all_finite(values.data(), 1, values.size())) fail(ErrorCode::format, op, name, {"finite numbers"}, {"NaN or infinity"});
+}
+
 std::int64_t check_positive(std::string_view op, std::string_view name, std::int64_t value) {
   if (value <= 0 || value > 0x7fffffff) fail(ErrorCode::config, op, name, {"a whole number from 1 to 2147483647"}, {value});
   return value;
@@ -72,7 +81,7 @@ const float* find_data(const StateView& state, const std::string& name) {
 }
 
 void save_data(const StateTarget& target, const std::string& name, std::span<const float> values) {
-  if (const auto found = target.find(name); found != target.end()) std::copy(values.begin(), values.end(), found->second);
+  if (const auto found = target.find(name); found != target.end()) std::copy(values.begin(), values.end(), found->second.values);
 }
 
 }  // namespace attn::detail

@@ -43,6 +43,11 @@ TransformerClassifier TransformerClassifier::drawn(const InitOptions& options, s
   return next;
 }
 
+void TransformerClassifier::make_int8() {
+  encoder_.make_int8();
+  classifier_.make_int8();
+}
+
 detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = encoder_.plan(kOp, x, options, {}, memory);

@@ -46,6 +46,8 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   Shape logits_shape(const detail::EncoderPlan& plan) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const;
 
+  bool is_quantized() const { return classifier_.is_quantized(); }
+
  private:
   friend class Module<TransformerClassifier>;
 
@@ -54,6 +56,7 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   void save(const std::string& prefix, const StateTarget& target) const;
   TransformerClassifier loaded(const std::string& prefix, const StateView& state) const;
   TransformerClassifier drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  void make_int8();
 
   TransformerClassifierOptions options_;
   TransformerEncoder encoder_;

@@ -60,6 +60,11 @@ void TransformerEncoder::set_attention_defaults(std::size_t layer, detail::Atten
   layers_[layer].self_attn_.defaults_ = std::move(defaults);
 }
 
+void TransformerEncoder::make_int8() {
+  for (TransformerEncoderLayer& layer : layers_) layer.make_int8();
+  norm_.make_int8();
+}
+
 void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.d_model); }
 
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {

@@ -38,6 +38,8 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
 
+  bool is_quantized() const { return layers_.front().is_quantized(); }
+
  private:
   friend class Module<TransformerEncoder>;
   friend class TransformerClassifier;
@@ -48,6 +50,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   void save(const std::string& prefix, const StateTarget& target) const;
   TransformerEncoder loaded(const std::string& prefix, const StateView& state) const;
   TransformerEncoder drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  void make_int8();
   /// Names where its numbers will be, as TransformerEncoderLayer.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
   /// What a layer of a checkpoint has that torch's has not.

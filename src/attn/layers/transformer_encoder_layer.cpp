@@ -113,6 +113,10 @@ void TransformerEncoderLayer::add_parameters(const std::string& prefix, detail::
   each_part([&](const char* name, auto part) { (this->*part).add_parameters(prefix + name, parameters); });
 }
 
+void TransformerEncoderLayer::make_int8() {
+  each_part([&](const char*, auto part) { (this->*part).make_int8(); });
+}
+
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = this->plan(kOp, 1, x, options, {}, memory);
@@ -192,6 +196,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     if (float* to = buffers.trace[static_cast<std::size_t>(name)]) std::copy_n(values, n, to + row * n);
   };
 
+  const kernels::KernelTable& kernel = kernels::best(linear1_.is_quantized());
   const detail::Scratch::Frame frame(scratch);
   const std::size_t size = size_of(rows, plan.E), hidden_size = size_of(rows, options_.dim_feedforward);
   float* const sum = scratch.take(size);   // x + attention, with norm1 where that comes after
@@ -208,7 +213,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const auto finish_attention = [&](std::size_t row, unsigned) noexcept {
     float *const attention = part + row * E, *const total = sum + row * E;
     drop(drop_attention, attention, E, row);
-    kernels::best().add_row(x + row * E, attention, total, E);
+    kernel.add_row(x + row * E, attention, total, E);
     keep(TraceName::attn_residual, total, E, row);
     (options_.norm_first ? norm2_ : norm1_).forward_row(total, normed + row * E);
     keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
@@ -230,20 +235,20 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
     float* const activated = options_.gated ? gate + row * F : values;
     if (buffers.linear1 != nullptr) std::copy_n(values, F, buffers.linear1 + row * F);
     if (buffers.linear_gate != nullptr) std::copy_n(activated, F, buffers.linear_gate + row * F);
-    kernels::best().activation_row(options_.activation, activated, activated, F);
-    if (options_.gated) kernels::best().multiply_row(activated, values, values, F);
+    kernel.activation_row(options_.activation, activated, activated, F);
+    if (options_.gated) kernel.multiply_row(activated, values, values, F);
     keep(TraceName::ff_hidden, values, F, row);
     drop(drop_hidden, values, F, row);
   };
   const parallel::TaskRef finish_hidden_row(finish_hidden);
-  const PackedLinear::Output outputs[] = {{&linear1_.packed(), hidden}, {&linear_gate_.packed(), gate}};
-  PackedLinear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), scratch, &finish_hidden_row);
+  const detail::Linear::Output outputs[] = {{&linear1_, hidden}, {&linear_gate_, gate}};
+  detail::Linear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), scratch, &finish_hidden_row);
 
   const auto finish_output = [&](std::size_t row, unsigned) noexcept {
     float *const values = part + row * E, *const result = y + row * E;
     keep(TraceName::ff_output, values, E, row);
     drop(drop_output, values, E, row);
-    kernels::best().add_row(sum + row * E, values, result, E);
+    kernel.add_row(sum + row * E, values, result, E);
     keep(TraceName::ff_residual, result, E, row);
     if (options_.norm_first) return;
     norm2_.forward_row(result, result);

@@ -142,6 +142,8 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
 
+  bool is_quantized() const { return linear1_.is_quantized(); }
+
  private:
   friend class Module<TransformerEncoderLayer>;
   friend class TransformerEncoder;
@@ -152,6 +154,7 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   void save(const std::string& prefix, const StateTarget& target) const;
   TransformerEncoderLayer loaded(const std::string& prefix, const StateView& state) const;
   TransformerEncoderLayer drawn(const InitOptions& options, std::uint32_t& parameter) const;
+  void make_int8();
   /// Names where its numbers will be: self_attn.* in the separate form, the others as in the state.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
 

@@ -8,7 +8,6 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding.hpp"
 #include "attn/ops/pooling.hpp"
-#include "attn/ops/softmax.hpp"
 
 namespace attn {
 namespace {
@@ -115,6 +114,9 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
       embedding_norm_(NormKind::layer_norm, config_.hidden_size, true, config_.layer_norm_eps),
       encoder_(detail::Uninitialized{}, kOp, encoder_options(config_)) {
   const std::int64_t E = config_.hidden_size;
+  const auto width = static_cast<std::size_t>(E);
+  if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
+  if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
   if (config_.norm_first) encoder_.leave_out_norm1(0);
   if (config_.labels.empty()) return;
   classifier_dense_ = {E, E, true};
@@ -126,9 +128,8 @@ detail::Parameters EncoderModel::parameters() {
   const std::int64_t E = config_.hidden_size;
   detail::Parameters all;
   words_.add_parameters("word_embeddings.", all);
-  if (config_.positions != detail::PositionRows::none)
-    all.emplace("position_embeddings.weight", detail::Parameter({config_.max_position_embeddings, E}, &positions_));
-  if (config_.type_vocab_size > 0) all.emplace("token_type_embeddings.weight", detail::Parameter({config_.type_vocab_size, E}, &token_types_));
+  if (!positions_.empty()) all.emplace("position_embeddings.weight", detail::Parameter({config_.max_position_embeddings, E}, &positions_));
+  if (!token_types_.empty()) all.emplace("token_type_embeddings.weight", detail::Parameter({config_.type_vocab_size, E}, &token_types_));
   if (config_.position_buckets > 0)
     all.emplace("position_bias.weight", detail::Parameter({config_.position_buckets, config_.num_attention_heads}, &position_bias_));
   embedding_norm_.add_parameters("embedding_norm.", all);
@@ -138,6 +139,17 @@ detail::Parameters EncoderModel::parameters() {
   classifier_norm_.add_parameters("classifier_norm.", all);
   classifier_.add_parameters("classifier.", all);
   return all;
+}
+
+void EncoderModel::quantize(bool words) {
+  is_quantized_ = true;
+  if (words) words_.make_int8();
+  embedding_norm_.make_int8();
+  encoder_.make_int8();
+  if (embedding_dense_) embedding_dense_->make_int8();
+  classifier_dense_.make_int8();
+  classifier_norm_.make_int8();
+  classifier_.make_int8();
 }
 
 void EncoderModel::allocate() {
@@ -215,9 +227,9 @@ void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x) const 
   for (const auto& [sequences, length] : runs_of(inputs))
     for (std::int64_t i = 0; i < sequences && !positions.empty(); ++i, row += static_cast<std::size_t>(length))
       position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), positions.data() + row);
-  std::vector<detail::EmbeddingRows> tables{{words_.row(0), inputs.input_ids}};
-  if (!token_types_.empty()) tables.push_back({token_types_.data(), inputs.token_type_ids});
-  if (!positions_.empty()) tables.push_back({positions_.data(), positions});
+  std::vector<detail::EmbeddingRows> tables{{&words_.table(), inputs.input_ids}};
+  if (!token_types_.empty()) tables.push_back({&token_types_, inputs.token_type_ids});
+  if (!positions_.empty()) tables.push_back({&positions_, positions});
   const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(x + i * E, x + i * E); };
   detail::sum_embeddings(tables, count, E, x, norm);
 }
@@ -254,7 +266,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   float* const hidden = scratch.take(size_of(B, E));
   pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled, E);
   classifier_dense_.forward(pooled, B, hidden, scratch);
-  kernels::best().activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
+  kernels::best(is_quantized_).activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
   classifier_norm_.forward(hidden, B, hidden);
   classifier_.forward(hidden, B, logits, scratch);
 }
@@ -267,16 +279,19 @@ std::map<std::string, Shape> EncoderModel::parameter_shapes() const {
 
 void EncoderModel::save_state(const StateTarget& target) const {
   for (const detail::CheckpointTensor& tensor : tensors_)
-    if (const auto found = target.find(tensor.name); found != target.end()) tensor.get(found->second);
+    if (const auto found = target.find(tensor.name); found != target.end()) tensor.get(found->second.values);
 }
 
 void EncoderModel::load_state(const StateView& state, bool strict) {
-  detail::check_state_dict("load_state_dict", parameter_shapes(), state, strict);
+  constexpr std::string_view kLoad = "load_state_dict";
+  detail::check_state_dict(kLoad, parameter_shapes(), state, strict);
+  std::vector<std::pair<const detail::CheckpointTensor*, std::span<const float>>> given;
   for (const detail::CheckpointTensor& tensor : tensors_)
-    if (const auto found = state.find(tensor.name); found != state.end()) {
-      const Shape& shape = found->second.shape;
-      tensor.set_rows(0, {found->second.data, static_cast<std::size_t>(checked_size(shape, "load_state_dict", tensor.name))});
-    }
+    if (const auto found = state.find(tensor.name); found != state.end())
+      given.emplace_back(&tensor, std::span(found->second.data, static_cast<std::size_t>(checked_size(found->second.shape, kLoad, tensor.name))));
+  for (const auto& [tensor, values] : given)
+    if (tensor->is_quantized()) tensor->check_finite(kLoad, values);
+  for (const auto& [tensor, values] : given) tensor->set_rows(0, values);
 }
 
 EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t layer, Trace names) const {
@@ -314,9 +329,9 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
   const std::int64_t size = config_.embedding_size(options.poolings.size());
   if (embedding_dense_) {
     embedding_dense_->forward(pooled, B, y, scratch);
-    kernels::best().activation_row(config_.dense->activation, y, y, size_of(B, size));
+    kernels::best(is_quantized_).activation_row(config_.dense->activation, y, y, size_of(B, size));
   }
-  if (options.normalize) detail::normalize_rows(y, B, size);
+  if (options.normalize) detail::normalize_rows(y, B, size, is_quantized_);
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {
@@ -331,10 +346,12 @@ void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, y, scratch);
-  const TensorView logits{y, plan.logits};
   using Function = detail::ClassificationFunction;
-  if (config_.classification_function == Function::softmax) detail::softmax(logits, 1, y);
-  if (config_.classification_function == Function::sigmoid) detail::activation(logits, Activation::sigmoid, y);
+  const kernels::KernelTable& kernel = kernels::best(is_quantized_);
+  const std::size_t count = size_of(plan.logits[0], plan.logits[1]), labels = size_of(plan.logits[1], 1);
+  if (config_.classification_function == Function::sigmoid) kernel.activation_row(Activation::sigmoid, y, y, count);
+  if (config_.classification_function == Function::softmax)
+    for (std::size_t first = 0; first < count; first += labels) kernel.softmax_row(y + first, y + first, labels);
 }
 
 }  // namespace attn

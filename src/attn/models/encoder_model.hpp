@@ -95,6 +95,9 @@ class EncoderModel {
 
   /// Names where the numbers will be, as EncoderModel's members are called: "word_embeddings.weight", "encoder.layers.0.linear1.weight".
   detail::Parameters parameters();
+  /// Before there is room: weights of linear maps are to be int8, and where `words` the word table.
+  void quantize(bool words = true);
+  bool is_quantized() const { return is_quantized_; }
   /// Makes room for them, all zero, and the tables that follow from the configuration.
   void allocate();
 
@@ -109,7 +112,7 @@ class EncoderModel {
 
   detail::ModelConfig config_;
   Embedding words_;
-  std::vector<float> positions_, token_types_;  // (rows,E), or empty
+  detail::Table positions_, token_types_;  // (rows,E), or empty
   detail::Norm embedding_norm_;
   TransformerEncoder encoder_;
   std::vector<float> position_bias_;  // (buckets,H), or empty
@@ -118,6 +121,7 @@ class EncoderModel {
   // The head, where there is one: classifier(norm(activation(dense x))).
   detail::Linear classifier_dense_, classifier_;
   detail::Norm classifier_norm_;
+  bool is_quantized_ = false;
   std::vector<detail::CheckpointTensor> tensors_;
   mutable detail::Workspace workspace_;
 };

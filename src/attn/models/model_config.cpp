@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/models/family.hpp"
+#include "attn/models/quantization_config.hpp"
 #include "attn/models/sentence_config.hpp"
 
 namespace attn::detail {
@@ -175,7 +176,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
   model.family = &family;
   config.only_false("is_decoder");
   config.only_false("add_cross_attention");
-  if (config.has("quantization_config")) config.refuse(ErrorCode::unsupported, "quantization_config", {"weights that are not quantized"}, {"there"});
+  read_quantization(config, model);
   family.configure(config, model);
   if (model.max_length < 1)  // positions begin after the padding's
     config.refuse(ErrorCode::config, "max_position_embeddings", {model.padding_idx + 2, " or more"}, {model.max_position_embeddings});

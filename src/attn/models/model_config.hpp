@@ -66,6 +66,10 @@ struct ModelConfig {
   bool gated = false;
   bool attention_bias = true, mlp_bias = true, norm_bias = true;
 
+  // What the file has as int8 with a scale for each row.
+  bool quantized = false;        ///< weights of linear maps
+  bool quantized_words = false;  ///< the word table, too
+
   // The head of a sequence classification; labels are empty where there is none.
   std::vector<std::string> labels = {};
   ClassificationFunction classification_function = ClassificationFunction::softmax;

@@ -1,11 +1,12 @@
 #include "attn/models/model_loader.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "attn/io/safetensors.hpp"
-#include "attn/layers/state_dict.hpp"
+#include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
 #include "attn/tensor/sort.hpp"
 
@@ -14,26 +15,47 @@ namespace {
 
 constexpr std::string_view kOp = "model.safetensors";
 
+/// What becomes int8.
+struct Kinds {
+  bool linear = false, words = false;
+};
+
 /// Throws MEMORY where the weights would be above the limit. One layer tells of all: a file may speak of very many.
-void check_memory(const ModelConfig& config) {
+void check_memory(const ModelConfig& config, const Kinds& quantized) {
   constexpr std::string_view kWhat = "the model";
   ModelConfig one = config;
   one.num_hidden_layers = 1;
   one.distances.clear();
   EncoderModel probe(std::move(one));
+  if (quantized.linear) probe.quantize(quantized.words);
   MemoryEstimate memory(kOp);
+  // In words of four bytes: rows filled up to a panel, and of int8 a scale and a sum for each.
+  const auto weight = [](std::int64_t copies, std::int64_t rows, std::int64_t width, bool is_quantized) {
+    return Shape{copies, rows + 64, is_quantized ? (width + 3) / 4 + 2 : width + 1};
+  };
   for (const auto& [name, parameter] : probe.parameters()) {
     const Shape& shape = parameter.shape();
     const std::int64_t copies = name.starts_with("encoder.layers.") ? config.num_hidden_layers : 1;
-    memory.add(kWhat, shape.rank() == 2 ? Shape{copies, shape[0] + 64, shape[1] + 1} : Shape{copies, shape[0]});
+    memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized()) : Shape{copies, shape[0]});
   }
   if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.hidden_size / config.num_attention_heads});
-  if (config.dense) memory.add(kWhat, {config.dense->in_features + 1, config.dense->out_features + 64});
+  if (config.dense) memory.add(kWhat, weight(1, config.dense->out_features, config.dense->in_features, quantized.linear));
   memory.check(kWhat);
 }
 
+/// Throws UNSUPPORTED where a sum of products could leave 32 bits.
+void check_widths(const ModelConfig& config) {
+  constexpr std::int64_t kMost = kernels::kMostInt8Terms;
+  const auto check = [&](const char* name, std::int64_t width) {
+    if (width > kMost) fail(ErrorCode::unsupported, kOp, name, {kMost, " at the most for weights as int8; as float32 it may be more"}, {width});
+  };
+  check("the hidden size", config.hidden_size);
+  check("the width between a layer's two maps", config.intermediate_size);
+  if (config.dense) check("the width of Dense's input", config.dense->in_features);
+}
+
 /// The weights of the map after the pooling.
-Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config) {
+Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config, bool quantized) {
   const Linear dense(config.in_features, config.out_features, config.bias);
   struct Sink final : TensorSink {
     float* place(const std::string& name, const Shape& shape) override {
@@ -48,17 +70,28 @@ Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config)
   const StateView& state = sink.state;
   std::map<std::string, Shape> shapes;
   dense.add_shapes("linear.", nullptr, shapes);
-  check_state_dict("2_Dense/model.safetensors", shapes, state, true);
-  return dense.loaded("linear.", state);
+  constexpr std::string_view kFile = "2_Dense/model.safetensors";
+  check_state_dict(kFile, shapes, state, true);
+  Linear loaded = dense.loaded("linear.", state);
+  if (!quantized) return loaded;
+  const TensorView& weight = state.at("linear.weight");
+  if (!kernels::best().all_finite(weight.data, 1, static_cast<std::size_t>(config.in_features * config.out_features)))
+    fail(ErrorCode::format, kFile, "linear.weight", {"finite numbers, which alone become int8"}, {"not, there is NaN or infinity in it"});
+  loaded.make_int8();
+  return loaded;
 }
 
 }  // namespace
 
-ModelLoader::ModelLoader(const ModelFiles& files) {
+ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized) : is_asked_(quantized.has_value()) {
   ModelConfig config = read_model_config(files);
-  check_memory(config);
+  const Kinds kinds{quantized.value_or(config.quantized), quantized.value_or(config.quantized_words)};
+  if (kinds.linear) check_widths(config);
+  check_memory(config, kinds);
   model_ = std::make_unique<EncoderModel>(std::move(config));
-  if (model_->config().dense) model_->set_embedding_dense(read_dense(*files.dense_weights, *model_->config().dense));
+  if (kinds.linear) model_->quantize(kinds.words);
+  if (const std::optional<DenseConfig>& dense = model_->config().dense)
+    model_->set_embedding_dense(read_dense(*files.dense_weights, *dense, kinds.linear));
   parameters_ = model_->parameters();
 }
 
@@ -72,6 +105,7 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
     Target target{{name, {}}, in_base, std::move(legacy)};
     for (const std::string& parameter : ours) target.tensor.parts.push_back(parameters.at(parameter));
     all.push_back(std::move(target));
+    return &all.back().tensor;
   };
   const auto add_linear = [&](const std::string& name, std::initializer_list<std::string> ours, bool bias) {
     std::vector<std::string> of_bias;
@@ -80,6 +114,7 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
       weight.tensor.parts.push_back(parameters.at(parameter + ".weight"));
       biases.tensor.parts.push_back(parameters.at(parameter + ".bias"));
     }
+    weight.tensor.is_weight = true;
     all.push_back(std::move(weight));
     if (bias) all.push_back(std::move(biases));
   };
@@ -89,7 +124,7 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   };
 
   const auto text_of = [](std::string_view name) { return std::string(name); };
-  add(text_of(names.word_embeddings) + ".weight", {"word_embeddings.weight"});
+  add(text_of(names.word_embeddings) + ".weight", {"word_embeddings.weight"})->is_weight = true;
   if (config.positions != PositionRows::none) add(text_of(names.position_embeddings) + ".weight", {"position_embeddings.weight"});
   if (config.type_vocab_size > 0) add(text_of(names.token_type_embeddings) + ".weight", {"token_type_embeddings.weight"});
   if (config.position_buckets > 0) add(text_of(names.position_bias) + ".weight", {"position_bias.weight"});
@@ -129,12 +164,12 @@ void ModelLoader::match(std::vector<Target> targets) {
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
   std::map<std::string_view, std::size_t> by_name;
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (entries[i].type->is_float) by_name.emplace(entries[i].name, i);
+    if (entries[i].type->is_float || (entries[i].type->is_int8() && model_->config().quantized)) by_name.emplace(entries[i].name, i);
 
   const std::string prefix(family.prefix);
   const bool prefixed = by_name.contains(prefix + targets.front().tensor.name);
   targets_ = std::move(targets);
-  of_entry_.assign(entries.size(), nullptr);
+  of_entry_.assign(entries.size(), {});
   Mismatch mismatch;
   for (Target& target : targets_) {
     const std::string start = prefixed && target.in_base ? prefix : "";
@@ -146,17 +181,38 @@ void ModelLoader::match(std::vector<Target> targets) {
       continue;
     }
     target.tensor.name = name;
-    const Shape expected = target.tensor.shape();
-    const Shape& got = entries[found->second].shape;
-    if (got != expected) mismatch.mis_shaped.push_back(text({name, " has shape ", got, ", expected ", expected}));
-    of_entry_[found->second] = &target.tensor;
+    place(target, found->second, by_name, mismatch);
   }
   for (const auto& [name, index] : by_name) {
     const bool ignored =
         std::any_of(family.ignored.begin(), family.ignored.end(), [&, &key = name](std::string_view start) { return key.starts_with(start); });
-    if (of_entry_[index] == nullptr && !ignored) mismatch.unexpected.push_back(std::string(name));
+    if (of_entry_[index].target == nullptr && !ignored) mismatch.unexpected.push_back(std::string(name));
   }
   mismatch.check(kOp, "the file");
+  if (is_asked_) return;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (const auto& [target, is_scale] = of_entry_[i]; target != nullptr && !is_scale && target->tensor.is_quantized() && entries[i].type->is_float)
+      fail(ErrorCode::unsupported, kOp, entries[i].name, {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"},
+           {entries[i].type->name});
+}
+
+void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch) {
+  const std::vector<SafetensorsEntry>& entries = stream_.entries();
+  const CheckpointTensor& tensor = target.tensor;
+  const Shape expected = tensor.shape();
+  const Shape& got = entries[entry].shape;
+  if (got != expected) mismatch.mis_shaped.push_back(text({tensor.name, " has shape ", got, ", expected ", expected}));
+  of_entry_[entry] = {&target};
+  if (entries[entry].type->is_float) return;
+  if (!tensor.is_weight) mismatch.mis_shaped.push_back(text({tensor.name, " is I8, expected F32, F16, BF16 or F64"}));
+  const std::string name = tensor.name + "_scale";
+  const auto scale = by_name.find(name);
+  if (scale == by_name.end()) return mismatch.missing.push_back(name);
+  const SafetensorsEntry& found = entries[scale->second];
+  const Shape column{expected[0], 1}, row{expected[0]};
+  if (found.shape != column && found.shape != row) mismatch.mis_shaped.push_back(text({name, " has shape ", found.shape, ", expected ", column}));
+  if (!found.type->is_float) mismatch.mis_shaped.push_back(text({name, " is I8, expected F32, F16, BF16 or F64"}));
+  of_entry_[scale->second] = {&target, true};
 }
 
 void ModelLoader::prepare() {
@@ -169,34 +225,56 @@ void ModelLoader::write(std::span<const std::uint8_t> bytes) {
   stream_.give(bytes);
   if (stream_.has_header() && !prepared_) prepare();
   SafetensorsStream::Run run;
-  while (stream_.next(run)) {
-    if (const CheckpointTensor* tensor = of_entry_[run.entry]) set(*tensor, static_cast<std::size_t>(run.first), run.values);
+  while (stream_.next(run))
+    if (of_entry_[run.entry].target != nullptr) set(run);
+}
+
+void ModelLoader::set(const SafetensorsStream::Run& run) {
+  const auto& [target, is_scale] = of_entry_[run.entry];
+  const CheckpointTensor& tensor = target->tensor;
+  const auto first = static_cast<std::size_t>(run.first);
+  if (is_scale) return add_scales(*target, first, run.values);
+  by_row(tensor.row_size(), first, run.values, row_, [&](std::size_t row, std::span<const float> rows) {
+    if (tensor.is_quantized()) tensor.check_finite(kOp, rows);
+    tensor.set_rows(row, rows);
+  });
+  by_row(tensor.row_size(), first, run.bytes, quantized_row_,
+         [&](std::size_t row, std::span<const std::int8_t> rows) { tensor.set_quantized_rows(row, rows); });
+}
+
+template <class Number, class Set>
+void ModelLoader::by_row(std::size_t width, std::size_t first, std::span<const Number> values, std::vector<Number>& begun, Set set) {
+  while (!values.empty()) {
+    const bool in_row = !begun.empty() || values.size() < width;
+    const std::size_t count = in_row ? std::min(width - begun.size(), values.size()) : values.size() / width * width;
+    const std::span<const Number> next = values.first(count);
+    if (in_row) begun.insert(begun.end(), next.begin(), next.end());
+    first += count;
+    values = values.subspan(count);
+    if (!in_row) {
+      set((first - count) / width, next);
+    } else if (begun.size() == width) {
+      set(first / width - 1, begun);
+      begun.clear();
+    }
   }
 }
 
-void ModelLoader::set(const CheckpointTensor& tensor, std::size_t first, std::span<const float> values) {
-  const std::size_t width = tensor.row_size();
-  while (!values.empty()) {
-    const bool begun = !row_.empty() || values.size() < width;
-    const std::size_t count = begun ? std::min(width - row_.size(), values.size()) : values.size() / width * width;
-    const std::span<const float> next = values.first(count);
-    if (begun) row_.insert(row_.end(), next.begin(), next.end());
-    first += count;
-    values = values.subspan(count);
-    if (!begun) {
-      tensor.set_rows((first - count) / width, next);
-    } else if (row_.size() == width) {
-      tensor.set_rows(first / width - 1, row_);
-      row_.clear();
-    }
-  }
+void ModelLoader::add_scales(Target& target, std::size_t first, std::span<const float> scales) {
+  for (std::size_t i = 0; i < scales.size(); ++i)
+    if (!std::isfinite(scales[i]) || scales[i] < 0)
+      fail(ErrorCode::format, kOp, text({target.tensor.name, "_scale[", first + i, "]"}), {"a finite number, 0 or more"}, {scales[i]});
+  target.scales.insert(target.scales.end(), scales.begin(), scales.end());
 }
 
 std::unique_ptr<EncoderModel> ModelLoader::finish() {
   stream_.finish();
   if (!prepared_) prepare();
   std::vector<CheckpointTensor> tensors;
-  for (Target& target : targets_) tensors.push_back(std::move(target.tensor));
+  for (Target& target : targets_) {
+    if (!target.scales.empty()) target.tensor.set_scales(target.scales);
+    tensors.push_back(std::move(target.tensor));
+  }
   sort_compactly(tensors, [](const CheckpointTensor& a, const CheckpointTensor& b) { return a.name < b.name; });
   model_->set_tensors(std::move(tensors));
   return std::move(model_);

@@ -6,6 +6,7 @@
 
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/model_loader.hpp"
+#include "attn/models/model_writer.hpp"
 #include "attn/models/sentence_config.hpp"
 
 namespace attn {
@@ -27,6 +28,8 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 }
 
 using File = std::optional<std::vector<std::uint8_t>>;
+/// What was read of a folder, by name, but for the weights.
+using Files = std::vector<std::pair<std::string, std::vector<std::uint8_t>>>;
 
 /// A whole file; none where it is not there, unless it has to be.
 File read_file(const std::filesystem::path& path, bool required = false) {
@@ -135,6 +138,8 @@ void check_batch_size(std::string_view op, std::int64_t size) {
 
 struct TextModel::Parts {
   std::unique_ptr<EncoderModel> model;
+  Files files;       ///< that save_pretrained writes again
+  std::string base;  ///< the folder of config.json in that of the model, with a slash, or empty
   std::optional<Tokenizer> tokenizer;
   std::optional<Error> no_tokenizer;  ///< why there is none
 
@@ -167,20 +172,27 @@ TextModel::TextModel(TextModel&&) noexcept = default;
 TextModel& TextModel::operator=(TextModel&&) noexcept = default;
 TextModel::~TextModel() = default;
 
-TextModel TextModel::load(const FilePath& path) {
+TextModel TextModel::load(const FilePath& path, const TextModelOptions& options) {
   const std::filesystem::path folder(path.text());
-  const File modules = read_file(below(folder, "modules.json"));
+  auto parts = std::make_unique<Parts>();
+  const auto read = [&](const std::string& name, bool required = false) {
+    File file = read_file(below(folder, name), required);
+    if (file) parts->files.emplace_back(name, *file);
+    return file;
+  };
+  const File modules = read("modules.json");
   const detail::ModuleFolders folders = detail::read_module_folders(modules);
+  const auto slashed = [](const std::string& name) { return name.empty() ? name : name + '/'; };
+  parts->base = slashed(folders.transformer);
   const std::filesystem::path base = below(folder, folders.transformer);
   const auto file_of = [&](const std::optional<std::string>& module, const char* name) {
-    return module ? read_file(below(below(folder, *module), name)) : std::nullopt;
+    return module ? read(slashed(*module) + name) : std::nullopt;
   };
-  const File config = read_file(below(base, "config.json"), true), pooling = file_of(folders.pooling, "config.json"),
+  const File config = read(parts->base + "config.json", true), pooling = file_of(folders.pooling, "config.json"),
              dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
-             sentence_bert_config = modules ? read_file(below(base, "sentence_bert_config.json")) : std::nullopt,
-             prompts = modules ? read_file(below(folder, "config_sentence_transformers.json")) : std::nullopt,
-             tokenizer_config = read_file(below(base, "tokenizer_config.json")), tokenizer = read_file(below(base, "tokenizer.json"));
-  auto parts = std::make_unique<Parts>();
+             sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
+             prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
+             tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json");
   detail::ModelLoader loader({.config = *config,
                               .modules = modules,
                               .pooling = pooling,
@@ -188,7 +200,8 @@ TextModel TextModel::load(const FilePath& path) {
                               .tokenizer_config = tokenizer_config,
                               .prompts = prompts,
                               .dense = dense,
-                              .dense_weights = dense_weights});
+                              .dense_weights = dense_weights},
+                             options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
     parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class());
@@ -205,6 +218,34 @@ TextModel TextModel::load(const FilePath& path) {
   parts->model = loader.finish();
   return TextModel(std::move(parts));
 }
+
+void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options) const {
+  const EncoderModel& model = encoder();
+  const FileWeights weights = options.weights.value_or(this->weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
+  detail::check_weights_as(model, weights);
+  const std::filesystem::path folder(path.text());
+  const auto write = [&](const std::string& name, const auto& content) {
+    const std::filesystem::path file = below(folder, name);
+    std::error_code none;
+    std::filesystem::create_directories(file.parent_path(), none);
+    std::ofstream to(file, std::ios::binary);
+    content(to);
+    to.close();
+    if (!to) detail::fail(ErrorCode::argument, "save_pretrained", file.string(), {"a file that can be written"}, {"not"});
+  };
+  for (const auto& file : parts_->files) {
+    const std::vector<std::uint8_t>& bytes = file.second;
+    write(file.first, [&](std::ostream& to) {
+      if (file.first == parts_->base + "config.json")
+        to << detail::config_as(bytes, model, weights);
+      else
+        to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    });
+  }
+  write(parts_->base + "model.safetensors", [&](std::ostream& to) { detail::write_weights(model, weights, to); });
+}
+
+Weights TextModel::weights() const { return encoder().is_quantized() ? Weights::int8 : Weights::float32; }
 
 template <class Text>
 EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {

@@ -117,16 +117,45 @@ struct LabelScore {
   float score = 0;
 };
 
+/// How weights of linear maps are kept and multiplied.
+enum class Weights : std::uint8_t {
+  float32,
+  int8,  ///< 8 bits with a scale for each row
+};
+
+struct TextModelOptions {
+  std::optional<Weights> weights = std::nullopt;  ///< default as the files have them: int8 where they are int8, else float32
+};
+
+/// How weights are written to files.
+enum class FileWeights : std::uint8_t {
+  float32,
+  float16,  ///< to the nearest, of two the even one
+  int8,     ///< weights of linear maps and the word table, as the package compressed-tensors has them; all else float32
+};
+
+struct SaveOptions {
+  std::optional<FileWeights> weights = std::nullopt;  ///< default as the model has them
+};
+
 /// A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT, with
 /// or without a head for sequence classification (transformers' AutoModel; sentence-transformers' SentenceTransformer).
 class TextModel {
  public:
   /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json and what that
   /// names: 1_Pooling/config.json, 2_Dense, and beside config.json sentence_bert_config.json; and then config_sentence_transformers.json. A file
-  /// that is there and empty is FORMAT. Weights are float32 in memory whatever they are in the file.
+  /// that is there and empty is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
+  /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
+  /// UNSUPPORTED by name.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
   /// tokenizer other than WordPiece, or none, is UNSUPPORTED only when texts are to be tokenized: forward() takes token ids.
-  static TextModel load(const FilePath& folder);
+  static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
+  /// Writes the model as transformers reads it: the weights that it works with, as they are now, under the names that its file has, config.json,
+  /// and the other files that were read. Poolers and heads that it leaves out are not written. load() reads it back; what int8 gives has the same
+  /// bits then. The folder is made where it is not there, and files of these names are replaced.
+  /// Throws OUT_OF_RANGE for a number that float16 has not, FORMAT for NaN or infinity that would become int8, both with the tensor's name and
+  /// before anything is written; ARGUMENT where the folder cannot be written to.
+  void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
 
   TextModel(TextModel&&) noexcept;
   TextModel& operator=(TextModel&&) noexcept;
@@ -211,7 +240,8 @@ class TextModel {
   void load_state_dict(const State& state, bool strict = true) {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
-  /// The same of places in memory, as Module has them.
+  /// The same of places in memory, as Module has them. Numbers that become int8 are rounded to it, each row by a scale of its own, as when they
+  /// are loaded from a file; NaN and infinity among them are FORMAT.
   void save_state(const StateTarget& target) const;
   void load_state(const StateView& state, bool strict = true);
 
@@ -224,6 +254,8 @@ class TextModel {
   const std::vector<std::string>& labels() const;
   /// Ids that a text is cut to unless the call says otherwise.
   std::int64_t max_length() const;
+  /// How weights of linear maps, and mostly the word table, are kept and multiplied.
+  Weights weights() const;
 
  private:
   struct Parts;

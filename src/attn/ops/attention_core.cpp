@@ -38,6 +38,7 @@ class Core {
         sizes_(sizes),
         in_(inputs),
         out_(buffers),
+        kernel_(kernels::best(spec.everywhere)),
         masks_(spec, sizes),
         S_(static_cast<std::size_t>(sizes.S)),
         Dv_(static_cast<std::size_t>(spec.value_head_dim)),
@@ -84,7 +85,7 @@ class Core {
   const AttentionSizes& sizes_;
   const AttentionInputs& in_;
   const AttentionBuffers& out_;
-  const kernels::KernelTable& kernel_ = kernels::best();
+  const kernels::KernelTable& kernel_;
   const MaskRows masks_;
   const std::size_t S_, Dv_;
   const std::size_t key_block_;

@@ -55,6 +55,7 @@ struct AttentionSpec {
   bool need_weights = false, average_weights = false;
   bool output_present = false;  ///< past and new keys and values side by side
   Trace trace = {};
+  bool everywhere = false;  ///< with the bits that all architectures have
 };
 
 /// L queries and S keys, of which `past` are from earlier calls and the spec's extra ones the last.

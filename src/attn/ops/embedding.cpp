@@ -1,7 +1,5 @@
 #include "attn/ops/embedding.hpp"
 
-#include <algorithm>
-
 #include "attn/kernels/kernels.hpp"
 
 namespace attn::detail {
@@ -12,11 +10,11 @@ void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, st
     float* const row = y + i * width;
     for (std::size_t t = 0; t < tables.size(); ++t) {
       const auto& [table, ids] = tables[t];
-      const float* from = table + (ids.empty() ? 0 : static_cast<std::size_t>(ids[i])) * width;
+      const std::size_t id = ids.empty() ? 0 : static_cast<std::size_t>(ids[i]);
       if (t == 0)
-        std::copy_n(from, width, row);
+        table->get_row(id, row);
       else
-        kernels::best().add_row(row, from, row, width);
+        kernels::best().add_row(row, table->row(id, nullptr), row, width);
     }
     finish_row(i, worker);
   });

@@ -40,16 +40,16 @@ Shape check_layer_norm(const TensorView& x, const TensorView* weight, const Tens
   return check_norm("layer_norm", x, weight, bias, eps);
 }
 
-void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y) {
-  const kernels::KernelTable& kernel = kernels::best();
+void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y, bool everywhere) {
+  const kernels::KernelTable& kernel = kernels::best(everywhere);
   const float *w = weight != nullptr ? weight->data : nullptr, *b = bias != nullptr ? bias->data : nullptr;
   for_each_row(x, y, [&](const float* from, float* to, std::size_t n) { kernel.layer_norm_row(from, w, b, eps, to, n); });
 }
 
 Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps) { return check_norm("rms_norm", x, weight, nullptr, eps); }
 
-void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y) {
-  const kernels::KernelTable& kernel = kernels::best();
+void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool everywhere) {
+  const kernels::KernelTable& kernel = kernels::best(everywhere);
   const float* w = weight != nullptr ? weight->data : nullptr;
   for_each_row(x, y, [&](const float* from, float* to, std::size_t n) { kernel.rms_norm_row(from, w, eps, to, n); });
 }

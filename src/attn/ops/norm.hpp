@@ -7,9 +7,9 @@ namespace attn {
 namespace detail {
 /// Shape of the result after all checks. weight and bias may be null; rms_norm has no bias.
 Shape check_layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps);
-void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y);
+void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y, bool everywhere = false);
 Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps);
-void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y);
+void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool everywhere = false);
 }  // namespace detail
 
 /// (x - mean) / √(variance + eps) · weight + bias over the last dimension, biased variance   (torch.nn.functional.layer_norm)

@@ -61,10 +61,10 @@ void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::i
   }
 }
 
-void normalize_rows(float* x, std::int64_t rows, std::int64_t width) {
+void normalize_rows(float* x, std::int64_t rows, std::int64_t width, bool everywhere) {
   const auto n = static_cast<std::size_t>(width);
   for (float* const end = x + rows * width; x != end; x += width) {
-    const float length = std::max(std::sqrt(kernels::best().dot(x, x, n)), 1e-12F);
+    const float length = std::max(std::sqrt(kernels::best(everywhere).dot(x, x, n)), 1e-12F);
     for (std::size_t i = 0; i < n; ++i) x[i] /= length;
   }
 }

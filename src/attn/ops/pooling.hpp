@@ -42,7 +42,7 @@ void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Poolin
 void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y, std::int64_t stride);
 
 /// Each row of x (rows,width) divided by its length, or by 1e-12 where it is shorter         (torch.nn.functional.normalize)
-void normalize_rows(float* x, std::int64_t rows, std::int64_t width);
+void normalize_rows(float* x, std::int64_t rows, std::int64_t width, bool everywhere = false);
 
 }  // namespace detail
 }  // namespace attn

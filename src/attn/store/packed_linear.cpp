@@ -13,11 +13,8 @@ BasicPackedLinear<Weight>::BasicPackedLinear(const float* weight, const float* b
 template <class Weight>
 BasicPackedLinear<Weight>::BasicPackedLinear(const TensorView& weight, const float* bias)
     : in_features_(weight.shape[1]), out_features_(weight.shape[0]) {
-  const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
-  const std::size_t nr = kernels::best().nr;
-  panels_ = AlignedFloats(kernels::packed_size(nr, n, k));
-  kernels::pack(weight.data, weight.strides[0], weight.strides[1], n, k, nr, panels_.data());
-  if (bias != nullptr) bias_.assign(bias, bias + n);
+  panels_.set(weight);
+  if (bias != nullptr) bias_.assign(bias, bias + out_features_);
 }
 
 template <class Weight>
@@ -27,40 +24,21 @@ std::size_t BasicPackedLinear<Weight>::panels() const {
 }
 
 template <class Weight>
-void BasicPackedLinear<Weight>::multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last,
-                                         float* y) const {
-  const kernels::KernelTable& kernel = kernels::best();
-  const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
-  const std::size_t j = first * kernel.nr;
-  for (const std::size_t end = i + rows; i < end;) {
-    const detail::Rows::Run run = x.run(i, end - i);
-    kernel.gemm({.a = run.data,
-                 .lda = run.step,
-                 .panels = panels_.data() + first * kernels::panel_size(kernel.nr, k),
-                 .panel_stride = kernels::panel_size(kernel.nr, k),
-                 .bias = bias_.empty() ? nullptr : bias_.data() + j,
-                 .c = y + i * n + j,
-                 .ldc = static_cast<std::ptrdiff_t>(n),
-                 .m = run.count,
-                 .n = std::min(last * kernel.nr, n) - j,
-                 .k = k});
-    i += run.count;
-  }
-}
-
-template <class Weight>
 void BasicPackedLinear<Weight>::forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row) const {
   const Output output{this, y};
   forward({&output, 1}, x, scratch, finish_row);
 }
 
 template <class Weight>
-void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const detail::Rows& x, [[maybe_unused]] detail::Scratch& scratch,
+void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const detail::Rows& x, detail::Scratch& scratch,
                                         const parallel::TaskRef* finish_row) {
   const std::size_t m = x.count();
   std::size_t panels = 0;
   for (const Output& output : outputs) panels += output.linear->panels();
   if (m == 0 || panels == 0) return;
+  const detail::Scratch::Frame frame(scratch);
+  const typename detail::Panels<Weight>::Input prepared = detail::Panels<Weight>::prepare(x, scratch);
+  const std::size_t nr = kernels::best().nr;
   // One task is a block of rows by a block of columns. While a panel of W is in the first-level cache it serves all rows
   // of a block; 96 of them make it worth its way from memory. Threads get columns where there are few such blocks.
   constexpr std::size_t kRowBlock = 96;
@@ -75,7 +53,10 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
     std::size_t before = 0;  // panels of the maps before
     for (const auto& [linear, y] : outputs) {
       const std::size_t from = std::max(first, before), to = std::min(last, before + linear->panels());
-      if (from < to) linear->multiply(x, i, end - i, from - before, to - before, y);
+      const auto n = static_cast<std::size_t>(linear->out_features_);
+      if (from < to)
+        linear->panels_.multiply(prepared, i, end - i, (from - before) * nr, std::min((to - before) * nr, n), n,
+                                 static_cast<std::size_t>(linear->in_features_), linear->bias_.empty() ? nullptr : linear->bias_.data(), y + i * n);
       before += linear->panels();
     }
     if (whole_rows && finish_row != nullptr)
@@ -83,7 +64,7 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
   };
   const std::size_t tasks = row_blocks * column_blocks;
   const auto k = static_cast<double>(outputs.front().linear->in_features_);
-  const double cost = static_cast<double>(m) * k * static_cast<double>(panels * kernels::best().nr);
+  const double cost = static_cast<double>(m) * k * static_cast<double>(panels * nr);
   parallel::run(tasks, parallel::workers_for(tasks, cost), task);
   if (whole_rows || finish_row == nullptr) return;
   // Norms and activations cost about as much as 16 multiply-adds a number.
@@ -91,37 +72,35 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
 }
 
 template <class Weight>
-BasicPackedLinear<Weight> BasicPackedLinear<Weight>::transposed() const {
+BasicPackedLinear<Weight> BasicPackedLinear<Weight>::transposed() const
+  requires std::same_as<Weight, float>
+{
   BasicPackedLinear other;
   other.in_features_ = out_features_;
   other.out_features_ = in_features_;
-  const auto n = static_cast<std::size_t>(out_features_), k = static_cast<std::size_t>(in_features_);
-  const std::size_t nr = kernels::best().nr;
-  other.panels_ = AlignedFloats(kernels::packed_size(nr, k, n));
-  kernels::pack_transposed(panels_.data(), n, k, nr, other.panels_.data());
+  other.panels_ = panels_.transposed(static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_));
   return other;
 }
 
 template <class Weight>
 void BasicPackedLinear<Weight>::unpack_weight(float* weight) const {
-  kernels::unpack(panels_.data(), static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_), kernels::best().nr, weight);
+  panels_.unpack(weight, static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_));
 }
 
 template <class Weight>
 void BasicPackedLinear<Weight>::allocate_weight(std::int64_t out_features, std::int64_t in_features) {
-  panels_ = AlignedFloats(kernels::packed_size(kernels::best().nr, static_cast<std::size_t>(out_features), static_cast<std::size_t>(in_features)));
-  std::fill_n(panels_.data(), panels_.size(), 0.0F);
+  panels_.allocate(static_cast<std::size_t>(out_features), static_cast<std::size_t>(in_features));
   in_features_ = in_features;
   out_features_ = out_features;
 }
 
 template <class Weight>
 void BasicPackedLinear<Weight>::set_weight_rows(std::size_t first, std::span<const float> rows) {
-  const auto k = static_cast<std::size_t>(in_features_);
-  for (std::size_t at = 0; at < rows.size(); at += k) kernels::pack_row(rows.data() + at, first++, k, kernels::best().nr, panels_.data());
+  panels_.set_rows(first, rows, static_cast<std::size_t>(in_features_));
 }
 
 template class BasicPackedLinear<float>;
+template class BasicPackedLinear<std::int8_t>;
 
 namespace detail {
 

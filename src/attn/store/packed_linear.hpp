@@ -1,20 +1,21 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/store/panels.hpp"
 #include "attn/store/scratch.hpp"
-#include "attn/tensor/aligned.hpp"
 #include "attn/tensor/rows.hpp"
 #include "attn/tensor/view.hpp"
 
 namespace attn {
 
 /// A weight (out,in) and bias (out) or none in the order in which the GEMM reads them, made once, when weights are
-/// loaded. Weight is how each number of the weight is kept. As float, packing moves numbers and changes none: unpack() gives
-/// back the same bits.
+/// loaded. Weight is how each number of the weight is kept, see panels.hpp.
 template <class Weight>
 class BasicPackedLinear {
  public:
@@ -39,7 +40,8 @@ class BasicPackedLinear {
                       const parallel::TaskRef* finish_row = nullptr);
 
   /// The map x = y W, y (rows,out) and x (rows,in), of the weight as it is now; Σ over out in its order.
-  BasicPackedLinear transposed() const;
+  BasicPackedLinear transposed() const
+    requires std::same_as<Weight, float>;
 
   /// Writes the weight (out,in).
   void unpack_weight(float* weight) const;
@@ -49,22 +51,24 @@ class BasicPackedLinear {
   /// Whole rows of the weight from row `first` on, for weights that come in pieces.
   void set_weight_rows(std::size_t first, std::span<const float> rows);
 
+  detail::Panels<Weight>& weight() { return panels_; }
+  const detail::Panels<Weight>& weight() const { return panels_; }
   /// (out) or empty.
   const std::vector<float>& bias() const { return bias_; }
   std::vector<float>& bias() { return bias_; }
 
  private:
-  /// Rows [i, i + rows) of y, of the panels from first up to last.
-  void multiply(const detail::Rows& x, std::size_t i, std::size_t rows, std::size_t first, std::size_t last, float* y) const;
   std::size_t panels() const;
 
   std::int64_t in_features_ = 0, out_features_ = 0;
-  AlignedFloats panels_;
+  detail::Panels<Weight> panels_;
   std::vector<float> bias_;
 };
 
 using PackedLinear = BasicPackedLinear<float>;
+using QuantizedLinear = BasicPackedLinear<std::int8_t>;
 extern template class BasicPackedLinear<float>;
+extern template class BasicPackedLinear<std::int8_t>;
 
 namespace detail {
 /// product (n,k) = yᵀ x, y (rows,n) and x (rows,k); Σ over the rows in their order.

@@ -1,28 +1,33 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 
 namespace attn {
 
-/// Uninitialised float32 memory that starts at a cache line, for packed weights and scratch.
-class AlignedFloats {
+/// Uninitialised memory that starts at a cache line, for packed weights and scratch.
+template <class T>
+class AlignedArray {
  public:
-  AlignedFloats() = default;
-  explicit AlignedFloats(std::size_t size) : data_(static_cast<float*>(::operator new(size * sizeof(float), kAlignment))), size_(size) {}
+  AlignedArray() = default;
+  explicit AlignedArray(std::size_t size) : data_(static_cast<T*>(::operator new(size * sizeof(T), kAlignment))), size_(size) {}
 
-  float* data() { return data_.get(); }
-  const float* data() const { return data_.get(); }
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
 
  private:
   static constexpr std::align_val_t kAlignment{64};
   struct Free {
-    void operator()(float* p) const { ::operator delete(p, kAlignment); }
+    void operator()(T* p) const { ::operator delete(p, kAlignment); }
   };
-  std::unique_ptr<float[], Free> data_;
+  std::unique_ptr<T[], Free> data_;
   std::size_t size_ = 0;
 };
+
+using AlignedFloats = AlignedArray<float>;
+using AlignedBytes = AlignedArray<std::int8_t>;
 
 }  // namespace attn

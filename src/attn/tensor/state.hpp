@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,7 +15,27 @@ namespace attn {
 
 /// Parameters by torch's names, e.g. "out_proj.weight": where they lie, and where copies of them go, row-major.
 using StateView = std::map<std::string, TensorView>;
-using StateTarget = std::map<std::string, float*>;
+/// Room for a parameter, or, of a weight (out,in) that is int8, for what it is kept as: weight[i][j] = scale[i] · data[i][j].
+struct StatePlace {
+  float* values = nullptr;
+  std::int8_t* data = nullptr;
+  float* scale = nullptr;
+
+  StatePlace(float* all) : values(all) {}
+  StatePlace(std::int8_t* numbers, float* scales) : data(numbers), scale(scales) {}
+
+  /// The place of the rows from `row` on, of so many numbers each.
+  StatePlace from(std::size_t row, std::size_t width) const {
+    return data != nullptr ? StatePlace(data + row * width, scale + row) : StatePlace(values + row * width);
+  }
+};
+using StateTarget = std::map<std::string, StatePlace>;
+/// A weight (out,in) that is int8.
+struct Int8Weight {
+  std::vector<std::int8_t> data;  ///< row-major
+  std::vector<float> scale;       ///< (out)
+  Shape shape;
+};
 /// The same as tensors; any name of a type will do.
 template <class>
 struct StateDictType;

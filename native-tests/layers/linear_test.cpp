@@ -1,0 +1,54 @@
+// The linear map of all layers when its weight is int8: it is the definition's, whatever the rows, the threads, the maps beside it.
+#include "attn/layers/linear.hpp"
+
+#include <bit>
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+#include "attn/parallel/thread_pool.hpp"
+#include "support/random.hpp"
+#include "support/reference_int8.hpp"
+
+namespace attn::test {
+namespace {
+
+std::vector<float> random_values(Generator& random, std::size_t n) {
+  std::vector<float> x(n);
+  for (float& value : x) value = random.normal();
+  return x;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
+}
+
+}  // namespace
+
+TEST_CASE("an int8 linear map is that of the definition with any rows and threads", "[layers][int8][threads]") {
+  Generator random(3);
+  const unsigned threads_before = num_threads();
+  detail::Workspace workspace;
+  for (const std::size_t m : {1, 2, 3, 7, 95, 96, 97, 200})
+    for (const unsigned threads : {1U, 3U}) {
+      set_num_threads(threads);
+      constexpr std::size_t kIn = 45;
+      const std::vector<float> x = random_values(random, m * kIn);
+      const std::vector<float> weights[] = {random_values(random, 70 * kIn), random_values(random, 33 * kIn)};
+      const std::vector<float> bias = random_values(random, 33);
+      detail::Linear first = detail::Linear(kIn, 70, false).with(weights[0].data(), nullptr);
+      detail::Linear second = detail::Linear(kIn, 33, true).with(weights[1].data(), bias.data());
+      first.make_int8();
+      second.make_int8();
+      std::vector<float> y[] = {std::vector<float>(m * 70), std::vector<float>(m * 33)};
+      const detail::Linear::Output outputs[] = {{&first, y[0].data()}, {&second, y[1].data()}};
+      detail::Scratch scratch(&workspace);
+      detail::Linear::forward(outputs, detail::Rows(x.data(), m, kIn), scratch);
+      INFO(m << " rows, " << threads << " threads");
+      CHECK(same_bits(y[0], defined_product(x, m, quantized(weights[0], 70, kIn), nullptr)));
+      CHECK(same_bits(y[1], defined_product(x, m, quantized(weights[1], 33, kIn), bias.data())));
+    }
+  set_num_threads(threads_before);
+}
+
+}  // namespace attn::test

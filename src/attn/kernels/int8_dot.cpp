@@ -1,0 +1,38 @@
+// Products of int8 in the instructions that multiply four numbers at once. Compiled once for each of avx_vnni, avx512_vnni and neon_dotprod, with its
+// flags and ATTN_ARCH set to its name. Everything else of these architectures is that of avx2_fma, avx512f and default_arch, whose
+// registers they have: so names of this file's own are what keeps the linker from taking functions with its instructions for theirs.
+#define ATTN_CONCAT_(a, b) a##b
+#define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
+#define xsimd ATTN_CONCAT(xsimd_, ATTN_ARCH)
+
+#include "attn/kernels/int8_dot.hpp"
+
+#include "attn/kernels/int8.hpp"
+#include "attn/kernels/kernels.hpp"
+
+namespace attn::kernels {
+
+namespace {
+struct Own {};
+}  // namespace
+
+template <>
+struct Registers<Own> {
+#if defined(__AVX512VNNI__)
+  using type = xsimd::avx512f;
+#elif defined(__AVXVNNI__)
+  using type = xsimd::fma3<xsimd::avx2>;
+#else
+  using type = xsimd::neon64;
+#endif
+};
+
+#if defined(__ARM_FEATURE_DOTPROD)
+using Dot = Signed4<Own>;
+#else
+using Dot = Unsigned4<Own>;
+#endif
+
+Int8Kernels ATTN_CONCAT(int8_, ATTN_ARCH)() { return int8_kernels<Dot, Own>(); }
+
+}  // namespace attn::kernels

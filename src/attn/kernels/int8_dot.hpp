@@ -1,0 +1,200 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <xsimd/xsimd.hpp>
+
+#include "attn/kernels/simd.hpp"
+
+#if defined(__wasm__)
+#include <wasm_simd128.h>
+#elif defined(__SSE4_2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+// Products of int8, for which xsimd has no batch operation. Every form is exact: no instruction that saturates. A batch has a lane of 32
+// bits for each column; a lane of weights or of activations holds a group of k, two numbers of 16 bits or four of 8.
+namespace attn::kernels {
+
+#if defined(__aarch64__) && !XSIMD_WITH_EMULATED
+/// The word that fills x, in a register of which only its lane is read: the multiplications take a factor by lane, and a load of 4 bytes
+/// needs neither an address of its own nor a place among the multiplications, as one that fills all lanes does.
+template <class Arch>
+int32x2_t word_of(const Ints<Arch>& x) {
+  return vreinterpret_s32_u64(vcreate_u64(static_cast<std::uint32_t>(vgetq_lane_s32(x, 0))));
+}
+#endif
+
+/// sum - x · factor. On NEON g++ leaves xsimd's own product and difference as calls.
+template <class Arch>
+Ints<Arch> without(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t factor) {
+#if defined(__aarch64__) && !XSIMD_WITH_EMULATED
+  return vmlsq_n_s32(sum, x, factor);
+#else
+  return sum - Ints<Arch>(factor) * x;
+#endif
+}
+
+/// x + zero_point, cut to 0 ... 255, - shift; the same of xsimd's.
+template <class Arch>
+Ints<Arch> moved(const Ints<Arch>& x, const Ints<Arch>& zero_point, const Ints<Arch>& shift) {
+  const Ints<Arch> none(0), most(255);
+#if defined(__aarch64__) && !XSIMD_WITH_EMULATED
+  return vsubq_s32(vminq_s32(vmaxq_s32(vaddq_s32(x, zero_point), none), most), shift);
+#else
+  return xsimd::min(xsimd::max(x + zero_point, none), most) - shift;
+#endif
+}
+
+/// x, or other numbers that the compiler does not know: where it takes no registers of the kind it costs an addition.
+template <class Arch>
+inline Ints<Arch> unknown(const Ints<Arch>& x) {
+#if defined(__SSE4_2__)
+  auto value = static_cast<typename Ints<Arch>::register_type>(x);
+  __asm__ volatile("" : "+v"(value));
+  return value;
+#else
+  return x + x;
+#endif
+}
+
+/// Pairs of 16 bits: activations q - z, weights widened when they are loaded.
+template <class Arch>
+struct Pairs {
+  using Number = std::int16_t;
+  static constexpr const char* kName = "16-bit pairs";
+  static constexpr std::size_t kGroup = 2;
+  /// What is taken from q before it is stored, and what Σ of the weights then is multiplied by and taken from the product.
+  static std::int32_t shift(std::int32_t zero_point) { return zero_point; }
+  static std::int32_t correction(std::int32_t) { return 0; }
+
+#if defined(__wasm__)
+  static Ints<Arch> load(const std::int8_t* weights) { return wasm_i16x8_load8x8(weights); }
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(weights, x));
+  }
+#elif defined(__AVX512BW__)
+  static Ints<Arch> load(const std::int8_t* weights) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights))); }
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(weights, x));
+  }
+#elif defined(__AVX2__)
+  static Ints<Arch> load(const std::int8_t* weights) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights))); }
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(weights, x));
+  }
+#elif defined(__SSE4_2__)
+  static Ints<Arch> load(const std::int8_t* weights) { return _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights))); }
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return _mm_add_epi32(sum, _mm_madd_epi16(weights, x));
+  }
+#elif defined(__aarch64__) && !XSIMD_WITH_EMULATED
+  // First the four even numbers of k, then the odd: so a product adds up without being paired.
+  static Ints<Arch> load(const std::int8_t* weights) {
+    return vreinterpretq_s32_s16(vmovl_s8(vtbl1_s8(vld1_s8(weights), vcreate_s8(0x0705030106040200U))));
+  }
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    const int16x4_t pair = vreinterpret_s16_s32(word_of<Arch>(x));
+    const int16x8_t w = vreinterpretq_s16_s32(weights);
+    return vmlal_high_lane_s16(vmlal_lane_s16(sum, vget_low_s16(w), pair, 0), w, pair, 1);
+  }
+#else
+  static Ints<Arch> load(const std::int8_t* weights) {
+    std::int32_t lane[kLanes<Arch>];
+    for (std::size_t i = 0; i < kLanes<Arch>; ++i) lane[i] = weights[2 * i] + (weights[2 * i + 1] * (1 << 16));
+    return Ints<Arch>::load_unaligned(lane);
+  }
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    std::int32_t s[kLanes<Arch>], w[kLanes<Arch>], a[kLanes<Arch>];
+    sum.store_unaligned(s);
+    weights.store_unaligned(w);
+    x.store_unaligned(a);
+    const auto low = [](std::int32_t pair) { return static_cast<std::int32_t>(static_cast<std::int16_t>(pair)); };
+    for (std::size_t i = 0; i < kLanes<Arch>; ++i) {
+      const std::int32_t w0 = low(w[i]), a0 = low(a[i]);
+      s[i] += w0 * a0 + (w[i] - w0) / (1 << 16) * (a[i] >> 16);
+    }
+    return Ints<Arch>::load_unaligned(s);
+  }
+#endif
+};
+
+/// Four of 8 bits, activations q, unsigned.
+template <class Arch>
+struct Unsigned4 {
+  using Number = std::uint8_t;
+#if defined(__wasm__)
+  static constexpr const char* kName = "relaxed dot, unsigned";
+#else
+  static constexpr const char* kName = "vpdpbusd";
+#endif
+  static constexpr std::size_t kGroup = 4;
+  static std::int32_t shift(std::int32_t) { return 0; }
+  static std::int32_t correction(std::int32_t zero_point) { return zero_point; }
+  static Ints<Arch> load(const std::int8_t* weights) { return Ints<Arch>::load_unaligned(reinterpret_cast<const std::int32_t*>(weights)); }
+#if defined(__wasm_relaxed_simd__)
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(weights, x, sum);
+  }
+#elif defined(__AVX512VNNI__)
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) { return _mm512_dpbusd_epi32(sum, x, weights); }
+#elif defined(__AVXVNNI__)
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) { return _mm256_dpbusd_avx_epi32(sum, x, weights); }
+#endif
+};
+
+/// Four of 8 bits, activations q - 128.
+template <class Arch>
+struct Signed4 {
+  using Number = std::int8_t;
+#if defined(__wasm__)
+  static constexpr const char* kName = "relaxed dot, signed";
+#else
+  static constexpr const char* kName = "sdot";
+#endif
+  static constexpr std::size_t kGroup = 4;
+  static std::int32_t shift(std::int32_t) { return 128; }
+  static std::int32_t correction(std::int32_t zero_point) { return zero_point - 128; }
+  static Ints<Arch> load(const std::int8_t* weights) { return Ints<Arch>::load_unaligned(reinterpret_cast<const std::int32_t*>(weights)); }
+#if defined(__wasm_relaxed_simd__)
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(weights, x, sum);
+  }
+#elif defined(__ARM_FEATURE_DOTPROD)
+  static Ints<Arch> add(const Ints<Arch>& sum, const Ints<Arch>& weights, const Ints<Arch>& x) {
+    return vdotq_lane_s32(sum, vreinterpretq_s8_s32(weights), vreinterpret_s8_s32(word_of<Arch>(x)), 0);
+  }
+#endif
+};
+
+#if defined(__wasm_relaxed_simd__)
+/// Whether the engine's relaxed dot product is Dot's on this machine: what it makes of activations above 127, and whether sums of two
+/// products saturate, is its choice.
+template <class Dot>
+bool is_exact() {
+  using Arch = xsimd::wasm;
+  using Number = typename Dot::Number;
+  // The ends of the range in every pairing: products of one sign in pairs, and of both.
+  constexpr std::int8_t kWeights[16] = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, -128, 127, -127, 1, 127, -128};
+  constexpr int kActivations[2][4] = {{255, 255, 255, 255}, {128, 128, 0, 127}};
+  for (const auto& activations : kActivations) {
+    std::int8_t weights[16], x[16];
+    std::int32_t sum[4];
+    for (std::size_t i = 0; i < 16; ++i) {
+      weights[i] = static_cast<volatile const std::int8_t&>(kWeights[i]);  // for the engine to multiply, not the compiler
+      x[i] = static_cast<std::int8_t>(activations[i % 4]);
+    }
+    Dot::add(Ints<Arch>(0), Dot::load(weights), Dot::load(x)).store_unaligned(sum);
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      std::int32_t expected = 0;
+      for (std::size_t i = 4 * lane; i < 4 * lane + 4; ++i) expected += weights[i] * static_cast<std::int32_t>(static_cast<Number>(x[i]));
+      if (sum[lane] != expected) return false;
+    }
+  }
+  return true;
+}
+#endif
+
+}  // namespace attn::kernels

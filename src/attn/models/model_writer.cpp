@@ -1,0 +1,164 @@
+#include "attn/models/model_writer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "attn/io/float_formats.hpp"
+#include "attn/io/json_text.hpp"
+#include "attn/io/safetensors_layout.hpp"
+
+// The package writes the same (web/lib/src/export_model.ts).
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kOp = "save_pretrained";
+
+std::size_t size_of(const CheckpointTensor& tensor) { return static_cast<std::size_t>(checked_size(tensor.shape(), kOp, tensor.name)); }
+
+std::vector<float> values_of(const CheckpointTensor& tensor) {
+  std::vector<float> values(size_of(tensor));
+  tensor.get(values.data());
+  return values;
+}
+
+template <class Number>
+void put(std::ostream& to, const std::vector<Number>& numbers) {
+  to.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
+}
+
+/// How compressed-tensors says what is in the file: int8 by row, and what meets the maps int8 by token. Poolers and other heads that the model
+/// leaves out are not there at all, so they are not to be looked for as int8.
+std::string quantization_of(const EncoderModel& model) {
+  const std::string weights =
+      R"("format":"int-quantized","weights":{"num_bits":8,"type":"int","symmetric":true,"strategy":"channel","dynamic":false},)";
+  const std::string inputs = R"({"num_bits":8,"type":"int","symmetric":false,"strategy":"token","dynamic":true})";
+  std::string groups = R"("group_0":{"targets":["Linear"],)" + weights + R"("input_activations":)" + inputs + R"(,"output_activations":null})";
+  for (const CheckpointTensor& tensor : model.tensors())
+    if (tensor.name.ends_with("_embeddings.weight") && tensor.is_int8(model.is_quantized())) {
+      const std::string words = tensor.name.substr(0, tensor.name.rfind('.'));
+      groups += R"(,"group_1":{"targets":["re:.*\\.)" + words.substr(words.rfind('.') + 1) + R"($"],)" + weights +
+                R"("input_activations":null,"output_activations":null})";
+    }
+  const char* const ignored =
+      model.config().labels.empty() ? R"("re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$")" : "";
+  return R"({"quant_method":"compressed-tensors","format":"int-quantized","quantization_status":"compressed","kv_cache_scheme":null,)"
+         R"("global_compression_ratio":null,"config_groups":{)" +
+         groups + R"(},"ignore":[)" + ignored + "]}";
+}
+
+/// Members of the object that a JSON text is, as they are written there: 2.0 stays 2.0, which transformers tells from 2.
+std::vector<std::string> members_of(std::string_view json) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  std::vector<std::string> members;
+  std::size_t start = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') {
+      while (json[++i] != '"')
+        if (json[i] == '\\') ++i;
+    } else if (c == '{' || c == '[') {
+      if (depth++ == 0) start = i + 1;
+    } else if (depth == 1 && (c == ',' || c == '}')) {
+      std::string_view member = json.substr(start, i - start);
+      member.remove_prefix(std::min(member.find_first_not_of(kSpace), member.size()));
+      if (!member.empty()) members.emplace_back(member.substr(0, member.find_last_not_of(kSpace) + 1));
+      start = i + 1;
+    }
+    if (c == '}' || c == ']') --depth;
+  }
+  return members;
+}
+
+/// The name of a member.
+std::string name_of(std::string_view member) {
+  std::size_t end = 1;
+  while (member[end] != '"') end += member[end] == '\\' ? 2U : 1U;
+  const std::string text = '[' + std::string(member.substr(0, end + 1)) + ']';
+  return *parse_json("config.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, text.size()).array()->front().string();
+}
+
+}  // namespace
+
+void check_weights_as(const EncoderModel& model, FileWeights weights) {
+  for (const CheckpointTensor& tensor : model.tensors()) {
+    if (weights == FileWeights::float16)
+      for (const float value : values_of(tensor))
+        if (std::isfinite(value) && std::isinf(float_from_half(half_from_float(value))))
+          fail(ErrorCode::out_of_range, kOp, tensor.name, {"numbers up to 65504, the largest of float16"}, {value});
+    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized()) && !tensor.is_quantized()) tensor.check_finite(kOp, values_of(tensor));
+  }
+}
+
+void write_weights(const EncoderModel& model, FileWeights weights, std::ostream& to) {
+  std::vector<SafetensorsItem> items;
+  for (const CheckpointTensor& tensor : model.tensors()) {
+    const Shape shape = tensor.shape();
+    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized())) {
+      items.push_back({tensor.name, "I8", 1, shape});
+      items.push_back({tensor.name + "_scale", "F32", 4, {shape[0], 1}});
+    } else {
+      const bool half = weights == FileWeights::float16;
+      items.push_back({tensor.name, half ? "F16" : "F32", half ? 2U : 4U, shape});
+    }
+  }
+  sort_safetensors(items);
+  const std::string start = safetensors_start(kOp, items, {{"format", "pt"}});
+  to.write(start.data(), static_cast<std::streamsize>(start.size()));
+  const auto named = [&](std::string_view name) -> const CheckpointTensor& {
+    const std::vector<CheckpointTensor>& all = model.tensors();
+    return *std::lower_bound(all.begin(), all.end(), name,
+                             [](const CheckpointTensor& tensor, std::string_view other) { return tensor.name < other; });
+  };
+  for (const SafetensorsItem& item : items) {
+    const bool is_scale = weights == FileWeights::int8 && item.name.ends_with(".weight_scale");
+    const CheckpointTensor& tensor = named(is_scale ? std::string_view(item.name).substr(0, item.name.size() - 6) : item.name);
+    if (item.dtype == "I8" || is_scale) {
+      std::vector<std::int8_t> rows(size_of(tensor));
+      std::vector<float> scales(static_cast<std::size_t>(tensor.shape()[0]));
+      tensor.get_quantized(kOp, rows.data(), scales.data());
+      is_scale ? put(to, scales) : put(to, rows);
+    } else if (item.dtype == "F16") {
+      const std::vector<float> values = values_of(tensor);
+      std::vector<std::uint16_t> halves(values.size());
+      std::transform(values.begin(), values.end(), halves.begin(), half_from_float);
+      put(to, halves);
+    } else {
+      put(to, values_of(tensor));
+    }
+  }
+}
+
+std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& model, FileWeights weights) {
+  // Scales and all else are float32 beside int8.
+  const std::string type = weights == FileWeights::float16 ? R"("float16")" : R"("float32")";
+  const Json json = parse_json("config.json", config, kMaxConfig);
+  const Json* const list = json.find("architectures");
+  const bool named = list != nullptr && list->array() != nullptr && !list->array()->empty() && list->array()->front().string() != nullptr;
+  std::vector<std::string> members;
+  bool typed = false;
+  for (const std::string& member : members_of({reinterpret_cast<const char*>(config.data()), config.size()})) {
+    const std::string name = name_of(member);
+    if (name == "dtype" || name == "torch_dtype") {
+      members.push_back('"' + name + "\": " + type);
+      typed = true;
+    } else if (name == "architectures" && model.config().labels.empty() && named) {
+      // A head that was left out is not there.
+      std::string architecture = *list->array()->front().string(), text;
+      for (const std::string_view head : {"ForMaskedLM", "ForPreTraining", "LMHeadModel"})
+        if (architecture.ends_with(head)) architecture.replace(architecture.size() - head.size(), head.size(), "Model");
+      append_json_string(text, architecture);
+      members.push_back("\"architectures\": [" + text + ']');
+    } else if (name != "quantization_config") {
+      members.push_back(member);
+    }
+  }
+  if (!typed) members.push_back("\"torch_dtype\": " + type);
+  if (weights == FileWeights::int8) members.push_back("\"quantization_config\": " + quantization_of(model));
+  std::string text;
+  for (const std::string& member : members) text += (text.empty() ? "{\n  " : ",\n  ") + member;
+  return text + "\n}\n";
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,143 @@
+#include "attn/store/panels.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "attn/kernels/kernels.hpp"
+#include "attn/parallel/thread_pool.hpp"
+
+namespace attn::detail {
+
+void Panels<float>::allocate(std::size_t n, std::size_t k) {
+  values_ = AlignedFloats(kernels::packed_size(kernels::best().nr, n, k));
+  std::fill_n(values_.data(), values_.size(), 0.0F);
+}
+
+void Panels<float>::set_rows(std::size_t first, std::span<const float> rows, std::size_t k) {
+  for (std::size_t at = 0; at < rows.size(); at += k) kernels::pack_row(rows.data() + at, first++, k, kernels::best().nr, values_.data());
+}
+
+void Panels<float>::set(const TensorView& weight) {
+  const auto n = static_cast<std::size_t>(weight.shape[0]), k = static_cast<std::size_t>(weight.shape[1]);
+  const std::size_t nr = kernels::best().nr;
+  values_ = AlignedFloats(kernels::packed_size(nr, n, k));
+  kernels::pack(weight.data, weight.strides[0], weight.strides[1], n, k, nr, values_.data());
+}
+
+void Panels<float>::unpack(float* weight, std::size_t n, std::size_t k) const { kernels::unpack(values_.data(), n, k, kernels::best().nr, weight); }
+
+void Panels<float>::get_row(std::size_t row, std::size_t k, float* values) const {
+  kernels::unpack_row(values_.data(), row, k, kernels::best().nr, values);
+}
+
+Panels<float> Panels<float>::transposed(std::size_t n, std::size_t k) const {
+  Panels other;
+  const std::size_t nr = kernels::best().nr;
+  other.values_ = AlignedFloats(kernels::packed_size(nr, k, n));
+  kernels::pack_transposed(values_.data(), n, k, nr, other.values_.data());
+  return other;
+}
+
+void Panels<float>::multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k,
+                             const float* bias, float* y) const {
+  const kernels::KernelTable& kernel = kernels::best();
+  for (const std::size_t last = i + rows; i < last;) {
+    const Rows::Run run = x.run(i, last - i);
+    kernel.gemm({.a = run.data,
+                 .lda = run.step,
+                 .panels = values_.data() + j / kernel.nr * kernels::panel_size(kernel.nr, k),
+                 .panel_stride = kernels::panel_size(kernel.nr, k),
+                 .bias = bias != nullptr ? bias + j : nullptr,
+                 .c = y + j,
+                 .ldc = static_cast<std::ptrdiff_t>(n),
+                 .m = run.count,
+                 .n = end - j,
+                 .k = k});
+    i += run.count;
+    y += run.count * n;
+  }
+}
+
+void Panels<std::int8_t>::allocate(std::size_t n, std::size_t k) {
+  values_ = AlignedBytes(kernels::int8_packed_size(kernels::best().nr, kernels::best().int8.group, n, k));
+  std::fill_n(values_.data(), values_.size(), std::int8_t{0});
+  scales_.assign(n, 0.0F);
+  sums_.assign(n, 0);
+}
+
+void Panels<std::int8_t>::set_rows(std::size_t first, std::span<const float> rows, std::size_t k) {
+  const kernels::KernelTable& kernel = kernels::best();
+  std::vector<std::int8_t> q(k);
+  for (std::size_t at = 0; at < rows.size(); at += k, ++first) {
+    sums_[first] = kernels::quantize_weights(rows.data() + at, k, q.data(), &scales_[first]);
+    kernels::pack_int8_row(q.data(), first, k, kernel.nr, kernel.int8.group, values_.data());
+  }
+}
+
+void Panels<std::int8_t>::set(const TensorView& weight) {
+  const auto n = static_cast<std::size_t>(weight.shape[0]), k = static_cast<std::size_t>(weight.shape[1]);
+  allocate(n, k);
+  std::vector<float> row(k);
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t p = 0; p < k; ++p)
+      row[p] = weight.data[static_cast<std::ptrdiff_t>(j) * weight.strides[0] + static_cast<std::ptrdiff_t>(p) * weight.strides[1]];
+    set_rows(j, row, k);
+  }
+}
+
+void Panels<std::int8_t>::unpack(float* weight, std::size_t n, std::size_t k) const {
+  for (std::size_t j = 0; j < n; ++j) get_row(j, k, weight + j * k);
+}
+
+void Panels<std::int8_t>::get_row(std::size_t row, std::size_t k, float* values) const {
+  std::vector<std::int8_t> q(k);
+  float scale = 0;
+  get_quantized_row(row, k, q.data(), &scale);
+  for (std::size_t p = 0; p < k; ++p) values[p] = scale * static_cast<float>(q[p]);
+}
+
+void Panels<std::int8_t>::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows, std::size_t k) {
+  const kernels::KernelTable& kernel = kernels::best();
+  for (std::size_t at = 0; at < rows.size(); at += k, ++first) {
+    const std::span<const std::int8_t> row = rows.subspan(at, k);
+    sums_[first] = std::accumulate(row.begin(), row.end(), std::int32_t{0});
+    kernels::pack_int8_row(row.data(), first, k, kernel.nr, kernel.int8.group, values_.data());
+  }
+}
+
+void Panels<std::int8_t>::get_quantized_row(std::size_t row, std::size_t k, std::int8_t* q, float* scale) const {
+  const kernels::KernelTable& kernel = kernels::best();
+  kernels::unpack_int8_row(values_.data(), row, k, kernel.nr, kernel.int8.group, q);
+  *scale = scales_[row];
+}
+
+Panels<std::int8_t>::Input Panels<std::int8_t>::prepare(const Rows& x, Scratch& scratch) {
+  const kernels::Int8Kernels& kernel = kernels::best().int8;
+  const std::size_t m = x.count(), k = x.width(), words = kernels::int8_words(kernel.group, k);
+  auto* const to = reinterpret_cast<std::int32_t*>(scratch.take(m * words));
+  float* const scales = scratch.take(m);
+  auto* const corrections = reinterpret_cast<std::int32_t*>(scratch.take(m));
+  // A number costs about four multiply-adds: it is looked at twice and divided.
+  parallel::run(m, parallel::workers_for(m, 4.0 * static_cast<double>(m * k)),
+                [&](std::size_t i, unsigned) noexcept { kernel.quantize_row(x[i], k, to + i * words, scales + i, corrections + i); });
+  return {to, scales, corrections};
+}
+
+void Panels<std::int8_t>::multiply(const Input& x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k,
+                                   const float* bias, float* y) const {
+  const kernels::KernelTable& kernel = kernels::best();
+  kernel.int8.gemm({.a = x.words + i * kernels::int8_words(kernel.int8.group, k),
+                    .scales = x.scales + i,
+                    .corrections = x.corrections + i,
+                    .panels = values_.data() + j / kernel.nr * kernels::int8_panel_size(kernel.nr, kernel.int8.group, k),
+                    .weight_scales = scales_.data() + j,
+                    .weight_sums = sums_.data() + j,
+                    .bias = bias != nullptr ? bias + j : nullptr,
+                    .c = y + j,
+                    .ldc = n,
+                    .m = rows,
+                    .n = end - j,
+                    .k = k});
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attn/store/scratch.hpp"
+#include "attn/tensor/aligned.hpp"
+#include "attn/tensor/rows.hpp"
+
+// A weight (out,in) in the order in which the GEMM reads it, by how each of its numbers is kept. Internal.
+namespace attn::detail {
+
+template <class Weight>
+class Panels;
+
+/// As they are: packing moves numbers and changes none.
+template <>
+class Panels<float> {
+ public:
+  /// Room for a weight, and all of it zero.
+  void allocate(std::size_t n, std::size_t k);
+  /// Whole rows from row `first` on.
+  void set_rows(std::size_t first, std::span<const float> rows, std::size_t k);
+  void set(const TensorView& weight);
+  void unpack(float* weight, std::size_t n, std::size_t k) const;
+  void get_row(std::size_t row, std::size_t k, float* values) const;
+  Panels transposed(std::size_t n, std::size_t k) const;
+
+  /// What x has to be turned into, once for all panels: nothing.
+  using Input = const Rows&;
+  static Input prepare(const Rows& x, Scratch&) { return x; }
+
+  /// y (..,n) = x Wᵀ + b: rows [i, i + rows) of x, columns [j, end) of W; j is a multiple of a panel's width, y the row i of all columns.
+  void multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k, const float* bias,
+                float* y) const;
+
+ private:
+  AlignedFloats values_;
+};
+
+/// int8 with a scale for each row: w = scale · q, scale = max|w| / 127, q the nearest whole number. x is quantized row by row when it
+/// comes, by a scale and a zero point of its own, and the sums of their products are exact.
+template <>
+class Panels<std::int8_t> {
+ public:
+  void allocate(std::size_t n, std::size_t k);
+  /// The rows are finite.
+  void set_rows(std::size_t first, std::span<const float> rows, std::size_t k);
+  void set(const TensorView& weight);
+  /// scale · q
+  void unpack(float* weight, std::size_t n, std::size_t k) const;
+  void get_row(std::size_t row, std::size_t k, float* values) const;
+  /// Rows of q as they are, and their scales.
+  void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows, std::size_t k);
+  void set_scales(std::span<const float> scales) { scales_.assign(scales.begin(), scales.end()); }
+  void get_quantized_row(std::size_t row, std::size_t k, std::int8_t* q, float* scale) const;
+
+  struct Input {
+    const std::int32_t* words;
+    const float* scales;
+    const std::int32_t* corrections;
+  };
+  static Input prepare(const Rows& x, Scratch& scratch);
+
+  void multiply(const Input& x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k, const float* bias,
+                float* y) const;
+
+ private:
+  AlignedBytes values_;
+  std::vector<float> scales_;       // (out)
+  std::vector<std::int32_t> sums_;  // (out), Σ q
+};
+
+}  // namespace attn::detail

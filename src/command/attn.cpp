@@ -1,0 +1,275 @@
+// attn: models as files, without a program. `npx attn` (web/lib/src/cli.ts) does and prints the same.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/core.hpp"
+#include "attn/io/json.hpp"
+#include "attn/io/safetensors_header.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using attn::detail::Json;
+
+constexpr const char* kHelp = R"(attn convert FOLDER OUT --weights float32|float16|int8
+    Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.
+attn inspect FOLDER
+    Says what the model in FOLDER is, and whether attn takes it.
+
+FOLDER has config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.
+Exit code: 0 when it is done, 1 when the model is refused or a file cannot be read or written, 2 when the call is wrong.
+)";
+
+constexpr std::size_t kMaxFile = 64 << 20;
+
+/// A call that is wrong.
+struct Misuse {
+  std::string what;
+};
+
+/// Number of edits from a to b.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t before = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t here = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, before + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      before = here;
+    }
+  }
+  return row[b.size()];
+}
+
+/// "did you mean inspect?", or what there is.
+std::string hint(std::string_view name, std::span<const std::string_view> known) {
+  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::string_view best;
+  std::string all;
+  for (const std::string_view each : known) {
+    if (const std::size_t edits = distance(name, each); edits < least) {
+      least = edits;
+      best = each;
+    }
+    all += (all.empty() ? "" : ", ") + std::string(each);
+  }
+  return best.empty() ? "there are " + all : "did you mean " + std::string(best) + "?";
+}
+
+void print(std::string_view name, const std::string& text) { std::printf("%-12s%s\n", std::string(name).c_str(), text.c_str()); }
+
+std::string megabytes(std::uintmax_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+/// What a JSON file holds; null where there is none, or it is not JSON.
+Json read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  try {
+    return attn::detail::parse_json(path.string(), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, kMaxFile);
+  } catch (const attn::Error&) {
+    return {};
+  }
+}
+
+std::string text_of(const Json* value, std::string_view otherwise) {
+  return value != nullptr && value->string() != nullptr ? *value->string() : std::string(otherwise);
+}
+
+/// Numbers of tensors and of their bytes by type.
+std::string types_of(const fs::path& path) {
+  try {
+    std::ifstream file(path, std::ios::binary);
+    std::uint8_t prefix[attn::detail::kSafetensorsPrefix] = {};
+    file.read(reinterpret_cast<char*>(prefix), sizeof prefix);
+    std::vector<std::uint8_t> header(attn::detail::safetensors_header_size(prefix, fs::file_size(path)));
+    file.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header.size()));
+    if (!file) return "none that can be read";
+    std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;
+    for (const attn::detail::SafetensorsEntry& entry : attn::detail::parse_safetensors_header(header, std::nullopt)) {
+      auto& [count, bytes] = types[std::string(entry.type->name)];
+      ++count;
+      bytes += entry.last - entry.first;
+    }
+    std::string all;
+    for (const auto& [type, sums] : types)
+      all += (all.empty() ? "" : ", ") + std::to_string(sums.first) + " " + type + " of " + megabytes(sums.second);
+    return all;
+  } catch (const std::exception&) {
+    return "none that can be read";
+  }
+}
+
+/// The last part of a class's name.
+std::string class_of(const Json& module) {
+  const std::string type = text_of(module.find("type"), "");
+  return type.substr(type.rfind('.') + 1);
+}
+
+std::string modules_of(const fs::path& folder) {
+  const Json list = read(folder / "modules.json");
+  if (list.array() == nullptr) return "none, so mean pooling";
+  std::string all;
+  for (const Json& module : *list.array()) {
+    if (module.object() == nullptr) continue;
+    std::string name = class_of(module);
+    const Json config = read(folder / text_of(module.find("path"), "") / "config.json");
+    if (name == "Pooling" && config.object() != nullptr) {
+      std::string modes;
+      for (const std::string_view mode : {"cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"}) {
+        const Json* flag = config.find("pooling_mode_" + std::string(mode));
+        if (flag == nullptr || flag->boolean() == nullptr || !*flag->boolean()) continue;
+        modes += (modes.empty() ? "" : ", ") + std::string(mode.substr(0, mode.rfind("_token")));
+      }
+      name += " (" + text_of(config.find("pooling_mode"), modes.empty() ? "mean" : modes) + ")";
+    }
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  return all;
+}
+
+/// The folder of config.json in that of the model.
+fs::path base_of(const fs::path& folder) {
+  const Json list = read(folder / "modules.json");
+  if (list.array() != nullptr)
+    for (const Json& module : *list.array())
+      if (module.object() != nullptr && class_of(module) == "Transformer") return folder / text_of(module.find("path"), "");
+  return folder;
+}
+
+/// A size that families call otherwise.
+std::string size_of(const Json& config, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const Json* value = config.find(name); value != nullptr && value->number() != nullptr)
+      return std::to_string(static_cast<std::int64_t>(*value->number()));
+  return "?";
+}
+
+int inspect(const fs::path& folder) {
+  std::uintmax_t files = 0, bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (!entry.is_directory()) {
+      ++files;
+      bytes += entry.file_size();
+    }
+  const fs::path base = base_of(folder);
+  const Json config = read(base / "config.json"), tokenizer = read(base / "tokenizer.json");
+  const Json* const names = config.find("architectures");
+  const bool named = names != nullptr && names->array() != nullptr && !names->array()->empty();
+  print("model", text_of(named ? &names->array()->front() : nullptr, "?") + " (" + text_of(config.find("model_type"), "?") + ")");
+  print("sizes", size_of(config, {"num_hidden_layers", "n_layers"}) + " layers, " + size_of(config, {"num_attention_heads", "n_heads"}) +
+                     " heads, hidden " + size_of(config, {"hidden_size", "dim"}) + ", intermediate " +
+                     size_of(config, {"intermediate_size", "hidden_dim"}) + ", vocabulary " + size_of(config, {"vocab_size"}) + ", positions " +
+                     size_of(config, {"max_position_embeddings"}));
+  const Json* const model = tokenizer.find("model");
+  print("tokenizer", text_of(model != nullptr ? model->find("type") : nullptr, "none"));
+  print("modules", modules_of(folder));
+  print("weights", types_of(base / "model.safetensors"));
+  print("files", std::to_string(files) + " of " + megabytes(bytes));
+  try {
+    const attn::TextModel loaded = attn::TextModel::load(folder.string());
+    const std::vector<std::string>& labels = loaded.labels();
+    std::string all;
+    for (std::size_t i = 0; i < std::min<std::size_t>(labels.size(), 10); ++i) all += (i > 0 ? ", " : "") + labels[i];
+    if (labels.size() > 10) all += " and " + std::to_string(labels.size() - 10) + " more";
+    print("head", labels.empty() ? "none" : std::to_string(labels.size()) + " labels: " + all);
+    print("attn", std::string("takes it, as ") + (loaded.weights() == attn::Weights::int8 ? "int8" : "float32"));
+    try {
+      loaded.token_to_id("a");
+    } catch (const attn::Error& error) {
+      print("", std::string("but texts natively: ") + std::string(to_string(error.code())) + ": " + error.what());
+    }
+    return 0;
+  } catch (const attn::Error& error) {
+    print("attn", "refuses it: " + std::string(to_string(error.code())) + ": " + error.what());
+    return 1;
+  }
+}
+
+constexpr std::string_view kWeights[] = {"float32", "float16", "int8"}, kCommands[] = {"convert", "inspect"},
+                           kOptions[] = {"help", "version", "weights"};
+
+int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weights) {
+  if (fs::exists(out) && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
+  const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
+  attn::TextModel::load(folder.string(), {.weights = kept}).save_pretrained(out.string(), {.weights = weights});
+  return 0;
+}
+
+int run(std::span<char* const> arguments) {
+  std::vector<std::string> words;
+  std::optional<std::string> weights;
+  bool help = false, version = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i];
+    if (!argument.starts_with('-') || argument == "-") {
+      words.push_back(argument);
+      continue;
+    }
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    const std::string name = argument == "-h" ? "help" : argument.substr(argument.find_first_not_of('-'), equals - argument.find_first_not_of('-'));
+    if (name == "help")
+      help = true;
+    else if (name == "version")
+      version = true;
+    else if (name != "weights")
+      throw Misuse{argument.substr(0, equals) + " is no option; " + hint(name, kOptions)};
+    else if (equals < argument.size())
+      weights = argument.substr(equals + 1);
+    else if (i + 1 < arguments.size())
+      weights = arguments[++i];
+  }
+  if (version) {
+    std::puts(ATTN_VERSION);
+    return 0;
+  }
+  if (help || words.empty()) {
+    std::fputs(kHelp, stdout);
+    return help ? 0 : 2;
+  }
+  const std::string command = words.front();
+  if (std::find(std::begin(kCommands), std::end(kCommands), command) == std::end(kCommands))
+    throw Misuse{command + " is no command; " + hint(command, kCommands)};
+  const bool converts = command == "convert";
+  if (words.size() != (converts ? 3U : 2U))
+    throw Misuse{command + " takes " + (converts ? "FOLDER OUT" : "FOLDER") + ", got " + std::to_string(words.size() - 1) + " of them"};
+  if (!converts) {
+    if (weights) throw Misuse{"inspect takes no --weights"};
+    return inspect(words[1]);
+  }
+  if (!weights) throw Misuse{"--weights is missing; there are float32, float16, int8"};
+  const auto* const kind = std::find(std::begin(kWeights), std::end(kWeights), *weights);
+  if (kind == std::end(kWeights)) throw Misuse{"--weights is " + *weights + "; " + hint(*weights, kWeights)};
+  return convert(words[1], words[2], static_cast<attn::FileWeights>(kind - std::begin(kWeights)));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    return run({arguments + 1, static_cast<std::size_t>(std::max(count - 1, 0))});
+  } catch (const Misuse& misuse) {
+    std::cerr << "attn: " << misuse.what << '\n';
+    return 2;
+  } catch (const attn::Error& error) {
+    std::cerr << "attn: " << to_string(error.code()) << ": " << error.what() << '\n';
+  } catch (const std::exception& error) {
+    std::cerr << "attn: " << error.what() << '\n';
+  }
+  return 1;
+}
