@@ -8,8 +8,8 @@ import { brotliCompressSync, constants } from 'node:zlib';
 import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** All in. The promise is 175 kB with int8, which is still to come. */
-const limit = 160_000;
+/** All in: what a page loads that has everything but training. */
+const limit = 175_000;
 
 const brotli = (bytes) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length;

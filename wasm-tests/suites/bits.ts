@@ -1,12 +1,13 @@
 /**
  * Bit identity: with the native 4-lane build, for every number of threads, alone or inside a batch, and when repeated. Each random forward,
  * configuration and data, follows from integers alone (support/digest_forwards.ts); its results are hashed. native-tests/digest makes the same
- * calls through the C++ library and prints the same hashes, one a line. So it does with forwards of the checkpoints of testdata/models.
+ * calls through the C++ library and prints the same hashes, one a line. So it does with forwards of the checkpoints of testdata/models, and of layers
+ * and checkpoints that were quantized.
  */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
 import { Hash, record } from '../support/digest_draw.ts';
-import { drawCall, forwards } from '../support/digest_forwards.ts';
+import { drawCall, drawQuantizedCall, forwards, quantizedForwards } from '../support/digest_forwards.ts';
 import { modelLines } from '../support/digest_models.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere } from '../support/host.ts';
@@ -43,10 +44,10 @@ describe('bits', () => {
     attn.dispose();
   });
 
-  function run(instance: Attn, i: number): string {
-    const g = new Generator(0x5eed0000 + i);
+  function run(instance: Attn, i: number, seed = 0x5eed0000, draw = drawCall): string {
+    const g = new Generator(seed + i);
     const hash = new Hash();
-    const call = drawCall(g, instance, i);
+    const call = draw(g, instance, i);
     if (!record(g, hash, call)) different.get('rows alone')!.add(i);
     call.dispose?.();
     return hash.text();
@@ -67,10 +68,27 @@ describe('bits', () => {
     });
 
   it('checkpoints', async () => {
-    const lines = await modelLines(attn);
+    const lines = await modelLines(attn, 'float32');
     assert.isAbove(lines.length, 30);
     if (nativeModels) assert.deepEqual(lines, nativeModels, 'the native 4-lane build');
-    for (const [what, other] of others) assert.deepEqual(await modelLines(other), lines, what);
+    for (const [what, other] of others) assert.deepEqual(await modelLines(other, 'float32'), lines, what);
     host.note(`bits: ${lines.length} forwards of checkpoints compared`);
+  });
+
+  // What was quantized has the bits of testdata/int8_digest.txt on every machine, relaxed SIMD or not.
+  it('of what was quantized', async () => {
+    const expected = new TextDecoder()
+      .decode(await bytes('testdata/int8_digest.txt'))
+      .trim()
+      .split('\n');
+    for (const instance of new Set([attn, ...others.values()])) {
+      const lines: string[] = [];
+      for (let i = 0; i < quantizedForwards; i++) lines.push(run(instance, i, 0x17800000, drawQuantizedCall));
+      lines.push(...(await modelLines(instance, 'int8')));
+      const wrong = lines.flatMap((line, i) => (line === expected[i] ? [] : [i]));
+      assert.isEmpty(wrong, `with ${instance.info.threads} threads ${wrong.length} forwards differ, the first: ${wrong.slice(0, 20)}`);
+      assert.lengthOf(lines, expected.length);
+    }
+    host.note(`bits: ${expected.length} forwards of what was quantized have the hashes of all machines`);
   });
 });

@@ -26,6 +26,8 @@ export interface Call {
   inputs: readonly Tensor[];
   masks: Masks;
   run(inputs: readonly Tensor[], masks: Masks): Tensor[];
+  /** Of a layer: its weights become int8. */
+  quantize?(): void;
   dispose?(): void;
 }
 

@@ -1,6 +1,7 @@
 /** The random forwards: the twin of native-tests/digest/forwards.cpp. Change both together; digest_draw.ts says what order means. */
 import type {
   Attn,
+  AttnError,
   AttentionOptions,
   AttentionResult,
   Classifier,
@@ -165,6 +166,7 @@ function drawWeights(g: Generator, call: Call, layer: Module): void {
   }
   const state = layer.stateDict();
   call.constants = [...state.keys()].sort().map((name) => state.get(name)!);
+  call.quantize = () => layer.quantize();
   call.dispose = () => layer.dispose();
 }
 
@@ -622,3 +624,29 @@ const placedForwards = 2000;
 /** The random call with that number, below `forwards`. */
 export const drawCall = (g: Generator, attn: Attn, number: number): Call =>
   number < forwards - placedForwards ? kinds[number % kinds.length](g, attn) : placedKinds[number % placedKinds.length](g, attn);
+
+const quantizedKinds = [
+  transformerEncoderLayer,
+  multiHeadAttention,
+  transformerEncoder,
+  transformerClassifier,
+  placedMultiHeadAttention,
+  embedding,
+  placedEncoder,
+];
+
+export const quantizedForwards = 1500;
+
+/** The random call with that number, below `quantizedForwards`, of a layer that was quantized. Its bits are the same on every machine. */
+export function drawQuantizedCall(g: Generator, attn: Attn, number: number): Call {
+  const call = quantizedKinds[number % quantizedKinds.length](g, attn);
+  try {
+    call.quantize!();
+  } catch (error) {
+    // Some weights are drawn with NaN or infinities, which int8 has not: nothing is left to run.
+    if ((error as AttnError).code !== 'FORMAT') throw error;
+    call.batch = 0;
+    call.run = () => [];
+  }
+  return call;
+}

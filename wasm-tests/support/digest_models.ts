@@ -20,10 +20,10 @@ function hashOf(model: TextModel, inputs: Encoding): string {
 }
 
 /** One forward each and everything that it gives, as "hash checkpoint/case". */
-export async function modelLines(attn: Attn): Promise<string[]> {
+export async function modelLines(attn: Attn, weights: 'float32' | 'int8'): Promise<string[]> {
   const lines: string[] = [];
   for (const name of checkpoints) {
-    const model = await loadCheckpoint(attn, name);
+    const model = await loadCheckpoint(attn, name, weights);
     const { tensors } = await readModelGolden(attn, name);
     for (const key of [...tensors.keys()].filter((each) => each.endsWith('/input_ids')).sort()) {
       const which = key.slice(0, -'/input_ids'.length);

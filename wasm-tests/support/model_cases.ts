@@ -44,8 +44,8 @@ export async function readModelGolden(attn: Attn, name: string): Promise<ModelGo
   return { metadata, cases: cases as unknown as readonly ModelCase[], tensors: attn.parseSafetensors(bytes) };
 }
 
-export function loadCheckpoint(attn: Attn, name: string): Promise<TextModel> {
-  return attn.loadModel(url(`testdata/models/${name}`), { cache: 'none' });
+export function loadCheckpoint(attn: Attn, name: string, weights: 'float32' | 'int8' = 'float32'): Promise<TextModel> {
+  return attn.loadModel(url(`testdata/models/${name}`), { cache: 'none', weights });
 }
 
 export const tolerance = (error: number) => 4 * error + 2e-6;

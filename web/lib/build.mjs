@@ -158,6 +158,14 @@ async function bundleWorker() {
   write(chunks[0]);
 }
 
+/** What npx runs, on the package as any user has it: shared parts would be files of their own that pages load, too. */
+async function bundleCommand() {
+  const external = ['./node.js', /^node:/];
+  const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli.ts'), external });
+  const { output } = await bundled.generate({ ...format, dir: out, banner: '#!/usr/bin/env node' });
+  write(output[0]);
+}
+
 /** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. What these start as workers are the files above. */
 async function bundleCommonJs() {
   const bundled = await rolldown({
@@ -173,6 +181,7 @@ async function bundleCommonJs() {
 
 await bundle();
 await bundleWorker();
+await bundleCommand();
 // A checked build is for the tests alone.
 if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
 

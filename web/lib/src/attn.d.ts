@@ -86,7 +86,10 @@ export interface RuntimeInfo {
   readonly version: string;
   readonly variant: 'simd' | 'relaxed';
   readonly threads: number;
-  /** Why the variant or thread count is not what `'auto'` would like best, in words. */
+  /**
+   * In words: why the variant or thread count is not what `'auto'` would like best; and how products of int8 weights are made, such as
+   * `'int8: 16-bit pairs'` or, where a look at the engine's relaxed dot product said that it is exact, `'int8: relaxed dot, unsigned'`.
+   */
   readonly notes: readonly string[];
   /** Bytes of WASM heap in use now, and the most so far. */
   readonly heap: { readonly used: number; readonly peak: number };
@@ -232,6 +235,7 @@ export interface Attn {
    * at two operations each.
    *
    * @param multiplyAdds 1 to 10⁹; some 10⁸ take a few milliseconds
+   * @param options `weights` (default `'float32'`): what is multiplied; `'int8'` as products with int8 weights are
    * @returns how many were run, a few more than asked for
    * @throws AttnError `OUT_OF_RANGE`
    *
@@ -245,7 +249,7 @@ export interface Attn {
    * console.log(`${((2e-6 * done) / (performance.now() - start)).toFixed(0)} GFLOP/s`);
    * ```
    */
-  peak(multiplyAdds: number): number;
+  peak(multiplyAdds: number, options?: { weights?: 'float32' | 'int8' | undefined }): number;
 
   /**
    * softmax(softcap(q kᵀ · scale) + masks) v, Vaswani et al. 2017 eq. 1, torch's `F.scaled_dot_product_attention`.
@@ -650,6 +654,12 @@ export interface Attn {
 /** Tensors by name: a Map or a plain object. */
 export type StateDict = Map<string, Tensor> | Readonly<Record<string, Tensor>>;
 
+/**
+ * A weight `(out,in)` as {@link Module.quantize} keeps it: `weight[i][j] = scale[i] · data[i][j]`, `data` from −127 to 127, row-major, and a scale
+ * for each row.
+ */
+export type Int8Tensor = { data: Int8Array; scale: Float32Array; dims: Dims };
+
 /** What every layer has. */
 export interface Module {
   /**
@@ -661,6 +671,18 @@ export interface Module {
   loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
   /** A copy of the weights, by torch's names and layouts. */
   stateDict(): Map<string, Tensor>;
+  /**
+   * The weights of linear maps, and an embedding's table, become int8 in place: `weight[i][j] = scale[i] · data[i][j]` with
+   * `scale[i] = max|weight[i]| / 127` and `data` the nearest whole number; their float32 is gone, and {@link Module.stateDict} gives the product.
+   * Rows of x are quantized when they meet them (a scale and a zero point each), the sums of products are exact, and all else stays
+   * float32: a quantized module's results have the same bits in every engine and natively, whatever the build, threads and batch.
+   * Idempotent; {@link Module.loadStateDict} and {@link Module.initialize} make it float32 again.
+   *
+   * @throws AttnError `FORMAT` where a weight has NaN or infinity, `UNSUPPORTED` for rows of more than 65536 numbers; nothing has been changed then
+   */
+  quantize(): void;
+  /** What {@link Module.stateDict} has, the weights that are int8 in the form in which they are kept. */
+  int8StateDict(): Map<string, Int8Tensor | Tensor>;
   /**
    * Draws new weights. A new module is initialised already (`'torch'`, seed 0). The numbers follow from the seed alone, on every machine.
    *
@@ -955,6 +977,12 @@ export type ModelSource = string | URL | Readonly<Record<string, Uint8Array | Ar
 
 /** How to load a model. Every value may be left out or `undefined`; an unknown name is an `ARGUMENT` error. */
 export interface ModelOptions {
+  /**
+   * How the weights of linear maps and the word table are kept and multiplied: `int8` quantizes them while they are loaded, a row at a time by its own
+   * scale, and what meets them row by row, too; sums are exact, so that results have the same bits on every machine. Default `auto`: int8 where the
+   * files are int8 (compressed-tensors), else `float32`, which also takes int8 files, dequantized.
+   */
+  weights?: 'auto' | 'float32' | 'int8' | undefined;
   /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
   fetch?: typeof fetch | undefined;
   /**
@@ -1074,6 +1102,8 @@ export interface TextModel {
   readonly config: Readonly<Record<string, unknown>>;
   /** What the head tells apart, in the order of its logits; `undefined` without a head. */
   readonly labels?: readonly string[];
+  /** How weights of linear maps, and mostly the word table, are kept and multiplied. */
+  readonly weights: 'float32' | 'int8';
 
   /**
    * Tokens as Hugging Face's own tokenizers give them, special tokens included.
@@ -1119,7 +1149,7 @@ export interface TextModel {
    * `bert.encoder.layer.0.attention.self.query.weight`. What the file has beside them (`position_ids`, a pooler without a head) is not there.
    */
   parameterShapes(): Map<string, Dims>;
-  /** Copies of all of these weights, float32 whatever they are in the file. */
+  /** Copies of all of these weights, float32 whatever they are in the file: of int8 the scale of a row times its numbers. */
   stateDict(): Map<string, Tensor>;
   /**
    * A copy of one weight.
@@ -1129,7 +1159,7 @@ export interface TextModel {
   getParameter(name: string): Tensor;
   /**
    * Copies weights in; `wordEmbeddings` has the new ones at once. With `strict` (default) every one must be there and nothing else; without it
-   * the others keep their numbers.
+   * the others keep their numbers. A model of int8 stays one: its weights are rounded again, each row by a scale of its own, as when they are loaded.
    *
    * @example
    * ```ts
@@ -1142,9 +1172,31 @@ export interface TextModel {
    *   model.loadStateDict({ [name]: weight }, { strict: false });
    * }
    * ```
-   * @throws AttnError `MISMATCH`, one that lists all names that do not fit; nothing is changed then
+   * @throws AttnError `MISMATCH`, one that lists all names that do not fit; `FORMAT` for NaN and infinity that would become int8; nothing is changed then
    */
   loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
+
+  /**
+   * The model as files by name, as transformers reads them, ready to be stored, served or zipped; `loadModel` reads the object back, int8 to the same
+   * bits. It has the weights that the model works with, as they are now, config.json with what it says of them, and the other files that were read;
+   * a pooler or another head in the file that the model was loaded from is not there.
+   *
+   * @param options `weights`: `float32`; `float16`, to the nearest number, of two the even one; `int8`, the weights of linear maps and the word table,
+   * as the package compressed-tensors has them. Default what the model has
+   * @example
+   * ```ts
+   * import type { Attn, TextModel } from 'attn';
+   *
+   * // The same model in a quarter of the bytes.
+   * async function shrink(attn: Attn, model: TextModel) {
+   *   const files = await model.export({ weights: 'int8' });
+   *   return { model: await attn.loadModel(files), bytes: Object.values(files).reduce((sum, { length }) => sum + length, 0) };
+   * }
+   * ```
+   * @throws AttnError `OUT_OF_RANGE` for a number that float16 has not; `FORMAT` for NaN and infinity that would become int8, both with the tensor's
+   *   name; `MEMORY`
+   */
+  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Uint8Array>>;
 
   /** The word table as an Embedding (nearest, analogy, similarity) on the model's own memory, by the ids of its vocabulary. It goes with the model. */
   readonly wordEmbeddings: Embedding;

@@ -8,10 +8,10 @@ export type Progress = NonNullable<LoadOptions['onProgress']>;
 export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
 
 export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
-export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'sha256'>;
+export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256'>;
 export type BatchProgress = (p: { done: number; total: number }) => void;
 
-export type AskedMethod = 'tokenize' | 'parameterShapes' | 'stateDict' | 'getParameter' | 'tokenToId' | 'idToToken' | 'embed' | 'classify';
+export type AskedMethod = 'tokenize' | 'parameterShapes' | 'stateDict' | 'getParameter' | 'tokenToId' | 'idToToken' | 'embed' | 'classify' | 'export';
 
 /** What the caller's side knows of a model: its number, that of its words, and what does not change. */
 export interface RemoteParts {
@@ -19,6 +19,7 @@ export interface RemoteParts {
   readonly words: number;
   readonly config: Readonly<Record<string, unknown>>;
   readonly labels: readonly string[] | undefined;
+  readonly weights: 'float32' | 'int8';
 }
 
 /** The worker's side. A worker holds one instance; modules are known by number. Arguments were read by the caller's side. */

@@ -70,6 +70,7 @@ export class Engine {
   readonly #native: Native;
   readonly #heap: Heap;
   readonly #version: string;
+  readonly #int8: string;
   readonly #traceNames: readonly string[];
   disposed = false;
   #running = false;
@@ -86,6 +87,7 @@ export class Engine {
     this.signatures = JSON.parse(native.signatures()) as Signature[];
     this.#heap = new Heap(native);
     this.#version = native.version();
+    this.#int8 = native.int8();
     this.#traceNames = native.traceNames().split(',');
   }
 
@@ -175,7 +177,7 @@ export class Engine {
       version: this.#version,
       variant,
       threads,
-      notes: [...notes],
+      notes: [...notes, `int8: ${this.#int8}`],
       heap: { used: this.#native.heapUsed(), peak: this.#native.heapPeak() },
     }));
   }

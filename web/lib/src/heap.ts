@@ -119,11 +119,15 @@ export class Heap {
     }
     const data = (this.#ints[descriptor]! >>> 0) / 4;
     if (data === 0) size = 0;
+    const isInt8 = this.#ints[descriptor + 11] === 1;
+    const bytes = isInt8 ? size : 4 * size;
     try {
       // slice, not subarray: a copy on a buffer of its own, which is not shared in threads builds either.
-      return { data: this.#floats.slice(data, data + size), dims };
+      if (!isInt8) return { data: this.#floats.slice(data, data + size), dims };
+      const copy = this.#bytes.slice(4 * data, 4 * data + size);
+      return { data: new Int8Array(copy.buffer) as ArrayLike<number> as Float32Array, dims };
     } catch (cause) {
-      throw new AttnError('MEMORY', `the engine has no ${4 * size} bytes for a result`, { got: 4 * size }, { cause });
+      throw new AttnError('MEMORY', `the engine has no ${bytes} bytes for a result`, { got: bytes }, { cause });
     }
   }
 

@@ -146,7 +146,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
-          return { id, words, config: model.config, labels: model.labels };
+          return { id, words, config: model.config, labels: model.labels, weights: model.weights };
         } catch (error) {
           made?.dispose();
           throw error;
@@ -155,7 +155,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async askModel(id, name, args, task, onProgress) {
       const { model, turns } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (name !== 'embed' && name !== 'classify') return inTurn(turns, false, () => move(method.apply(model, [...args])));
+      if (name !== 'embed' && name !== 'classify') return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
       const [texts, options] = args;
       return move(
         await during(

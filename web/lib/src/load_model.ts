@@ -178,8 +178,13 @@ class Loading {
   async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
     const { engine } = this.#lender;
     const constructor = signatureOf(engine, 'constructor');
+    const { weights } = this.#options;
     engine.assertUsable(op);
-    this.#handle = engine.create(internalClass, readArguments(op, constructor, [members]), op);
+    this.#handle = engine.create(
+      internalClass,
+      readArguments(op, constructor, [members, { quantized: weights === 'auto' ? undefined : weights === 'int8' }]),
+      op,
+    );
     const file = await this.#wait(() => folder.open(name));
     if (!file) throw await this.#wait(() => missing(folder, name));
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
@@ -244,7 +249,7 @@ class Loading {
     this.#check();
     this.#handle = undefined;
     if (about.labels) Object.freeze(about.labels);
-    return new TextModel({ lender, handle, config, about, tokenizer });
+    return new TextModel({ lender, handle, config, about, tokenizer, files, base });
   }
 
   /** The model; read once more where a cache held what was bad, and has been emptied. */

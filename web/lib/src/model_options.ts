@@ -2,6 +2,7 @@
 import type { ModelOptions } from './attn.js';
 import { elements, isPlainObject, readBytes } from './arrays.js';
 import { AttnError, describe, fail, hint, reading } from './error.js';
+import { type ExportKind, exportKinds } from './export_kinds.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 
@@ -52,6 +53,7 @@ function sourceOf(value: unknown): Source {
 }
 
 const cacheModes = ['default', 'none', 'reload'] as const;
+const weightKinds = ['auto', 'float32', 'int8'] as const;
 
 /** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
 const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
@@ -69,6 +71,7 @@ export function withAdvice(error: unknown, source: Source): unknown {
 export interface CheckedModelOptions {
   readonly fetch: ModelOptions['fetch'];
   readonly cache: (typeof cacheModes)[number];
+  readonly weights: (typeof weightKinds)[number];
   /** By file, in lower case. */
   readonly sha256: ReadonlyMap<string, string>;
   readonly signal: AbortSignal | undefined;
@@ -78,8 +81,8 @@ export interface CheckedModelOptions {
 export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
 
 function modelOptions(value: unknown): CheckedModelOptions {
-  const names = ['fetch', 'cache', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
-  const [fetch, cache, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const names = ['fetch', 'cache', 'weights', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, weights, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   const digests = new Map<string, string>();
   if (sha256 !== undefined) {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
@@ -101,6 +104,7 @@ function modelOptions(value: unknown): CheckedModelOptions {
   return {
     fetch: readCallback(op, 'fetch', fetch) as ModelOptions['fetch'],
     cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
+    weights: weights === undefined ? 'auto' : weightKinds[choice(op, 'weights', weights, weightKinds)]!,
     sha256: digests,
     signal: readSignal(op, signal),
     onProgress: readCallback(op, 'onProgress', onProgress) as ModelOptions['onProgress'],
@@ -197,6 +201,13 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     onProgress: readCallback(operation, 'onProgress', onProgress) as CheckedTextOptions['onProgress'],
   };
 }
+
+/** The kind of weights that is asked for. */
+export const readExportOptions = (value: unknown): ExportKind | undefined =>
+  reading('export', 'options', () => {
+    const [weights] = value === undefined ? [] : readMembers('export', 'options', value, ['weights']);
+    return weights === undefined ? undefined : exportKinds[choice('export', 'weights', weights, exportKinds)]!;
+  });
 
 export const tokenizeOptions = ['maxLength', 'truncation'];
 export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];

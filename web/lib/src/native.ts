@@ -37,6 +37,8 @@ export interface Native {
   /** The one given in the overrides, or the glue's own where the build insists on it (wasm-asan). */
   wasmMemory: WebAssembly.Memory;
   version(): string;
+  /** How products of int8 are made. */
+  int8(): string;
   /** JSON: an array of Signature. */
   signatures(): string;
   traceNames(): string;

@@ -13,6 +13,7 @@ import {
   embedOptions,
   frozen,
   readEncoded,
+  readExportOptions,
   readId,
   readModelOptions,
   readParameterName,
@@ -109,6 +110,10 @@ class RemoteTextModel {
     return (async () => usable('labels', this).parts.labels)();
   }
 
+  get weights(): Promise<'float32' | 'int8'> {
+    return (async () => usable('weights', this).parts.weights)();
+  }
+
   get wordEmbeddings(): Promise<object> {
     return (async () => {
       const state = usable('wordEmbeddings', this);
@@ -146,6 +151,13 @@ class RemoteTextModel {
 
   async loadStateDict(state: unknown, options?: unknown): Promise<unknown> {
     return call(this, 'loadStateDict', (op, signature) => readArguments(op, signature, [state, options]));
+  }
+
+  async export(options?: unknown): Promise<Record<string, Uint8Array>> {
+    return ask(this, 'export', () => {
+      const weights = readExportOptions(options);
+      return { args: [weights === undefined ? undefined : { weights }] };
+    });
   }
 
   async tokenToId(token: unknown): Promise<number | undefined> {
@@ -207,12 +219,12 @@ function sent({ platform }: RemoteLender, source: Source): ModelSource {
 export async function loadModel(lender: RemoteLender, given: unknown, options: unknown): Promise<Contract.TextModel> {
   const op = 'loadModel';
   const { session } = lender;
-  const { fetch, cache, sha256, signal, onProgress } = readModelOptions(options);
+  const { fetch, cache, weights, sha256, signal, onProgress } = readModelOptions(options);
   if (fetch) fail('ARGUMENT', op, 'fetch', 'is a function, which cannot be sent to a worker', 'none; the worker has a fetch of its own');
   const report = watched(op, onProgress);
   const source = readSource(given);
   const made = await abortableTask(lender, op, signal, async (task) => {
-    const plain = { cache, sha256: Object.fromEntries(sha256) };
+    const plain = { cache, weights, sha256: Object.fromEntries(sha256) };
     const files = sent(lender, source);
     const parts = await session
       .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))

@@ -1,5 +1,5 @@
 /** What a call's result becomes, by the kind that its signature says. */
-import type { Tensor } from './attn.js';
+import type { Module, Tensor } from './attn.js';
 import type { Result } from './heap.js';
 import type { Signature } from './signature.js';
 
@@ -27,6 +27,16 @@ function traceOf({ entries }: Result, traceNames: readonly string[]): TraceRecor
   return Object.fromEntries(entries.map(({ name, tensor }) => [traceNames[name as number]!, tensor]));
 }
 
+/** Tensors by name. Behind one of int8 stands what its rows are multiplied by. */
+function int8Tensors({ entries }: Result): ReturnType<Module['int8StateDict']> {
+  const all: ReturnType<Module['int8StateDict']> = new Map();
+  for (const { name, tensor } of entries) {
+    const before = all.get(name as string);
+    all.set(name as string, before ? { data: before.data as unknown as Int8Array, scale: tensor.data, dims: before.dims } : tensor);
+  }
+  return all;
+}
+
 /** k ids and similarities, in pairs of words. */
 function neighbours({ data }: Tensor): { id: number; similarity: number }[] {
   const ids = new Int32Array(data.buffer);
@@ -45,10 +55,16 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       return entries[0]!.tensor;
     case 'tensors':
       return new Map(entries.map(({ name, tensor }) => [name, tensor]));
+    case 'int8_tensors':
+      return int8Tensors(result);
     case 'shapes':
       return new Map(entries.map(({ name, tensor }) => [name, tensor.dims]));
     case 'neighbours':
       return neighbours(entries[0]!.tensor);
+    case 'quantized': {
+      const [words, scales] = entries.map(({ tensor }) => tensor.data);
+      return { bytes: new Uint8Array(words!.buffer), scales: scales! };
+    }
     case 'attention':
       return assemble(result, false, traceNames);
     case 'encoder':

@@ -1,5 +1,5 @@
 /** safetensors, written. Reading is the module's. */
-import { arrayLength, type Checked, failDetached, isPlainObject, readStateDict } from './arrays.js';
+import { arrayLength, failDetached, isPlainObject, readStateDict } from './arrays.js';
 import { allocate, describe, fail, reading } from './error.js';
 import { encodeUtf8 } from './utf8.js';
 
@@ -40,35 +40,62 @@ function readMetadata(metadata: unknown): (readonly [string, string])[] {
   });
 }
 
-/** The file: length of the header in 8 bytes, the header padded with spaces to a multiple of 8, the numbers by sorted name. */
-export function writeSafetensors(...[tensors, metadata]: readonly unknown[]): Uint8Array<ArrayBuffer> {
-  const { entries } = reading(op, 'tensors', () => readStateDict(op, 'tensors', tensors));
-  const words = metadata === undefined ? [] : reading(op, 'metadata', () => readMetadata(metadata));
+/** A tensor of a file that is to be written. */
+export interface Item {
+  readonly name: string;
+  readonly dtype: 'F32' | 'F16' | 'I8';
+  readonly dims: readonly number[];
+  /** Writes its numbers. */
+  fill(to: Uint8Array<ArrayBuffer>): void;
+}
+
+const widths = { F32: 4, F16: 2, I8: 1 } as const;
+export const sizeOf = ({ dtype, dims }: Item): number => dims.reduce((size, dim) => size * dim, widths[dtype]);
+
+/**
+ * The file: length of the header in 8 bytes, the header padded with spaces to a multiple of 8, the numbers: wide ones first, so that all lie at
+ * multiples of their width, then by sorted name.
+ */
+export function safetensorsFile(operation: string, items: readonly Item[], words: readonly (readonly [string, string])[]): Uint8Array<ArrayBuffer> {
   const header: [string, string][] = [];
   if (words.length > 0) header.push(['__metadata__', json(sorted(words))]);
+  const ordered = sorted(items.map((item) => [item.name, item] as const)).map(([, item]) => item);
+  ordered.sort((a, b) => widths[b.dtype] - widths[a.dtype]);
   let end = 0;
-  const placed: [start: number, tensor: Checked<Float32Array>][] = [];
-  for (const [name, tensor] of sorted(entries)) {
-    text('a name in tensors', name);
-    if (name === '__metadata__') fail('ARGUMENT', op, 'a name in tensors', 'is "__metadata__"', 'another: the format keeps this one');
-    placed.push([end, tensor]);
+  for (const item of ordered) {
     const start = end;
-    end += 4 * tensor.size;
-    header.push([name, JSON.stringify({ dtype: 'F32', shape: tensor.dims, data_offsets: [start, end] })]);
+    end += sizeOf(item);
+    header.push([item.name, JSON.stringify({ dtype: item.dtype, shape: item.dims, data_offsets: [start, end] })]);
   }
-  const head = allocate(op, 64 * header.length, () => encodeUtf8(json(header)), 'the header');
+  const head = allocate(operation, 64 * header.length, () => encodeUtf8(json(header)), 'the header');
   const start = 8 + Math.ceil(head.length / 8) * 8;
-  for (const [, { argument, data, size }] of placed) if (arrayLength(data) !== size) failDetached(op, argument, size);
   let file: Uint8Array<ArrayBuffer>;
   try {
     file = new Uint8Array(start + end);
   } catch {
-    fail('MEMORY', op, 'tensors', `need a file of ${start + end} bytes`, 'what the engine can allocate');
+    fail('MEMORY', operation, 'tensors', `need a file of ${start + end} bytes`, 'what the engine can allocate');
   }
   file.fill(0x20, 8, start);
   file.set(head, 8);
   new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);
-  const floats = new Float32Array(file.buffer, start);
-  for (const [at, { data }] of placed) floats.set(data, at / 4);
+  let at = start;
+  for (const item of ordered) item.fill(file.subarray(at, (at += sizeOf(item))));
   return file;
+}
+
+export function writeSafetensors(...[tensors, metadata]: readonly unknown[]): Uint8Array<ArrayBuffer> {
+  const { entries } = reading(op, 'tensors', () => readStateDict(op, 'tensors', tensors));
+  const words = metadata === undefined ? [] : reading(op, 'metadata', () => readMetadata(metadata));
+  for (const [name] of entries) {
+    text('a name in tensors', name);
+    if (name === '__metadata__') fail('ARGUMENT', op, 'a name in tensors', 'is "__metadata__"', 'another: the format keeps this one');
+  }
+  for (const [, { argument, data, size }] of entries) if (arrayLength(data) !== size) failDetached(op, argument, size);
+  const items = entries.map(([name, { dims, data }]): Item => ({
+    name,
+    dtype: 'F32',
+    dims,
+    fill: ({ buffer, byteOffset, length }) => new Float32Array(buffer, byteOffset, length / 4).set(data),
+  }));
+  return safetensorsFile(op, items, words);
 }

@@ -52,7 +52,20 @@ export interface Signature {
   /** The class whose method this is; its constructor is called 'constructor'. */
   readonly owner?: string;
   readonly result:
-    'tensor' | 'tensors' | 'shapes' | 'number' | 'property' | 'attention' | 'encoder' | 'neighbours' | 'about' | 'text_model' | 'trace' | 'none';
+    | 'tensor'
+    | 'tensors'
+    | 'int8_tensors'
+    | 'shapes'
+    | 'number'
+    | 'property'
+    | 'attention'
+    | 'encoder'
+    | 'neighbours'
+    | 'about'
+    | 'quantized'
+    | 'text_model'
+    | 'trace'
+    | 'none';
   readonly arguments: readonly Argument[];
 }
 

@@ -5,11 +5,14 @@ import { breathe } from './breathe.js';
 import { disposeSymbol } from './dispose.js';
 import type { Engine } from './engine.js';
 import { allocate, AttnError, describe, fail, reason } from './error.js';
+import { exportFiles } from './export_model.js';
 import type { Disk } from './model_files.js';
 import {
   classifyOptions,
   embedOptions,
+  type FileName,
   readEncoded,
+  readExportOptions,
   readId,
   readParameterName,
   readTextOptions,
@@ -50,6 +53,7 @@ export interface About {
   readonly prompts: ReadonlyMap<string, string>;
   /** Whether a prompt's tokens are pooled, too. */
   readonly includePrompt: boolean;
+  readonly quantized: boolean;
 }
 
 export interface Parts {
@@ -58,6 +62,9 @@ export interface Parts {
   readonly config: Readonly<Record<string, unknown>>;
   readonly about: About;
   readonly tokenizer: Tokenizer;
+  /** The small files by name, for export(), and the folder of config.json in front. */
+  readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
+  readonly base: string;
 }
 
 export const signatureOf = ({ signatures }: Engine, name: string): Signature =>
@@ -111,6 +118,10 @@ export class TextModel implements Contract {
     return partsOf('labels', this).about.labels as readonly string[];
   }
 
+  get weights(): 'float32' | 'int8' {
+    return partsOf('weights', this).about.quantized ? 'int8' : 'float32';
+  }
+
   get wordEmbeddings(): Embedding {
     const { lender } = partsOf('wordEmbeddings', this);
     if (!this.#words?.layer) this.#words = lender.adopt('Embedding', handlesOf(this).words, this);
@@ -151,6 +162,17 @@ export class TextModel implements Contract {
 
   loadStateDict(state: StateDict, options?: { strict?: boolean }): void {
     ask(this, 'loadStateDict', 'loadStateDict', state, options);
+  }
+
+  async export(options?: Parameters<Contract['export']>[0]): ReturnType<Contract['export']> {
+    partsOf('export', this);
+    const kind = readExportOptions(options) ?? this.weights;
+    const { config, about, files, base } = partsOf('export', this); // once more: a getter may have disposed of it
+    const shapes = shapesOf('export', this);
+    const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
+    const values = (index: number) => (ask(this, 'export', 'getParameter', index) as Tensor).data;
+    const rows = (index: number) => ask(this, 'export', 'getQuantized', index) as { bytes: Uint8Array; scales: Float32Array };
+    return exportFiles({ config, hasHead: about.labels !== undefined, files, base, shapes, quantized, values, rows }, kind);
   }
 
   tokenToId(token: string): number | undefined {

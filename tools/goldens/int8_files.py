@@ -1,0 +1,72 @@
+"""int8_files.py FOLDER ...: loads folders that attn wrote as int8 with safetensors and with transformers and compressed-tensors, and compares what
+they compute with expected.safetensors, attn's own numbers for the same ids.
+
+Both quantize what meets a map to the nearest of 255 steps. Where a number lies in the middle between two, the last bit of a float decides which one
+it is, and later layers see that: so the first layer is the same but for such tokens, and the end is as near as a mean cosine of 0.999."""
+
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+transformers.logging.set_verbosity_error()
+MEAN = 0.999
+SAME_TOKENS = 0.9
+
+
+def cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cosine_similarity(a.double(), b.double(), dim=-1)
+
+
+def check_file(folder: Path) -> int:
+    """Every int8 weight has its scales, by row; the bytes lie as safetensors' own reader wants them."""
+    tensors = load_file(folder / "model.safetensors")
+    quantized = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8]
+    for name in quantized:
+        assert tensors[name + "_scale"].shape == (tensors[name].shape[0], 1), name
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        assert file.metadata() == {"format": "pt"}
+    return len(quantized)
+
+
+def outputs(folder: Path, names: set[str], ids: torch.Tensor, mask: torch.Tensor) -> tuple[dict[str, torch.Tensor], set[str]]:
+    kind = transformers.AutoModelForSequenceClassification if "logits" in names else transformers.AutoModel
+    model, report = kind.from_pretrained(folder, output_loading_info=True)
+    model = model.eval()
+    with torch.no_grad():
+        got = model(ids, attention_mask=mask, output_hidden_states=True)
+    hidden = got.hidden_states[-1] if "logits" in names else got.last_hidden_state
+    weights = mask[:, :, None].float()
+    results = {"embedding": (hidden * weights).sum(1) / weights.sum(1), "first_layer": got.hidden_states[1]}
+    if "logits" in names:
+        results["logits"] = got.logits
+    return results, set(report["missing_keys"]) | set(report["unexpected_keys"])
+
+
+def main() -> int:
+    failed = 0
+    for folder in map(Path, sys.argv[1:]):
+        expected = load_file(folder / "expected.safetensors")
+        ids, mask = expected.pop("input_ids").long(), expected.pop("attention_mask").long()
+        count = check_file(folder)
+        got, odd = outputs(folder, set(expected), ids, mask)
+        odd = {name for name in odd if "pooler" not in name}
+        difference = (got.pop("first_layer") - expected.pop("first_layer")).abs().amax(-1)[mask.bool()]
+        same = (difference <= 1e-4).double().mean()
+        line = [f"{same:.2%} of tokens the same after a layer"]
+        failed += bool(same < SAME_TOKENS)
+        for name, values in expected.items():
+            cosine = cosines(got[name], values)
+            line.append(f"{name} cosine mean {cosine.mean():.6f}, least {cosine.min():.6f}")
+            failed += bool(cosine.mean() < MEAN)
+        failed += bool(odd)
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != "expected.safetensors")
+        print(f"{folder.name}: {count} int8 tensors, {size / 1e6:.2f} MB, {len(ids)} texts: {'; '.join(line)}" + (f"; not matched: {sorted(odd)}" if odd else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,361 @@
+/** Models whose weights are int8: as they are edited and looked into, and as files. */
+import type { Attn, Encoding, Tensor, TextModel } from 'attn';
+import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { Generator } from '../support/generator.ts';
+import { loadHere, settledHeap, setup, url } from '../support/host.ts';
+import { checkpoints } from '../support/model_cases.ts';
+import { assertSameBits, random, tensor } from '../support/tensors.ts';
+
+type Weights = 'auto' | 'float32' | 'int8';
+type Files = Record<string, Uint8Array>;
+
+const texts = ['A happy person smiles.', '', 'Was it bad?', 'The film was not bad, it was good!'];
+const folder = (name: string) => url(`testdata/models/${name}`);
+const loadAs = (attn: Attn, name: string, weights: Weights) => attn.loadModel(folder(name), { cache: 'none', weights });
+const everything = { outputAttentions: true, outputHiddenStates: true } as const;
+/** The name of the word table, of the query map of the first layer, and of that of the keys. */
+const wordsOf = (model: TextModel) => [...model.parameterShapes().keys()].find((name) => /(word|tok)_embeddings\.weight$/.test(name))!;
+const queryOf = (model: TextModel) => [...model.parameterShapes().keys()].find((name) => /(query|q_lin|Wqkv|attn\.q)\.weight$/.test(name))!;
+
+interface Header {
+  readonly [name: string]: { readonly dtype: string; readonly shape: readonly number[]; readonly data_offsets: readonly [number, number] };
+}
+function headerOf(file: Uint8Array): Header {
+  const size = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
+  const { __metadata__, ...header } = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + size)));
+  assert.deepEqual(__metadata__, { format: 'pt' });
+  let end = 0;
+  for (const { dtype, data_offsets } of Object.values(header as Header)) {
+    assert.equal(data_offsets[0], end);
+    assert.equal(data_offsets[0] % { F32: 4, F16: 2, I8: 1 }[dtype]!, 0, 'a multiple of its width');
+    end = data_offsets[1];
+  }
+  assert.equal(8 + size + end, file.length);
+  return header as Header;
+}
+const configOf = (files: Files) => JSON.parse(new TextDecoder().decode(files['config.json']));
+
+function assertSameForward(got: TextModel, expected: TextModel, inputs: Encoding, what: string): void {
+  const [a, b] = [got.forward(inputs, everything), expected.forward(inputs, everything)];
+  assertSameBits(a.lastHiddenState, b.lastHiddenState, what);
+  if (b.logits) assertSameBits(a.logits!, b.logits, what);
+  b.attentions!.forEach((each, i) => assertSameBits(a.attentions![i], each, `${what}: attention ${i}`));
+}
+
+describe('int8 models as files', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+
+  for (const name of checkpoints)
+    it(`${name}: int8 files give the bits of weights that were quantized while they were loaded`, async () => {
+      const [floats, quantized] = [await loadAs(attn, name, 'auto'), await loadAs(attn, name, 'int8')];
+      assert.deepEqual([floats.weights, quantized.weights], ['float32', 'int8']);
+      const files = await quantized.export();
+      assert.includeMembers(Object.keys(files), ['config.json', 'tokenizer.json', 'model.safetensors', 'tokenizer_config.json']);
+      const header = headerOf(files['model.safetensors']);
+      const int8 = Object.keys(header).filter((key) => header[key].dtype === 'I8');
+      assert.include(int8, wordsOf(quantized));
+      assert.include(int8, queryOf(quantized));
+      for (const key of int8) assert.deepEqual(header[`${key}_scale`].shape, [header[key].shape[0], 1]);
+      assert.equal(configOf(files).quantization_config.quant_method, 'compressed-tensors');
+
+      const again = await attn.loadModel(files);
+      assert.equal(again.weights, 'int8');
+      const inputs = quantized.tokenize(texts);
+      assertSameForward(again, quantized, inputs, 'read back');
+      assertSameBits(await again.embed(texts), await quantized.embed(texts), 'embed');
+      assert.deepEqual(await again.export(), files, 'written again');
+      assert.deepEqual(await floats.export({ weights: 'int8' }), files, 'of float32');
+
+      const dequantized = await attn.loadModel(files, { weights: 'float32' });
+      assert.equal(dequantized.weights, 'float32');
+      for (const [key, values] of quantized.stateDict()) assertSameBits(dequantized.getParameter(key), values, key);
+      const asFloats = await quantized.export({ weights: 'float32' });
+      assert.deepEqual(asFloats, await dequantized.export());
+      assert.notProperty(configOf(asFloats), 'quantization_config');
+      assertSameForward(await attn.loadModel(asFloats), dequantized, inputs, 'float32 files');
+      for (const model of [floats, quantized, again, dequantized]) model.dispose();
+    });
+
+  for (const name of checkpoints)
+    it(`${name}: float32 files are the file's numbers, float16 files those nearest to them`, async () => {
+      const model = await loadAs(attn, name, 'float32');
+      const [floats, halves] = [await model.export(), await model.export({ weights: 'float16' })];
+      assert.equal(configOf(halves).dtype ?? configOf(halves).torch_dtype, 'float16');
+      assert.equal(configOf(floats).dtype ?? configOf(floats).torch_dtype, 'float32');
+      const state = attn.parseSafetensors(floats['model.safetensors']);
+      const nearest = attn.parseSafetensors(halves['model.safetensors']);
+      for (const { dtype } of Object.values(headerOf(halves['model.safetensors']))) assert.equal(dtype, 'F16');
+      for (const [key, values] of model.stateDict()) {
+        assertSameBits(state.get(key), values, key);
+        const got = nearest.get(key)!;
+        values.data.forEach((value, i) => {
+          const binade = Math.max(Math.floor(Math.log2(Math.abs(value) || 1)), -14);
+          if (!(Math.abs(got.data[i] - value) <= 2 ** (binade - 11))) assert.fail(`${key}[${i}]: ${got.data[i]} for ${value}`);
+        });
+      }
+      const again = await attn.loadModel(halves);
+      assert.equal(again.weights, 'float32');
+      assert.deepEqual(await again.export({ weights: 'float16' }), halves);
+      model.dispose();
+      again.dispose();
+    });
+
+  it('every half float, what lies between two, and what none is', async () => {
+    const model = await loadAs(attn, 'tiny-bert', 'float32');
+    const words = wordsOf(model);
+    const table = model.getParameter(words);
+    const write = async (values: ArrayLike<number>) => {
+      table.data.set(values);
+      model.loadStateDict({ [words]: table }, { strict: false });
+      const file = (await model.export({ weights: 'float16' }))['model.safetensors'];
+      const start = 8 + Number(new DataView(file.buffer).getBigUint64(0, true)) + headerOf(file)[words].data_offsets[0];
+      return new Uint16Array(file.buffer.slice(start, start + 2 * values.length));
+    };
+    const floatOf = (half: number) => {
+      const [exponent, fraction] = [(half >> 10) & 31, half & 1023];
+      return (
+        (half >> 15 ? -1 : 1) *
+        (exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity) : (1024 + fraction) * 2 ** (exponent - 25))
+      );
+    };
+    for (let from = 0; from < 0x10000; from += 8192) {
+      const halves = Array.from({ length: 8192 }, (_, i) => from + i).filter((half) => (half & 0x7fff) < 0x7c00);
+      const next = (half: number) => ((half & 0x7fff) === 0x7bff ? floatOf(half) : floatOf(half + 1));
+      assert.deepEqual([...(await write(halves.map(floatOf)))], halves);
+      // Of two that are as near the even one.
+      const even = halves.filter((half) => (half & 0x7fff) !== 0x7bff);
+      assert.deepEqual(
+        [...(await write(even.map((half) => (floatOf(half) + next(half)) / 2)))],
+        even.map((half) => half + (half & 1)),
+      );
+    }
+    assert.deepEqual([...(await write([Infinity, -Infinity, 65519, -65519, 2 ** -25, 2 ** -25 * 1.001]))], [0x7c00, 0xfc00, 0x7bff, 0xfbff, 0, 1]);
+    assert.isNaN(floatOf((await write([NaN]))[0]));
+    table.data[0] = 65520;
+    model.loadStateDict({ [words]: table }, { strict: false });
+    const error = await assertRejects(model.export({ weights: 'float16' }), 'OUT_OF_RANGE', [words, '65520']);
+    assert.equal(error.detail['argument'], words);
+    table.data[0] = 0;
+    table.data[40] = NaN;
+    model.loadStateDict({ [words]: table }, { strict: false });
+    await assertRejects(model.export({ weights: 'int8' }), 'FORMAT', [words, 'NaN']);
+    assert.isTrue((await model.export()) instanceof Object, 'float32 can say it');
+    model.dispose();
+  });
+
+  it('in a worker the same files, and their kind', async () => {
+    const worker = await loadWorker(setup);
+    const [here, there] = [
+      await loadAs(attn, 'tiny-bert-cls', 'int8'),
+      await worker.loadModel(folder('tiny-bert-cls'), { cache: 'none', weights: 'int8' }),
+    ];
+    assert.equal(await there.weights, 'int8');
+    const files = await there.export();
+    assert.deepEqual(files, await here.export());
+    assert.deepEqual(await there.export({ weights: 'float16' }), await here.export({ weights: 'float16' }));
+    assert.deepEqual(await there.export(), files, 'what was sent is still there');
+    const floats = await worker.loadModel(files, { weights: 'float32' });
+    assert.equal(await floats.weights, 'float32');
+    assert.equal(await (await worker.loadModel(files)).weights, 'int8');
+    await assertRejects(there.export({ weights: 'int4' } as never), 'CONFIG', ['weights', 'float16'], WorkerError);
+    await there.dispose();
+    await assertRejects(there.export(), 'DISPOSED', [], WorkerError);
+    await worker.dispose();
+    here.dispose();
+  });
+
+  it('files of a model whose parts are in folders keep their names; what was given is not changed by what is returned', async () => {
+    const model = await loadAs(attn, 'tiny-bert-cls', 'int8');
+    const files = await model.export();
+    assert.includeMembers(Object.keys(files), ['modules.json', '1_Pooling/config.json', 'sentence_bert_config.json']);
+    const modules = new TextDecoder().decode(files['modules.json']).replace(/"path": ""/, '"path": "0_Transformer"');
+    const inside = Object.fromEntries(
+      Object.entries(files).map(([name, file]) => [/^(modules|1_P|config_s)/.test(name) ? name : `0_Transformer/${name}`, file] as const),
+    );
+    const nested = await attn.loadModel({ ...inside, 'modules.json': modules });
+    const written = await nested.export();
+    assert.includeMembers(Object.keys(written), [
+      'modules.json',
+      '0_Transformer/config.json',
+      '0_Transformer/model.safetensors',
+      '1_Pooling/config.json',
+    ]);
+    assert.deepEqual(written['0_Transformer/model.safetensors'], files['model.safetensors']);
+    for (const file of Object.values(written)) file.fill(0);
+    assert.deepEqual((await nested.export())['0_Transformer/tokenizer.json'], files['tokenizer.json']);
+    assertSameBits(await (await attn.loadModel(await nested.export())).embed(texts), await model.embed(texts), 'embed');
+  });
+
+  it('a head that is not read is not written, and config.json says so', async () => {
+    const model = await loadAs(attn, 'tiny-bert-legacy', 'int8');
+    const { architectures } = model.config;
+    const [first] = architectures as string[];
+    const config = configOf(await model.export());
+    assert.match(first, /For(PreTraining|MaskedLM)$/);
+    assert.deepEqual(config.architectures, [first.replace(/For(PreTraining|MaskedLM)$/, 'Model')]);
+    assert.deepEqual(model.config['architectures'], architectures);
+    model.dispose();
+  });
+
+  it('what is wrong with options is ARGUMENT, with a hint', async () => {
+    await assertRejects(attn.loadModel(folder('tiny-bert'), { weights: 'float16' } as never), 'CONFIG', ['weights', 'int8']);
+    const model = await loadAs(attn, 'tiny-bert', 'int8');
+    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['did you mean weights?']);
+    await assertRejects(model.export({ weights: 8 } as never), 'ARGUMENT', ['weights']);
+    await assertRejects(model.export(null as never), 'ARGUMENT', ['options']);
+    model.dispose();
+    await assertRejects(model.export(), 'DISPOSED');
+    assertThrows(() => model.weights, 'DISPOSED');
+  });
+
+  it('what an int8 model holds is a third of float32, and it goes with the model', async () => {
+    const own = await loadHere();
+    const before = settledHeap(own);
+    const used: number[] = [];
+    for (const weights of ['float32', 'int8'] as const) {
+      const model = await loadAs(own, 'sentiment', weights);
+      used.push(settledHeap(own) - before);
+      model.dispose();
+    }
+    assert.isAtMost(used[1] / used[0], 0.4, used.join());
+    assert.equal(settledHeap(own), before);
+    own.dispose();
+  });
+});
+
+describe('int8 models, edited and looked into', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+
+  for (const name of checkpoints)
+    it(`${name}: parts of a layer are those of the dequantized weights, as near as the steps of what meets them`, async () => {
+      const model = await loadAs(attn, name, 'int8');
+      const floats = await attn.loadModel(await model.export(), { weights: 'float32' });
+      const inputs = model.tokenize(texts);
+      const { dims } = model.forward(inputs).lastHiddenState;
+      const E = dims[2];
+      const x = random(new Generator(5), dims);
+      const steps = Float64Array.from({ length: dims[0] * dims[1] }, (_, row) => {
+        const values = x.data.subarray(row * E, (row + 1) * E);
+        return (Math.max(0, ...values) - Math.min(0, ...values)) / 255;
+      });
+      // The norm of layer 0 of those that have one first is left out, so that x meets the maps as it is.
+      const options = { patch: { layer: 0, hiddenState: x }, trace: { layers: [0], names: ['q_proj', 'k_proj', 'v_proj'] } } as const;
+      const [got, expected] = [model.forward(inputs, options).trace!.get(0)!, floats.forward(inputs, options).trace!.get(0)!];
+      const weights = [...model.stateDict()].filter(([key]) => /\b(0)\..*(query|key|value|q_lin|k_lin|v_lin|Wqkv|attn\.[qkv])\.weight$/.test(key));
+      const rows = weights
+        .sort(([a], [b]) => 'qkv'.indexOf(/([qkv])[^.]*\.weight$/.exec(a)![1]) - 'qkv'.indexOf(/([qkv])[^.]*\.weight$/.exec(b)![1]))
+        .flatMap(
+          ([
+            ,
+            {
+              data,
+              dims: [count],
+            },
+          ]) => Array.from({ length: count }, (_, j) => data.subarray(j * E, (j + 1) * E)),
+        );
+      assert.lengthOf(rows, 3 * E);
+      const sums = rows.map((row) => row.reduce((sum, value) => sum + Math.abs(value), 0));
+      const norms = rows.map((row) => Math.hypot(...row));
+      (['q_proj', 'k_proj', 'v_proj'] as const).forEach((part, which) => {
+        let squares = 0;
+        const { data } = got[part]!;
+        data.forEach((value, i) => {
+          const [step, j] = [steps[Math.floor(i / E)], which * E + (i % E)];
+          const error = Math.abs(value - expected[part]!.data[i]);
+          // Each number is off by half a step at most; the rest is float32's own rounding.
+          const allowed = (step / 2) * sums[j] * 1.001 + 1e-4;
+          if (!(error <= allowed)) assert.fail(`${part}[${i}] is off by ${error}, allowed ${allowed}`);
+          squares += (error / ((step / Math.sqrt(12)) * norms[j])) ** 2;
+        });
+        // What is rounded to the nearest of many steps is off by a twelfth of a step's square on average.
+        assert.closeTo(Math.sqrt(squares / data.length), 1, 0.15, part);
+      });
+      model.dispose();
+      floats.dispose();
+    });
+
+  it('patches, heads that are off, masks and traces do in int8 what they say', async () => {
+    const model = await loadAs(attn, 'tiny-bert', 'int8');
+    const inputs = model.tokenize(texts);
+    const [B, L] = inputs.dims;
+    const plain = model.forward(inputs, { ...everything, trace: {} });
+    const headMask = tensor([2, 4], [1, 0, -0.5, 2, 1, 1, 1, 1]);
+    const masked = model.forward(inputs, { headMask, trace: { layers: [0], names: ['merged', 'context'] } });
+    const { merged } = plain.trace!.get(0)! as Record<string, Tensor>;
+    const E = merged.dims[2];
+    const scaled = { dims: merged.dims, data: merged.data.map((value, i) => value * headMask.data[Math.floor((i % E) / (E / 4))]) };
+    assertSameBits(masked.trace!.get(0)!.merged!, scaled, 'merged');
+    assertSameBits(model.forward(inputs, { patch: { layer: 0, merged: scaled } }).lastHiddenState, masked.lastHiddenState, 'as a patch');
+    assertSameBits(
+      model.forward(inputs, { patch: { layer: 1, hiddenState: plain.hiddenStates![1] } }).lastHiddenState,
+      plain.lastHiddenState,
+      'its own hidden state',
+    );
+    assertSameBits(model.traceLayer(inputs, 1, ['merged']).merged!, plain.trace!.get(1)!.merged!, 'traceLayer');
+    const open = model.forward(inputs, { mask: { kind: 'attend', data: new Uint8Array(L).fill(1), dims: [L] } });
+    assertSameBits(open.lastHiddenState, plain.lastHiddenState, 'an open mask');
+    assert.notDeepEqual(model.forward(inputs, { isCausal: true }).lastHiddenState, plain.lastHiddenState);
+    assert.equal(B, texts.length);
+    model.dispose();
+  });
+
+  it('words are those of the dequantized table: nearest, similarity, analogy', async () => {
+    const model = await loadAs(attn, 'tiny-bert', 'int8');
+    const { data, dims } = model.getParameter(wordsOf(model));
+    const [count, E] = dims;
+    const table = new attn.Embedding({ numEmbeddings: count, embeddingDim: E });
+    table.loadStateDict({ weight: { data, dims } });
+    const words = model.wordEmbeddings;
+    for (const id of [3, 20, count - 1]) {
+      assert.deepEqual(words.forward([id]), table.forward([id]));
+      const [a, b] = [words.nearest(id, 5), table.nearest(id, 5)];
+      b.forEach(({ similarity }, i) => assert.closeTo(a[i].similarity, similarity, 1e-5));
+      assert.closeTo(words.similarity(id, 7), table.similarity(id, 7), 1e-5);
+    }
+    assert.equal(words.analogy(3, 20, 40, 1)[0].id, table.analogy(3, 20, 40, 1)[0].id);
+    model.dispose();
+  });
+
+  it('weights come out dequantized, and what is loaded is rounded to int8 again', async () => {
+    const model = await loadAs(attn, 'tiny-bert', 'int8');
+    const floats = await loadAs(attn, 'tiny-bert', 'float32');
+    const name = queryOf(model);
+    const [weight, exact] = [model.getParameter(name), floats.getParameter(name)];
+    const E = weight.dims[1];
+    for (let row = 0; row < weight.dims[0]; ++row) {
+      const values = exact.data.subarray(row * E, (row + 1) * E);
+      const scale = Math.max(...values.map(Math.abs)) / 127;
+      values.forEach((value, i) => assert.isAtMost(Math.abs(weight.data[row * E + i] - value), scale / 2 + 1e-7));
+    }
+    const inputs = model.tokenize(texts);
+    const before = model.forward(inputs);
+    model.loadStateDict(floats.stateDict());
+    assert.equal(model.weights, 'int8');
+    assert.deepEqual(model.forward(inputs), before, 'the numbers of its file');
+    const edited = { data: Float32Array.from(exact.data), dims: exact.dims };
+    edited.data[5] = 100;
+    model.loadStateDict({ [name]: edited }, { strict: false });
+    const got = model.getParameter(name);
+    assert.closeTo(got.data[5], 100, 1e-4);
+    assert.isTrue(got.data.subarray(0, E).every((value, i) => i === 5 || Math.abs(value - edited.data[i]) <= 50 / 127));
+    assertSameBits({ data: got.data.slice(E), dims: [E - 1, E] }, { data: weight.data.slice(E), dims: [E - 1, E] }, 'rows that were not edited');
+    const file = attn.loadModel(await model.export());
+    assertSameForward(await file, model, inputs, 'edited weights are written');
+
+    const state = model.stateDict();
+    edited.data[7] = NaN;
+    const error = assertThrows(() => model.loadStateDict({ [name]: edited }, { strict: false }), 'FORMAT', [name, 'NaN']);
+    assert.equal(error.detail['argument'], name);
+    assert.deepEqual(model.stateDict(), state);
+    // What stays float32 may be anything.
+    model.loadStateDict({ 'bert.embeddings.LayerNorm.bias': { data: new Float32Array(E).fill(NaN), dims: [E] } }, { strict: false });
+    model.dispose();
+    floats.dispose();
+  });
+});
