@@ -12,6 +12,7 @@ MAKEFLAGS += --no-print-directory
 
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
+	@echo 'make page      build/page, the page as any host of files serves it (MODELS=1: with 24 MB of all-MiniLM-L6-v2 as int8)'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
@@ -52,8 +53,12 @@ package: wasm
 matrix: package
 	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
 
+# With MODELS=1 the folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve.
 page: wasm
+	@$(if $(filter-out 0,$(MODELS)),tools/setup models,:)
+	@node tools/int8_models.mjs
 	@$(bin)/vite build --logLevel warn web/page
+	@$(if $(filter-out 0,$(MODELS)),mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/,:)
 
 bench:
 	@tools/setup bench wasm node browsers

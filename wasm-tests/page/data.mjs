@@ -42,9 +42,9 @@ export async function packageNumbers() {
       model.loadStateDict({ [name]: original }, { strict: false });
     }
   }
-  /** Another model, from its folder in the repository: what it makes of a text. */
-  async function another(folder, text) {
-    const other = await attn.loadModel(join(repository, folder));
+  /** Another model, from its folder in the repository, with int8 weights as the page has them by default: what it makes of a text. */
+  async function another(folder, text, weights = 'int8') {
+    const other = await attn.loadModel(join(repository, folder), { weights });
     try {
       const inputs = other.tokenize(text);
       const { attentions } = other.forward(inputs, { outputAttentions: true });
@@ -53,5 +53,21 @@ export async function packageNumbers() {
       other.dispose();
     }
   }
-  return { attn, model, layers, heads, tokens, forward, trace, without, answer, edited, merged, another };
+  /** The page's own model with int8 weights, beside itself: the differences of attention weights, the cosine of the vectors, the answers of both. */
+  async function quantized(text) {
+    const int8 = await attn.loadModel(Object.fromEntries(files.map((name) => [name, read(name)])), { weights: 'int8' });
+    try {
+      const maps = int8.forward(int8.tokenize(text), { outputAttentions: true }).attentions;
+      const layers = forward(text).attentions.map(({ data }, layer) => Array.from(data, (value, i) => Math.abs(value - maps[layer].data[i])));
+      const [a, b] = [(await int8.embed(text, { normalize: true })).data, (await model.embed(text, { normalize: true })).data];
+      return {
+        layers,
+        cosine: a.reduce((sum, value, i) => sum + value * b[i], 0),
+        answers: { float32: (await model.classify(text))[0][0], int8: (await int8.classify(text))[0][0] },
+      };
+    } finally {
+      int8.dispose();
+    }
+  }
+  return { attn, model, layers, heads, tokens, forward, trace, without, answer, edited, merged, another, quantized };
 }

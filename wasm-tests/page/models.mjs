@@ -1,16 +1,23 @@
 /** Other models, from files and addresses, and a page that has no WebAssembly or no memory for them. */
 import { existsSync } from 'node:fs';
+import { createServer, get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { repository } from '../support/steps.mjs';
 import { sentence } from './data.mjs';
-import { json, ofHead, section, settled } from './page.mjs';
+import { json, ofHead, Page, section, settled } from './page.mjs';
 
 const bar = section('sentence');
 const ready = "/^Ready/.test(text(find('status')))";
+/** What is said of the model that is loaded, without what the words mean: an expression. */
+const said = `(() => {
+  const copy = ${bar}.querySelector('.model-name p').cloneNode(true);
+  for (const meaning of copy.querySelectorAll('[role=tooltip]')) meaning.remove();
+  return text(copy);
+})()`;
 export const shows = (page, name, milliseconds = 30000) =>
-  page.until(`text(${bar}.querySelector('.model-name')).includes(${json(name)}) && ${ready}`, `${name} is loaded`, milliseconds);
+  page.until(`${said}.includes(${json(name)}) && ${ready}`, `${name} is loaded`, milliseconds);
 
 /** Opens the form for another model; it closes by itself when a model has come. */
 async function another(page) {
@@ -39,7 +46,35 @@ async function assertHeads(page, expected, heads) {
 }
 
 const mini = 'models/all-MiniLM-L6-v2';
-const offer = 'Load all-MiniLM-L6-v2, 91 MB, runs locally';
+/** The button that loads it, and what it says to bring, in MB: its int8 files, where they were there when the page was built. */
+const offer = /^Load all-MiniLM-L6-v2, (\d+) MB, runs locally$/;
+const offered = (page) => page.until(`all('button', undefined, ${bar}).map(text).find((each) => ${offer}.test(each))`, 'the button');
+const loadMini = async (page) => {
+  const button = await offered(page);
+  await page.click('button', button, bar);
+  return Number(offer.exec(button)[1]);
+};
+const weights = 'Weights of the model';
+const nameOf = (page) => page.tool(said);
+
+/** The page's server with other folders of models: what is asked for there is a checkpoint of testdata/models, or missing. */
+async function withModels(origin, folders) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    const [, folder, file] = /^\/models\/([^/]+)\/(.*)$/.exec(request.url) ?? [];
+    if (folder && file === 'config.json') asked.push(folder);
+    const path = folder === undefined ? request.url : folders[folder] ? `/testdata/models/${folders[folder]}/${file}` : '/testdata/nothing';
+    const onward = get(new URL(path, origin), (answer) => answer.pipe(response.writeHead(answer.statusCode, answer.headers)));
+    onward.on('error', () => response.destroy());
+  });
+  server.keepAliveTimeout = 0;
+  await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    asked,
+    close: () => new Promise((closed) => (server.close(closed), server.closeAllConnections())),
+  };
+}
 const pooling = '1_Pooling/config.json';
 const files = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
 
@@ -230,24 +265,112 @@ export const tests = {
       return note(`${mini} is not there`);
     }
     await page.open('table=1');
-    await page.click('button', offer, bar);
-    await shows(page, 'all-MiniLM-L6-v2, 6 × 12 heads', 120000);
-    assert.equal(await page.tool(`all('button', ${json(offer)}, ${bar}).length`), 0, 'it is not offered once more');
-    const expected = await data.another(mini, sentence);
-    await assertHeads(page, expected, [
+    const heads = [
       [1, 1],
       [3, 12],
       [6, 5],
-    ]);
+    ];
+    const megabytes = await loadMini(page);
+    await shows(page, 'all-MiniLM-L6-v2, 6 × 12 heads, int8', 120000);
+    assert.equal(
+      await page.tool(`all('button', undefined, ${bar}).filter((each) => ${offer}.test(text(each))).length`),
+      0,
+      'it is not offered once more',
+    );
+    const name = await nameOf(page);
+    const [, files, size] = /int8 (made here from|from) files of (\d+\.\d) MB/.exec(name) ?? assert.fail(name);
+    assert.ok(Math.abs(Number(size) - megabytes) <= 1, `${megabytes} MB were offered: ${name}`);
+    assert.ok(files === 'from' ? Number(size) < 24 : Number(size) > 90, name);
+    note(name);
+    await assertHeads(page, await data.another(mini, sentence), heads);
     assert.equal(await page.tool("all('radio', undefined, find('radiogroup', 'Heads as pictures')).length"), 72);
+    await page.choose('combobox', weights, 'float32', bar);
+    await page.click('button', 'Load it as float32, 91 MB', bar);
+    await shows(page, 'all-MiniLM-L6-v2, 6 × 12 heads, float32 from files of 91.3 MB', 120000);
+    await assertHeads(page, await data.another(mini, sentence, 'float32'), heads);
   },
   async 'where all-MiniLM-L6-v2 is not beside the page, its button says what to do'({ page, data }) {
     await page.open('table=1', 'without/models/');
-    await page.click('button', offer, bar);
+    await loadMini(page);
     await assertProblem(page, /all-MiniLM-L6-v2 could not be loaded\. .*404.*\(NETWORK\).*Check the address/);
-    await page.until(`!!find('button', ${json(offer)}, ${bar})`, 'the button is there for another try');
+    await offered(page);
     await page.fill('Sentence', 'Still here.');
     await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
+  },
+  async 'the button takes int8 files where they are, else makes the weights int8 on the way, and says which'({ page, data }) {
+    const name = 'all-MiniLM-L6-v2';
+    const models = await Promise.all(['tiny-bert', 'tiny-distilbert'].map((each) => data.another(`testdata/models/${each}`, sentence)));
+    for (const [folders, expected, asked] of [
+      [{ [`${name}-int8`]: 'tiny-bert', [name]: 'tiny-distilbert' }, models[0], [`${name}-int8`]],
+      [{ [name]: 'tiny-distilbert' }, models[1], [`${name}-int8`, name]],
+    ]) {
+      const server = await withModels(page.origin, folders);
+      try {
+        const other = new Page(page.driver, server.url);
+        await other.open('table=1');
+        await loadMini(other);
+        await shows(other, `${name}, ${expected.layers} × ${expected.heads} heads, int8`);
+        assert.deepEqual(server.asked, asked);
+        assert.match(await nameOf(other), /int8 made here from files of 0\.\d MB/);
+        await assertHeads(other, expected, [[1, 1]]);
+        // The other kind comes from the folder of float32 in any case.
+        server.asked.length = 0;
+        await other.choose('combobox', weights, 'float32', bar);
+        await other.click('button', 'Load it as float32, 91 MB', bar);
+        await shows(other, `${name}, ${models[1].layers} × ${models[1].heads} heads, float32`);
+        assert.deepEqual(server.asked, [name]);
+        // Nothing asks the server any more when it ends.
+        await page.open();
+      } finally {
+        await server.close();
+      }
+    }
+  },
+  async 'models come as int8 and by choice as float32, which is in the address; nothing is loaded unasked'({ page, data }) {
+    const folder = 'testdata/models/tiny-bert';
+    const [int8, float32] = await Promise.all(['int8', 'float32'].map((each) => data.another(folder, sentence, each)));
+    const heads = [
+      [1, 1],
+      [int8.layers, int8.heads],
+    ];
+    await page.open('table=1');
+    assert.match(await nameOf(page), /^sentiment classifier, 2 × 4 heads, float32/);
+    assert.deepEqual(await page.tool(`(({ value, options }) => [value, ...Array.from(options, text)])(find('combobox', ${json(weights)}))`), [
+      'int8',
+      'int8',
+      'float32',
+    ]);
+    await loadFrom(page, folder);
+    await shows(page, 'tiny-bert, 2 × 4 heads, int8');
+    await assertHeads(page, int8, heads);
+    await page.choose('combobox', weights, 'float32', bar);
+    await page.until("location.hash.includes('dtype=float32')", 'the choice in the address');
+    assert.match(await page.until(`text(${bar}.querySelector('.notice'))`, 'the offer'), /tiny-bert is here with int8 weights\..*Stay with int8/);
+    await assertHeads(page, int8, heads);
+    await page.click('button', 'Stay with int8', bar);
+    await page.until(`find('combobox', ${json(weights)}, ${bar}).value === 'int8' && !${bar}.querySelector('.notice')`, 'no offer');
+    await page.choose('combobox', weights, 'float32', bar);
+    await page.click('button', 'Load it as float32', bar);
+    await shows(page, 'tiny-bert, 2 × 4 heads, float32');
+    await assertHeads(page, float32, heads);
+    assert.equal(await page.tool(`!!${bar}.querySelector('.notice')`), false);
+    // A link to it, in a new page: float32 too.
+    const hash = await page.driver.evaluate('location.hash.slice(1)');
+    assert.match(hash, /dtype=float32/);
+    await page.open(hash);
+    await page.click('button', 'Load it from there', bar);
+    await shows(page, 'tiny-bert, 2 × 4 heads, float32');
+    await assertHeads(page, float32, heads);
+    // What is dropped comes so, too; the classifier in the page stays as PyTorch's numbers are.
+    await drop(page, carried.loose(filesOf('tiny-bert', files)));
+    await shows(page, 'your files, 2 × 4 heads, float32');
+    await assertHeads(page, float32, heads);
+    await page.choose('combobox', weights, 'int8', bar);
+    await page.click('button', 'Load it as int8', bar);
+    await shows(page, 'your files, 2 × 4 heads, int8');
+    await assertHeads(page, int8, heads);
+    await page.click('button', 'Back to the sentiment classifier', bar);
+    await shows(page, 'sentiment classifier, 2 × 4 heads, float32');
   },
   async 'without WebAssembly, or memory to begin with, the page says so, what to do, and does not wait'({ page }) {
     for (const [lacks, cause, fix] of [

@@ -1,6 +1,7 @@
 /** Similarity, classification, heads that are off, words, and the comparison with PyTorch. */
 import { strict as assert } from 'node:assert';
 import { sentence } from './data.mjs';
+import { loadFrom, shows } from './models.mjs';
 import { assertNear, json, measureAgain, rowsOf, section, settled } from './page.mjs';
 
 const [use, words, proof] = ['use', 'words', 'proof'].map(section);
@@ -224,6 +225,98 @@ export const tests = {
         );
       });
     }
+  },
+  async 'what int8 changes is told on the text above, once it is asked for'({ page, data, note }) {
+    await page.open();
+    await settled(page);
+    const fetched = () => page.driver.evaluate("attnProbe.requests.filter((each) => each.includes('safetensors')).length");
+    const before = await fetched();
+    const button = 'Load int8 too and compare';
+    assert.equal(await page.tool(`all('table', undefined, ${proof}).some((each) => /int8/.test(each.caption.textContent))`), false);
+    await page.click('button', button, proof);
+    const assertTold = async (text) => {
+      const { layers, cosine, answers } = await data.quantized(text);
+      const said = await page.eventually(async () => {
+        const told = await page.tool(`text(find('table', 'Answers, int8 beside float32', ${proof}).tBodies[0].rows[0])`);
+        assert.ok(told.startsWith(text), told);
+        return told;
+      }, 30000);
+      const all = layers.flat();
+      const { rows, cells } = await page.table('Attention weights, int8 beside float32', proof);
+      assert.deepEqual(rows, ['layer 1', 'layer 2', 'all layers']);
+      [...layers, all].forEach((each, i) => {
+        const [largest, mean, count] = cells[i].map(Number);
+        const wanted = [Math.max(...each), each.reduce((a, b) => a + b) / each.length];
+        [largest, mean].forEach((value, j) =>
+          assert.ok(Math.abs(value / wanted[j] - 1) < 0.05, `${rows[i]}: ${cells[i]}, the package gives ${wanted}`),
+        );
+        assert.equal(count, each.length);
+      });
+      const verdict = await page.tool(
+        `text(find('table', 'Attention weights, int8 beside float32', ${proof}).closest('.proof-part').querySelector('.proof-verdict'))`,
+      );
+      const [, written] =
+        /have the cosine (\d\.\d+) \(of the 8 lines under “Use it” at least 0\.9\d+\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
+        assert.fail(verdict);
+      assert.ok(Math.abs((1 - Number(written)) / (1 - cosine) - 1) < 0.1, `${written}, the package gives ${cosine}`);
+      const words = Object.values(answers).map(({ label, score }) => `${label} ${score.toFixed(4)}`);
+      assert.ok(said.endsWith(`${words.join('')}no`), `${said}: ${words}`);
+      return verdict;
+    };
+    note(await assertTold(sentence));
+    assert.ok((await fetched()) > before, 'they were fetched when they were asked for');
+    const { rows, columns, cells } = await page.table('Time and memory, int8 beside float32', proof);
+    assert.deepEqual(
+      [rows, columns],
+      [
+        ['float32', 'int8'],
+        ['time of the text above', 'WASM memory', 'files read', 'ready after'],
+      ],
+    );
+    for (const [time, memory, files, after] of cells) {
+      assert.ok(/^\d+\.\d+ ms$/.test(time) && /^\d+\.\d+ ms$/.test(after) && Number.parseFloat(time) > 0, `${time}, ${after}`);
+      assert.ok(Number.parseFloat(memory) > 0.6 && files === '1.5 MB', `${memory}, ${files}`);
+    }
+    assert.ok(Number.parseFloat(cells[1][1]) < 0.45 * Number.parseFloat(cells[0][1]), `${cells[1][1]} of int8, ${cells[0][1]} of float32`);
+    const again = 'A dull, dull film.';
+    await page.fill('Sentence', again);
+    await assertTold(again);
+    await page.axe('both kinds of weights');
+    const heap = () =>
+      page.tool(`Number.parseFloat(text(Array.from(${proof}.querySelectorAll('dt')).find((each) => /in use/.test(text(each))).nextElementSibling))`);
+    await measureAgain(page);
+    const used = await heap();
+    await page.click('button', 'Let the int8 model go', proof);
+    await page.until(`!!find('button', ${json(button)}, ${proof}) && !all('table', 'Answers, int8 beside float32', ${proof}).length`, 'the button');
+    await measureAgain(page);
+    assert.ok((await heap()) < used - 0.5, `${await heap()} MB of ${used} MB are in use`);
+  },
+  async 'with int8 weights the layers are recomputed as the module has them, and products are spelled out so'({ page, note }) {
+    await page.open('step=2');
+    await loadFrom(page, 'testdata/models/tiny-bert');
+    await shows(page, 'tiny-bert, 2 × 4 heads, int8');
+    await page.until(
+      `/The weights are int8: before each product/.test(text(${proof})) && !!find('table', 'Layers recomputed step by step', ${proof})`,
+      'the check',
+      30000,
+    );
+    const { rows, cells } = await page.table('Layers recomputed step by step', proof);
+    cells.forEach(([difference, allowed, , within], i) =>
+      assert.ok(within === 'yes' && Number(difference) <= Number(allowed) && Number(allowed) < 1e-4, `${rows[i]}: ${cells[i]}`),
+    );
+    assert.match(await page.tool(`text(${proof})`), /With int8 weights the numbers are not those of PyTorch’s float32/);
+    assert.match(await page.tool(`text(${section('steps')})`), /They are int8, with one scale for each column of W/);
+    // 0.5·0.2 - 3·(-1) … = what comes out: as written, a sum of its terms.
+    const written = await page.until(`text(${section('steps')}.querySelector('.working-line'))`, 'the working');
+    const [, terms, result] =
+      /^(.*?) = (-?\d+\.\d+) \(int8: the row is rounded to 8 bits before it is multiplied\)$/.exec(written) ?? assert.fail(written);
+    const number = '\\d+(?:\\.\\d+)?(?:e-\\d+)?';
+    const product = new RegExp(`(-?) ?(${number})(?:·\\(?(-?${number})\\)?)?(?= |$)`, 'g');
+    let sum = 0;
+    for (const [, minus, left, right] of terms.replace(/from \d+ smaller products/, '').matchAll(product))
+      sum += Number(`${minus}1`) * Number(left) * Number(right ?? 1);
+    note(written);
+    assert.ok(Math.abs(sum - Number(result)) < 3e-3, `${written}: ${sum}`);
   },
   async 'the speed is measured here, with what the module says of itself'({ page, note, engine }) {
     await page.open();

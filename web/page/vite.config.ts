@@ -1,3 +1,5 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
@@ -9,7 +11,18 @@ const forDeveloping = {
     html.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace("connect-src 'self'", "connect-src 'self' ws:"),
 } as const;
 
+/** What the files of a model come to that will stand beside the page (tools/setup models); 0 where they are not there now. */
+function bytesOf(folder: string): number {
+  const at = fileURLToPath(new URL(`../../models/${folder}`, import.meta.url));
+  if (!existsSync(join(at, 'model.safetensors'))) return 0;
+  return readdirSync(at, { recursive: true, encoding: 'utf8' }).reduce((sum, file) => {
+    const found = statSync(join(at, file));
+    return sum + (found.isFile() ? found.size : 0);
+  }, 0);
+}
+
 export default defineConfig({
+  define: { 'import.meta.env.ATTN_INT8_BYTES': JSON.stringify(bytesOf('all-MiniLM-L6-v2-int8')) },
   root: fileURLToPath(new URL('.', import.meta.url)),
   // Relative addresses: the built folder works under any path.
   base: './',

@@ -1,20 +1,27 @@
-import { readFileSync } from 'node:fs';
-import type { ErrorCode } from 'attn';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { AttnError, type ErrorCode, type ModelOptions } from 'attn';
 import type { Attn } from 'attn/worker';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   answerFunction,
   answerName,
+  beside,
+  besideFailure,
+  chooseDType,
   chooseFiles,
   chooseModel,
+  closeBeside,
   engine,
+  expectedBytes,
   failure,
   headMaskOf,
   keepLoaded,
   knownModels,
   loading,
+  loadingBeside,
   model,
   nameOf,
+  openBeside,
   restart,
   startEngine,
   startPage,
@@ -37,9 +44,28 @@ const files = Object.fromEntries(
 );
 const changes = { off: [1], padding: [2], drawn: [3], weights: [{ name: 'a', index: 0, value: 1 }], layer: 0, head: 1, locked: true } as const;
 
+/** How many numbers the model has. */
+const parameters = () => [...model.value!.shapes.values()].reduce((sum, dims) => sum + dims.reduce((a, b) => a * b, 1), 0);
+
 type Load = Attn['loadModel'];
 /** The module with another loadModel. */
-const withLoad = (own: Attn, loadModel: Load): Attn => ({ ...own, loadModel });
+const withLoad = (own: Attn, loadModel: Load): Attn => ({
+  ...own,
+  loadModel,
+  get info() {
+    return own.info;
+  },
+});
+/** The module, and what it is asked to load. */
+function watched(own: Attn): { readonly attn: Attn; readonly asked: unknown[] } {
+  const asked: unknown[] = [];
+  const loadModel: Load = (source, options) => {
+    asked.push(options!.weights);
+    return own.loadModel(source, options);
+  };
+  return { attn: withLoad(own, loadModel), asked };
+}
+const absent = (status: number) => new AttnError('NETWORK', 'no such folder', { status });
 
 /** Why the module does not start; undefined: it does. */
 let refusal: Error | undefined;
@@ -60,7 +86,12 @@ describe('the page', () => {
       heads: 4,
       hiddenSize: 64,
       labels: ['negative', 'positive'],
+      dtype: 'float32',
+      isStoredAsInt8: false,
+      bytes: Object.values(files).reduce((sum, { size }) => sum + size, 0),
     });
+    expect(model.value!.memory, 'all weights as float32, but not twice').toBeGreaterThan(4 * parameters());
+    expect(model.value!.memory).toBeLessThan(8 * parameters());
     expect(model.value!.shapes.get('classifier.weight')).toEqual([2, 64]);
     expect(model.value!.config['model_type']).toBe('bert');
     expect(model.value!.loadTime).toBeGreaterThan(0);
@@ -109,7 +140,7 @@ describe('choosing a model', () => {
       throw failing('NETWORK');
     });
     for (const id of ['all-MiniLM-L6-v2', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'a b:c']) await chooseModel(id);
-    expect(asked).toEqual(['models/all-MiniLM-L6-v2/', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'models/a b:c/']);
+    expect(asked).toEqual(['models/all-MiniLM-L6-v2-int8/', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'models/a b:c/']);
     await chooseModel('sentiment');
     expect(Object.keys(asked.at(-1) as object)).toEqual(Object.keys(files));
     engine.value = own;
@@ -240,6 +271,223 @@ describe('choosing a model', () => {
     loading.value!.cancel();
     loading.value = undefined;
     engine.value = own;
+  });
+});
+
+describe('the weights of a model', () => {
+  beforeEach(() => {
+    view.value = initialView;
+  });
+
+  it('are int8 by default, float32 by choice; the classifier of the page is float32 all the same', async () => {
+    const own = engine.value!;
+    const { attn, asked } = watched(own);
+    engine.value = attn;
+    await chooseFiles(files, 'mine');
+    expect(model.value).toMatchObject({ dtype: 'int8', isStoredAsInt8: false });
+    const { memory } = model.value!;
+    expect(memory).toBeGreaterThan(parameters());
+    expect(memory, 'a quarter, and what stays float32').toBeLessThan(2 * parameters());
+    view.value = { ...view.value, dtype: 'float32' };
+    await chooseFiles(files, 'mine');
+    expect(model.value!.dtype).toBe('float32');
+    expect(model.value!.memory).toBeGreaterThan(4 * parameters());
+    for (const dtype of ['int8', 'float32'] as const) {
+      view.value = { ...view.value, dtype };
+      await chooseModel('sentiment');
+      expect(model.value!.dtype).toBe('float32');
+    }
+    expect(asked).toEqual(['int8', 'float32', 'float32', 'float32']);
+    engine.value = own;
+  });
+
+  it('can be chosen anew for what is here; the view stays', async () => {
+    await chooseFiles(files, 'mine');
+    const text = model.value!.text;
+    view.value = { ...view.value, ...changes, dtype: 'float32' };
+    await chooseDType();
+    expect(model.value).toMatchObject({ id: 'files', name: 'mine', dtype: 'float32' });
+    expect(view.value).toEqual({ ...initialView, ...changes, model: 'files', dtype: 'float32' });
+    await expect(text.tokenize('a')).rejects.toThrow(/disposed/);
+    await restart();
+    expect(model.value!.dtype).toBe('float32');
+  });
+
+  it('that a model of the page has as int8 in a folder beside come from there, or else from the other', async () => {
+    const own = engine.value!;
+    const asked: unknown[] = [];
+    const folders = (answer: (source: string, report: NonNullable<ModelOptions['onProgress']>) => Promise<typeof files>) =>
+      withLoad(own, async (source, options) => {
+        asked.push([source, options!.weights]);
+        return own.loadModel(await answer(source as string, options!.onProgress!), options);
+      });
+    engine.value = folders(async () => ({
+      ...files,
+      'config.json': new Blob([JSON.stringify({ ...JSON.parse(await files['config.json']!.text()), quantization_config: null })]),
+    }));
+    await chooseModel('all-MiniLM-L6-v2');
+    expect(asked).toEqual([['models/all-MiniLM-L6-v2-int8/', 'int8']]);
+    expect(model.value).toMatchObject({ id: 'all-MiniLM-L6-v2', dtype: 'int8', isStoredAsInt8: true });
+    for (const status of [403, 404, 410]) {
+      asked.length = 0;
+      engine.value = folders((source, report) => {
+        if (!source.includes('int8')) return Promise.resolve(files);
+        report({ phase: 'download', file: 'other.json', loaded: 777 });
+        return Promise.reject(absent(status));
+      });
+      await chooseModel('all-MiniLM-L6-v2');
+      expect(model.value!.bytes, 'of the files that it was made of').toBe(Object.values(files).reduce((sum, { size }) => sum + size, 0));
+      expect(asked).toEqual([
+        ['models/all-MiniLM-L6-v2-int8/', 'int8'],
+        ['models/all-MiniLM-L6-v2/', 'int8'],
+      ]);
+      expect(model.value).toMatchObject({ dtype: 'int8', isStoredAsInt8: false });
+    }
+    asked.length = 0;
+    view.value = { ...view.value, dtype: 'float32' };
+    await chooseModel('all-MiniLM-L6-v2');
+    expect(asked).toEqual([['models/all-MiniLM-L6-v2/', 'float32']]);
+    view.value = { ...view.value, dtype: 'int8' };
+    for (const failure of [absent(503), failing('NETWORK'), failing('FORMAT')]) {
+      asked.length = 0;
+      engine.value = folders(() => Promise.reject(failure));
+      await chooseModel('all-MiniLM-L6-v2');
+      expect(asked.length, 'what is there and breaks down is not passed over').toBe(1);
+    }
+    asked.length = 0;
+    engine.value = folders(() => Promise.reject(absent(404)));
+    await chooseModel('all-MiniLM-L6-v2');
+    expect(asked.length, 'neither is there').toBe(2);
+    expect(failure.value).toMatchObject({ what: 'all-MiniLM-L6-v2 could not be loaded.', code: 'NETWORK' });
+    engine.value = own;
+  });
+
+  it('bring so many bytes as the folder that is going to be asked has', () => {
+    expect(expectedBytes('sentiment', 'float32')).toBe(1_480_000);
+    expect(expectedBytes('all-MiniLM-L6-v2', 'float32')).toBe(91_000_000);
+    const folder = new URL('../../../models/all-MiniLM-L6-v2-int8/', import.meta.url);
+    const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+    const sizes = names.map((name) => statSync(new URL(name, folder))).map((found) => (found.isFile() ? found.size : 0));
+    expect(expectedBytes('all-MiniLM-L6-v2', 'int8')).toBe(sizes.reduce((sum, size) => sum + size, 0) || 91_000_000);
+    expect(expectedBytes('https://host/x/', 'int8')).toBeUndefined();
+  });
+});
+
+describe('the other kind of weights beside', () => {
+  const both = () => [model.value?.dtype, beside.value?.dtype];
+
+  it('come only when they are asked for, once, and go with the model', async () => {
+    view.value = initialView;
+    await chooseModel('sentiment');
+    const own = engine.value!;
+    const { attn, asked } = watched(own);
+    engine.value = attn;
+    expect(both()).toEqual(['float32', undefined]);
+    const before = view.value;
+    await Promise.all([openBeside(), openBeside()]);
+    await openBeside();
+    expect([both(), asked]).toEqual([['float32', 'int8'], ['int8']]);
+    expect([view.value, loadingBeside.value, besideFailure.value]).toEqual([before, undefined, undefined]);
+    const { text } = beside.value!;
+    await chooseFiles(files, 'mine');
+    expect(both()).toEqual(['int8', undefined]);
+    await expect(text.tokenize('a')).rejects.toThrow(/disposed/);
+    await openBeside();
+    expect([both(), asked]).toEqual([
+      ['int8', 'float32'],
+      ['int8', 'int8', 'float32'],
+    ]);
+    engine.value = own;
+  });
+
+  it('take the place of those above without being loaded once more, and back', async () => {
+    const own = engine.value!;
+    const { attn, asked } = watched(own);
+    engine.value = attn;
+    const [above, other] = [model.value, beside.value];
+    view.value = { ...view.value, ...changes, dtype: 'float32' };
+    await chooseDType();
+    expect([model.value, beside.value, asked]).toEqual([other, above, []]);
+    expect(view.value.off, 'the view stays').toEqual([1]);
+    view.value = { ...view.value, dtype: 'int8' };
+    await chooseDType();
+    expect([model.value, beside.value, asked]).toEqual([above, other, []]);
+    await expect(model.value!.text.tokenize('a')).resolves.toBeDefined();
+    // Other files are another model, whatever they are called.
+    view.value = { ...view.value, dtype: 'float32' };
+    await chooseFiles(files, 'mine');
+    expect([both(), asked]).toEqual([['float32', undefined], ['float32']]);
+    engine.value = own;
+  });
+
+  it('can be let go, and cancelled on the way', async () => {
+    await openBeside();
+    const { text } = beside.value!;
+    closeBeside();
+    expect(beside.value).toBeUndefined();
+    await expect(text.tokenize('a')).rejects.toThrow(/disposed/);
+    const own = engine.value!;
+    const signals: AbortSignal[] = [];
+    engine.value = withLoad(
+      own,
+      (_, { signal } = {}) =>
+        new Promise((_, reject) => {
+          signals.push(signal!);
+          signal!.addEventListener('abort', () => reject(failing('ABORTED')));
+        }),
+    );
+    const said = status.value;
+    let opening = openBeside();
+    await until('the load', () => signals.length === 1);
+    expect(loadingBeside.value).toMatchObject({ name: 'mine', phase: 'asking for the files' });
+    loadingBeside.value!.cancel();
+    await opening;
+    expect([beside.value, loadingBeside.value, besideFailure.value, status.value]).toEqual([undefined, undefined, undefined, said]);
+    opening = openBeside();
+    await until('the load', () => signals.length === 2);
+    closeBeside();
+    await opening;
+    expect([signals[1]!.aborted, loadingBeside.value, besideFailure.value]).toEqual([true, undefined, undefined]);
+    engine.value = own;
+  });
+
+  it('that come too late, for another model, are let go', async () => {
+    const own = engine.value!;
+    let let_ = () => {};
+    engine.value = withLoad(own, async (source, options) => {
+      await new Promise<void>((resolve) => (let_ = resolve));
+      // As a worker that has not heard of the end.
+      return own.loadModel(source, { ...options, signal: undefined });
+    });
+    const opening = openBeside();
+    await aMoment();
+    const late = let_;
+    engine.value = own;
+    await chooseModel('sentiment');
+    late();
+    await opening;
+    expect([both(), loadingBeside.value]).toEqual([['float32', undefined], undefined]);
+  });
+
+  it('that cannot be loaded are said beside their button, the model goes on, and another try is made', async () => {
+    const own = engine.value!;
+    const said = status.value;
+    engine.value = withLoad(own, () => Promise.reject(failing('MEMORY', 'full')));
+    await openBeside();
+    expect(besideFailure.value).toEqual({
+      what: 'sentiment classifier could not be loaded as int8.',
+      cause: 'full (MEMORY)',
+      fix: 'Close other pages, or take a smaller model or a shorter text.',
+      code: 'MEMORY',
+    });
+    expect([failure.value, status.value, beside.value, loadingBeside.value]).toEqual([undefined, said, undefined, undefined]);
+    engine.value = own;
+    await openBeside();
+    expect([both(), besideFailure.value]).toEqual([['float32', 'int8'], undefined]);
+    const before = engine.value;
+    await restart();
+    expect(both(), 'went with the module').toEqual(['float32', undefined]);
+    await before.dispose();
   });
 });
 

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { load, type Attn as Direct, type TextModel as DirectModel } from 'attn';
 import type { Attn } from 'attn/worker';
 import type { LoadedModel } from '../src/state/model.ts';
+import type { DType } from '../src/state/view.ts';
 
 export const inTestdata = (path: string): URL => new URL(`../../../testdata/${path}`, import.meta.url);
 
@@ -17,14 +18,17 @@ export async function openModel(
   name: string,
   change: (text: DirectModel) => unknown = (text) => text,
   settings: Readonly<Record<string, unknown>> = {},
+  dtype: DType = 'float32',
 ): Promise<LoadedModel> {
   const folder = inTestdata(`models/${name}/`);
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => statSync(new URL(file, folder)).isFile());
   const read = (file: string) => readFileSync(new URL(file, folder));
   const changed = JSON.stringify({ ...JSON.parse(read('config.json').toString()), ...settings });
-  const text = await direct.loadModel({ ...Object.fromEntries(files.map((file) => [file, read(file)])), 'config.json': changed });
+  const contents = { ...Object.fromEntries(files.map((file) => [file, read(file)])), 'config.json': changed };
+  const text = await direct.loadModel(contents, { weights: dtype });
   const { attentions } = text.forward(text.tokenize('a'), { outputAttentions: true });
   const { config, labels } = text;
   const shapes = text.parameterShapes();
-  return { text: change(text), config, labels, shapes, layers: attentions!.length, heads: attentions![0]!.dims[1]! } as unknown as LoadedModel;
+  const [layers, heads] = [attentions!.length, attentions![0]!.dims[1]!];
+  return { text: change(text), config, labels, shapes, layers, heads, dtype } as unknown as LoadedModel;
 }

@@ -598,10 +598,17 @@ describe('proofs', () => {
     addCompared(rows, 'a', tensor(1, 2), [1, 2.5], 1);
     expect(rows.get('a')).toEqual({ what: 'a', count: 2, difference: 0.5, tolerance: 1, passes: true });
     addCompared(rows, 'a', tensor(3), [3.25], 0.25);
-    expect(rows.get('a')).toEqual({ what: 'a', count: 3, difference: 0.5, tolerance: 0.25, passes: true });
+    expect(rows.get('a')).toEqual({ what: 'a', count: 3, difference: 0.5, tolerance: 1, passes: true });
+    addCompared(rows, 'a', tensor(3), [5], 4);
+    expect(rows.get('a')).toEqual({ what: 'a', count: 4, difference: 2, tolerance: 4, passes: true });
+    // What is beyond its bound comes before all that is not.
+    addCompared(rows, 'a', tensor(3), [4], 0.5);
+    expect(rows.get('a')).toEqual({ what: 'a', count: 5, difference: 1, tolerance: 0.5, passes: false });
+    addCompared(rows, 'a', tensor(3), [5], 4);
+    addCompared(rows, 'a', tensor(3), [3.75], 0.5);
+    expect(rows.get('a')).toEqual({ what: 'a', count: 7, difference: 1, tolerance: 0.5, passes: false });
     addCompared(rows, 'a', tensor(3), [5], 1.5);
-    addCompared(rows, 'a', tensor(3), [3], 1.5);
-    expect(rows.get('a')).toEqual({ what: 'a', count: 5, difference: 2, tolerance: 0.25, passes: false });
+    expect(rows.get('a')).toEqual({ what: 'a', count: 8, difference: 2, tolerance: 1.5, passes: false });
     addCompared(rows, 'b', tensor(1), [1], 0);
     expect(rows.get('b')!.passes).toBe(true);
   });

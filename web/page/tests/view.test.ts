@@ -81,6 +81,7 @@ describe('the view in the address', () => {
 
   it.each<Partial<View>>([
     { model: 'all-MiniLM-L6-v2', text: 'a & b = c #d', pair: 'é\n“x”' },
+    { dtype: 'float32', model: 'files' },
     { layer: 0, head: 11, cell: { row: 0, column: 7 }, locked: true, step: 3 },
     { order: 'entropy', special: 'hide', threshold: 0.05, scaleBy: 'row', mergeWords: true, asTable: true },
     { order: 'kind', special: 'renormalise', threshold: 1 },
@@ -105,7 +106,7 @@ describe('the view in the address', () => {
 
   it('that makes no sense is the first view', () => {
     const odd =
-      'layer=0&head=-1&cell=x&locked=yes&order=up&special=&threshold=1.01&colours=red&words=2&table=true&step=a&causal=yes&padding=a.b&mask=&off=-1.x1.5x&weights=a';
+      'dtype=float16&layer=0&head=-1&cell=x&locked=yes&order=up&special=&threshold=1.01&colours=red&words=2&table=true&step=a&causal=yes&padding=a.b&mask=&off=-1.x1.5x&weights=a';
     expect(read(odd)).toEqual({ ...initialView, layer: 0, head: 0, cell: { row: 0, column: 0 } });
     expect(read('threshold=-0.1').threshold).toBe(0);
     expect(read('threshold=').threshold).toBe(0);

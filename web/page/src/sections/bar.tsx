@@ -1,27 +1,31 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { cut } from '../cut.ts';
 import { counted } from '../numbers.ts';
 import { modelFiles } from '../model_folder.ts';
 import { longestHash, linkHash, unread } from '../state/hash.ts';
 import {
   answerFunction,
+  beside,
+  chooseDType,
   chooseFiles,
   chooseModel,
+  expectedBytes,
   failure,
   keepLoaded,
   knownModels,
   loading,
   model,
+  nameOf,
   restart,
   type Failure,
   type LoadedModel,
-  type Loading,
 } from '../state/model.ts';
 import { answers, baseline, cancelRun, run, runAgain, runsLong, type Run } from '../state/run.ts';
 import { status } from '../state/status.ts';
-import { isChanged, setText, undoChanges, view, type View } from '../state/view.ts';
+import { isChanged, setText, undoChanges, update, view, type DType, type View } from '../state/view.ts';
 import '../styles/bar.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
+import { Progress } from '../ui/progress.tsx';
 import { Term } from '../ui/term.tsx';
 
 const examples: readonly { readonly what: string; readonly text: string; readonly pair?: string }[] = [
@@ -33,8 +37,6 @@ const examples: readonly { readonly what: string; readonly text: string; readonl
   { what: 'A question and an answer', text: 'Was the story any good?', pair: 'No, but the acting was brilliant.' },
 ];
 const secondText = 'The story was dull, but the acting was brilliant.';
-
-const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
 export function Bar() {
   return (
@@ -179,26 +181,37 @@ function Model() {
   const known = knownModels.find(({ id }) => id !== 'sentiment')!;
   const choose = (id: string) => void chooseModel(id);
   // Where it failed, the next attempt is at hand.
-  useEffect(() => setMore(false), [loaded]);
+  useLayoutEffect(() => setMore(false), [loaded]);
   const others = wanted !== loaded?.id && wanted !== 'sentiment' && !loading.value;
+  const isOtherDType = wanted === loaded?.id && wanted !== 'sentiment' && view.value.dtype !== loaded.dtype && !loading.value;
   return (
     <div class="model">
       <div class="model-name">
         <p>
-          <strong>Model:</strong> {loaded ? `${loaded.name}, ${loaded.layers} × ${loaded.heads} heads` : status.value.failed ? 'none' : 'starting …'}
+          {loaded ? (
+            <>
+              {loaded.name}, {loaded.layers} × {loaded.heads} heads, <Term word={loaded.dtype} />
+              {loaded.id !== 'sentiment' && <span class="muted"> {origin(loaded)}</span>}
+            </>
+          ) : (
+            <>
+              <strong>Model:</strong> {status.value.failed ? 'none' : 'starting …'}
+            </>
+          )}
         </p>
         <button type="button" class="quiet" aria-expanded={more} aria-controls="other-model" onClick={() => setMore(!more)}>
           Another model
         </button>
       </div>
       {loaded && others && <Offer id={wanted} onChoose={choose} loaded={loaded} />}
+      {loaded && isOtherDType && <OtherDType of={loaded} />}
       {loading.value && loaded && <Progress of={loading.value} />}
       {failure.value && <Problem of={failure.value} />}
       {!loading.value && (
         <div class="buttons">
           {loaded?.id !== known.id && wanted !== known.id && (
             <button type="button" onClick={() => choose(known.id)}>
-              Load {known.name}, {Math.round(known.bytes / 1e6)} MB, runs locally
+              {loadKnown(known.id)}
             </button>
           )}
           {loaded && loaded.id !== 'sentiment' && (
@@ -206,10 +219,59 @@ function Model() {
               Back to the sentiment classifier
             </button>
           )}
+          <Weights isLabelled={loaded !== undefined && loaded.id !== 'sentiment'} />
         </div>
       )}
       <div id="other-model" hidden={!more || !!loading.value}>
         <Other onChoose={choose} />
+      </div>
+    </div>
+  );
+}
+
+const wholeMegabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
+const loadKnown = (id: string) => `Load ${nameOf(id)}, ${wholeMegabytes(expectedBytes(id, view.value.dtype)!)}, runs locally`;
+
+/** What its weights were made of. */
+function origin({ dtype, isStoredAsInt8, bytes }: LoadedModel): string {
+  const size = `of ${(bytes / 1e6).toFixed(1)} MB`;
+  if (dtype === 'int8') return isStoredAsInt8 ? `from files ${size}` : `made here from files ${size}`;
+  return isStoredAsInt8 ? `from int8 files ${size}` : `from files ${size}`;
+}
+
+/** How models are loaded from here on. What is here stays as it is until it is loaded anew. Beside the button that loads, it needs no label to be seen. */
+function Weights({ isLabelled }: { isLabelled: boolean }) {
+  return (
+    <label class={isLabelled ? 'inline-field' : 'inline-field unlabelled'}>
+      <span>Weights of the model</span>
+      <select
+        value={view.value.dtype}
+        title="Weights of the model: int8 is a quarter of float32"
+        onChange={(event) => update({ dtype: event.currentTarget.value as DType })}
+      >
+        <option value="int8">int8</option>
+        <option value="float32">float32</option>
+      </select>
+    </label>
+  );
+}
+
+/** Another kind of weights was chosen than the model here has: nothing is loaded unasked. */
+function OtherDType({ of }: { of: LoadedModel }) {
+  const { dtype } = view.value;
+  const bytes = of.id === 'files' ? undefined : expectedBytes(of.id, dtype);
+  return (
+    <div class="notice">
+      <p>
+        {of.name} is here with {of.dtype} weights.
+      </p>
+      <div class="buttons">
+        <button type="button" onClick={() => void chooseDType()}>
+          {beside.value ? `Change to ${dtype}` : `Load it as ${dtype}${bytes === undefined ? '' : `, ${wholeMegabytes(bytes)}`}`}
+        </button>
+        <button type="button" class="quiet" onClick={() => update({ dtype: of.dtype })}>
+          Stay with {of.dtype}
+        </button>
       </div>
     </div>
   );
@@ -228,33 +290,13 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
       <div class="buttons">
         {id !== 'files' && (
           <button type="button" onClick={() => onChoose(id)}>
-            Load {known ? `${known.name}, ${Math.round(known.bytes / 1e6)} MB, runs locally` : 'it from there'}
+            {known ? loadKnown(id) : 'Load it from there'}
           </button>
         )}
         <button type="button" class="quiet" onClick={keepLoaded}>
           Stay with the {loaded.name}
         </button>
       </div>
-    </div>
-  );
-}
-
-function Progress({ of: { name, phase, file, loaded, total, bytesPerSecond, cancel } }: { of: Loading }) {
-  const bytes = loaded > 0 && `${megabytes(loaded)}${total ? ` of ${megabytes(total)}` : ''} MB`;
-  const speed = bytesPerSecond > 0 && `${megabytes(bytesPerSecond)} MB/s`;
-  return (
-    <div class="progress">
-      <label>
-        <span>
-          {name}: {phase}
-          {file && ` ${file}`}
-        </span>
-        <progress {...(total ? { max: total, value: loaded } : {})} />
-      </label>
-      <span class="figure">{[bytes, speed].filter(Boolean).join(', ')}</span>
-      <button type="button" onClick={cancel}>
-        Cancel
-      </button>
     </div>
   );
 }

@@ -3,18 +3,30 @@ import { useEffect } from 'preact/hooks';
 import { encoderSize, gigaflops, multiplyAdds } from '../flops.ts';
 import { counted, milliseconds, scientific } from '../numbers.ts';
 import { editedWeights, shownModel } from '../state/derived.ts';
-import type { LoadedModel } from '../state/model.ts';
+import {
+  answerName,
+  beside,
+  besideFailure,
+  closeBeside,
+  expectedBytes,
+  loadingBeside,
+  openBeside,
+  otherOf,
+  type LoadedModel,
+} from '../state/model.ts';
+import { quantized, type Answered, type Quantized } from '../state/quantized.ts';
 import { comparison, type Compared, type Comparison } from '../state/reference.ts';
-import { selfCheck, type SelfCheck } from '../state/self_check.ts';
+import { selfCheck, selfCheckTolerance, type SelfCheck } from '../state/self_check.ts';
 import { followSpeed, measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed } from '../state/speed.ts';
 import '../styles/proof.css';
 import { Formula, Group } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Progress } from '../ui/progress.tsx';
 import { Term } from '../ui/term.tsx';
 
 export function ProofSection() {
   useEffect(() => {
-    const ends = [comparison.follow(), selfCheck.follow(), followSpeed()];
+    const ends = [comparison.follow(), selfCheck.follow(), quantized.follow(), followSpeed()];
     return () => ends.forEach((end) => end());
   }, []);
   const of = shownModel.value;
@@ -24,8 +36,8 @@ export function ProofSection() {
       <div class="lede">
         <p>
           Why believe these numbers? Where there are numbers that PyTorch, the program in which such models are made, computed from the same model,
-          the page has just compared its own with them. It has computed every layer a second time in another way. And it has measured how fast this
-          browser is.
+          the page has just compared its own with them. It has computed every layer a second time in another way. It tells what rounding the weights
+          to 8 bits changes, where you ask for it. And it has measured how fast this browser is.
         </p>
         <p class="try">
           <strong>Try:</strong> measure again while a video plays in another tab, or with the laptop unplugged.
@@ -35,6 +47,7 @@ export function ProofSection() {
         <>
           <Agreement of={of} />
           <Checks of={of} />
+          <Quantization of={of} />
           <SpeedPart of={of} />
         </>
       )}
@@ -66,6 +79,8 @@ function Agreement({ of }: { of: LoadedModel }) {
         <p>
           The page has PyTorch’s numbers of the sentiment classifier only, not of {of.name}. attn’s own tests compare every family of models with
           PyTorch; what can be checked here without references stands below.
+          {of.dtype === 'int8' &&
+            ' With int8 weights the numbers are not those of PyTorch’s float32 in any case, but near them: how near is told below, too.'}
         </p>
       )}
       {of.id === 'sentiment' && editedWeights.value.length > 0 && (
@@ -190,6 +205,12 @@ function Checks({ of }: { of: LoadedModel }) {
         give the same when it is computed once more, step by step, by the package’s own functions from what was traced.
       </p>
       <Failed what="The check failed." why={selfCheck.failure.value} />
+      {of.dtype === 'int8' && (
+        <p>
+          The weights are int8: before each product the rows that go in are rounded to 8 bits, and the page does the same before it multiplies them in
+          float32 by the numbers that the weights stand for.
+        </p>
+      )}
       {made ? <Checked of={made} layers={of.layers} /> : !selfCheck.failure.value && <p>Checking …</p>}
     </Part>
   );
@@ -201,7 +222,18 @@ function shortened(text: string, most = 80): string {
   return letters.length <= most ? text : `${letters.slice(0, most).join('').trimEnd()} …`;
 }
 
-function Checked({ of: { rows, steps, text }, layers }: { of: SelfCheck; layers: number }) {
+function Checked({
+  of: {
+    rows,
+    steps,
+    text,
+    model: { dtype },
+  },
+  layers,
+}: {
+  of: SelfCheck;
+  layers: number;
+}) {
   return (
     <>
       <p>
@@ -209,8 +241,148 @@ function Checked({ of: { rows, steps, text }, layers }: { of: SelfCheck; layers:
         {counted(layers, 'layer')}, for “{shortened(text)}”:
       </p>
       <ComparedTable name="Layers recomputed step by step" rows={steps} />
-      <p class="note">Allowed is 1e-6 times the largest value where that is above 1: products may be summed in another order.</p>
+      <p class="note">
+        Allowed is {scientific(selfCheckTolerance[dtype])} times the largest value where that is above 1:{' '}
+        {dtype === 'int8' ? 'int8 products are summed exactly in the module, and in float32 here.' : 'products may be summed in another order.'}
+      </p>
     </>
+  );
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+const whole = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
+const dtypes = ['float32', 'int8'] as const;
+
+/** The other kind of weights, loaded when it is asked for, and what they change. */
+function Quantization({ of }: { of: LoadedModel }) {
+  const other = otherOf(of.dtype);
+  const way = loadingBeside.value;
+  const found = quantized.value.value;
+  const both = [of, beside.value];
+  const made = found && both.includes(found.models.int8) && both.includes(found.models.float32) ? found : undefined;
+  const edited = editedWeights.value.length > 0;
+  const bytes = of.id === 'files' || of.id === 'sentiment' ? undefined : expectedBytes(of.id, other);
+  return (
+    <Part title="What int8 changes">
+      <p>
+        <Term word="int8" /> weights are a quarter of <Term word="float32" />, to download where the files hold them, and in memory. What they cost
+        can be told on the very text above: the same model with both, side by side. Here it is with {of.dtype}.
+      </p>
+      {!beside.value && !way && (
+        <p>
+          <button type="button" onClick={() => void openBeside()}>
+            Load {other} too and compare{bytes === undefined ? '' : `, ${whole(bytes)}`}
+          </button>
+        </p>
+      )}
+      {way && <Progress of={way} />}
+      {besideFailure.value && (
+        <p role="alert" class="error">
+          {besideFailure.value.what} {besideFailure.value.cause} {besideFailure.value.fix}
+        </p>
+      )}
+      {beside.value && (
+        <>
+          <p>
+            <button type="button" onClick={closeBeside}>
+              Let the {other} model go
+            </button>{' '}
+            <span aria-live="polite">{made || edited || quantized.failure.value ? '' : 'Comparing …'}</span>
+          </p>
+          <Failed what="The two could not be compared." why={quantized.failure.value} />
+          {edited ? (
+            <p>Numbers of the weights have been written over. Undo the changes, and the two are compared again.</p>
+          ) : (
+            made && <Compare of={made} />
+          )}
+        </>
+      )}
+    </Part>
+  );
+}
+
+/** As many digits as tell it from 1. */
+function cosineText(value: number): string {
+  const decimals = Math.min(12, Math.max(4, Math.ceil(-Math.log10(Math.abs(1 - value) || 1)) + 1));
+  return value.toFixed(decimals);
+}
+
+function Compare({ of: { models, tokens, layers, all, cosines, leastOfLines, lines, answered, milliseconds: times } }: { of: Quantized }) {
+  const rows = [...layers.map((each, i) => ({ ...each, name: `layer ${i + 1}` })), { ...all, name: 'all layers' }];
+  const columns = ['largest difference', 'mean difference', 'numbers'];
+  const measures = ['time of the text above', 'WASM memory', 'files read', 'ready after'];
+  return (
+    <>
+      <p class="proof-verdict">
+        Of {all.count} attention weights the largest difference is <strong class="figure">{scientific(all.largest)}</strong>, the mean{' '}
+        <strong class="figure">{scientific(all.mean)}</strong>. The{' '}
+        {cosines.length > 1 ? 'vectors of the two texts have the cosines' : 'text’s vectors have the cosine'}{' '}
+        <strong class="figure">{cosines.map(cosineText).join(' and ')}</strong>
+        {leastOfLines !== undefined && (
+          <>
+            {' '}
+            (of the {counted(lines, 'line')} under “Use it” at least <span class="figure">{cosineText(leastOfLines)}</span>)
+          </>
+        )}
+        . <Flips answered={answered} of={models.float32} />
+      </p>
+      <NumberTable
+        name="Attention weights, int8 beside float32"
+        rows={{ kind: 'layer', count: rows.length, label: (i) => rows[i]!.name }}
+        columns={{ kind: 'difference', count: columns.length, label: (j) => columns[j]! }}
+        cell={(i, j) => [scientific(rows[i]!.largest), scientific(rows[i]!.mean), rows[i]!.count][j]}
+      />
+      {answered.length > 0 && <Answers answered={answered} of={models.float32} />}
+      <NumberTable
+        name="Time and memory, int8 beside float32"
+        rows={{ kind: 'weights', count: dtypes.length, label: (i) => dtypes[i]! }}
+        columns={{ kind: 'measured', count: measures.length, label: (j) => measures[j]! }}
+        cell={(i, j) => {
+          const dtype = dtypes[i]!;
+          const { memory, bytes, loadTime } = models[dtype];
+          return [milliseconds(times[dtype]), megabytes(memory), megabytes(bytes), milliseconds(loadTime)][j];
+        }}
+      />
+      <p class="note">
+        The text above with its {counted(tokens, 'token')}, in the model as it was published: no masks, all heads. Times are medians of 5 samples,
+        taken in turns; the way to the worker and back is in them. Memory is what the module holds more since that model was loaded.
+        {models.int8.isStoredAsInt8
+          ? models.float32.isStoredAsInt8
+            ? ' The files hold int8, so float32 is what these weights stand for: only what goes into the products is rounded in one and not in the other.'
+            : ''
+          : ' The int8 weights were made here from the files’ own while they were read, so both read the same files.'}
+      </p>
+    </>
+  );
+}
+
+function Flips({ answered, of }: { answered: readonly Answered[]; of: LoadedModel }) {
+  if (answered.length === 0) return null;
+  const isValue = answerName(of) === 'value';
+  if (isValue) return null;
+  const flips = answered.filter((each) => each.flips).length;
+  return (
+    <>
+      Answers that flipped: <strong class="figure">{flips}</strong> of {answered.length}.
+    </>
+  );
+}
+
+/** The likeliest answer of each text, by both. */
+function Answers({ answered, of }: { answered: readonly Answered[]; of: LoadedModel }) {
+  const isValue = answerName(of) === 'value';
+  const columns = isValue ? dtypes : [...dtypes, 'flipped'];
+  const said = ({ answers }: Answered, dtype: (typeof dtypes)[number]) => {
+    const { label, score } = answers[dtype][0]!;
+    return `${shortened(label, 30)} ${score.toFixed(4)}`;
+  };
+  return (
+    <NumberTable
+      name="Answers, int8 beside float32"
+      rows={{ kind: 'text', count: answered.length, label: (i) => shortened(answered[i]!.text, 60) }}
+      columns={{ kind: 'answer', count: columns.length, label: (j) => columns[j]! }}
+      cell={(i, j) => (j < 2 ? said(answered[i]!, dtypes[j]!) : answered[i]!.flips ? 'yes' : 'no')}
+    />
   );
 }
 
@@ -238,9 +410,9 @@ function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Spe
     { name: `the text above, ${counted(tokens, 'token')}`, timed: alone },
     { name: `${batch.copies} copies of it at once`, timed: batch },
   ];
-  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
   const facts: readonly (readonly [string, string])[] = [
     ['Variant', info.variant],
+    ['Weights', model.dtype],
     ['Threads', String(info.threads)],
     ['Cross-origin isolated', crossOriginIsolated ? 'yes' : 'no'],
     ['WASM heap in use', megabytes(info.heap.used)],
@@ -264,6 +436,8 @@ function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Spe
         Medians, for the text alone of {samples} samples of {sampleMilliseconds} ms of forwards one after the other; the way to the worker and back is
         in them, and for a short text in a small model it is most of the time. The peak, <strong class="figure">{peak.toFixed(1)} GFLOP/s</strong>, is
         what one thread of this browser reaches with multiply-adds in registers alone, measured a moment ago.
+        {model.dtype === 'int8' &&
+          ' That is a peak of float32: products of int8 weights are of whole numbers, counted in the same way, and may go beyond it.'}
       </p>
       <p>
         <Term word="GFLOP/s" /> counts two operations for each multiply-add of the projections, the attention and the{' '}

@@ -45,6 +45,7 @@ const changeOf = (view: View): LayerChanges => view.change ?? { layer: view.laye
 /** In the order in which they are read: later ones may build on earlier ones. */
 const fields: Readonly<Record<string, Field>> = {
   model: { write: (v) => v.model, read: (text) => ({ model: text }) },
+  dtype: { write: (v) => v.dtype, read: (text) => ({ dtype: oneOf(text, ['int8', 'float32'], 'int8') }) },
   text: { write: (v) => v.text, read: (text) => ({ text }) },
   pair: { write: (v) => v.pair ?? '', read: (pair) => ({ pair }) },
   layer: { write: (v) => String(v.layer + 1), read: (text) => ({ layer: whole(text, 1) - 1 }) },

@@ -1,6 +1,6 @@
 /** The module in its worker, and the model in it: loading, what it says of itself, its end. Nothing on the page computes on the main thread. */
 import { batch, signal } from '@preact/signals';
-import type { Dims, ModelSource, Tensor } from 'attn';
+import type { Dims, ModelOptions, ModelSource, Tensor } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
 import configUrl from '../../../../testdata/models/sentiment/config.json?url';
 import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
@@ -9,7 +9,7 @@ import tokenizerConfigUrl from '../../../../testdata/models/sentiment/tokenizer_
 import { cut, longestName } from '../cut.ts';
 import { encoderSize } from '../flops.ts';
 import { codeOf, explain, status } from './status.ts';
-import { initialView, update, view } from './view.ts';
+import { initialView, update, view, type DType } from './view.ts';
 
 export interface LoadedModel {
   /** As View.model has it; of dropped files 'files'. */
@@ -23,6 +23,13 @@ export interface LoadedModel {
   readonly heads: number;
   readonly hiddenSize: number;
   readonly shapes: ReadonlyMap<string, Dims>;
+  readonly dtype: DType;
+  /** Whether its files hold int8 already; else its weights were made int8 while they came, where they are. */
+  readonly isStoredAsInt8: boolean;
+  /** Of the files that were read for it. */
+  readonly bytes: number;
+  /** By how many bytes what is in use of the WASM heap has grown. */
+  readonly memory: number;
   /** Milliseconds from the first byte asked for to the model being ready. */
   readonly loadTime: number;
 }
@@ -73,12 +80,33 @@ export const model = signal<LoadedModel | undefined>(undefined);
 export const loading = signal<Loading | undefined>(undefined);
 /** Of the last attempt to start the module or to load a model. */
 export const failure = signal<Failure | undefined>(undefined);
+/** The same model with the other kind of weights, for those who compare the two; it goes with the model. */
+export const beside = signal<LoadedModel | undefined>(undefined);
+export const loadingBeside = signal<Loading | undefined>(undefined);
+export const besideFailure = signal<Failure | undefined>(undefined);
 
-/** Models that the page knows by name. The second is served by `make demo` where it is there; a link to it never begins a download. */
+export const otherOf = (dtype: DType): DType => (dtype === 'int8' ? 'float32' : 'int8');
+
+/**
+ * Models that the page knows by name. The second is served by `make demo` where it is there; a link to it never begins a download. Its int8 files are a
+ * folder beside it: what they come to is known where they were there when the page was built (vite.config.ts).
+ */
 export const knownModels = [
   { id: 'sentiment', name: 'sentiment classifier', about: '2 layers × 4 heads, in this page already', bytes: 1_480_000 },
-  { id: 'all-MiniLM-L6-v2', name: 'all-MiniLM-L6-v2', about: '6 layers × 12 heads, sentence embeddings', bytes: 91_000_000 },
+  {
+    id: 'all-MiniLM-L6-v2',
+    name: 'all-MiniLM-L6-v2',
+    about: '6 layers × 12 heads, sentence embeddings',
+    bytes: 91_000_000,
+    int8Bytes: Number(import.meta.env['ATTN_INT8_BYTES'] ?? 0),
+  },
 ] as const;
+
+/** What loading a model is going to bring, as far as that is known: bytes. */
+export function expectedBytes(id: string, dtype: DType): number | undefined {
+  const known = knownModels.find((each) => each.id === id);
+  return (dtype === 'int8' && known && 'int8Bytes' in known && known.int8Bytes) || known?.bytes;
+}
 
 export const nameOf = (id: string): string =>
   cut(knownModels.find((each) => each.id === id)?.name ?? id.split('/').findLast((part) => part !== '') ?? '', longestName);
@@ -154,70 +182,161 @@ function speedometer(): (loaded: number) => number {
   };
 }
 
-/** Counts attempts: what an older one brings is let go. */
-let attempt = 0;
-
 interface Choice {
   readonly id: string;
   readonly name: string;
-  readonly source: () => ModelSource | Promise<ModelSource>;
+  /** Where its files are; those that are asked for only where the ones before are not there. */
+  readonly sources: (dtype: DType) => Promise<readonly ModelSource[]>;
 }
 
-const sentiment: Choice = { id: 'sentiment', name: nameOf('sentiment'), source: fetchSentiment };
+const sentiment: Choice = { id: 'sentiment', name: nameOf('sentiment'), sources: async () => [await fetchSentiment()] };
 /** What the loaded model was made of. */
 let current = sentiment;
 
-/** With `keepView` the view is about this model already. Changes, and what is in focus, are else of the model before. */
-async function open(choice: Choice, keepView: boolean): Promise<void> {
-  const { id, name, source } = choice;
-  const attn = engine.value ?? (await startEngine());
-  if (!attn) return;
-  loading.value?.cancel();
-  const mine = ++attempt;
-  const controller = new AbortController();
+const dtypeOf = (id: string): DType => (id === 'sentiment' ? 'float32' : view.value.dtype);
+
+/** One thing that is on its way: where it says how far it is, and counts of attempts, since what an older one brings is let go. */
+interface Way {
+  readonly loading: typeof loading;
+  attempt: number;
+}
+const main: Way = { loading, attempt: 0 };
+const aside: Way = { loading: loadingBeside, attempt: 0 };
+
+/** A host that does not have a folder; one that breaks down in the middle does. */
+const isAbsent = (error: unknown): boolean =>
+  codeOf(error) === 'NETWORK' && [403, 404, 410].includes((error as { detail?: { status?: number } }).detail?.status ?? 0);
+
+/** Loads what is chosen and hands it over, unless it is not wanted any more. Rejects with what went wrong, or when it was cancelled. */
+async function read(
+  attn: Attn,
+  way: Way,
+  { id, name, sources }: Choice,
+  dtype: DType,
+  controller: AbortController,
+  take: (loaded: LoadedModel) => void,
+): Promise<void> {
+  const mine = ++way.attempt;
   const speed = speedometer();
   const start = performance.now();
   const report = (phase: string, loaded: number, total?: number, file?: string) => {
     // The worker may not have heard yet that it was cancelled.
-    if (mine !== attempt || controller.signal.aborted) return;
-    loading.value = { name, phase, file, loaded, total, bytesPerSecond: speed(loaded), cancel: () => controller.abort() };
+    if (mine !== way.attempt || controller.signal.aborted) return;
+    way.loading.value = { name, phase, file, loaded, total, bytesPerSecond: speed(loaded), cancel: () => controller.abort() };
   };
   report('asking for the files', 0);
+  const bytes = new Map<string | undefined, number>();
+  const { signal } = controller;
+  const onProgress: ModelOptions['onProgress'] = ({ phase, file, loaded, total }) => {
+    bytes.set(file, loaded);
+    report(phase, loaded, total, file);
+  };
+  try {
+    const used = async () => (await attn.info).heap.used;
+    const [all, before] = await Promise.all([sources(dtype), used()]);
+    let text: TextModel | undefined;
+    for (const source of all)
+      try {
+        text = await attn.loadModel(source, { weights: dtype, signal, onProgress });
+        break;
+      } catch (error) {
+        if (source === all.at(-1) || !isAbsent(error)) throw error;
+        bytes.clear();
+      }
+    const [config, labels, shapes, after] = await Promise.all([text!.config, text!.labels, text!.parameterShapes(), used()]);
+    const { layers, heads, width } = encoderSize(config);
+    if (mine !== way.attempt) return void (await text!.dispose());
+    take({
+      id,
+      name,
+      text: text!,
+      config,
+      labels: labels?.map((label) => cut(label, longestName)),
+      layers,
+      heads,
+      hiddenSize: width,
+      shapes,
+      dtype,
+      isStoredAsInt8: 'quantization_config' in config,
+      bytes: [...bytes.values()].reduce((sum, each) => sum + each, 0),
+      memory: after - before,
+      loadTime: performance.now() - start,
+    });
+  } catch (error) {
+    if (mine === way.attempt) throw error;
+  } finally {
+    if (mine === way.attempt) way.loading.value = undefined;
+  }
+}
+
+/** With `keepView` the view is about this model already. Changes, and what is in focus, are else of the model before. */
+async function open(choice: Choice, dtype: DType, keepView: boolean): Promise<void> {
+  const { id, name } = choice;
+  const attn = engine.value ?? (await startEngine());
+  if (!attn) return;
+  loading.value?.cancel();
+  const old = model.value;
+  if (old && choice === current && beside.value?.dtype === dtype) {
+    // It is here already.
+    batch(() => {
+      ++main.attempt;
+      loading.value = undefined;
+      failure.value = undefined;
+      model.value = beside.value;
+      beside.value = old;
+    });
+    return;
+  }
+  const controller = new AbortController();
   failure.value = undefined;
   status.value = { text: `Loading ${name} …` };
   try {
-    const text = await attn.loadModel(await source(), {
-      signal: controller.signal,
-      onProgress: ({ phase, file, loaded, total }) => report(phase, loaded, total, file),
+    let gone: Promise<void> | undefined;
+    await read(attn, main, choice, dtype, controller, (loaded) => {
+      const before = model.value;
+      closeBeside();
+      batch(() => {
+        model.value = loaded;
+        if (!keepView) speakOf(id);
+      });
+      current = choice;
+      gone = before?.text.dispose();
     });
-    const [config, labels, shapes] = await Promise.all([text.config, text.labels, text.parameterShapes()]);
-    const { layers, heads, width } = encoderSize(config);
-    if (mine !== attempt) return void (await text.dispose());
-    const old = model.value;
-    batch(() => {
-      model.value = {
-        id,
-        name,
-        text,
-        config,
-        labels: labels?.map((label) => cut(label, longestName)),
-        layers,
-        heads,
-        hiddenSize: width,
-        shapes,
-        loadTime: performance.now() - start,
-      };
-      if (!keepView) speakOf(id);
-    });
-    current = choice;
-    await old?.text.dispose();
+    await gone;
   } catch (error) {
-    if (mine !== attempt) return;
     if (controller.signal.aborted) status.value = { text: `${name} was not loaded: cancelled.` };
     else fail(`${name} could not be loaded.`, error);
-  } finally {
-    if (mine === attempt) loading.value = undefined;
   }
+}
+
+/** Loads the model once more with the other kind of weights, beside itself. */
+export async function openBeside(): Promise<void> {
+  const [attn, of] = [engine.value, model.value];
+  if (!attn || !of || beside.value || loadingBeside.value) return;
+  const dtype = otherOf(of.dtype);
+  const controller = new AbortController();
+  besideFailure.value = undefined;
+  try {
+    await read(attn, aside, current, dtype, controller, (loaded) => (beside.value = loaded));
+  } catch (error) {
+    if (controller.signal.aborted) return;
+    const code = codeOf(error);
+    besideFailure.value = { what: `${of.name} could not be loaded as ${dtype}.`, cause: explain(error), fix: advice(code), code };
+  }
+}
+
+/** Lets go what is beside the model, or on its way there. */
+export function closeBeside(): void {
+  const old = beside.value;
+  loadingBeside.value?.cancel();
+  ++aside.attempt;
+  batch(() => {
+    beside.value = undefined;
+    loadingBeside.value = undefined;
+    besideFailure.value = undefined;
+  });
+  // Where the module has stopped there is nothing left to let go.
+  old?.text.dispose().catch(() => undefined);
 }
 
 function speakOf(id: string): void {
@@ -231,18 +350,26 @@ export const keepLoaded = (): void => speakOf(current.id);
 /** Loads a model of the visitor's choice: one that the page knows, or the address of a folder. A view that waits for it is kept. */
 export function chooseModel(id: string): Promise<void> {
   const folder = /^[\w-]+:|^\.{0,2}\//.test(id) ? id : `models/${id}/`;
-  const choice = id === 'sentiment' ? sentiment : { id, name: nameOf(id), source: () => folder };
-  return open(choice, view.value.model === id && model.value?.id !== id);
+  const known = knownModels.find((each) => each.id === id);
+  const isCurrent = id === current.id && id !== 'files' && model.value?.id === id;
+  const sources = async (dtype: DType) => (known && dtype === 'int8' ? [`models/${id}-int8/`, folder] : [folder]);
+  const choice = isCurrent ? current : id === 'sentiment' ? sentiment : { id, name: nameOf(id), sources };
+  return open(choice, dtypeOf(id), view.value.model === id && model.value?.id !== id);
 }
+
+/** Loads what is here once more, with the kind of weights that the view speaks of; the view stays. */
+export const chooseDType = (): Promise<void> => open(current, dtypeOf(current.id), true);
 
 /** Files of a folder that was dropped or chosen, by their names. */
 export function chooseFiles(files: Readonly<Record<string, Blob>>, folder: string): Promise<void> {
-  return open({ id: 'files', name: cut(folder, longestName), source: () => files }, view.value.model === 'files' && model.value?.id !== 'files');
+  const choice = { id: 'files', name: cut(folder, longestName), sources: async () => [files] };
+  return open(choice, dtypeOf('files'), view.value.model === 'files' && model.value?.id !== 'files');
 }
 
 /** After the module has stopped: a new one with the same model; the text and the view stay. */
 export async function restart(): Promise<void> {
-  if (await startEngine()) await open(current, true);
+  closeBeside();
+  if (await startEngine()) await open(current, model.value?.dtype ?? dtypeOf(current.id), true);
 }
 
 /** The first model: the small one, whatever the address says; what it says is offered (bar.tsx). */
@@ -250,6 +377,6 @@ export async function startPage(): Promise<void> {
   const files = fetchSentiment();
   files.catch(() => undefined); // reported where it is awaited
   await startEngine();
-  await open({ ...sentiment, source: () => files }, true);
+  await open({ ...sentiment, sources: async () => [await files] }, dtypeOf('sentiment'), true);
   current = sentiment; // whose files are fetched anew, should they be needed again
 }

@@ -26,24 +26,21 @@ interface Reference {
 export interface Compared {
   readonly what: string;
   readonly count: number;
-  /** max |here - PyTorch's float64| */
+  /** max |here - PyTorch's float64|; where something is beyond what is allowed, of that. */
   readonly difference: number;
-  /** What is allowed: of the texts' the strictest. */
+  /** What is allowed there. */
   readonly tolerance: number;
   readonly passes: boolean;
 }
 
 /** Adds what was compared once more of `what`. */
 export function addCompared(rows: Map<string, Compared>, what: string, { data }: Tensor, expected: ArrayLike<number>, allowed: number): void {
-  const row = rows.get(what) ?? { what, count: 0, difference: 0, tolerance: Infinity, passes: true };
+  const row = rows.get(what) ?? { what, count: 0, difference: 0, tolerance: 0, passes: true };
   const difference = largestDifference(data, expected);
-  rows.set(what, {
-    what,
-    count: row.count + expected.length,
-    difference: Math.max(row.difference, difference),
-    tolerance: Math.min(row.tolerance, allowed),
-    passes: row.passes && difference <= allowed,
-  });
+  const passes = difference <= allowed;
+  const isWorse = row.count === 0 || (passes === row.passes ? difference > row.difference : row.passes);
+  const worst = isWorse ? { difference, tolerance: allowed, passes } : row;
+  rows.set(what, { ...row, ...worst, count: row.count + expected.length });
 }
 
 export interface Comparison {

@@ -77,6 +77,9 @@ async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<vo
   await of.text.loadStateDict(state, { strict: false });
 }
 
+/** The model's own numbers, where some of them were written over. */
+export const restoreWeights = (of: LoadedModel): Promise<void> => applyWeights(of, []);
+
 /** What View says of the whole model, as options of a forward. */
 function optionsOf(of: LoadedModel, { causal, drawn, off }: View, length: number): TextForwardOptions {
   const options: TextForwardOptions = { outputAttentions: true, outputHiddenStates: true, isCausal: causal };

@@ -1,6 +1,7 @@
 /** What can be checked of any model without references: rows that sum to 1, and every layer once more, step by step, by the package's own functions. */
 import type { Activation, EncoderTrace, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
+import { roundedTo8Bits } from '../int8.ts';
 import { layerNames, type LinearNames, type ParameterRows } from '../parameter_names.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
 import { variantOf } from './layer_variant.ts';
@@ -15,6 +16,12 @@ export interface SelfCheck {
   readonly rows: { readonly difference: number; readonly count: number };
   readonly steps: readonly Compared[];
 }
+
+/**
+ * What is allowed, of the largest value: products may be summed in another order. With int8 weights the module's own sums are exact, those of whole
+ * numbers, and what is computed here has all that float32 loses in sums of some thousand products.
+ */
+export const selfCheckTolerance = { float32: 1e-6, int8: 4e-6 } as const;
 
 const activations: Readonly<Record<string, Activation>> = {
   gelu: 'gelu',
@@ -39,6 +46,13 @@ function parametersOf(of: LoadedModel) {
   return async ({ weight, bias }: LinearNames) => [await read(weight), bias && (await read(bias))] as const;
 }
 
+function rowsTo8Bits({ data, dims }: Tensor): Tensor {
+  const width = dims.at(-1)!;
+  const rounded = new Float32Array(data.length);
+  for (let first = 0; first < data.length; first += width) rounded.set(roundedTo8Bits(data.subarray(first, first + width)), first);
+  return { data: rounded, dims };
+}
+
 /** One layer from its input and its trace, step by step: `note` is given each result and what the layer itself had there. */
 export async function recompute(
   attn: Attn,
@@ -56,7 +70,9 @@ export async function recompute(
   const names = layerNames(of.shapes, layer);
   if (!names) return;
   const parameters = parametersOf(of);
-  const linear = async (input: Tensor, part: LinearNames) => attn.linear(input, ...(await parameters(part)));
+  // What goes into a product of int8 weights is rounded row by row; the weights as they are read are the numbers that they stand for.
+  const into = of.dtype === 'int8' ? rowsTo8Bits : (input: Tensor) => input;
+  const linear = async (input: Tensor, part: LinearNames) => attn.linear(into(input), ...(await parameters(part)));
   const eps = config['layer_norm_eps'] ?? config['norm_eps'] ?? 1e-12;
   const norm = async (input: Tensor, part: LinearNames | undefined) =>
     part ? attn.layerNorm(input, ...(await parameters(part)), Number(eps)) : input;
@@ -89,7 +105,8 @@ async function check(attn: Attn, of: LoadedModel, isWanted: () => boolean): Prom
     }
   const steps = new Map<string, Compared>();
   const note = (what: string, made: Tensor, traced: Tensor) => {
-    const allowed = 1e-6 * traced.data.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 1);
+    const allowed =
+      selfCheckTolerance[of.dtype] * traced.data.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 1);
     addCompared(steps, what, made, traced.data, allowed);
   };
   for (let layer = 0; layer < of.layers; ++layer) {

@@ -56,21 +56,24 @@ function copiesOf(encoding: Encoding, copies: number): Encoding {
  */
 export const sampleMilliseconds = 20;
 
+/** Milliseconds of one forward, of as many as a sample takes. */
+export const sample = (of: LoadedModel, encoding: Encoding): Promise<number> =>
+  withModel(async () => {
+    const start = performance.now();
+    let elapsed;
+    let done = 0;
+    do {
+      await of.text.forward(encoding);
+      ++done;
+      elapsed = performance.now() - start;
+    } while (elapsed < sampleMilliseconds);
+    return elapsed / done;
+  });
+
 async function time(of: LoadedModel, encoding: Encoding, times: number): Promise<number> {
+  await sample(of, encoding); // the first is not counted
   const found: number[] = [];
-  // The first is not counted.
-  for (let i = 0; i <= times; ++i)
-    await withModel(async () => {
-      const start = performance.now();
-      let elapsed;
-      let done = 0;
-      do {
-        await of.text.forward(encoding);
-        ++done;
-        elapsed = performance.now() - start;
-      } while (elapsed < sampleMilliseconds);
-      if (i > 0) found.push(elapsed / done);
-    });
+  for (let i = 0; i < times; ++i) found.push(await sample(of, encoding));
   return median(found);
 }
 

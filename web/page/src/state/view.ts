@@ -4,6 +4,8 @@ import { computed, signal } from '@preact/signals';
 export type HeadOrder = 'index' | 'entropy' | 'kind';
 export type SpecialTokens = 'show' | 'hide' | 'renormalise';
 export type ScoreFunction = 'scaled_dot' | 'dot' | 'general' | 'additive';
+/** How a model's weights are kept and multiplied. */
+export type DType = 'int8' | 'float32';
 
 /** One number that was written over another. */
 export interface Edit {
@@ -31,6 +33,8 @@ export interface View {
   readonly pair: string | undefined;
   /** 'sentiment', 'all-MiniLM-L6-v2', or the address of a folder. Dropped files have no address: they are never in here. */
   readonly model: string;
+  /** How models are loaded. The classifier in the page is float32 all the same: PyTorch's numbers, with which it is compared, are. */
+  readonly dtype: DType;
   /** In focus; from 0. */
   readonly layer: number;
   readonly head: number;
@@ -63,6 +67,7 @@ export const initialView: View = {
   text: 'A film with wonderful actors and a terrible script.',
   pair: undefined,
   model: 'sentiment',
+  dtype: 'int8',
   layer: 1,
   head: 3,
   cell: { row: 4, column: 8 },

@@ -2,7 +2,9 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { ComponentChildren } from 'preact';
+import { roundedTo8Bits } from '../../int8.ts';
 import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../parameter_names.ts';
+import { model } from '../../state/model.ts';
 import { baselineTrace, originalOf } from '../../state/run.ts';
 import { changeInFocus, changeLayer, update, view, withEdit, type Edit } from '../../state/view.ts';
 import type { Walk } from '../../state/walk.ts';
@@ -219,10 +221,23 @@ export function LinearDot({
   linear,
   part,
   column,
+  a,
   ...rest
 }: { walk: Walk; linear: LinearNames; part?: Part; column: number } & Pick<DotProps, 'a' | 'count' | 'result'>) {
   const weight = reader(walk, linear.weight, part);
-  return <Dot {...rest} b={(i) => weight.value(i, column)} bias={linear.bias && reader(walk, linear.bias, part).value(0, column)} />;
+  const isInt8 = walk.run.model.dtype === 'int8';
+  const rounded = isInt8 ? roundedTo8Bits(Array.from({ length: rest.count }, (_, i) => a(i))) : undefined;
+  return (
+    <>
+      <Dot
+        {...rest}
+        a={rounded ? (i) => rounded[i]! : a}
+        b={(i) => weight.value(i, column)}
+        bias={linear.bias && reader(walk, linear.bias, part).value(0, column)}
+      />
+      {isInt8 && <span class="note"> (int8: the row is rounded to 8 bits before it is multiplied)</span>}
+    </>
+  );
 }
 
 /** The weights of a step, to be read and written over. */
@@ -230,6 +245,11 @@ export const WeightsBehind = ({ children }: { children: ComponentChildren }) => 
   <>
     <h4>The weights behind it</h4>
     <EditHint />
+    {model.value?.dtype === 'int8' && (
+      <p class="note hint">
+        They are int8, with one scale for each column of W: the others of a column are rounded anew when one of them is written over.
+      </p>
+    )}
     {children}
   </>
 );

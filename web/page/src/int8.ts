@@ -1,0 +1,26 @@
+/** What goes into a product of an int8 model: each row is rounded to 8 bits by a scale of its own. Here the same rounding, to spell products out. */
+
+/** The row as the product sees it: (q - z) s, with s = (max - min) / 255 over the row and 0, z where 0 is, and q from 0 to 255. */
+export function roundedTo8Bits(row: ArrayLike<number>): Float32Array {
+  const values = Float32Array.from(row);
+  let [least, most] = [0, 0];
+  for (const value of values) {
+    // A row that is not finite has no scale: nothing but NaN comes of it.
+    if (!Number.isFinite(value)) return values.fill(NaN);
+    least = Math.min(least, value);
+    most = Math.max(most, value);
+  }
+  const { fround } = Math;
+  const scale = fround(fround(most / 255) - fround(least / 255));
+  if (scale === 0) return values.fill(0);
+  const within = (value: number) => Math.min(255, Math.max(0, value));
+  const zero = within(nearestEven(fround(-least / scale)));
+  return values.map((value) => (within(nearestEven(fround(value / scale)) + zero) - zero) * scale);
+}
+
+/** A half goes to the even neighbour. */
+function nearestEven(value: number): number {
+  const below = Math.floor(value);
+  const rest = value - below;
+  return rest > 0.5 || (rest === 0.5 && below % 2 !== 0) ? below + 1 : below;
+}
