@@ -103,14 +103,17 @@ const build = (...args) => ['nice', '-n', '10', 'cmake', '--build', ...args, '--
 
 const preset = (name) => commands(['cmake', '--preset', name], build('--preset', name));
 
+/** Words before a program for arm64: QEMU as that processor. */
+const qemu = (cpu) => ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', '-cpu', cpu];
+
 /** A Catch2 program: its JUnit report is counted, and a crash that leaves none is a failure. */
 const catch2 =
-  (name, { tests = 'attn_tests', filter = [], env = {} } = {}) =>
+  (name, { tests = 'attn_tests', filter = [], env = {}, by = [] } = {}) =>
   async () => {
     const junit = at('build', name, `${tests}.xml`);
     rmSync(junit, { force: true });
-    const program = at('build', name, 'native-tests', tests);
-    const { code } = await run(program, [...filter, '--reporter', 'console', '--reporter', `junit::out=${junit}`, '--rng-seed', '1'], { env });
+    const [program, ...args] = [...by, at('build', name, 'native-tests', tests), ...filter];
+    const { code } = await run(program, [...args, '--reporter', 'console', '--reporter', `junit::out=${junit}`, '--rng-seed', '1'], { env });
     if (!existsSync(junit)) return { passed: 0, failed: 1 };
     // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
     const xml = readFileSync(junit, 'utf8');
@@ -127,12 +130,14 @@ const catch2 =
     return { passed, failed: failed + skipped + (code !== 0 && failed === 0) + (passed + failed === 0) };
   };
 
-/** Random forwards: threads, batches and repetitions change no bit. */
+/** Random forwards: threads, batches and repetitions change no bit. On `arch`: these are the kernels that it has to choose. */
 const digest =
-  (name, env = {}) =>
+  (name, { env = {}, by = [], options = [], arch = '' } = {}) =>
   async () => {
-    const { code } = await run(at('build', name, 'native-tests/digest/attn_digest'), [], { env });
-    return { passed: Number(code === 0), failed: Number(code !== 0) };
+    const [program, ...args] = [...by, at('build', name, 'native-tests/digest/attn_digest'), ...options];
+    const { code, out } = await run(program, args, { env });
+    const passed = code === 0 && out.includes(`On ${arch}`);
+    return { passed: Number(passed), failed: Number(!passed) };
   };
 
 /** The C++ examples, built as a project of their own and run by CTest. */
@@ -166,11 +171,11 @@ const script =
     return { passed: Number(passed), failed: Number(failed) };
   };
 
-/** tools/setup PART. A user without the browsers, the model or clang is told so and goes on; everything else is needed. */
+/** tools/setup PART. A user without the browsers, the model, clang or what makes and runs programs for arm64 is told so and goes on; everything else is needed. */
 const setup = (part) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (['browsers', 'models', 'fuzz'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
+  if (['browsers', 'models', 'fuzz', 'arm'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
 
@@ -221,8 +226,11 @@ async function runLane(lane) {
 mkdirSync(at('build'), { recursive: true });
 /** What the whole matrix has beyond one of each kind. A step that is asked for by name may be any. */
 const whole = all || only !== undefined;
+/** On arm64 the tests of the native library are those of its kernels. */
+const arm = whole && process.arch !== 'arm64';
 const setups = [];
-for (const part of ['node', 'native', 'wasm', 'browsers', 'models', ...(whole ? ['fuzz'] : [])]) plan(setups, `set-up: ${part}`, setup(part));
+for (const part of ['node', 'native', 'wasm', 'browsers', 'models', ...(whole ? ['fuzz'] : []), ...(arm ? ['arm'] : [])])
+  plan(setups, `set-up: ${part}`, setup(part));
 await runLane(setups);
 
 // Both lanes begin with what the other one waits for.
@@ -251,10 +259,29 @@ if (whole) {
 }
 plan(compiled, 'native: another xtensor', commands(['build/native/native-tests/attn_xtensor_xsimd_test']), ['native: build']);
 // The same again on the four lanes of the simd WebAssembly, and on narrower instruction sets, which this machine would not choose by itself.
-for (const arch of ['emulated', ...(whole && process.arch === 'x64' ? ['sse4_2', 'avx2_fma'] : [])]) {
+const narrower = { x64: ['sse4_2', 'avx2_fma'], arm64: ['default_arch'] };
+for (const arch of ['emulated', ...((whole && narrower[process.arch]) || [])]) {
   const env = { ATTN_MAX_ARCH: arch };
   plan(compiled, `native on ${arch}: tests`, catch2('native', { filter: ['~[kernels]'], env }), ['native: build']);
-  plan(compiled, `native on ${arch}: bits`, digest('native', env), ['native: build']);
+  plan(compiled, `native on ${arch}: bits`, digest('native', { env }), ['native: build']);
+}
+
+// NEON: QEMU's greatest processor and one without the products of four. It takes ten times as long: a part of the forwards of float32, whose bits
+// nothing on this machine can say.
+if (arm && !results.some(({ name, skipped }) => name === 'set-up: arm' && skipped)) {
+  const built = 'native-arm64: build';
+  plan(compiled, built, preset('native-arm64'), ['set-up: native', 'set-up: arm']);
+  plan(compiled, 'native-arm64: symbols', commands(['node', 'tools/check-symbols.mjs', '--kernels', 'build/native-arm64']), [built]);
+  for (const [cpu, arch, tests] of [
+    ['max', 'neon_dotprod', '[kernels]~[long]'],
+    ['cortex-a53', 'default_arch', '[int8]'],
+  ]) {
+    const by = qemu(cpu);
+    plan(compiled, `native-arm64 on ${arch}: tests`, catch2('native-arm64', { filter: [tests], by }), [built]);
+    plan(compiled, `native-arm64 on ${arch}: bits`, digest('native-arm64', { by, options: ['--float32', '1000'], arch }), [built]);
+  }
+  const asked = { filter: ['the table in use is*'], by: qemu('max'), env: { ATTN_MAX_ARCH: 'default_arch' } };
+  plan(compiled, 'native-arm64 on default_arch, asked for: tests', catch2('native-arm64', asked), [built]);
 }
 
 const prefix = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
@@ -309,7 +336,11 @@ plan(packaged, 'package: wire size', commands(['node', 'tools/check-size.mjs']),
 plan(
   packaged,
   'page: build',
-  commands(['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'], ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page']),
+  commands(
+    ['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'],
+    ['node', 'tools/int8_models.mjs'],
+    ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'],
+  ),
   ['package: build'],
 );
 /** What the matrix has once each: the others are more engines, binaries and set-ups of the same. */
@@ -325,6 +356,7 @@ for (const name of Object.keys(packageSteps)) {
   plan(packaged, name, packageStep(name), needs);
 }
 plan(packaged, 'what tokenizers cost, 20 s', script('wasm-tests/fuzz/cost.mjs', '--seconds', '20', '--seed', '122378224'), ['set-up: node']);
+plan(packaged, 'the command', script('wasm-tests/command/run.mjs'), ['package: build', 'native: build']);
 plan(packaged, "the lab's programs", script('wasm-tests/lab/run.mjs'), ['package: build', installed]);
 if (only !== undefined && steps.size === 0) console.error(`no step's name holds '${only}'; every name is in the summary of 'make test ALL=1'`);
 await Promise.all([compiled, packaged].map(runLane));
