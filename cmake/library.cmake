@@ -112,7 +112,7 @@ set(ATTN_HEADERS
   src/attn/tensor/tensor.hpp
   src/attn/tensor/text.hpp
   src/attn/tensor/view.hpp)
-# What is native only: contexts, and the tokenizer, which is TypeScript in the package.
+# What is native only: contexts, large pages, and the tokenizer, which is TypeScript in the package.
 if(NOT EMSCRIPTEN)
   list(APPEND ATTN_SOURCES
     src/attn/context.cpp
@@ -123,8 +123,10 @@ if(NOT EMSCRIPTEN)
     src/attn/models/model_writer.cpp
     src/attn/models/text_model.cpp
     src/attn/parallel/executor.cpp
-    src/attn/parallel/lists.cpp)
-  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/text_model.hpp src/attn/parallel/executor.hpp)
+    src/attn/parallel/lists.cpp
+    src/attn/tensor/large_pages.cpp)
+  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/text_model.hpp src/attn/parallel/executor.hpp
+    src/attn/tensor/large_pages.hpp)
 endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -42,6 +42,8 @@ const exceptions = {
   // Refuses names from outside, asks the system what the processor has, and is compiled for one architecture only.
   'attn/kernels/dispatch.cpp': ['attn/tensor/error.hpp', /^<sys\/(auxv|sysctl)\.h>$/],
   'attn/context.cpp': ['attn/kernels/dispatch.hpp'],
+  // Asks the system for them.
+  'attn/tensor/large_pages.cpp': [/^<sys\/mman\.h>$/],
 };
 
 const root = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)));

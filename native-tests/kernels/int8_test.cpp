@@ -113,6 +113,28 @@ TEST_CASE("int8 products stay exact at the ends of the range", "[kernels][int8]"
     }
 }
 
+TEST_CASE("int8 products round what lies at and beside a half as the definition does", "[kernels][int8]") {
+  // Quotients by multiplication may end on the other side of a half; k for a rest, too.
+  constexpr std::size_t kDepth = 3 * 254 + 2, kRows = 40;
+  Generator random(4);
+  const QuantizedWeights w = quantized(random_values(random, 3 * kDepth), 3, kDepth);
+  for (const int exponent : {-120, -3, 0, 90}) {
+    std::vector<float> x;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const float high = std::ldexp(random.uniform(1, 2), exponent), low = row % 2 == 0 ? 0 : -high * random.uniform(0, 1);
+      const float step = high / 255 - low / 255;
+      x.push_back(low);
+      x.push_back(high);
+      const float first = std::nearbyint(low / step);
+      for (int i = 0; i < 254; ++i) {
+        const float half = std::clamp((first + static_cast<float>(i) + 0.5F) * step, low, high);
+        for (const float value : {half, std::nextafter(half, low), std::nextafter(half, high)}) x.push_back(value);
+      }
+    }
+    check_product(x, kRows, w, nullptr);
+  }
+}
+
 TEST_CASE("int8 weights are the nearest multiples of their row's scale", "[kernels][int8]") {
   const auto q_of = [](std::vector<float> w, float* scale = nullptr) {
     std::vector<std::int8_t> q(w.size());

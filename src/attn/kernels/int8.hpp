@@ -124,7 +124,9 @@ struct Int8TileArguments {
   const float* bias;
   float* c;
   std::size_t ldc;
-  std::size_t words;  ///< of a row of A
+  std::size_t words;     ///< of a row of A
+  std::uintptr_t ahead;  ///< as TileArguments'
+  std::uintptr_t ahead_bytes;
 };
 
 /// Rows × kNr elements of C.
@@ -143,8 +145,10 @@ void int8_tile(const Int8TileArguments& t) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < kBases; ++i) base[i] = t.a + i * kShare * t.lda;
   const std::size_t lda = t.lda;
+  std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.words; ++p, weights += 2 * kStep) {
+  for (std::size_t p = 0; p < t.words; ++p, weights += 2 * kStep, ahead += t.ahead_bytes) {
+    prefetch<Arch>(ahead);
     const I left = Dot::load(weights), right = Dot::load(weights + kStep);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
@@ -188,17 +192,20 @@ void gemm_int8(const GemmInt8& g) {
       sums[i] = g.weight_sums[j + i];
       bias[i] = g.bias != nullptr ? g.bias[j + i] : 0.0F;
     }
+    const std::size_t panel = int8_panel_size(kNr, Dot::kGroup, g.k);
     Int8TileArguments t{.a = g.a,
                         .lda = words,
                         .scales = g.scales,
                         .corrections = g.corrections,
-                        .weights = g.panels + j / kNr * int8_panel_size(kNr, Dot::kGroup, g.k),
+                        .weights = g.panels + j / kNr * panel,
                         .weight_scales = scales,
                         .weight_sums = sums,
                         .bias = bias,
                         .c = g.c + j,
                         .ldc = g.ldc,
-                        .words = words};
+                        .words = words,
+                        .ahead = reinterpret_cast<std::uintptr_t>(g.panels + (j / kNr + (j + columns < g.n ? 1 : 0)) * panel),
+                        .ahead_bytes = (kNr * Dot::kGroup + tiles - 1) / tiles};
     for (std::size_t tile = 0; tile < tiles; ++tile) {
       const std::size_t rows = tile < taller ? height + 1 : height;
       if (columns == kNr) {
@@ -211,6 +218,7 @@ void gemm_int8(const GemmInt8& g) {
         for (std::size_t i = 0; i < rows; ++i)
           for (std::size_t column = 0; column < columns; ++column) t.c[i * t.ldc + column] = result[i * kNr + column];
       }
+      t.ahead += words * t.ahead_bytes;
       t.a += rows * words;
       t.scales += rows;
       t.corrections += rows;

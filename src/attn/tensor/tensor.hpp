@@ -17,6 +17,7 @@
 #include <map>
 #include <string>
 
+#include "attn/tensor/large_pages.hpp"
 #include "attn/tensor/state.hpp"
 #include "attn/tensor/view.hpp"
 
@@ -51,15 +52,16 @@ namespace detail {
 
 template <std::size_t N, class T>
 TensorOf<N, T> empty(const Shape& shape) {
-  if constexpr (N == kAnyRank) {
-    typename TensorOf<N, T>::shape_type dims(shape.rank());
-    for (std::size_t axis = 0; axis < shape.rank(); ++axis) dims[axis] = static_cast<std::size_t>(shape[axis]);
-    return TensorOf<N, T>(dims);
-  } else {
-    std::array<std::size_t, N> dims{};
-    for (std::size_t axis = 0; axis < N; ++axis) dims[axis] = static_cast<std::size_t>(shape[axis]);
-    return TensorOf<N, T>(dims);
-  }
+  const auto of = [&](auto dims) {
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) dims[axis] = static_cast<std::size_t>(shape[axis]);
+    TensorOf<N, T> tensor(dims);
+    prefer_large_pages(tensor.data(), tensor.size() * sizeof(T));
+    return tensor;
+  };
+  if constexpr (N == kAnyRank)
+    return of(typename TensorOf<N, T>::shape_type(shape.rank()));
+  else
+    return of(std::array<std::size_t, N>{});
 }
 
 inline AnyTensor empty_any(const Shape& shape) { return empty<kAnyRank>(shape); }
