@@ -56,7 +56,7 @@ matrix: package
 # With MODELS=1 the folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve.
 page: wasm
 	@$(if $(filter-out 0,$(MODELS)),tools/setup models,:)
-	@node tools/int8_models.mjs
+	@node tools/converted_models.mjs
 	@$(bin)/vite build --logLevel warn web/page
 	@$(if $(filter-out 0,$(MODELS)),mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/,:)
 
@@ -66,6 +66,7 @@ bench:
 	@case ",$(HOSTS)," in ,,|*,native,*) cmake -S . -B build/bench-native -DATTN_BUILD_BENCHMARKS=ON >/dev/null && \
 	  cmake --build build/bench-native --parallel $(JOBS) --target attn_benchmarks;; esac
 	@.setup/bench-venv/bin/python benchmarks/peers/make_models.py
+	@node tools/converted_models.mjs int8 float16
 	@node benchmarks/run.mjs
 
 format:

@@ -11,7 +11,7 @@ export function chosen({ models, cases }, { texts = [], most = {}, kinds } = {})
     if (kinds && !kinds.includes(one.kind)) continue;
     if (texts.length && !texts.some((text) => one.name.includes(text))) continue;
     if (flops(one) > (most[one.kind] ?? Infinity) * 1e9) continue;
-    const group = one.model ?? one.kind;
+    const group = (one.model ?? one.kind) + (one.int8 ? ' int8' : '');
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(one);
   }
@@ -35,6 +35,13 @@ export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
       return 0; // the worked example is about the cost of a call
   }
 }
+
+/** Bytes of the packed weights that one call reads, all of them once: of encoders only, whose every call asks for more than a cache holds. */
+export const weightBytes = ({ kind, int8, shape }) =>
+  kind === 'encoder' ? shape.layers * (4 * shape.E ** 2 + 2 * shape.E * shape.F) * (int8 ? 1 : 4) : 0;
+
+/** Of a text model: its published files, or those that `attn convert` makes of them. */
+export const folderOf = ({ checkpoint, files }) => (files ? `${checkpoint}-${files}` : checkpoint);
 
 /** The name without " weights": the two belong side by side. */
 export const pairName = ({ name }) => name.replace(/ weights$/, '');

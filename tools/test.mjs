@@ -338,7 +338,7 @@ plan(
   'page: build',
   commands(
     ['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'],
-    ['node', 'tools/int8_models.mjs'],
+    ['node', 'tools/converted_models.mjs'],
     ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'],
   ),
   ['package: build'],

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -65,17 +66,40 @@ attn::AnyTensor parameter(const std::array<std::size_t, N>& shape, std::initiali
 }
 
 std::size_t size_of(const Json& one, const char* name) { return one.at(name).get<std::size_t>(); }
+bool is_int8(const Json& one) { return one.value("int8", false); }
 
-/// GFLOP/s of one thread without loads and stores. A few milliseconds: long enough for the clock, short beside what it frames.
-double peak() {
+/// GFLOP/s of one thread without loads and stores, of float32 or int8. A few milliseconds: long enough for the clock, short beside what it
+/// frames.
+double peak(bool int8 = false) {
   using Clock = std::chrono::steady_clock;
-  static std::size_t count = 1 << 20;
+  static std::size_t counts[2] = {1 << 20, 1 << 20};
+  std::size_t& count = counts[int8 ? 1 : 0];
+  const auto multiply_adds = int8 ? attn::kernels::best().int8.multiply_adds : attn::kernels::best().multiply_adds;
   for (;; count *= 2) {
     const auto start = Clock::now();
-    const std::size_t done = attn::kernels::best().multiply_adds(count);
+    const std::size_t done = multiply_adds(count);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (seconds > 4e-3) return 2e-9 * static_cast<double>(done) / seconds;
   }
+}
+
+/// Milliseconds that reading so many bytes takes, which no forward with as many bytes of packed weights can do without.
+double stream(std::size_t bytes) {
+  using Clock = std::chrono::steady_clock;
+  using Words [[gnu::vector_size(64)]] = std::uint64_t;
+  constexpr std::size_t kChains = 4;
+  static std::vector<Words> memory;
+  if (memory.size() != bytes / sizeof(Words)) memory.assign(bytes / sizeof(Words), Words{} + 1);
+  double best = std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto start = Clock::now();
+    Words sums[kChains] = {};
+    for (std::size_t i = 0; i + kChains <= memory.size(); i += kChains)
+      for (std::size_t c = 0; c < kChains; ++c) sums[c] ^= memory[i + c];
+    benchmark::DoNotOptimize(sums);
+    best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  return best;
 }
 
 void register_only_peak(benchmark::State& state) {
@@ -125,12 +149,19 @@ void gemm(benchmark::State& state, const Json& one) {
   const auto x = numbers<2>({M, K}, 1), weight = numbers<2>({N, K}, 2);
   const auto bias = numbers<1>({N}, 3);
   attn::Tensor<2> y({M, N});
-  const attn::PackedLinear packed(weight.data(), bias.data(), static_cast<std::int64_t>(N), static_cast<std::int64_t>(K));
-  attn::detail::Scratch scratch;
-  measure(state, M * K * N, [&](auto look) {
-    packed.forward(attn::detail::Rows(x.data(), M, K), y.data(), scratch);
-    look(y.data(), y.size());
-  });
+  attn::detail::Workspace workspace;
+  const auto run = [&](const auto& packed) {
+    measure(state, M * K * N, [&](auto look) {
+      attn::detail::Scratch scratch(&workspace);
+      packed.forward(attn::detail::Rows(x.data(), M, K), y.data(), scratch);
+      look(y.data(), y.size());
+    });
+  };
+  const auto out = static_cast<std::int64_t>(N), in = static_cast<std::int64_t>(K);
+  if (is_int8(one))
+    run(attn::QuantizedLinear(weight.data(), bias.data(), out, in));
+  else
+    run(attn::PackedLinear(weight.data(), bias.data(), out, in));
 }
 
 void sdpa(benchmark::State& state, const Json& one) {
@@ -154,10 +185,11 @@ void mha(benchmark::State& state, const Json& one) {
 }
 
 /// The encoder of that name. Reading its weights takes longer than running it, so the last one is kept.
-const attn::TransformerEncoder& encoder_of(const std::string& name, const Json& shape) {
+const attn::TransformerEncoder& encoder_of(const std::string& name, const Json& shape, bool int8) {
   static std::string kept;
   static std::unique_ptr<attn::TransformerEncoder> encoder;
-  if (kept != name) {
+  const std::string key = name + (int8 ? " int8" : "");
+  if (kept != key) {
     encoder.reset();
     encoder = std::make_unique<attn::TransformerEncoder>(attn::TransformerEncoderOptions{.d_model = shape.at("E"),
                                                                                          .nhead = shape.at("H"),
@@ -165,28 +197,37 @@ const attn::TransformerEncoder& encoder_of(const std::string& name, const Json& 
                                                                                          .activation = attn::Activation::gelu,
                                                                                          .num_layers = shape.at("layers")});
     encoder->load_state_dict(attn::read_safetensors(std::filesystem::path(ATTN_BENCHMARK_MODELS) / (name + ".safetensors")));
-    kept = name;
+    if (int8) encoder->quantize();
+    kept = key;
   }
   return *encoder;
 }
 
 void encoder(benchmark::State& state, const Json& one, const Json& shape) {
-  const attn::TransformerEncoder& layers = encoder_of(one.at("model"), shape);
+  const attn::TransformerEncoder& layers = encoder_of(one.at("model"), shape, is_int8(one));
   const std::size_t B = size_of(one, "B"), S = size_of(one, "S"), E = size_of(shape, "E"), F = size_of(shape, "F");
   const auto x = numbers<3>({B, S, E}, 1);
   const attn::EncoderForwardOptions options{.output_attentions = one.at("weights").get<bool>()};
   measure_forward(state, size_of(shape, "layers") * B * S * E * (4 * E + 2 * F + 2 * S), [&] { return layers.forward(x, options); });
 }
 
-std::filesystem::path folder_of(const Json& one) { return std::filesystem::path(ATTN_BENCHMARK_CHECKPOINTS) / one.at("checkpoint"); }
+std::filesystem::path folder_of(const Json& one) {
+  std::string name = one.at("checkpoint");
+  if (one.contains("files")) name.append("-").append(one.at("files").get<std::string>());
+  return std::filesystem::path(ATTN_BENCHMARK_CHECKPOINTS) / name;
+}
+
+attn::TextModel loaded(const Json& one) {
+  return attn::TextModel::load(folder_of(one), {.weights = is_int8(one) ? std::optional(attn::Weights::int8) : std::nullopt});
+}
 
 /// The text model of a case; the last one is kept.
 const attn::TextModel& text_model_of(const Json& one) {
   static std::string kept;
   static std::unique_ptr<attn::TextModel> model;
-  if (const auto name = one.at("checkpoint").get<std::string>(); kept != name) {
+  if (const auto name = one.at("name").get<std::string>(); kept != name) {
     model.reset();
-    model = std::make_unique<attn::TextModel>(attn::TextModel::load(folder_of(one)));
+    model = std::make_unique<attn::TextModel>(loaded(one));
     kept = name;
   }
   return *model;
@@ -248,9 +289,8 @@ void sentences(benchmark::State& state, const Json& one) {
 
 /// A model out of its folder, whose files the system has in memory.
 void load(benchmark::State& state, const Json& one) {
-  const std::filesystem::path folder = folder_of(one);
   measure(state, 0, [&](auto look) {
-    const attn::TextModel model = attn::TextModel::load(folder);
+    const attn::TextModel model = loaded(one);
     const float width = static_cast<float>(model.max_length());
     look(&width, 1);
   });
@@ -336,9 +376,13 @@ class JsonReporter : public benchmark::BenchmarkReporter {
 };
 
 /// Says what it is, then answers each line {"case": {..}, "threads": 1, "memory": false} with a sample, the peak before and after it and,
-/// where asked, what a call allocates; "batch": 0 takes this batch of its texts only. {"batches": {..}} has the batches of that case.
+/// where asked, what a call allocates and how long a stream of so many bytes takes; "batch": 0 takes this batch of its texts only. {"batches": {..}}
+/// has the batches of that case.
 void serve() {
-  std::cout << Json{{"engine", ATTN_BENCHMARK_COMPILER}, {"variant", attn::kernels::best().architecture}} << std::endl;
+  std::cout << Json{{"engine", ATTN_BENCHMARK_COMPILER},
+                    {"variant", attn::kernels::best().architecture},
+                    {"products", attn::kernels::best().int8.name}}
+            << std::endl;
   const std::regex special(R"([.*+?^${}()|[\]\\])");
   for (std::string line; std::getline(std::cin, line);) {
     const Json request = Json::parse(line);
@@ -350,9 +394,11 @@ void serve() {
     wanted = {.probe = true, .memory = request.at("memory"), .batch = std::nullopt};
     if (request.contains("batch")) wanted.batch = request.at("batch");
     JsonReporter reporter;
-    reporter.answer["peak_before"] = peak();
+    const bool int8 = is_int8(request.at("case"));
+    reporter.answer["peak_before"] = peak(int8);
+    if (const std::size_t bytes = request.value("stream", std::size_t{0}); bytes > 0) reporter.answer["stream_ms"] = stream(bytes);
     if (benchmark::RunSpecifiedBenchmarks(&reporter, "^" + name + "/") != 1) reporter.answer["error"] = "no such case";
-    reporter.answer["peak_after"] = peak();
+    reporter.answer["peak_after"] = peak(int8);
     std::cout << reporter.answer << std::endl;
   }
 }

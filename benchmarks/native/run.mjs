@@ -9,9 +9,9 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { chosen, flops } from '../cases.mjs';
+import { chosen, flops, folderOf, weightBytes } from '../cases.mjs';
 import { settings } from '../settings.mjs';
-import { summary, summaryOfParts } from '../wasm/measure.mjs';
+import { furthest, summary, summaryOfParts } from '../wasm/measure.mjs';
 
 const root = new URL('../../', import.meta.url);
 const path = (name) => fileURLToPath(new URL(name, root));
@@ -32,8 +32,6 @@ const most = options.isFull ? {} : { encoder: 100 };
 const textRounds = options.isQuick ? 2 : 4;
 /** The batches of texts, for the peers. */
 const batchesFile = path('build/bench/batches.json');
-/** The largest difference between the results of two contenders. */
-const tolerance = 1e-3;
 
 /** A process that answers each line with a line; resolves when it has said what it is. */
 async function start(command, args, environment = {}) {
@@ -60,15 +58,14 @@ async function start(command, args, environment = {}) {
   };
 }
 
-/** attn with the best kernels of this machine, and with narrower ones where it has both. */
+/** attn with the best kernels of this machine, and with narrower ones where it has both; some are others for int8 alone. */
 async function startAttn() {
   const program = path('build/bench-native/benchmarks/attn_benchmarks');
   const processes = [];
-  for (const limit of ['', 'avx2_fma', 'sse4_2']) {
-    const environment = limit ? { ATTN_MAX_ARCH: limit } : { ATTN_MAX_ARCH: undefined };
-    const one = await start(program, ['--serve', `--benchmark_min_time=${least / 1000}`], environment);
+  for (const limit of [undefined, 'avx512f', 'avx_vnni', 'avx2_fma', 'sse4_2']) {
+    const one = await start(program, ['--serve', `--benchmark_min_time=${least / 1000}`], { ATTN_MAX_ARCH: limit });
     if (processes.some(({ variant }) => variant === one.variant)) one.end();
-    else processes.push(one);
+    else processes.push({ ...one, isOfInt8: ['avx512f', 'avx_vnni'].includes(one.variant) && processes.length > 0 });
   }
   return processes;
 }
@@ -79,7 +76,7 @@ function contendersOf(one) {
   const all = [];
   for (const threads of one.kind === 'load' ? [1] : [1, 2]) {
     for (const [index, process] of attn.entries())
-      if (index === 0 || (threads === 1 && flops(one) <= narrow * 1e9 && !one.checkpoint))
+      if (index === 0 || (threads === 1 && flops(one) <= narrow * 1e9 && !one.checkpoint && (one.int8 || !process.isOfInt8)))
         all.push({ process, contender: 'attn', variant: process.variant, threads });
     for (const variant of ['plain', 'fused']) all.push({ process: onnxruntime, contender: 'onnxruntime-node', variant, threads });
     const hasPaths = one.kind === 'encoder' || one.kind === 'mha';
@@ -147,7 +144,7 @@ async function measure(one) {
     for (const each of running) {
       if (each.answers.length >= long.samples && fastest(each) > long.call) continue;
       const { process, variant, threads } = each;
-      const answer = await process.ask({ case: plain, shape, variant, threads, least, memory: round === 0 });
+      const answer = await process.ask({ case: plain, shape, variant, threads, least, memory: round === 0, stream: weightBytes(one) });
       if (answer.error) throw new Error(`${one.name}, ${each.contender}: ${answer.error}`);
       if (answer.absent) each.isAbsent = true;
       else each.answers.push(answer);
@@ -171,7 +168,8 @@ async function measure(one) {
       ...summary(answers.map(({ ms }) => ms)),
       peak_gflops_before: best('peak_before'),
       peak_gflops_after: best('peak_after'),
-      ...(isAttn && { bytes: answers[0].bytes, allocations: answers[0].allocations }),
+      ...(isAttn && { bytes: answers[0].bytes, allocations: answers[0].allocations, products: process.products }),
+      ...(isAttn && weightBytes(one) && { stream_ms: Math.min(...answers.map((answer) => answer.stream_ms)) }),
       date: new Date().toISOString(),
     };
   });
@@ -182,7 +180,7 @@ function compare(one, running) {
   const [first] = running;
   for (const each of running)
     for (const [i, value] of each.answers[0].probe.entries())
-      if (!(Math.abs(value - first.answers[0].probe[i]) <= tolerance))
+      if (!(Math.abs(value - first.answers[0].probe[i]) <= furthest(one)))
         throw new Error(
           `${one.name}: ${each.contender} ${each.variant} gives ${value}, ${first.contender} ${first.variant} ${first.answers[0].probe[i]}`,
         );
@@ -209,8 +207,8 @@ const records = [];
 await mkdir(path('build/bench'), { recursive: true });
 for (const group of chosen(table, { ...options, most }).values())
   for (const one of group) {
-    if (one.checkpoint && !existsSync(path(`models/${one.checkpoint}/model.safetensors`))) {
-      console.log(`${one.name}: left out, models/${one.checkpoint} is not there`);
+    if (one.checkpoint && !existsSync(path(`models/${folderOf(one)}/model.safetensors`))) {
+      console.log(`${one.name}: left out, models/${folderOf(one)} is not there`);
       continue;
     }
     const made = await (one.kind === 'sentences' ? measureTexts : measure)(one);

@@ -1,6 +1,7 @@
 /**
  * onnxruntime-node as a contender: one measurement for each JSON line on stdin, {"case": {..}, "shape": {..}, "threads": 1, "least": 20,
- * "variant": "plain" or "fused"}. Its CPU provider with every graph optimisation. Only what make_models.py writes has models. Of texts it takes
+ * "variant": "plain" or "fused"}. Its CPU provider with every graph optimisation. Only what make_models.py writes has models; int8 cases
+ * take the quantized ones. Of texts it takes
  * "batch": 0 of the batches { dims, ids, mask } in "file".
  */
 import { readFileSync } from 'node:fs';
@@ -40,12 +41,13 @@ async function run(session, feeds, calls) {
 }
 
 /** The model of a case, its inputs by name and their shape; the inputs are drawn from the seeds 1, 2, .. */
-function modelOf({ kind, model, checkpoint, B, H, S, D, E }, shape) {
+function modelOf({ kind, model, checkpoint, B, H, S, D, E, int8 }, shape) {
+  const quantized = int8 ? '.int8' : '';
   switch (kind) {
     case 'sentences':
-      return { model: checkpoint };
+      return { model: checkpoint + quantized };
     case 'encoder':
-      return { model, names: ['x'], dims: [B, S, shape.E] };
+      return { model: model + quantized, names: ['x'], dims: [B, S, shape.E] };
     case 'mha':
       return { model: `mha-${E}-${H}`, names: ['x'], dims: [B, S, E] };
     default:

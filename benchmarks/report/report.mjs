@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { flops } from '../cases.mjs';
 import { exponent } from './fit.mjs';
-import { fastestPeer, goals, peakOf, shareOf } from './goals.mjs';
+import { fastestPeer, goals, peakOf, shareOf, shareOfRoofs } from './goals.mjs';
 import { chart } from './plot.mjs';
 
 const table = (head, rows) => [head, head.map((_, i) => (i ? '--:' : ':--')), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
@@ -32,9 +32,21 @@ function goalTable(rows) {
 function hostTable(records) {
   const hasBytes = records.some(({ bytes }) => bytes);
   const hasTexts = records.some(({ texts }) => texts);
+  const hasStream = records.some((r) => r.stream_ms);
   return table(
     [
-      ...['case', 'contender', 'threads', 'min ms', 'median ms', 'GFLOP/s', 'of peak', ...(hasTexts ? ['texts/s'] : []), '÷ fastest peer'],
+      ...[
+        'case',
+        'contender',
+        'threads',
+        'min ms',
+        'median ms',
+        'GFLOP/s',
+        'of peak',
+        ...(hasStream ? ['stream ms', 'of both'] : []),
+        ...(hasTexts ? ['texts/s'] : []),
+        '÷ fastest peer',
+      ],
       ...[...(hasBytes ? ['bytes'] : []), 'samples'],
     ],
     records.map((r) => {
@@ -47,6 +59,7 @@ function hostTable(records) {
         number(r.median_ms),
         number(r.gflops),
         percent(r.threads === 1 ? shareOf(r) : undefined),
+        ...(hasStream ? [number(r.stream_ms), percent(r.threads === 1 ? shareOfRoofs(r) : undefined)] : []),
         ...(hasTexts ? [number(r.texts && (1e3 * r.texts) / r.min_ms)] : []),
         peer ? `${(peer.min_ms / r.min_ms).toFixed(2)} ×` : '',
         ...(hasBytes ? [bytes(r.bytes)] : []),

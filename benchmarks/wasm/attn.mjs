@@ -44,7 +44,7 @@ export function mhaState({ E }) {
 }
 
 /** The layer that a group needs; none for functions. */
-function makeLayer(attn, { kind, E, H, shape }, state) {
+function makeLayer(attn, { kind, E, H, shape, int8 }, state) {
   let layer;
   if (kind === 'encoder') {
     layer = new attn.TransformerEncoder({
@@ -55,6 +55,7 @@ function makeLayer(attn, { kind, E, H, shape }, state) {
       activation: 'gelu',
     });
     layer.loadStateDict(state);
+    if (int8) layer.quantize();
   } else if (kind === 'mha') {
     layer = new attn.MultiHeadAttention({ embedDim: E, numHeads: H });
     layer.loadStateDict(mhaState({ E }));

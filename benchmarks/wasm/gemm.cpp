@@ -1,5 +1,7 @@
-// The GEMM on a packed weight, as layers call it, for timing from JavaScript: the package has no function for it.
+// The GEMM on a packed weight, as layers call it, and the stream of weights alone, for timing from JavaScript: the package has no function
+// for either.
 #include <emscripten/emscripten.h>
+#include <wasm_simd128.h>
 
 #include <attn/store/packed_linear.hpp>
 #include <cstddef>
@@ -20,27 +22,53 @@ std::vector<float> numbers(std::size_t count, std::uint32_t state) {
 
 struct Case {
   attn::PackedLinear linear;
+  attn::QuantizedLinear quantized;
+  bool is_quantized;
   std::vector<float> x, y;
   std::int64_t rows;
 };
 Case current;
+attn::detail::Workspace workspace;
+std::vector<v128_t> stream;
 
 }  // namespace
 
 extern "C" {
 
-/// Makes y (m,n) = x (m,k) Wᵀ + b ready to run and says where y is.
-EMSCRIPTEN_KEEPALIVE float* gemm_prepare(int m, int k, int n) {
+/// Makes y (m,n) = x (m,k) Wᵀ + b ready to run, W float32 or int8, and says where y is.
+EMSCRIPTEN_KEEPALIVE float* gemm_prepare(int m, int k, int n, bool int8) {
   const auto rows = static_cast<std::size_t>(m), in = static_cast<std::size_t>(k), out = static_cast<std::size_t>(n);
   const std::vector<float> weight = numbers(out * in, 2), bias = numbers(out, 3);
-  current = {attn::PackedLinear(weight.data(), bias.data(), n, k), numbers(rows * in, 1), std::vector<float>(rows * out), m};
+  current = {{}, {}, int8, numbers(rows * in, 1), std::vector<float>(rows * out), m};
+  if (int8)
+    current.quantized = attn::QuantizedLinear(weight.data(), bias.data(), n, k);
+  else
+    current.linear = attn::PackedLinear(weight.data(), bias.data(), n, k);
   return current.y.data();
 }
 
 EMSCRIPTEN_KEEPALIVE void gemm_run() {
-  attn::detail::Scratch scratch;
-  const attn::detail::Rows x(current.x.data(), static_cast<std::size_t>(current.rows), static_cast<std::size_t>(current.linear.in_features()));
-  current.linear.forward(x, current.y.data(), scratch);
+  attn::detail::Scratch scratch(&workspace);
+  const auto rows = static_cast<std::size_t>(current.rows);
+  const attn::detail::Rows x(current.x.data(), rows, current.x.size() / rows);
+  if (current.is_quantized)
+    current.quantized.forward(x, current.y.data(), scratch);
+  else
+    current.linear.forward(x, current.y.data(), scratch);
+}
+
+/// Makes that many bytes ready to be read.
+EMSCRIPTEN_KEEPALIVE void stream_prepare(int bytes) { stream.assign(static_cast<std::size_t>(bytes) / sizeof(v128_t), wasm_i32x4_splat(1)); }
+
+/// Reads all of them and does nothing else worth the name.
+EMSCRIPTEN_KEEPALIVE int stream_run() {
+  constexpr std::size_t kChains = 8;
+  v128_t sums[kChains] = {};
+  for (std::size_t i = 0; i + kChains <= stream.size(); i += kChains)
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < kChains; ++c) sums[c] = wasm_v128_xor(sums[c], wasm_v128_load(&stream[i + c]));
+  for (const v128_t& sum : sums) sums[0] = wasm_v128_xor(sums[0], sum);
+  return wasm_i32x4_extract_lane(sums[0], 0);
 }
 
 }  // extern "C"

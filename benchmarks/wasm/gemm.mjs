@@ -1,7 +1,6 @@
 /** attn's GEMM on packed weights as a contender, through a module of the package's own objects (gemm.cpp). */
-/** factory and bytes are of gemm-VARIANT.mjs and .wasm; attn is an instance of the package, for the peak. */
-export async function gemmContender(attn, { factory, bytes }, variant) {
-  const module = await new Promise((done, fail) => {
+function started(factory, bytes) {
+  return new Promise((done, fail) => {
     factory({
       wasmMemory: new WebAssembly.Memory({ initial: 32, maximum: 65536 }),
       instantiateWasm(imports, ready) {
@@ -10,13 +9,25 @@ export async function gemmContender(attn, { factory, bytes }, variant) {
       },
     }).then(done, fail);
   });
+}
+
+/** A call that reads so many bytes and does nothing else: no forward that reads them as its weights takes less time. */
+export async function streamOf({ factory, bytes }, size) {
+  const module = await started(factory, bytes);
+  module._stream_prepare(size);
+  return module._stream_run;
+}
+
+/** factory and bytes are those of gemm-VARIANT.mjs and .wasm; attn is an instance of the package, for the peak. */
+export async function gemmContender(attn, { factory, bytes }, variant) {
+  const module = await started(factory, bytes);
   return {
     contender: 'attn',
     variant,
     threads: 1,
     attn,
-    prepare({ M, K, N }) {
-      const y = module._gemm_prepare(M, K, N);
+    prepare({ M, K, N, int8 }) {
+      const y = module._gemm_prepare(M, K, N, int8 ?? false);
       return {
         call: module._gemm_run,
         output() {

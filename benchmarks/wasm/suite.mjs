@@ -10,9 +10,9 @@
  *   name, engine, isolated, threads (the counts that it can run)
  * and hears of records, { record }, and of notes, { note }; `tell` may be asked often.
  */
-import { chosen, flops, pairName } from '../cases.mjs';
+import { chosen, flops, pairName, weightBytes } from '../cases.mjs';
 import { attnContender, bytesOf } from './attn.mjs';
-import { gemmContender } from './gemm.mjs';
+import { gemmContender, streamOf } from './gemm.mjs';
 import { furthest, interleave, peak } from './measure.mjs';
 import { onnxruntimeContenders } from './onnxruntime.mjs';
 import { runTextCase } from './texts.mjs';
@@ -32,7 +32,7 @@ async function attempt(what, make, tell) {
 }
 
 async function contendersOf(host, variants, group, tell) {
-  const [{ kind, model }] = group;
+  const [{ kind, model, int8 }] = group;
   const weights = kind === 'encoder' ? await host.file(`${model}.safetensors`) : undefined;
   let state;
   const all = [];
@@ -57,13 +57,14 @@ async function contendersOf(host, variants, group, tell) {
     all.push(await attempt(`onnxruntime-web, ${threads} threads`, made, tell));
     await tell({});
   }
-  all.push(await attempt('tfjs-backend-wasm', async () => tfjsContender(await host.tfjs(), group), tell));
+  if (!int8) all.push(await attempt('tfjs-backend-wasm', async () => tfjsContender(await host.tfjs(), group), tell));
   return all.flat();
 }
 
 /** The runs that gave an output; the first one is what the others are held against. */
 async function agreed(runs, tell) {
   const outputs = [];
+  const most = furthest(runs[0].one);
   for (const { one, contender, prepared } of runs) {
     const name = `${one.name}: ${contender.contender} ${contender.variant}, ${contender.threads} threads`;
     try {
@@ -84,13 +85,16 @@ async function agreed(runs, tell) {
       if (!(difference <= worst)) [worst, at] = [difference, i];
       if (Number.isNaN(difference)) break;
     }
-    if (data.length !== first.data.length || !(worst <= furthest))
+    if (data.length !== first.data.length || !(worst <= most))
       throw new Error(
         `${name} differs from ${first.name}: ${data.length} and ${first.data.length} numbers, at ${at} ${data[at]} and ${first.data[at]}`,
       );
   }
   return runs.filter((_, i) => outputs[i]);
 }
+
+/** How an instance multiplies int8, in words. */
+const productsOf = ({ info }) => info.notes.find((note) => note.startsWith('int8: '))?.slice('int8: '.length);
 
 /** The variants that this engine takes. */
 async function variantsOf(host, tell) {
@@ -113,7 +117,9 @@ export async function runSuite(host, table, { texts, isQuick, isFull, most, tell
     await tell({ current: `${group[0].model ?? group[0].kind}: set-up` });
     const contenders = await contendersOf(host, variants, group, tell);
     const single = contenders.filter(({ attn, threads }) => attn && threads === 1);
-    const peaks = () => Object.fromEntries(single.map(({ attn, variant }) => [variant, peak(attn, { isQuick })]));
+    const weights = group[0].int8 ? 'int8' : 'float32';
+    const peaks = () => Object.fromEntries(single.map(({ attn, variant }) => [variant, peak(attn, weights, { isQuick })]));
+    const stream = weightBytes(group[0]) ? await streamOf(await host.gemm('simd'), weightBytes(group[0])) : undefined;
     for (const name of new Set(group.map(pairName))) {
       await tell({ current: name });
       const cases = group.filter((one) => pairName(one) === name);
@@ -132,15 +138,18 @@ export async function runSuite(host, table, { texts, isQuick, isFull, most, tell
         rivals: run.contender.rivals && `${run.contender.rivals} ${run.one.name}`,
       }));
       // The peak takes its turns too: a machine that slows down does it to all of them.
-      const levels = single.map(({ attn, variant }) => ({ level: variant, call: () => attn.peak(peakCount) }));
-      const results = await interleave([...entries, ...levels], { isQuick, isFull, beat: () => tell({}) });
+      const levels = single.map(({ attn, variant }) => ({ level: variant, call: () => attn.peak(peakCount, { weights }) }));
+      // So does a pass over as many bytes as the model's packed weights have.
+      const streams = stream ? [{ isStream: true, call: stream }] : [];
+      const results = await interleave([...entries, ...levels, ...streams], { isQuick, isFull, beat: () => tell({}) });
       const after = peaks();
       const best = Object.fromEntries(
         results
           .filter(([{ level }]) => level)
           .map(([{ level }, { min_ms }]) => [level, Math.max((2e-6 * peakCount) / min_ms, before[level], after[level])]),
       );
-      for (const [{ one, contender }, times] of results.filter(([{ level }]) => !level)) {
+      const [[, streamed] = []] = results.filter(([{ isStream }]) => isStream);
+      for (const [{ one, contender }, times] of results.filter(([{ contender }]) => contender)) {
         const own = contender.contender === 'attn';
         const extra = own && contender.threads === 1 && one.kind === 'sdpa' ? { bytes: await bytesOf(host.load, one, contender.variant) } : {};
         await tell({
@@ -159,6 +168,8 @@ export async function runSuite(host, table, { texts, isQuick, isFull, most, tell
               peak_gflops: best[contender.variant],
               peak_gflops_before: before[contender.variant],
               peak_gflops_after: after[contender.variant],
+              ...(streamed && { stream_ms: streamed.min_ms }),
+              products: productsOf(contender.attn),
             }),
             ...extra,
           },

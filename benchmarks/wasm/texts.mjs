@@ -3,6 +3,7 @@
  * from the same tokenizer and pools and scales inside its graph. All texts take seconds, so contenders take turns batch by batch, and the minimum
  * is the sum of the batches'.
  */
+import { folderOf } from '../cases.mjs';
 import { furthest, summary, summaryOfParts } from './measure.mjs';
 import { onnxruntimeSessions } from './onnxruntime.mjs';
 
@@ -18,6 +19,9 @@ async function timed(call) {
   return [performance.now() - start, result];
 }
 
+/** The files are read each time; their weights are kept as they are unless the case says otherwise. */
+const optionsOf = ({ int8 }) => ({ cache: 'none', weights: int8 ? 'int8' : 'auto' });
+
 /** Loads as often as is asked for, each time in a fresh instance: the heap's peak never falls. */
 async function load(host, one, source, variants, { isQuick, tell }) {
   for (const variant of variants) {
@@ -26,7 +30,7 @@ async function load(host, one, source, variants, { isQuick, tell }) {
     for (let i = 0; i < (isQuick ? quick : usual).loads; i++) {
       const attn = await host.load({ variant });
       try {
-        const [ms] = await timed(() => attn.loadModel(source, { cache: 'none' }));
+        const [ms] = await timed(() => attn.loadModel(source, optionsOf(one)));
         samples.push(ms);
         bytes = attn.info.heap.peak;
       } finally {
@@ -56,7 +60,7 @@ async function contendersOf(host, one, source, variants, threads, tell) {
   let tokenizer;
   for (const variant of variants) {
     const attn = await host.load({ variant, threads });
-    const model = await attn.loadModel(source, { cache: 'none' });
+    const model = await attn.loadModel(source, optionsOf(one));
     tokenizer ??= model;
     contenders.push({
       contender: 'attn',
@@ -70,7 +74,7 @@ async function contendersOf(host, one, source, variants, threads, tell) {
   }
   try {
     const ort = await host.onnxruntime(threads);
-    for (const { variant, session } of await onnxruntimeSessions(ort, threads, one.checkpoint, host.file))
+    for (const { variant, session } of await onnxruntimeSessions(ort, threads, one, host.file))
       contenders.push({
         contender: 'onnxruntime-web',
         variant,
@@ -98,12 +102,12 @@ function batchesOf(texts, size, tokenize) {
 }
 
 /** Stops the run where a contender's vectors are not the first one's. */
-function compare(results) {
+function compare(one, results) {
   const [[first, expected], ...others] = results;
   for (const [other, vectors] of others) {
     let worst = vectors.length === expected.length ? 0 : NaN;
     for (let i = 0; i < expected.length; i++) worst = Math.max(worst, Math.abs(vectors[i] - expected[i]));
-    if (!(worst <= furthest)) throw new Error(`${other.contender} ${other.variant} and ${first.contender} ${first.variant} differ by ${worst}`);
+    if (!(worst <= furthest(one))) throw new Error(`${other.contender} ${other.variant} and ${first.contender} ${first.variant} differ by ${worst}`);
   }
 }
 
@@ -128,7 +132,7 @@ async function sentences(host, one, source, variants, threads, { isQuick, tell }
       first.set(contender, ms);
       results.push([contender, vectors]);
     }
-    compare(results);
+    compare(one, results);
   }
   const isFaster = (one, other) => other !== one && other.contender === one.contender && first.get(other) < first.get(one);
   const slower = contenders.filter((each) => each.contender !== 'attn' && contenders.some((other) => isFaster(each, other)));
@@ -148,7 +152,7 @@ async function sentences(host, one, source, variants, threads, { isQuick, tell }
 export async function runTextCase(host, one, variants, options) {
   let source;
   try {
-    source = await host.checkpoint(one.checkpoint);
+    source = await host.checkpoint(folderOf(one));
   } catch (error) {
     return options.tell({ note: `${one.name}: ${error.message}` });
   }
