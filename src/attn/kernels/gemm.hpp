@@ -66,13 +66,34 @@ void prefetch([[maybe_unused]] std::uintptr_t address) {
 #endif
 }
 
+/// Where the next number of each of Rows rows lies. For V8 no row's address may be simpler than the others', or it would be loaded early and
+/// take a register: the pointer is a row before the first. Natively more than 6 rows, each with a pointer of its own, would leave g++ too
+/// few registers for addresses: then three share one.
+template <class Number, std::size_t Rows>
+class RowPointers {
+ public:
+  RowPointers(const Number* a, std::ptrdiff_t stride) : stride_(stride) {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kPointers; ++i) before_[i] = a + (static_cast<std::ptrdiff_t>(i * kShared) - kBefore) * stride;
+  }
+  Number operator[](std::size_t row) const { return before_[row / kShared][(static_cast<std::ptrdiff_t>(row % kShared) + kBefore) * stride_]; }
+  void advance() {
+#pragma GCC unroll 16
+    for (const Number*& pointer : before_) ++pointer;
+  }
+
+ private:
+  static constexpr std::size_t kShared = Rows > 6 ? 3 : Rows, kPointers = (Rows + kShared - 1) / kShared;
+  static constexpr std::ptrdiff_t kBefore = kShared == Rows ? 1 : 0;
+  const Number* before_[kPointers];
+  std::ptrdiff_t stride_;
+};
+
 /// Rows × (Panels · kNr) elements of C. Unrolling k would make compilers hoist loads and spill accumulators: half the speed.
 ///
-/// Two things are for V8, which puts the multiply-adds of the loop into the order in which the accumulators get their
-/// first values, and keeps a factor in a register from its load to its last use. The start is loaded row by row, also
-/// where all rows start alike; and no row's address is simpler than the others', so that none is loaded early. Then one
-/// factor is alive at a time, and nothing spills. Natively more than 6 rows, each with a pointer of its own, would leave g++ too few
-/// registers for addresses: then three rows share one.
+/// V8 puts the multiply-adds of the loop into the order in which the accumulators get their first values, and keeps a factor in a register
+/// from its load to its last use. So the start is loaded row by row, also where all rows start alike: then one factor is alive at a time,
+/// and nothing spills.
 template <class Arch, class Weight, std::size_t Rows, std::size_t Panels, bool Skipping>
 void gemm_tile(const TileArguments<Weight>& t) {
   using F = Batch<Arch>;
@@ -85,18 +106,11 @@ void gemm_tile(const TileArguments<Weight>& t) {
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kBatches; ++v)
       sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
-  constexpr std::size_t kShared = Rows > 6 ? 3 : Rows, kPointers = (Rows + kShared - 1) / kShared, kBefore = kShared == Rows ? 1 : 0;
-  const float* before[kPointers];
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < kPointers; ++i) before[i] = t.a + at(i * kShared, t.lda) - at(kBefore, t.lda);
-  const auto next_column = [&] {
-#pragma GCC unroll 16
-    for (const float*& pointer : before) ++pointer;
-  };
+  RowPointers<float, Rows> rows(t.a, t.lda);
   const Weight* weights = t.weights;
   std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.k; ++p, next_column(), weights += kNr, ahead += t.ahead_bytes) {
+  for (std::size_t p = 0; p < t.k; ++p, rows.advance(), weights += kNr, ahead += t.ahead_bytes) {
     if constexpr (Skipping)
       if (t.skip[p] == -std::numeric_limits<float>::infinity()) continue;
     prefetch<Arch>(ahead);
@@ -105,7 +119,7 @@ void gemm_tile(const TileArguments<Weight>& t) {
     for (std::size_t v = 0; v < kBatches; ++v) w[v] = load_weights<Arch>(weights + at(v / 2, t.panel_stride) + half(v));
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
-      const F x(before[i / kShared][at(i % kShared + kBefore, t.lda)]);
+      const F x(rows[i]);
 #pragma GCC unroll 16
       for (std::size_t v = 0; v < kBatches; ++v) sum[i][v] = multiply_add<Arch>(x, w[v], sum[i][v]);
     }

@@ -18,8 +18,6 @@
 // same bits; what follows is rounded at each step.
 namespace attn::kernels {
 
-/// Numbers that are quantized at a time: enough for a batch of bytes.
-inline constexpr std::size_t kInt8Batches = 4;
 template <class Arch>
 inline constexpr std::size_t kInt8Block = kInt8Batches * kLanes<Arch>;
 
@@ -46,16 +44,16 @@ inline bool range_of(const float* x, std::size_t k, float* low, float* high) {
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kInt8Batches; ++v) {
       const F value = F::load_unaligned(block + v * kLanes<Arch>);
-      lows[v % kChains] = larger<Arch>(-value, lows[v % kChains]);
+      lows[v % kChains] = smaller<Arch>(value, lows[v % kChains]);
       highs[v % kChains] = larger<Arch>(value, highs[v % kChains]);
       numbers = numbers & (value == value);
     }
   });
   for (std::size_t c = 1; c < kChains; ++c) {
-    lows[0] = larger<Arch>(lows[c], lows[0]);
+    lows[0] = smaller<Arch>(lows[c], lows[0]);
     highs[0] = larger<Arch>(highs[c], highs[0]);
   }
-  *low = -xsimd::reduce_max(lows[0]);
+  *low = xsimd::reduce_min(lows[0]);
   *high = xsimd::reduce_max(highs[0]);
   constexpr float kMost = std::numeric_limits<float>::max();
   return xsimd::all(numbers) && *low >= -kMost && *high <= kMost;
@@ -76,35 +74,34 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, float* sca
     *correction = 0;
     return;
   }
-  const F steps(step), inverses(1 / step);
-  const I most(255);
-  // Of numbers that are not whole, zero's included, halves go to the even one.
+  // Of numbers that are not whole, zero's included, halves go to the even one: by the sum with 1.5 · 2²³, which has the whole number in its
+  // low bits.
+  const F steps(step), inverses(1 / step), magic(12582912.0F);
+  const auto whole_of = [&](const F& sum) { return as_ints<Arch>(sum) - as_ints<Arch>(magic); };
   std::int32_t lane[kLanes<Arch>];
-  xsimd::min(xsimd::to_int(xsimd::nearbyint(divide<Arch>(F(-low), steps))), most).store_unaligned(lane);
-  const I zero_points(lane[0]), shifts(Dot::shift(lane[0]));
+  whole_of(divide<Arch>(F(-low), steps) + magic).store_unaligned(lane);
+  const std::int32_t zero_point = lane[0] < 255 ? lane[0] : 255;
+  const I zero_points(zero_point);
   *scale = step;
-  *correction = Dot::correction(lane[0]);
+  *correction = Dot::correction(zero_point);
   // Quotients are at most 255. Multiplied by 1 / step they are less than 2⁻¹⁴ off: enough for the whole number, unless one is that close
   // to a half. Below the least normal number a step is coarser and 1 / step may be infinite.
   const bool may_multiply = step >= std::numeric_limits<float>::min();
   const F nearly_half(0.5F - 0x1p-13F);
   for_blocks<Arch>(x, k, [&](const float* block, std::size_t n) {
-    I nearest[kInt8Batches];
+    I q[kInt8Batches];
     F furthest(0.0F);
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kInt8Batches; ++v) {
-      const F quotient = F::load_unaligned(block + v * kLanes<Arch>) * inverses, whole = xsimd::nearbyint(quotient);
-      furthest = larger<Arch>(xsimd::abs(quotient - whole), furthest);
-      nearest[v] = xsimd::to_int(whole);
+      const F quotient = F::load_unaligned(block + v * kLanes<Arch>) * inverses, sum = quotient + magic;
+      furthest = larger<Arch>(xsimd::abs(quotient - (sum - magic)), furthest);
+      q[v] = whole_of(sum) + zero_points;
     }
     if (!may_multiply || xsimd::any(furthest > nearly_half))
       for (std::size_t v = 0; v < kInt8Batches; ++v)
-        nearest[v] = xsimd::to_int(xsimd::nearbyint(divide<Arch>(F::load_unaligned(block + v * kLanes<Arch>), steps)));
-    alignas(64) std::int32_t wide[kInt8Block<Arch>];
-#pragma GCC unroll 16
-    for (std::size_t v = 0; v < kInt8Batches; ++v) moved<Arch>(nearest[v], zero_points, shifts).store_aligned(wide + v * kLanes<Arch>);
+        q[v] = whole_of(divide<Arch>(F::load_unaligned(block + v * kLanes<Arch>), steps) + magic) + zero_points;
     alignas(64) Number narrow[kInt8Block<Arch>];
-    for (std::size_t i = 0; i < kInt8Block<Arch>; ++i) narrow[i] = static_cast<Number>(wide[i]);
+    store_narrow<Arch>(q, Dot::shift(zero_point), narrow);
     if (n == kInt8Block<Arch>)
       std::memcpy(words, narrow, sizeof narrow);
     else
@@ -139,25 +136,18 @@ void int8_tile(const Int8TileArguments& t) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < Rows; ++i) sum[i][0] = sum[i][1] = I(0);
   const std::int8_t* weights = t.weights;
-  // Three rows share a pointer: one each for 12 of them would not fit into the registers.
-  constexpr std::size_t kShare = 3, kBases = (Rows + kShare - 1) / kShare;
-  const std::int32_t* base[kBases];
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < kBases; ++i) base[i] = t.a + i * kShare * t.lda;
-  const std::size_t lda = t.lda;
+  RowPointers<std::int32_t, Rows> rows(t.a, static_cast<std::ptrdiff_t>(t.lda));
   std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.words; ++p, weights += 2 * kStep, ahead += t.ahead_bytes) {
+  for (std::size_t p = 0; p < t.words; ++p, rows.advance(), weights += 2 * kStep, ahead += t.ahead_bytes) {
     prefetch<Arch>(ahead);
     const I left = Dot::load(weights), right = Dot::load(weights + kStep);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
-      const I x(base[i / kShare][i % kShare * lda]);
+      const I x(rows[i]);
       sum[i][0] = Dot::add(sum[i][0], left, x);
       sum[i][1] = Dot::add(sum[i][1], right, x);
     }
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < kBases; ++i) ++base[i];
   }
   // Through memory: with what follows in the same loop g++ would keep the sums there from the start.
   alignas(64) std::int32_t exact[Rows * kNr];

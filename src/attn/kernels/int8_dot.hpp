@@ -37,14 +37,39 @@ Ints<Arch> without(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t fact
 #endif
 }
 
-/// x + zero_point, cut to 0 ... 255, - shift; the same of xsimd's.
+/// q, cut to 0 ... 255, - shift; on NEON as above.
 template <class Arch>
-Ints<Arch> moved(const Ints<Arch>& x, const Ints<Arch>& zero_point, const Ints<Arch>& shift) {
+Ints<Arch> moved(const Ints<Arch>& q, const Ints<Arch>& shift) {
   const Ints<Arch> none(0), most(255);
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
-  return vsubq_s32(vminq_s32(vmaxq_s32(vaddq_s32(x, zero_point), none), most), shift);
+  return vsubq_s32(vminq_s32(vmaxq_s32(q, none), most), shift);
 #else
-  return xsimd::min(xsimd::max(x + zero_point, none), most) - shift;
+  return xsimd::min(xsimd::max(q, none), most) - shift;
+#endif
+}
+
+/// Numbers that are quantized at a time: enough for a batch of bytes.
+inline constexpr std::size_t kInt8Batches = 4;
+
+/// The same of each, in the order of q.
+template <class Arch, class Number>
+void store_narrow(const Ints<Arch> (&q)[kInt8Batches], std::int32_t shift, Number* to) {
+#if defined(__wasm__)
+  // LLVM would take them apart. Narrowing cuts off by itself.
+  const v128_t low = wasm_i16x8_narrow_i32x4(q[0], q[1]), high = wasm_i16x8_narrow_i32x4(q[2], q[3]);
+  if constexpr (sizeof(Number) == 1) {
+    wasm_v128_store(to, wasm_i8x16_sub(wasm_u8x16_narrow_i16x8(low, high), wasm_i8x16_splat(static_cast<std::int8_t>(shift))));
+  } else {
+    const v128_t none = wasm_i16x8_splat(0), most = wasm_i16x8_splat(255), shifts = wasm_i16x8_splat(static_cast<std::int16_t>(shift));
+    wasm_v128_store(to, wasm_i16x8_sub(wasm_i16x8_min(wasm_i16x8_max(low, none), most), shifts));
+    wasm_v128_store(to + 8, wasm_i16x8_sub(wasm_i16x8_min(wasm_i16x8_max(high, none), most), shifts));
+  }
+#else
+  constexpr std::size_t kStep = kLanes<Arch>;
+  alignas(64) std::int32_t wide[kInt8Batches * kStep];
+#pragma GCC unroll 16
+  for (std::size_t v = 0; v < kInt8Batches; ++v) moved<Arch>(q[v], Ints<Arch>(shift)).store_aligned(wide + v * kStep);
+  for (std::size_t i = 0; i < kInt8Batches * kStep; ++i) to[i] = static_cast<Number>(wide[i]);
 #endif
 }
 

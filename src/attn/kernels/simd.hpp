@@ -97,6 +97,12 @@ inline Batch<Arch> larger(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(y < x, x, y);
 }
 
+/// The smaller, likewise.
+template <class Arch>
+inline Batch<Arch> smaller(const Batch<Arch>& x, const Batch<Arch>& y) {
+  return xsimd::select(x < y, x, y);
+}
+
 template <std::size_t Count>
 inline float sum_pairwise(float* lane) {
   for (std::size_t width = Count / 2; width > 0; width /= 2)
