@@ -12,6 +12,7 @@ set(ATTN_SOURCES
   src/attn/kernels/dispatch.cpp
   src/attn/kernels/pack.cpp
   src/attn/layers/embedding.cpp
+  src/attn/layers/gradients.cpp
   src/attn/layers/linear.cpp
   src/attn/layers/multi_head_attention.cpp
   src/attn/layers/norm.cpp
@@ -69,7 +70,9 @@ set(ATTN_HEADERS
   src/attn/io/safetensors.hpp
   src/attn/kernels/activation_name.hpp
   src/attn/layers/embedding.hpp
+  src/attn/layers/encoder_backward.hpp
   src/attn/layers/encoder_forward.hpp
+  src/attn/layers/gradients.hpp
   src/attn/layers/linear.hpp
   src/attn/layers/module.hpp
   src/attn/layers/multi_head_attention.hpp
@@ -112,8 +115,65 @@ set(ATTN_HEADERS
   src/attn/tensor/tensor.hpp
   src/attn/tensor/text.hpp
   src/attn/tensor/view.hpp)
+# Gradients, losses, optimisers and schedules. Nothing of a forward refers to them. Natively they are part of the library; in WebAssembly they
+# are in the binaries for training alone (wasm.cmake).
+set(ATTN_BACKWARD_SOURCES
+  src/attn/kernels/dispatch_backward.cpp
+  src/attn/layers/embedding_backward.cpp
+  src/attn/layers/kept.cpp
+  src/attn/layers/linear_backward.cpp
+  src/attn/layers/multi_head_attention_backward.cpp
+  src/attn/layers/norm_backward.cpp
+  src/attn/layers/rotary_backward.cpp
+  src/attn/layers/rows_with_gradient.cpp
+  src/attn/layers/transformer_classifier_backward.cpp
+  src/attn/layers/transformer_encoder_backward.cpp
+  src/attn/layers/transformer_encoder_layer_backward.cpp
+  src/attn/models/attribution.cpp
+  src/attn/models/encoder_model_backward.cpp
+  src/attn/models/model_gradient.cpp
+  src/attn/ops/activation_backward.cpp
+  src/attn/ops/attention_backward.cpp
+  src/attn/ops/attention_backward_core.cpp
+  src/attn/ops/embedding_backward.cpp
+  src/attn/ops/linear_backward.cpp
+  src/attn/ops/losses.cpp
+  src/attn/ops/norm_backward.cpp
+  src/attn/ops/pooling_backward.cpp
+  src/attn/ops/rotary_backward.cpp
+  src/attn/ops/row_sums.cpp
+  src/attn/ops/score_functions_backward.cpp
+  src/attn/ops/softmax_backward.cpp
+  src/attn/ops/tree_sum.cpp
+  src/attn/train/adam.cpp
+  src/attn/train/clip_grad_norm.cpp
+  src/attn/train/module_ref.cpp
+  src/attn/train/optimizer.cpp
+  src/attn/train/schedules.cpp
+  src/attn/train/sgd.cpp)
+# A root of a vector's numbers at once: nobody asks errno whether one was below 0.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
+set(ATTN_BACKWARD_HEADERS
+  src/attn/models/attribution.hpp
+  src/attn/models/model_gradient.hpp
+  src/attn/ops/activation_backward.hpp
+  src/attn/ops/attention_backward.hpp
+  src/attn/ops/linear_backward.hpp
+  src/attn/ops/losses.hpp
+  src/attn/ops/norm_backward.hpp
+  src/attn/ops/rotary_backward.hpp
+  src/attn/ops/score_functions_backward.hpp
+  src/attn/ops/softmax_backward.hpp
+  src/attn/train/adam.hpp
+  src/attn/train/clip_grad_norm.hpp
+  src/attn/train/module_ref.hpp
+  src/attn/train/optimizer.hpp
+  src/attn/train/schedules.hpp
+  src/attn/train/sgd.hpp)
 # What is native only: contexts, large pages, and the tokenizer, which is TypeScript in the package.
 if(NOT EMSCRIPTEN)
+  list(APPEND ATTN_SOURCES ${ATTN_BACKWARD_SOURCES})
+  list(APPEND ATTN_HEADERS ${ATTN_BACKWARD_HEADERS})
   list(APPEND ATTN_SOURCES
     src/attn/context.cpp
     src/attn/io/tokenizer.cpp
@@ -129,6 +189,7 @@ if(NOT EMSCRIPTEN)
     src/attn/tensor/large_pages.hpp)
 endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
+list(TRANSFORM ATTN_BACKWARD_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 
 # attn_compile_options(TARGET): what the library's own sources, and programs beside them, are compiled with. Those of the library itself are
@@ -197,7 +258,8 @@ set(ATTN_FLAGS_avx512_vnni ${ATTN_FLAGS_avx512f} -mavx512vnni)
 set(ATTN_FLAGS_neon_dotprod -march=armv8.2-a+dotprod)
 list(TRANSFORM ATTN_ARCHITECTURES TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp ${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch_backward.cpp
+  PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}")
 # xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
 set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 
@@ -210,6 +272,9 @@ function(attn_kernel_objects variable)
       set(source int8_dot.cpp)
     endif()
     attn_add_kernels(attn_kernels_${arch} ${source} ${arch} ${ATTN_FLAGS_${arch}})
+    if(source STREQUAL kernels.cpp)
+      target_sources(attn_kernels_${arch} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/kernels/backward.cpp)
+    endif()
     add_dependencies(attn_kernels attn_kernels_${arch})
     list(APPEND objects $<TARGET_OBJECTS:attn_kernels_${arch}>)
   endforeach()

@@ -461,6 +461,9 @@ TEST_CASE("fork() waits for who changes a list of the process, which its child c
   holder.join();
 }
 
+// Not with AddressSanitizer (GCC 12), which does not hold its own locks at a fork: of 3000 children of a program without this library,
+// whose other thread starts threads meanwhile, one hung in them. Without it none does.
+#ifndef __SANITIZE_ADDRESS__
 TEST_CASE("in the child of a fork contexts have as many threads as in its parent, which work", "[context][threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
@@ -491,6 +494,7 @@ TEST_CASE("in the child of a fork contexts have as many threads as in its parent
   done = true;
   user.join();
 }
+#endif
 #endif
 
 TEST_CASE("the architecture is said, and only that one can be pinned once it is in use", "[context]") {

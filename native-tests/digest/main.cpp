@@ -1,7 +1,10 @@
-// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: runs all random forwards, and those of the checkpoints of testdata/models, with 1, 2 and 3
-// threads and with 1 again, and one row of each random batch alone. Where a bit differs it says so and fails; else it writes the hashes to FILE,
-// one a line. With ATTN_MAX_ARCH=emulated they are those of the simd WebAssembly: wasm-tests/suites/bits.ts makes the same calls. COUNT: only so
-// many of the random ones of float32.
+// attn_digest --arch: says which kernels are in use.
+// attn_digest --training: trains with 1, 2 and 3 threads, and holds the bytes against each other and, where the kernels are the emulated ones,
+// against testdata/training_digest.txt.
+// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: runs all random forwards, random gradients, and forwards of the checkpoints of testdata/models,
+// with 1, 2 and 3 threads and with 1 again, and one row of each random batch alone. Where a bit differs it says so and fails; else it writes the
+// hashes to FILE, one a line. With ATTN_MAX_ARCH=emulated they are those of the simd WebAssembly: wasm-tests/suites/bits.ts makes the same calls.
+// COUNT: only so many of the random ones of float32.
 //
 // Hashes of what was quantized are those of testdata/int8_digest.txt, on every machine; INT8_FILE gets them anew.
 #include <algorithm>
@@ -12,9 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "backward.hpp"
 #include "forwards.hpp"
 #include "models.hpp"
 #include "support/testdata.hpp"
+#include "training.hpp"
 
 namespace {
 
@@ -66,10 +71,29 @@ bool write(const char* path, const Lines& lines) {
   return static_cast<bool>(file);
 }
 
+int check_training() {
+  Lines first;
+  for (const unsigned threads : {1U, 2U, 3U, 1U}) {
+    attn::set_num_threads(threads);
+    const digest::Training training = digest::train_classifier();
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(training.hash));
+    std::printf("%u threads: %s, loss %.3f, at the end %.3f\n", threads, text, training.first_loss, training.last_loss);
+    if (first.empty()) first = {text};
+    compare({text}, first, "training", "in the first run with one thread");
+    if (!(training.last_loss < 0.8 * training.first_loss)) same = false;
+  }
+  if (attn::Context::arch() == "emulated")
+    compare(first, read(attn::test::testdata("training_digest.txt")), "training", "in testdata/training_digest.txt");
+  return same ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   using namespace digest;
+  if (count == 2 && std::string_view(arguments[1]) == "--arch") return std::puts(std::string(attn::Context::arch()).c_str()) < 0 ? 1 : 0;
+  if (count == 2 && std::string_view(arguments[1]) == "--training") return check_training();
   std::uint32_t forwards = kForwards;
   if (count > 2 && std::string_view(arguments[1]) == "--float32") {
     forwards = static_cast<std::uint32_t>(std::atoi(arguments[2]));
@@ -81,6 +105,7 @@ int main(int count, char** arguments) {
     attn::set_num_threads(threads);
     Lines lines, int8;
     add_forwards(lines, "forward", forwards, 0x5eed0000U, draw_call);
+    add_forwards(lines, "gradients", std::min(kBackwards, forwards / 8), 0x6ad00000U, draw_backward_call);
     add(lines, model_lines(attn::Weights::float32));
     add_forwards(int8, "int8 forward", kQuantizedForwards, 0x17800000U, draw_quantized_call);
     add(int8, model_lines(attn::Weights::int8));
@@ -93,7 +118,7 @@ int main(int count, char** arguments) {
   if (count < 3) compare(first_int8, read(attn::test::testdata("int8_digest.txt")), "int8", "in testdata/int8_digest.txt");
   if (!same) return 1;
   std::printf("On %s:\n", std::string(attn::Context::arch()).c_str());
-  std::printf("%zu forwards: the same bits with 1, 2 and 3 threads, alone or inside a batch, and when repeated\n", first.size());
+  std::printf("%zu forwards and gradients: the same bits with 1, 2 and 3 threads, alone or inside a batch, and when repeated\n", first.size());
   std::printf("%zu forwards of what was quantized: the same bits as on every other machine, too\n", first_int8.size());
   return count > 1 && !write(arguments[1], first) ? 1 : 0;
 }

@@ -32,7 +32,10 @@ std::vector<float> product(const KernelTable& table, const std::vector<float>& x
   for (std::size_t j = 0; j < w.n; ++j) kernels::pack_int8_row(w.q.data() + j * w.k, j, w.k, table.nr, group, panels.data());
   std::vector<std::int32_t> a(m * words), corrections(m);
   std::vector<float> scales(m), c(m * w.n + 1, 7);
-  for (std::size_t i = 0; i < m; ++i) table.int8.quantize_row(x.data() + i * w.k, w.k, a.data() + i * words, &scales[i], &corrections[i]);
+  for (std::size_t i = 0; i < m; ++i) {
+    const kernels::Int8Place place = kernels::int8_place({m, table.int8.mr}, i, words);
+    table.int8.quantize_row(x.data() + i * w.k, w.k, a.data() + place.first, place.step, &scales[i], &corrections[i]);
+  }
   table.int8.gemm({.a = a.data(),
                    .scales = scales.data(),
                    .corrections = corrections.data(),

@@ -305,7 +305,12 @@ TEST_CASE("unpack gives back the bits that pack took, all at once or row by row,
           for (std::size_t p = 0; p < k; ++p) REQUIRE(std::memcmp(&columns[p * n + i], &w[i * k + p], 4) == 0);
         std::vector<float> expected(transposed.size());
         kernels::pack(columns.data(), static_cast<std::ptrdiff_t>(n), 1, k, n, nr, expected.data());
-        kernels::pack_transposed(panels.data(), n, k, nr, transposed.data());
+        kernels::pack_transposed(panels.data(), n, k, nr, 0, k, transposed.data());
+        CHECK(same_bits(transposed, expected));
+        std::fill(transposed.begin(), transposed.end(), kNaN);
+        const std::size_t middle = std::min(k, nr);
+        kernels::pack_transposed(panels.data(), n, k, nr, middle, k, transposed.data() + kernels::packed_size(nr, middle, n));
+        kernels::pack_transposed(panels.data(), n, k, nr, 0, middle, transposed.data());
         CHECK(same_bits(transposed, expected));
       }
 }

@@ -4,7 +4,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
+#include "parallel/runs.hpp"
 #include "support/call.hpp"
+#include "support/call_backward.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
 #include "support/tensors.hpp"
@@ -201,6 +203,29 @@ TEST_CASE("rows over the memory limit are refused before they are copied", "[lay
   check_error({ErrorCode::memory, kOp, "", {"4000 bytes"}}, [&] { forward(table, std::vector<std::int64_t>(10, 1), {10}); });
   CHECK(forward(table, std::vector<std::int64_t>(9, 1), {9}) == Array({9, 100}, 1));
   set_memory_limit(std::uint64_t{1} << 63);
+}
+
+TEST_CASE("a row's gradient is the sum over the places of its id in their order, and the padding row has none", "[layers][backward]") {
+  Generator random(6);
+  Embedding table({.num_embeddings = 5, .embedding_dim = 37, .padding_idx = 2});
+  const std::vector<std::int64_t> ids{4, 1, 2, 1, 0, 1, 2, 4};
+  const auto keep = [&] { table.forward(xt::xtensor<std::int64_t, 2>{{4, 1, 2, 1}, {0, 1, 2, 4}}, {.for_backward = true}); };
+  Array grad = random.normal({2, 4, 37});
+  for (const std::int64_t place : {2, 6}) std::fill_n(grad.data.begin() + place * 37, 37, kNaN);
+  Array expected({5, 37});
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    for (std::size_t e = 0; e < 37 && ids[i] != 2; ++e) expected.data[static_cast<std::size_t>(ids[i]) * 37 + e] += grad.data[i * 37 + e];
+  for (const unsigned threads : {1U, 2U, 3U}) {
+    const Threads more(threads);
+    table.zero_grad();
+    keep();
+    CHECK_THAT(backward(table, grad).at("state.weight"), HasBitsOf(expected));
+  }
+  check_error({ErrorCode::argument, kOp, "backward", {"after a forward with for_backward"}}, [&] { backward(table, grad); });
+  keep();
+  check_error({ErrorCode::shape, kOp, "grad", {"(2,4,37)"}}, [&] { backward(table, random.normal({8, 37})); });
+  table.quantize();
+  check_error({ErrorCode::unsupported, kOp, "the layer", {"int8"}}, [&] { backward(table, grad); });
 }
 
 }  // namespace

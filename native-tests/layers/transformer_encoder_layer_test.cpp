@@ -182,7 +182,7 @@ TEST_CASE("what a backward needs is kept where it is asked for, and changes no b
       const float* const scores = masked.data.data() + row * S;
       const bool none = std::all_of(scores, scores + S, [](float score) { return score == -kInfinity; });
       if (none) {
-        const float log_of_all = c.fully_masked == FullyMasked::uniform ? std::log(static_cast<float>(S)) : -kInfinity;
+        const float log_of_all = c.fully_masked == FullyMasked::uniform ? static_cast<float>(std::log(static_cast<double>(S))) : -kInfinity;
         CHECK(log_sum_exp[row] == log_of_all);
       }
       for (std::size_t key = 0; key < S && !none; ++key) {

@@ -20,6 +20,7 @@
 #include "attn/attn.hpp"
 #include "attn/store/scratch.hpp"
 #include "models/checkpoint.hpp"
+#include "support/call_backward.hpp"
 #include "support/encoder_case.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
@@ -359,6 +360,58 @@ TEST_CASE("every layer gives MEMORY for every allocation that fails, leaks nothi
   });
 }
 
+/// Every allocation of a forward that keeps, and then of its backward: what a failure leaves are the gradients that were there.
+template <class Layer, class Options>
+void exhaust_backward(const char* what, const Options& options, const Tensor<3>& x, const Mask& padding, const Array& grad) {
+  INFO(what);
+  Layer layer(options);
+  EncoderForwardOptions call{.for_backward = true};
+  call.key_padding_mask = padding;
+  const auto gradients = [&] { return arrays_of(layer.gradients()); };
+  const auto run = [&](std::int64_t n) {
+    layer.forward(x, call);
+    return attempt([&] { backward(layer, grad, {.trace = EncoderTraceOptions{}}); }, n);
+  };
+  REQUIRE(run(-1) == End::success);
+  for (const bool accumulate : {false, true}) {  // where there are no gradients, and on top of some
+    if (!accumulate) layer.zero_grad();
+    const std::map<std::string, Array> before = gradients();
+    CHECK(before.empty() != accumulate);
+    layer.forward(x, call);
+    const std::int64_t start = live;
+    std::int64_t n = 0;
+    for (; n < 100'000; ++n) {
+      const End end = run(n);
+      if (!failed) break;
+      const std::int64_t left = live;  // before the test's own messages
+      INFO("allocation " << n << ", accumulate " << accumulate);
+      CHECK(end == End::out_of_memory);
+      CHECK(left <= start);
+      // The test's own copies of the gradients come after the backward, which is whole then.
+      if (gradients() != before) break;
+    }
+    CHECK(n > 10);
+    countdown = -1;
+    if (!accumulate) continue;
+    for (const auto& [name, sum] : gradients()) CHECK(sum != before.at(name));
+  }
+  // A forward that has no memory to keep leaves what an earlier one kept.
+  layer.forward(x, call);
+  for (std::int64_t n = 0; attempt([&] { layer.forward(x, call); }, n) == End::out_of_memory; ++n) CHECK(failed);
+  layer.zero_grad();
+  CHECK(run(-1) == End::success);
+}
+
+TEST_CASE("a backward without memory changes no gradient, whatever allocation fails", "[memory][backward]") {
+  Generator random(5);
+  const Inputs in(random);
+  const TransformerClassifierOptions o{
+      .d_model = 8, .nhead = 2, .dim_feedforward = 6, .gated = true, .num_layers = 2, .final_norm = true, .num_classes = 3, .pooling = Pooling::max};
+  exhaust_backward<TransformerEncoderLayer>("TransformerEncoderLayer", detail::layer_options(o), in.x, in.padding, random.normal({2, 5, 8}));
+  exhaust_backward<TransformerEncoder>("TransformerEncoder", detail::encoder_options(o), in.x, in.padding, random.normal({2, 5, 8}));
+  exhaust_backward<TransformerClassifier>("TransformerClassifier", o, in.x, in.padding, random.normal({2, 3}));
+}
+
 TEST_CASE("reading and writing safetensors gives MEMORY for every allocation that fails", "[memory][io]") {
   Generator random(4);
   const StateDict state = state_of({{"a", random.normal({3, 5})}, {"a much longer name than fits into a string itself", random.normal({2})}});
@@ -542,7 +595,8 @@ TEST_CASE("a forward like one before allocates nothing but its results", "[memor
       CHECK(allocations_of([&] { layer.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { gated.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { encoder.forward(x, encode); }) == 1);
-      CHECK(allocations_of([&] { training.forward(x, encode); }) == 1);
+      // And what backward needs: an object, its numbers, tables of layers and places, copies of masks.
+      CHECK(allocations_of([&] { training.forward(x, encode); }) == (masks / 2 == 1 ? 8 : 6));
       // And the logits.
       CHECK(allocations_of([&] { classifier.forward(x, encode); }) == 2);
       CHECK(allocations_of([&] { unpooled.forward(x, encode); }) == 2);

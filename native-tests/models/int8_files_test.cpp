@@ -252,9 +252,6 @@ TEST_CASE("one MISMATCH lists scales that are missing, unexpected and mis-shaped
     CHECK(list("unexpected") == Names{key + "_zero_point", "classifier.bias_scale"});
     CHECK(list("mis_shaped") == Names{norm + " is I8, expected F32, F16, BF16 or F64", key + "_scale has shape (1,32), expected (32,1)"});
   }
-  // Without a word of it in config.json integers are no weights.
-  const Checkpoint silent = with_config(bert(), [](json& config) { config.erase("quantization_config"); });
-  check_error({ErrorCode::mismatch, "model.safetensors", "", {"missing"}}, [&] { loaded(silent); });
 }
 
 TEST_CASE("a float weight among int8 ones is taken where the call says as what", "[models][int8]") {
@@ -344,6 +341,12 @@ TEST_CASE("what quantization_config can say beside this is UNSUPPORTED by name",
       [](json& config) { config.erase("ignore"); },
   };
   for (const Change& change : same) CHECK_NOTHROW(loaded(with_config(bert(), [&](json& config) { change(config["quantization_config"]); })));
+}
+
+TEST_CASE("int8 weights beside the config.json of float ones are told as that", "[models][int8]") {
+  const Checkpoint floats = with_config(bert(), [](json& config) { config.erase("quantization_config"); });
+  for (const std::optional<bool> quantized : {std::optional<bool>(), std::optional(true), std::optional(false)})
+    check_error({ErrorCode::unsupported, "model.safetensors", "", {"I8", "quantization_config"}}, [&] { loaded(floats, quantized); });
 }
 
 TEST_CASE("sums of more than 65 536 products are no int8", "[models][int8]") {

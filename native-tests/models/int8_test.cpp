@@ -1,4 +1,5 @@
 // int8 models: texts that are the same vectors on every machine, and how far they are from float32's.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -6,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attn/context.hpp"
@@ -25,14 +27,14 @@ json read_films() {
   return json::parse(file);
 }
 
-/// 1000 texts of 3 to 256 tokens: those of the films; every 20th only its first two words, every 20th twelve in one.
+/// 1000 texts of 3 to 256 tokens: those of the films; every 20th only its first word or two, every 20th twelve in one.
 std::vector<std::string> digest_texts() {
   const json films = read_films();
   const auto text = [&](std::size_t i) { return films.at("texts").at(i).at("text").get<std::string>(); };
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < 1000; ++i) {
     std::string all = text(i);
-    if (i % 20 == 0) all = all.substr(0, all.find(' ', all.find(' ') + 1));
+    if (i % 20 == 0) all = all.substr(0, all.find(' ', i % 40 == 0 ? 0 : all.find(' ') + 1));
     for (std::size_t more = 1; i % 20 == 19 && more < 12; ++more) all += ' ' + text(i + more);
     texts.push_back(std::move(all));
   }
@@ -77,20 +79,66 @@ void check_lines(const std::vector<std::string>& got, const std::vector<std::str
   CHECK(wrong == 0);
 }
 
+using Attentions = std::vector<Tensor<4>>;
+
+Attentions attentions_of(const TextModel& model, const std::string& text) {
+  return *model.forward(model.tokenize({text}), {.output_attentions = true}).attentions;
+}
+
+/// Of attention weights.
+struct Differences {
+  double sum = 0, most = 0;
+  std::size_t count = 0;
+
+  void add(const Attentions& a, const Attentions& b) {
+    for (std::size_t layer = 0; layer < a.size(); ++layer)
+      for (std::size_t i = 0; i < a[layer].size(); ++i, ++count) {
+        const double difference = std::abs(static_cast<double>(a[layer].flat(i)) - static_cast<double>(b[layer].flat(i)));
+        sum += difference;
+        most = std::max(most, difference);
+      }
+  }
+  double mean() const { return sum / static_cast<double>(count); }
+};
+
+/// The mean and the least over the rows.
+std::pair<double, double> cosines(const Tensor<2>& x, const Tensor<2>& y) {
+  double sum = 0, least = 1;
+  for (std::size_t i = 0; i < x.shape(0); ++i) {
+    double product = 0, a = 0, b = 0;
+    for (std::size_t e = 0; e < x.shape(1); ++e) {
+      product += static_cast<double>(x(i, e)) * static_cast<double>(y(i, e));
+      a += static_cast<double>(x(i, e)) * static_cast<double>(x(i, e));
+      b += static_cast<double>(y(i, e)) * static_cast<double>(y(i, e));
+    }
+    const double cosine = product / std::sqrt(a * b);
+    sum += cosine;
+    least = std::min(least, cosine);
+  }
+  return {sum / static_cast<double>(x.shape(0)), least};
+}
+
+/// Four lanes that are emulated take minutes for all texts, and so does a processor that is.
+bool is_slow() {
+#if defined(ATTN_EMULATED_PROCESSOR)
+  return true;
+#else
+  return Context::arch() == "emulated";
+#endif
+}
+
 TEST_CASE("all-MiniLM-L6-v2 in int8 gives the vectors and attentions of every machine", "[models][int8][minilm]") {
   const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
   if (!has_mini_lm(folder)) SKIP("models/all-MiniLM-L6-v2 is not there: tools/goldens/make.sh fetches it");
   const TextModel model = TextModel::load(folder, {.weights = Weights::int8});
   std::vector<std::string> texts = digest_texts();
-  // Four lanes that are emulated take minutes for all of them.
-  const bool is_slow = Context::arch() == "emulated";
-  if (is_slow) texts.resize(30);
+  if (is_slow()) texts.resize(30);
   const Tensor<2> embeddings = model.embed(texts);
   std::vector<std::string> lines = embedding_lines(embeddings), of_attentions;
-  for (std::size_t i = 0; i < (is_slow ? 5U : 50U); ++i) {
-    const TextModelOutput output = model.forward(model.tokenize({texts[i]}), {.output_attentions = true});
+  std::vector<Attentions> maps;
+  for (std::size_t i = 0; i < (is_slow() ? 5U : 50U); ++i) {
     std::vector<digest::Values> all;
-    for (const auto& each : *output.attentions) all.push_back(digest::values_of(each));
+    for (const auto& each : maps.emplace_back(attentions_of(model, texts[i]))) all.push_back(digest::values_of(each));
     of_attentions.push_back(hash_of(all));
   }
   if (const char* path = std::getenv("ATTN_WRITE_INT8_DIGEST"); path != nullptr) {
@@ -103,35 +151,53 @@ TEST_CASE("all-MiniLM-L6-v2 in int8 gives the vectors and attentions of every ma
   REQUIRE(expected.size() == 1050);
   check_lines(lines, expected);
   check_lines(of_attentions, expected, 1000);
+  std::printf("all-MiniLM-L6-v2 in int8 on %s: %zu vectors and the attentions of %zu texts are those of every machine\n",
+              std::string(Context::arch()).c_str(), lines.size(), of_attentions.size());
 
-  texts.resize(is_slow ? 8 : 64);
+  texts.resize(is_slow() ? 8 : 64);
   const unsigned threads_before = num_threads();
-  for (const unsigned threads : {1U, 2U, 3U})
-    for (const std::int64_t batch_size : {1, 7, 32}) {
+  using Sizes = std::vector<std::int64_t>;
+  for (const std::int64_t threads : is_slow() ? Sizes{2} : Sizes{1, 2, 3})
+    for (const std::int64_t batch_size : is_slow() ? Sizes{7} : Sizes{1, 7, 32}) {
       INFO(threads << " threads, batches of " << batch_size);
-      set_num_threads(threads);
+      set_num_threads(static_cast<unsigned>(threads));
       check_lines(embedding_lines(model.embed(texts, {.batch_size = batch_size})), expected);
     }
   set_num_threads(threads_before);
-  if (is_slow) return;
+  if (is_slow()) return;
 
   // How far from float32's.
-  const Tensor<2> exact = TextModel::load(folder).embed(digest_texts());
-  double sum = 0, least = 1;
-  for (std::size_t i = 0; i < 1000; ++i) {
-    double product = 0, a = 0, b = 0;
-    for (std::size_t e = 0; e < 384; ++e) {
-      product += static_cast<double>(exact(i, e)) * static_cast<double>(embeddings(i, e));
-      a += static_cast<double>(exact(i, e)) * static_cast<double>(exact(i, e));
-      b += static_cast<double>(embeddings(i, e)) * static_cast<double>(embeddings(i, e));
-    }
-    const double cosine = product / std::sqrt(a * b);
-    sum += cosine;
-    least = std::min(least, cosine);
-  }
-  std::printf("all-MiniLM-L6-v2 in int8: cosine to float32 of 1000 texts: mean %.5f, least %.5f\n", sum / 1000, least);
-  CHECK(sum / 1000 >= 0.997);
+  const TextModel exact = TextModel::load(folder);
+  const auto [mean, least] = cosines(exact.embed(digest_texts()), embeddings);
+  Differences differences;
+  for (std::size_t i = 0; i < maps.size(); ++i) differences.add(maps[i], attentions_of(exact, texts[i]));
+  std::printf(
+      "all-MiniLM-L6-v2 in int8: cosine to float32 of 1000 texts: mean %.5f, least %.5f; attentions of 50: mean |difference| %.1e, most %.2f\n", mean,
+      least, differences.mean(), differences.most);
+  CHECK(mean >= 0.997);
   CHECK(least >= 0.99);
+  CHECK(differences.mean() <= 5e-4);
+}
+
+TEST_CASE("all-MiniLM-L6-v2 in batches of 1 to 32 and in float16 files", "[models][int8][minilm]") {
+  const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
+  if (is_slow() || !has_mini_lm(folder)) return;
+  const TextModel model = TextModel::load(folder, {.weights = Weights::int8});
+  std::vector<std::string> texts = digest_texts();
+  texts.resize(33);
+  const std::vector<std::string> expected = lines_of(testdata("models/all-MiniLM-L6-v2.int8.txt"));
+  for (std::int64_t batch_size = 1; batch_size <= 32; ++batch_size) {
+    INFO("batches of " << batch_size);
+    check_lines(embedding_lines(model.embed(texts, {.batch_size = batch_size})), expected);
+  }
+
+  const fs::path written = fs::temp_directory_path() / "attn-int8-test-float16";
+  const TextModel exact = TextModel::load(folder);
+  exact.save_pretrained(written, {.weights = FileWeights::float16});
+  const auto [mean, least] = cosines(exact.embed(texts), TextModel::load(written).embed(texts));
+  fs::remove_all(written);
+  std::printf("all-MiniLM-L6-v2 in float16 files: cosine to float32 of %zu texts: mean %.7f, least %.7f\n", texts.size(), mean, least);
+  CHECK(least >= 0.99999);
 }
 
 TEST_CASE("the small sentiment model is as good in int8", "[models][int8][sentiment]") {
@@ -151,6 +217,11 @@ TEST_CASE("the small sentiment model is as good in int8", "[models][int8][sentim
   std::printf("the sentiment model in int8: accuracy %.4f, in float32 %.4f\n", accuracy, films.at("accuracy").get<double>());
   CHECK(std::abs(accuracy - films.at("accuracy").get<double>()) <= 0.003);
   CHECK(hash_of(all) == "e2629c3b");
+  const TextModel exact = TextModel::load(testdata("models/sentiment"));
+  Differences differences;
+  for (std::size_t i = 0; i < 200; ++i) differences.add(attentions_of(model, texts[i]), attentions_of(exact, texts[i]));
+  std::printf("the sentiment model in int8: attentions of 200 films: mean |difference| %.1e, most %.4f\n", differences.mean(), differences.most);
+  CHECK(differences.mean() <= 2e-4);
 }
 
 }  // namespace

@@ -116,6 +116,9 @@ AttentionCase GoldenCase::call() const {
   if (entry_->at("options").contains("scale")) c.scale = option("scale", 1.0F);
   c.enable_gqa = option("enableGqa", false);
   assign(entry_->at("options"), "fullyMasked", kPolicies, c.fully_masked);
+  c.softcap = option("softcap", 0.0F);
+  c.query_offset = option("queryOffset", std::int64_t{0});
+  if (const auto window = option("window", std::vector<std::int64_t>{}); !window.empty()) c.window = {window.at(0), window.at(1)};
   return c;
 }
 

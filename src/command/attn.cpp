@@ -161,6 +161,10 @@ std::string size_of(const Json& config, std::initializer_list<std::string_view> 
 }
 
 int inspect(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    std::cerr << "attn: FOLDER is " << folder.string() << ", which is no folder; expected that of a model\n";
+    return 1;
+  }
   std::uintmax_t files = 0, bytes = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (!entry.is_directory()) {
@@ -205,19 +209,36 @@ constexpr std::string_view kWeights[] = {"float32", "float16", "int8"}, kCommand
                            kOptions[] = {"help", "version", "weights"};
 
 int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weights) {
-  if (fs::exists(out) && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
+  const bool exists = fs::exists(out);
+  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file; expected a new folder"};
+  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
   const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
-  attn::TextModel::load(folder.string(), {.weights = kept}).save_pretrained(out.string(), {.weights = weights});
+  const attn::TextModel model = attn::TextModel::load(folder.string(), {.weights = kept});
+  try {
+    model.save_pretrained(out.string(), {.weights = weights});
+  } catch (const std::exception&) {
+    // A part of a model is none, and the next call would not take OUT.
+    std::error_code none;
+    if (exists)
+      for (const auto& entry : fs::directory_iterator(out, none)) fs::remove_all(entry.path(), none);
+    else
+      fs::remove_all(out, none);
+    throw;
+  }
   return 0;
 }
 
 int run(std::span<char* const> arguments) {
   std::vector<std::string> words;
   std::optional<std::string> weights;
-  bool help = false, version = false;
+  bool help = false, version = false, ended = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string argument = arguments[i];
-    if (!argument.starts_with('-') || argument == "-") {
+    if (argument == "--" && !ended) {
+      ended = true;
+      continue;
+    }
+    if (ended || !argument.starts_with('-') || argument == "-") {
       words.push_back(argument);
       continue;
     }
@@ -248,6 +269,8 @@ int run(std::span<char* const> arguments) {
   const bool converts = command == "convert";
   if (words.size() != (converts ? 3U : 2U))
     throw Misuse{command + " takes " + (converts ? "FOLDER OUT" : "FOLDER") + ", got " + std::to_string(words.size() - 1) + " of them"};
+  for (std::size_t i = 1; i < words.size(); ++i)
+    if (words[i].empty()) throw Misuse{std::string(i == 1 ? "FOLDER" : "OUT") + " is empty"};
   if (!converts) {
     if (weights) throw Misuse{"inspect takes no --weights"};
     return inspect(words[1]);

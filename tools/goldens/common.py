@@ -229,12 +229,13 @@ def attend(scores, value, allowed, additive, policy="zero"):
     masked = scores if additive is None else scores + additive.to(scores.dtype)
     masked = torch.where(allowed, masked, -torch.inf)
     steps["masked_scores"] = masked
+    empty = ~allowed.any(-1, keepdim=True)
     if masked.shape[-1] == 0:
         weights = torch.zeros_like(masked)
     else:
-        exp = torch.where(allowed, torch.exp(masked - masked.amax(-1, keepdim=True)), 0)
-        weights = exp / exp.sum(-1, keepdim=True)
-    empty = ~allowed.any(-1, keepdim=True)
+        # What a row without keys divides by and takes away is replaced: NaN would reach its gradients, though nobody takes it.
+        exp = torch.where(allowed, torch.exp(masked - torch.where(empty, 0, masked.amax(-1, keepdim=True))), 0)
+        weights = exp / torch.where(empty, 1, exp.sum(-1, keepdim=True))
     counted = allowed
     if policy == "zero":
         weights = torch.where(empty, 0, weights)

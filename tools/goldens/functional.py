@@ -28,6 +28,53 @@ class Builder:
         for result in both(lambda dtype: {"output": function(dtype, *(t.to(dtype) for t in tensors))}, "output"):
             case.expect(*result)
 
+    def score_case(self, op, name, query, key, value, *, inner=5, bias=True, mask=None, padding=None, blocks_all=False, **options):
+        """query, key, value are dims. inner: the width between the two layers of additive attention."""
+        name = f"{op}_{name}"
+        draw = common.Draw("functional/" + name)
+        options = {"needWeights": True, **options}
+        case = Case(self.golden, name, op, options=options)
+        tensors = {n: case.store(n, draw.normal(*dims)) for n, dims in (("query", query), ("key", key), ("value", value))}
+        if op == "additive_attention":
+            dims = {"queryWeight": (inner, query[-1]), "keyWeight": (inner, key[-1]), "scoreWeight": (inner,)}
+            if bias:
+                dims["bias"] = (inner,)
+        else:
+            dims = {"weight": (query[-1], key[-1])}
+        given = {n: case.store(n, draw.normal(*d, std=0.75)) for n, d in dims.items()}
+        found = {}
+        for n, tensor, make in (("mask", "mask", mask), ("keyPaddingMask", "key_padding_mask", padding)):
+            if make:
+                found[n] = make(draw)
+                case.json[n] = {"kind": found[n]["kind"], "tensor": tensor}
+                case.store(tensor, found[n]["data"])
+        rank = len(query)
+        shape = (*to_rank4(tensors["query"], rank).shape[:3], key[-2])
+        allowed, additive = common.combine(shape, all_masks(found), options.get("isCausal", False))
+        assert bool((~allowed.any(-1)).any()) == blocks_all, name
+        policy = options.get("fullyMasked", "zero")
+
+        def run(dtype):
+            q, k, v = (to_rank4(t.to(dtype), rank) for t in tensors.values())
+            if options.get("enableGqa"):
+                k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
+            function = additive_scores if op == "additive_attention" else general_scores
+            scores = function(q, k, {n: t.to(dtype) for n, t in given.items()}) * options.get("scale", 1)
+            steps = common.attend(scores, v, allowed, additive, policy)
+            if dtype == torch.float64 and policy == "zero" and 0 not in shape:
+                none = torch.zeros(*scores.shape[:-1], 1, dtype=dtype), torch.zeros(*v.shape[:-1], 1, dtype=dtype)
+                out = F.scaled_dot_product_attention(*none, v, steps["masked_scores"])
+                common.assert_close(steps["context"], out, name)
+            result = {n: from_rank4(t, rank) for n, t in steps.items()}
+            result["output"] = result["context"]
+            if options.get("averageWeights"):
+                result["weights"] = steps["weights"].mean(1)
+            return result
+
+        wanted = ["output"] + ["weights"] * options["needWeights"] + list(options.get("trace", ()))
+        for result in both(run, *wanted):
+            case.expect(*result)
+
 
 # ---------------------------------------------------------------- linear, softmax, norms
 
@@ -330,53 +377,7 @@ def general_scores(q, k, given):
 
 
 def score_functions(b):
-    def case(op, name, query, key, value, *, inner=5, bias=True, mask=None, padding=None, blocks_all=False, **options):
-        """query, key, value are dims. inner: the width between the two layers of additive attention."""
-        name = f"{op}_{name}"
-        draw = common.Draw("functional/" + name)
-        options = {"needWeights": True, **options}
-        case = Case(b.golden, name, op, options=options)
-        tensors = {n: case.store(n, draw.normal(*dims)) for n, dims in (("query", query), ("key", key), ("value", value))}
-        if op == "additive_attention":
-            dims = {"queryWeight": (inner, query[-1]), "keyWeight": (inner, key[-1]), "scoreWeight": (inner,)}
-            if bias:
-                dims["bias"] = (inner,)
-        else:
-            dims = {"weight": (query[-1], key[-1])}
-        given = {n: case.store(n, draw.normal(*d, std=0.75)) for n, d in dims.items()}
-        found = {}
-        for n, tensor, make in (("mask", "mask", mask), ("keyPaddingMask", "key_padding_mask", padding)):
-            if make:
-                found[n] = make(draw)
-                case.json[n] = {"kind": found[n]["kind"], "tensor": tensor}
-                case.store(tensor, found[n]["data"])
-        rank = len(query)
-        shape = (*to_rank4(tensors["query"], rank).shape[:3], key[-2])
-        allowed, additive = common.combine(shape, all_masks(found), options.get("isCausal", False))
-        assert bool((~allowed.any(-1)).any()) == blocks_all, name
-        policy = options.get("fullyMasked", "zero")
-
-        def run(dtype):
-            q, k, v = (to_rank4(t.to(dtype), rank) for t in tensors.values())
-            if options.get("enableGqa"):
-                k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
-            function = additive_scores if op == "additive_attention" else general_scores
-            scores = function(q, k, {n: t.to(dtype) for n, t in given.items()}) * options.get("scale", 1)
-            steps = common.attend(scores, v, allowed, additive, policy)
-            if dtype == torch.float64 and policy == "zero" and 0 not in shape:
-                none = torch.zeros(*scores.shape[:-1], 1, dtype=dtype), torch.zeros(*v.shape[:-1], 1, dtype=dtype)
-                out = F.scaled_dot_product_attention(*none, v, steps["masked_scores"])
-                common.assert_close(steps["context"], out, name)
-            result = {n: from_rank4(t, rank) for n, t in steps.items()}
-            result["output"] = result["context"]
-            if options.get("averageWeights"):
-                result["weights"] = steps["weights"].mean(1)
-            return result
-
-        wanted = ["output"] + ["weights"] * options["needWeights"] + list(options.get("trace", ()))
-        for result in both(run, *wanted):
-            case.expect(*result)
-
+    case = b.score_case
     every = ["scores", "masked_scores", "probabilities", "context"]
     for op in ("additive_attention", "general_attention"):
         case(op, "rank2", (3, 5), (7, 4), (7, 6))

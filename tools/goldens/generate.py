@@ -1,14 +1,20 @@
 """Writes everything in testdata/. Usage: python tools/goldens/generate.py"""
 
 import attention
+import backward
 import common
+import encoder_backward
 import folders
 import functional
+import layers_backward
+import losses
 import minilm
 import minilm_model
+import model_gradients
 import models
 import multi_head_attention
 import onnx_cases
+import optimizers
 import page
 import reference_cases
 import safetensors_files
@@ -24,11 +30,17 @@ if __name__ == "__main__":
         multi_head_attention,
         reference_cases,
         functional,
+        backward,
+        layers_backward,
+        encoder_backward,
+        losses,
+        optimizers,
         transformer,
         word_piece,
         words,
         minilm,
         models,
+        model_gradients,
         folders,
         minilm_model,
         page,

@@ -247,15 +247,11 @@ def torch_results(op, module, state, x, masks, dtype):
 # ---------------------------------------------------------------- cases
 
 
-class Builder:
-    def __init__(self):
-        self.golden = common.GoldenFile()
+class Drawn:
+    """What a case computes from. Stores it in the case."""
 
-    def case(self, op, name, x, module, *, mask=None, padding=None, inputs=None, blocks_all=False, sentences=None, **options):
-        """x: dims. module: the constructor's options; options: those of forward. inputs: function of x and the masks, to
-        spoil x. sentences: x is the embedding of these (B,L) ids plus the sinusoidal positions."""
+    def __init__(self, case, op, name, x, module, mask, padding, inputs, sentences, options):
         draw = common.Draw("transformer/" + name)
-        case = Case(self.golden, name, op, module=module, options=options, state=[])
         flat = len(x) == 2
         found = {}
         for n, make in (("mask", mask), ("keyPaddingMask", padding)):
@@ -289,11 +285,6 @@ class Builder:
             state = draw_state(case, draw, shapes)
             encoder, full = (state if op == "transformer_encoder" else inside(state, "encoder.")), module
 
-        def start(dtype):
-            if sentences is None:
-                return batched.to(dtype)
-            return state["embedding.weight"].to(dtype)[sentences] + sinusoidal_table(*x[1:]).to(dtype)
-
         dims = (*((1, *x) if flat else x)[:2], x[-2])
         dims = (dims[0], module["nhead"], *dims[1:])
         masks = []
@@ -306,27 +297,50 @@ class Builder:
             present = common.mask_terms(pad)[0]
         causal, policy = options.get("isCausal", False), options.get("fullyMasked", "zero")
         allowed, additive = common.combine(dims, masks, causal)
-        assert bool((~allowed.any(-1)).any()) == blocks_all, name
+        self.flat, self.found, self.state, self.encoder, self.module = flat, found, state, encoder, full
+        self.x = None if sentences is not None else batched
+        self.sentences, self.dims, self.masks, self.causal, self.policy = sentences, dims, masks, causal, policy
+        self.allowed, self.additive, self.present = allowed, additive, present
+
+    def start(self, dtype):
+        if self.sentences is None:
+            return self.x.to(dtype)
+        table = self.state["embedding.weight"]
+        return table.to(dtype)[self.sentences] + sinusoidal_table(self.sentences.shape[1], table.shape[1]).to(dtype)
+
+    def torch_masks(self, dtype):
+        if not self.masks and not self.causal:
+            return None, None
+        return torch_masks(self.found, self.causal, self.dims, self.allowed, self.additive, dtype)
+
+
+class Builder:
+    def __init__(self):
+        self.golden = common.GoldenFile()
+
+    def case(self, op, name, x, module, *, mask=None, padding=None, inputs=None, blocks_all=False, sentences=None, **options):
+        """x: dims. module: the constructor's options; options: those of forward. inputs: function of x and the masks, to
+        spoil x. sentences: x is the embedding of these (B,L) ids plus the sinusoidal positions."""
+        case = Case(self.golden, name, op, module=module, options=options, state=[])
+        of = Drawn(case, op, name, x, module, mask, padding, inputs, sentences, options)
+        assert bool((~of.allowed.any(-1)).any()) == blocks_all, name
 
         def formula(dtype):
-            return encoder_steps(full, {n: t.to(dtype) for n, t in encoder.items()}, start(dtype), allowed, additive, policy)
+            state = {n: t.to(dtype) for n, t in of.encoder.items()}
+            return encoder_steps(of.module, state, of.start(dtype), of.allowed, of.additive, of.policy)
 
         def from_torch(dtype):
-            if not masks and not causal:
-                given = None, None
-            else:
-                given = torch_masks(found, causal, dims, allowed, additive, dtype)
-            return torch_results(op, full, encoder, start(dtype), given, dtype)
+            return torch_results(op, of.module, of.encoder, of.start(dtype), of.torch_masks(dtype), dtype)
 
         def finish(results, dtype):
-            if "classifier.weight" in state:
-                pooled = pool(module, results["output"], present, policy)
-                results["logits"] = F.linear(pooled, state["classifier.weight"].to(dtype), state["classifier.bias"].to(dtype))
-            return {n: t[0] for n, t in results.items()} if flat else results
+            if "classifier.weight" in of.state:
+                pooled = pool(module, results["output"], of.present, of.policy)
+                results["logits"] = F.linear(pooled, of.state["classifier.weight"].to(dtype), of.state["classifier.bias"].to(dtype))
+            return {n: t[0] for n, t in results.items()} if of.flat else results
 
         single, double = formula(torch.float32), formula(torch.float64)
         again = {}
-        if all(dims) and not inputs and (not blocks_all or policy == "zero"):
+        if all(of.dims) and not inputs and (not blocks_all or of.policy == "zero"):
             again = from_torch(torch.float64)
             for n, t in again.items():
                 common.assert_close(double[n], t, f"{name}: {n}")
@@ -336,7 +350,7 @@ class Builder:
             finish(results, dtype) if results else {}
             for results, dtype in ((single, torch.float32), (double, torch.float64), (again, torch.float32))
         )
-        for n in self.wanted(op, full, options):
+        for n in self.wanted(op, of.module, options):
             case.expect(n, single[n], double[n])
             if n in again:  # well enough conditioned: a second way in float32 stays within the tolerance
                 common.assert_close(again[n], double[n], f"{name}: {n} in float32", 2 * case.json["expected"][n] + 1e-6)

@@ -107,6 +107,40 @@ export const mutants = [
   { file: 'models/quantization_config.cpp', find: '"symmetric", symmetric, "true"', put: '"symmetric", symmetric, symmetric', tests: '[int8]' },
   { file: 'store/panels.cpp', find: 'sums_[first] = std::accumulate', put: 'std::accumulate', tests: '[int8]' },
   { file: 'io/float_formats.hpp', find: '(half & 1) != 0', put: '(half & 1) == 0', tests: '[int8]' },
+  // Gradients
+  { file: 'kernels/softmax_backward.hpp', find: 'value * (dy - mean)', put: 'value * dy', tests: '[backward]' },
+  { file: 'kernels/softmax_backward.hpp', find: '(one - t) * (one + t)', put: 'one - t', tests: '[backward]' },
+  {
+    file: 'kernels/gemm_transposed.hpp',
+    find: 'buffer[row * kNr + column] = row_of_c(row)[column]',
+    put: 'buffer[row * kNr + column] = 0',
+    tests: '[backward]',
+  },
+  {
+    file: 'kernels/norm_backward.hpp',
+    find: '((dy * w - mean) - normed(value) * slope)',
+    put: '(dy * w - normed(value) * slope)',
+    tests: '[backward]',
+  },
+  { file: 'kernels/activation_backward.hpp', find: 'F(0.21406445F)', put: 'F(0.07135482F)', tests: '[backward]' },
+  { file: 'ops/row_sums.hpp', find: 'kRowsOfASum = 64', put: 'kRowsOfASum = std::size_t{1} << 20', tests: '[backward]' },
+  { file: 'ops/row_sums.cpp', find: 'part += 2 * step', put: 'part += 4 * step', tests: '[backward]' },
+  { file: 'ops/rotary_backward.cpp', find: '{-turn.sin, turn.cos}', put: '{turn.sin, turn.cos}', tests: '[backward]' },
+  { file: 'ops/attention_backward_core.cpp', find: 'if (work.finite_keys) return', put: 'return', tests: '[backward]' },
+  { file: 'ops/attention_backward_core.cpp', find: 'works[worker]', put: 'works[worker * 0]', tests: '[backward]' },
+  { file: 'ops/attention_backward_core.cpp', find: 'masks_.row(block.b, block.h,', put: 'masks_.row(0, block.h,', tests: '[backward]' },
+  {
+    file: 'ops/attention_backward_core.cpp',
+    find: 'zero_blocked(block, r, row);  // whatever its value holds',
+    put: 'static_cast<void>(r);',
+    tests: '[backward]',
+  },
+  {
+    file: 'ops/score_functions_backward.cpp',
+    find: 'std::fill_n(to, rows.width(), 0.0F)',
+    put: 'std::copy_n(rows[row], rows.width(), to)',
+    tests: '[backward]',
+  },
   // Files and models
   {
     file: 'io/safetensors_header.cpp',

@@ -326,6 +326,7 @@ std::optional<std::string> Tokenizer::id_to_token(std::int64_t id) const {
 }
 
 std::int64_t Tokenizer::vocabulary_size() const { return file_->size; }
+std::int64_t Tokenizer::pad_id() const { return file_->pad_id; }
 bool Tokenizer::lower_cases() const { return file_->normalizer.lowercase; }
 
 }  // namespace attn

@@ -91,6 +91,8 @@ class Tokenizer {
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
   std::int64_t vocabulary_size() const;
+  /// The id of the token that pads.
+  std::int64_t pad_id() const;
   /// Whether capitals make no difference.
   bool lower_cases() const;
 

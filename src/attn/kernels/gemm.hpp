@@ -19,7 +19,8 @@ namespace attn::kernels {
 template <class Arch>
 struct Tile {
 #if defined(__wasm_relaxed_simd__)
-  static constexpr std::size_t kMr = 6;  // 12 + 2 + 1 = 15 of 16: V8 keeps one for itself
+  // 12 + 2 + 1 = 15 of 16: V8 keeps one for itself. With 6 rows it would spill products that are not fused.
+  static constexpr std::size_t kMr = kIsFused<Arch> ? 6 : 5;
 #elif defined(__AVX512F__)
   static constexpr std::size_t kMr = 12;  // 24 + 2 + 1 = 27 of 32
 #elif defined(__FMA__)
@@ -69,23 +70,23 @@ void prefetch([[maybe_unused]] std::uintptr_t address) {
 /// Where the next number of each of Rows rows lies. For V8 no row's address may be simpler than the others', or it would be loaded early and
 /// take a register: the pointer is a row before the first. Natively more than 6 rows, each with a pointer of its own, would leave g++ too
 /// few registers for addresses: then three share one.
-template <class Number, std::size_t Rows>
+template <std::size_t Rows>
 class RowPointers {
  public:
-  RowPointers(const Number* a, std::ptrdiff_t stride) : stride_(stride) {
+  RowPointers(const float* a, std::ptrdiff_t stride) : stride_(stride) {
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < kPointers; ++i) before_[i] = a + (static_cast<std::ptrdiff_t>(i * kShared) - kBefore) * stride;
   }
-  Number operator[](std::size_t row) const { return before_[row / kShared][(static_cast<std::ptrdiff_t>(row % kShared) + kBefore) * stride_]; }
+  float operator[](std::size_t row) const { return before_[row / kShared][(static_cast<std::ptrdiff_t>(row % kShared) + kBefore) * stride_]; }
   void advance() {
 #pragma GCC unroll 16
-    for (const Number*& pointer : before_) ++pointer;
+    for (const float*& pointer : before_) ++pointer;
   }
 
  private:
   static constexpr std::size_t kShared = Rows > 6 ? 3 : Rows, kPointers = (Rows + kShared - 1) / kShared;
   static constexpr std::ptrdiff_t kBefore = kShared == Rows ? 1 : 0;
-  const Number* before_[kPointers];
+  const float* before_[kPointers];
   std::ptrdiff_t stride_;
 };
 
@@ -106,7 +107,7 @@ void gemm_tile(const TileArguments<Weight>& t) {
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kBatches; ++v)
       sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
-  RowPointers<float, Rows> rows(t.a, t.lda);
+  RowPointers<Rows> rows(t.a, t.lda);
   const Weight* weights = t.weights;
   std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1
@@ -172,8 +173,7 @@ void gemm(const Gemm<Weight>& g) {
 
   if (g.m == 0) return;
   const float* const start = g.accumulate ? g.c : g.bias;
-  // Rows in tiles of as equal a height as can be: 128 = 18 · 6 + 4 · 5 keeps every tile near its full speed.
-  const std::size_t tiles = (g.m + kMr - 1) / kMr, height = g.m / tiles, taller = g.m % tiles;
+  const auto [tiles, height, taller] = Tiling(g.m, kMr);
   const std::size_t wide = g.m <= kMr ? T::panels(g.m) * kNr : kNr;
   for (std::size_t j = 0; j < g.n;) {
     const std::size_t columns = g.n - j >= wide ? wide : g.n - j < kNr ? g.n - j : kNr;

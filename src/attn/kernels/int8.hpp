@@ -61,7 +61,7 @@ inline bool range_of(const float* x, std::size_t k, float* low, float* high) {
 
 /// Rows of A as Dot takes them, a word of 4 bytes for each group of k, filled up with whatever meets a weight of 0.
 template <class Dot, class Arch>
-void quantize_row(const float* x, std::size_t k, std::int32_t* words, float* scale, std::int32_t* correction) {
+void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_t step_of_words, float* scale, std::int32_t* correction) {
   using F = Batch<Arch>;
   using I = Ints<Arch>;
   using Number = typename Dot::Number;
@@ -69,7 +69,7 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, float* sca
   const bool finite = range_of<Arch>(x, k, &low, &high);
   const float step = high / 255 - low / 255;
   if (!finite || step == 0) {
-    for (std::size_t word = 0; word < int8_words(Dot::kGroup, k); ++word) words[word] = 0;
+    for (std::size_t word = 0; word < int8_words(Dot::kGroup, k); ++word) words[word * step_of_words] = 0;
     *scale = finite ? 0.0F : std::numeric_limits<float>::quiet_NaN();
     *correction = 0;
     return;
@@ -102,17 +102,13 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, float* sca
         q[v] = whole_of(divide<Arch>(F::load_unaligned(block + v * kLanes<Arch>), steps) + magic) + zero_points;
     alignas(64) Number narrow[kInt8Block<Arch>];
     store_narrow<Arch>(q, Dot::shift(zero_point), narrow);
-    if (n == kInt8Block<Arch>)
-      std::memcpy(words, narrow, sizeof narrow);
-    else
-      std::memcpy(words, narrow, int8_words(Dot::kGroup, n) * sizeof(std::int32_t));
-    words += kInt8Block<Arch> / Dot::kGroup;
+    const std::size_t count = n == kInt8Block<Arch> ? kInt8Block<Arch> / Dot::kGroup : int8_words(Dot::kGroup, n);
+    for (std::size_t word = 0; word < count; ++word, words += step_of_words) std::memcpy(words, narrow + word * Dot::kGroup, sizeof *words);
   });
 }
 
 struct Int8TileArguments {
   const std::int32_t* a;
-  std::size_t lda;
   const float* scales;
   const std::int32_t* corrections;
   const std::int8_t* weights;
@@ -126,6 +122,10 @@ struct Int8TileArguments {
   std::uintptr_t ahead_bytes;
 };
 
+/// Rows of a tile: a product may need a register before it is added, as it does where float32 is not fused.
+template <class Arch>
+inline constexpr std::size_t kInt8Rows = Tile<Everywhere<Arch>>::kMr;
+
 /// Rows × kNr elements of C.
 template <class Dot, class Arch, std::size_t Rows>
 void int8_tile(const Int8TileArguments& t) {
@@ -136,15 +136,15 @@ void int8_tile(const Int8TileArguments& t) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < Rows; ++i) sum[i][0] = sum[i][1] = I(0);
   const std::int8_t* weights = t.weights;
-  RowPointers<std::int32_t, Rows> rows(t.a, static_cast<std::ptrdiff_t>(t.lda));
+  const std::int32_t* a = t.a;
   std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.words; ++p, rows.advance(), weights += 2 * kStep, ahead += t.ahead_bytes) {
+  for (std::size_t p = 0; p < t.words; ++p, a += Rows, weights += 2 * kStep, ahead += t.ahead_bytes) {
     prefetch<Arch>(ahead);
     const I left = Dot::load(weights), right = Dot::load(weights + kStep);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
-      const I x(rows[i]);
+      const I x(a[i]);
       sum[i][0] = Dot::add(sum[i][0], left, x);
       sum[i][1] = Dot::add(sum[i][1], right, x);
     }
@@ -165,14 +165,14 @@ void int8_tile(const Int8TileArguments& t) {
 
 template <class Dot, class Arch>
 void gemm_int8(const GemmInt8& g) {
-  constexpr std::size_t kMr = Tile<Arch>::kMr, kNr = Tile<Arch>::kNr;
+  constexpr std::size_t kMr = kInt8Rows<Arch>, kNr = Tile<Arch>::kNr;
   using TileOf = void (*)(const Int8TileArguments&);
   static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {
     return std::array<TileOf, kMr>{&int8_tile<Dot, Arch, I + 1>...};
   }(std::make_index_sequence<kMr>{});
   if (g.m == 0) return;
   const std::size_t words = int8_words(Dot::kGroup, g.k);
-  const std::size_t tiles = (g.m + kMr - 1) / kMr, height = g.m / tiles, taller = g.m % tiles;
+  const auto [tiles, height, taller] = Tiling(g.m, kMr);
   for (std::size_t j = 0; j < g.n; j += kNr) {
     const std::size_t columns = g.n - j < kNr ? g.n - j : kNr;
     alignas(64) float scales[kNr] = {}, bias[kNr] = {}, result[kMr * kNr];
@@ -184,7 +184,6 @@ void gemm_int8(const GemmInt8& g) {
     }
     const std::size_t panel = int8_panel_size(kNr, Dot::kGroup, g.k);
     Int8TileArguments t{.a = g.a,
-                        .lda = words,
                         .scales = g.scales,
                         .corrections = g.corrections,
                         .weights = g.panels + j / kNr * panel,
@@ -226,10 +225,13 @@ std::size_t int8_multiply_adds(std::size_t count) {
   constexpr bool kPairs = Dot::kGroup == 2;
   constexpr std::size_t kWeights = kPairs ? 2 : 1, kRows = kPairs ? 4 : 12, kPerRound = kWeights * kRows * kLanes<Arch> * Dot::kGroup;
   volatile std::int32_t seed = 0x01ff0203;
+  // Each from a number of its own: Binaryen takes several loads of a volatile for one.
+  const std::int32_t number = seed;
+  const auto distinct = [number](std::size_t i) { return I(number + static_cast<std::int32_t>(i)); };
   I weights[kWeights], x[kRows], sum[kWeights][kRows];
-  for (std::size_t i = 0; i < kWeights; ++i) weights[i] = I(seed);
-  for (std::size_t i = 0; i < kRows; ++i) x[i] = I(seed);
-  for (std::size_t i = 0; i < kWeights * kRows; ++i) sum[i / kRows][i % kRows] = I(seed);
+  for (std::size_t i = 0; i < kWeights; ++i) weights[i] = distinct(kRows + i);
+  for (std::size_t i = 0; i < kRows; ++i) x[i] = distinct(i);
+  for (std::size_t i = 0; i < kWeights * kRows; ++i) sum[i / kRows][i % kRows] = distinct(i);
   const std::size_t rounds = (count + kPerRound - 1) / kPerRound;
 #pragma GCC unroll 1
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -252,6 +254,7 @@ std::size_t int8_multiply_adds(std::size_t count) {
 template <class Dot, class Arch, class Products = Dot>
 constexpr Int8Kernels int8_kernels() {
   return {.name = Dot::kName,
+          .mr = kInt8Rows<Arch>,
           .group = Dot::kGroup,
           .quantize_row = &quantize_row<Dot, Arch>,
           .gemm = &gemm_int8<Products, Arch>,

@@ -199,7 +199,6 @@ struct Signed4 {
 /// products saturate, is its choice.
 template <class Dot>
 bool is_exact() {
-  using Arch = xsimd::wasm;
   using Number = typename Dot::Number;
   // The ends of the range in every pairing: products of one sign in pairs, and of both.
   constexpr std::int8_t kWeights[16] = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, -128, 127, -127, 1, 127, -128};
@@ -211,7 +210,7 @@ bool is_exact() {
       weights[i] = static_cast<volatile const std::int8_t&>(kWeights[i]);  // for the engine to multiply, not the compiler
       x[i] = static_cast<std::int8_t>(activations[i % 4]);
     }
-    Dot::add(Ints<Arch>(0), Dot::load(weights), Dot::load(x)).store_unaligned(sum);
+    Dot::add(Ints<xsimd::wasm>(0), Dot::load(weights), Dot::load(x)).store_unaligned(sum);
     for (std::size_t lane = 0; lane < 4; ++lane) {
       std::int32_t expected = 0;
       for (std::size_t i = 4 * lane; i < 4 * lane + 4; ++i) expected += weights[i] * static_cast<std::int32_t>(static_cast<Number>(x[i]));

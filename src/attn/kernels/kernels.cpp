@@ -5,6 +5,7 @@
 
 #include "attn/kernels/activation.hpp"
 #include "attn/kernels/additive_scores.hpp"
+#include "attn/kernels/architecture.hpp"
 #include "attn/kernels/gemm.hpp"
 #include "attn/kernels/int8.hpp"
 #include "attn/kernels/norm.hpp"
@@ -12,29 +13,8 @@
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/softmax.hpp"
 
-#define ATTN_CONCAT_(a, b) a##b
-#define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
-#define ATTN_STRING_(a) #a
-#define ATTN_STRING(a) ATTN_STRING_(a)
-
 namespace attn::kernels {
 namespace {
-
-namespace named {
-#if defined(__wasm__)
-using wasm = xsimd::wasm;
-#else
-#if XSIMD_WITH_EMULATED
-using emulated = xsimd::emulated<128>;
-#endif
-using sse4_2 = xsimd::sse4_2;
-using avx2_fma = xsimd::fma3<xsimd::avx2>;
-using avx512f = xsimd::avx512f;
-using default_arch = xsimd::default_arch;
-#endif
-}  // namespace named
-
-using Arch = named::ATTN_ARCH;
 
 /// The kernels of Bits, which is Arch or Everywhere<Arch>. What neither fuses nor adds up is the same in both.
 template <class Bits>

@@ -30,7 +30,7 @@ struct Gemm {
 /// C[i][j] = (Σₖ A[i][k] · W[j][k] - corrections[i] · weight_sums[j]) · scales[i] · weight_scales[j] + bias[j], the difference exact, what
 /// follows rounded at each step: the same bits on every architecture.
 struct GemmInt8 {
-  const std::int32_t* a = nullptr;  ///< (m, int8_words()), with scales and corrections (m) as quantize_row leaves them
+  const std::int32_t* a = nullptr;  ///< m · int8_words(), each row at its int8_place(); scales and corrections (m) as quantize_row leaves them
   const float* scales = nullptr;
   const std::int32_t* corrections = nullptr;
   const std::int8_t* panels = nullptr;  ///< as pack_int8_row leaves them
@@ -45,11 +45,12 @@ struct GemmInt8 {
 /// Products of int8 weights with rows that are quantized when they meet them.
 struct Int8Kernels {
   const char* name;   ///< of the products, in words
-  std::size_t group;  ///< so many of k lie side by side in 4 bytes
+  std::size_t mr;     ///< rows of a tile
+  std::size_t group;  ///< so many of k lie side by side in 4 bytes: 2 or 4
 
   /// s = max(0, max x) / 255 - min(0, min x) / 255, z = nearest(-min / s), q = nearest(x / s) + z, both cut to 0 ... 255, as words of this
-  /// architecture's; s the scale. Where s is 0, q - z is 0. A row with NaN or infinity has the scale NaN.
-  void (*quantize_row)(const float* x, std::size_t k, std::int32_t* words, float* scale, std::int32_t* correction);
+  /// architecture's, `step` apart; s the scale. Where s is 0, q - z is 0. A row with NaN or infinity has the scale NaN.
+  void (*quantize_row)(const float* x, std::size_t k, std::int32_t* words, std::size_t step, float* scale, std::int32_t* correction);
   void (*gemm)(const GemmInt8&);
   /// As KernelTable::multiply_adds, of int8.
   std::size_t (*multiply_adds)(std::size_t count);
@@ -117,8 +118,8 @@ void pack_row(const float* w, std::size_t row, std::size_t k, std::size_t nr, fl
 void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w);
 /// One row of W.
 void unpack_row(const float* panels, std::size_t row, std::size_t k, std::size_t nr, float* w);
-/// The panels of W (n,k) -> those of Wᵀ (k,n).
-void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* transposed);
+/// The panels of W (n,k) -> those of Wᵀ (k,n) from its row `first` on, a multiple of nr, up to `end`.
+void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed);
 /// x (m,n), rows row_stride apart -> (n,m) without gaps.
 void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* transposed);
 
@@ -128,6 +129,25 @@ std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, flo
 
 /// 255 · 128 · k is below 2³¹.
 inline constexpr std::int64_t kMostInt8Terms = 65536;
+
+/// m rows in tiles of as equal a height as can be, at most mr: 128 = 18 · 6 + 4 · 5 keeps every tile near its full speed.
+struct Tiling {
+  constexpr Tiling(std::size_t m, std::size_t mr) : tiles((m + mr - 1) / mr), height(tiles > 0 ? m / tiles : 0), taller(tiles > 0 ? m % tiles : 0) {}
+
+  std::size_t tiles, height, taller;  ///< the first `taller` have a row more than height
+};
+
+/// Where the words of a row of activations begin, and how far they are apart: those of a tile's rows lie side by side, so that a tile reads
+/// all of them by one address.
+struct Int8Place {
+  std::size_t first, step;
+};
+constexpr Int8Place int8_place(const Tiling& rows, std::size_t row, std::size_t words) {
+  const std::size_t in_taller = rows.taller * (rows.height + 1);
+  const bool taller = row < in_taller;
+  const std::size_t step = taller ? rows.height + 1 : rows.height, in_tile = (taller ? row : row - in_taller) % step;
+  return {(row - in_tile) * words + in_tile, step};
+}
 
 /// Words of a row of activations, and bytes of a panel.
 constexpr std::size_t int8_words(std::size_t group, std::size_t k) { return (k + group - 1) / group; }

@@ -1,6 +1,7 @@
 #include "attn/kernels/kernels.hpp"
 
 #include <cmath>
+#include <cstring>
 
 namespace attn::kernels {
 
@@ -35,18 +36,48 @@ void unpack_row(const float* panels, std::size_t row, std::size_t k, std::size_t
   for (std::size_t p = 0; p < k; ++p) w[p] = from[p * nr];
 }
 
-void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* transposed) {
-  for (std::size_t i = 0; i < packed_size(nr, k, n); ++i) transposed[i] = 0;
-  // Row j of W is column j of its transpose: a panel of that holds nr of k at a time.
-  for (std::size_t j = 0; j < n; ++j) {
-    const float* const from = panels + j / nr * panel_size(nr, k) + j % nr;
-    for (std::size_t p = 0; p < k; ++p) transposed[p / nr * panel_size(nr, n) + j * nr + p % nr] = from[p * nr];
+namespace {
+/// to = fromᵀ, squares of Nr × Nr side by side.
+template <std::size_t Nr>
+void turn_square(const float* from, float* to) {
+  for (std::size_t j = 0; j < Nr; ++j)
+    for (std::size_t p = 0; p < Nr; ++p) to[j * Nr + p] = from[p * Nr + j];
+}
+}  // namespace
+
+void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed) {
+  // Row j of W is column j of its transpose, a panel of which holds nr of k. Squares of nr × nr lie side by side in both: one is turned at
+  // a time, in the order in which W lies.
+  const auto turn = nr == 8 ? turn_square<8> : nr == 16 ? turn_square<16> : nr == 32 ? turn_square<32> : nullptr;
+  for (std::size_t row = 0; row < n; row += nr) {
+    const std::size_t rows = n - row < nr ? n - row : nr;
+    float* to = transposed + row * nr;
+    for (std::size_t column = first; column < end; column += nr, to += panel_size(nr, n)) {
+      const std::size_t columns = end - column < nr ? end - column : nr;
+      const float* const from = panels + row / nr * panel_size(nr, k) + column * nr;
+      if (turn != nullptr && rows == nr && columns == nr) {
+        turn(from, to);
+        continue;
+      }
+      for (std::size_t j = 0; j < rows; ++j) {
+        for (std::size_t p = 0; p < columns; ++p) to[j * nr + p] = from[p * nr + j];
+        for (std::size_t p = columns; p < nr; ++p) to[j * nr + p] = 0;
+      }
+    }
   }
 }
 
 void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* transposed) {
-  for (std::size_t i = 0; i < m; ++i, x += row_stride)
-    for (std::size_t j = 0; j < n; ++j) transposed[j * m + i] = x[j];
+  constexpr std::size_t kTile = 16;  // a cache line each way
+  for (std::size_t first = 0; first < m; first += kTile, x += static_cast<std::ptrdiff_t>(kTile) * row_stride) {
+    const std::size_t rows = m - first < kTile ? m - first : kTile;
+    for (std::size_t column = 0; column < n; column += kTile) {
+      const std::size_t end = n - column < kTile ? n : column + kTile;
+      for (std::size_t j = column; j < end; ++j)
+        for (std::size_t i = 0; i < rows; ++i)
+          transposed[j * m + first + i] = x[static_cast<std::ptrdiff_t>(i) * row_stride + static_cast<std::ptrdiff_t>(j)];
+    }
+  }
 }
 
 std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale) {
@@ -64,21 +95,29 @@ std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, flo
 }
 
 namespace {
-/// Calls use(place in the panels, p) for each number of a row.
-template <class Use>
-void each_place(std::size_t row, std::size_t k, std::size_t nr, std::size_t group, Use use) {
-  std::size_t place = row / nr * int8_panel_size(nr, group, k) + row % nr * group;
-  for (std::size_t first = 0; first < k; first += group, place += nr * group)
-    for (std::size_t p = first; p < first + group && p < k; ++p) use(place + p - first, p);
+/// Copies k bytes in groups, which lie `from_step` and `to_step` apart. A group is as many bytes as one move takes.
+template <std::size_t Group>
+void copy_groups(const std::int8_t* from, std::size_t from_step, std::size_t k, std::int8_t* to, std::size_t to_step) {
+  for (; k >= Group; k -= Group, from += from_step, to += to_step) std::memcpy(to, from, Group);
+  for (std::size_t p = 0; p < k; ++p) to[p] = from[p];
+}
+
+void copy_groups(std::size_t group, const std::int8_t* from, std::size_t from_step, std::size_t k, std::int8_t* to, std::size_t to_step) {
+  (group == 4 ? copy_groups<4> : copy_groups<2>)(from, from_step, k, to, to_step);
+}
+
+/// Of a row's first group in the panels.
+std::size_t int8_first(std::size_t row, std::size_t k, std::size_t nr, std::size_t group) {
+  return row / nr * int8_panel_size(nr, group, k) + row % nr * group;
 }
 }  // namespace
 
 void pack_int8_row(const std::int8_t* q, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::int8_t* panels) {
-  each_place(row, k, nr, group, [&](std::size_t place, std::size_t p) { panels[place] = q[p]; });
+  copy_groups(group, q, group, k, panels + int8_first(row, k, nr, group), nr * group);
 }
 
 void unpack_int8_row(const std::int8_t* panels, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::int8_t* q) {
-  each_place(row, k, nr, group, [&](std::size_t place, std::size_t p) { q[p] = panels[place]; });
+  copy_groups(group, panels + int8_first(row, k, nr, group), nr * group, k, q, group);
 }
 
 }  // namespace attn::kernels

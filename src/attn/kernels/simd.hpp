@@ -51,6 +51,10 @@ inline constexpr bool kFused = true;
 inline constexpr bool kFused = false;
 #endif
 
+/// Whether that of Arch is: Arch has other bits than Everywhere<Arch> then.
+template <class Arch>
+inline constexpr bool kIsFused = kFused && std::is_same_v<Arch, typename Registers<Arch>::type>;
+
 /// a · b + c, rounded once where the architecture does that at full speed. xsimd has no relaxed WebAssembly: its fma
 /// on wasm is a multiplication and an addition, which is right for plain simd128.
 template <class Arch>

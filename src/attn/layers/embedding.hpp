@@ -19,6 +19,10 @@ struct EmbeddingOptions {
   std::optional<std::int64_t> padding_idx = std::nullopt;  ///< a row that is zero when weights are drawn
 };
 
+struct EmbeddingForwardOptions {
+  bool for_backward = false;  ///< keep the ids for backward(), as forwards in train mode do
+};
+
 /// A row of the table and its cosine to what was asked for.
 struct Neighbor {
   std::int64_t id = 0;
@@ -39,11 +43,20 @@ class Embedding : public Module<Embedding> {
   /// table does not have, MEMORY.
   template <class Ids>
     requires std::is_integral_v<typename Ids::value_type>
-  auto forward(const Ids& ids) const {
+  auto forward(const Ids& ids, const EmbeddingForwardOptions& options = {}) const {
     const std::vector<std::int64_t> values(ids.begin(), ids.end());
     auto y = detail::empty<kRankOf<Ids> + 1>(check(values, to_shape(ids.shape())));
     run(values, y.data());
+    if constexpr (detail::kHasGradients) keep(values, to_shape(y.shape()), options);
     return y;
+  }
+
+  /// grad (..,E), that of what the last forward gave that kept its ids -> added to the gradient of the weight: of each row the sum over the
+  /// places of its id, in their order; padding_idx gets none. Throws UNSUPPORTED for an int8 table, ARGUMENT without such a forward since the
+  /// last backward or change of weights, SHAPE, MEMORY; nothing changes then.                           (torch.autograd of F.embedding)
+  template <TensorLike G>
+  void backward(const G& grad) {
+    run_backward(detail::Input(grad, "Embedding", "grad"));
   }
 
   /// The k rows most similar to row `target`, itself excluded, by falling cosine: all of them where there are fewer. Rows of
@@ -63,6 +76,9 @@ class Embedding : public Module<Embedding> {
   /// For callers that own the memory: everything checked, then the work itself.
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
   void run(const std::vector<std::int64_t>& ids, float* y) const;
+  /// After run(): keeps the ids, where backward() may come.
+  void keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const;
+  void run_backward(const TensorView& grad);
   /// Names where its numbers will be.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
   /// (E), as float32 whatever the table is kept as.
@@ -73,6 +89,7 @@ class Embedding : public Module<Embedding> {
  private:
   friend class Module<Embedding>;
   friend class EncoderModel;
+  struct Kept;
 
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, const StateTarget& target) const;

@@ -25,6 +25,7 @@ struct EncoderForwardOptions {
   FullyMasked fully_masked = FullyMasked::zero;
   bool output_attentions = false;     ///< return the weights of every layer
   bool output_hidden_states = false;  ///< return the input of every layer, and the output
+  bool for_backward = false;          ///< keep what backward() needs, as forwards in train mode do
   std::optional<EncoderTraceOptions> trace = std::nullopt;
   std::optional<std::int64_t> query_offset = std::nullopt;  ///< as AttentionOptions, in every layer
 };
@@ -55,7 +56,7 @@ struct EncoderPlan {
   std::int64_t B = 0, L = 0, E = 0, layers = 0;
   AttentionPlan attention;  ///< of every layer, with the traces that any of them shall return
   Shape output = {};
-  bool has_attentions = false, has_hidden_states = false, has_trace = false;
+  bool has_attentions = false, has_hidden_states = false, has_trace = false, for_backward = false;
   Trace names = {};                       ///< traces asked for
   std::vector<std::int64_t> traced = {};  ///< in these layers, each once, rising
   std::array<Shape, kTraceNames.size()> trace_shapes = {};
@@ -81,6 +82,15 @@ struct EncoderBuffers {
   LayerBuffers layer(std::size_t index) const { return layers.empty() ? LayerBuffers{} : layers[index]; }
 };
 
+/// Allocates the traces of a plan into maps by layer and name; place(layer, trace number) is where their memory goes.
+template <std::size_t N, class Plan, class Place>
+void make_traces(const Plan& plan, std::map<std::int64_t, std::map<TraceName, TensorOf<kAnyBeside<N>>>>& traces, Place place) {
+  for (const std::int64_t layer : plan.traced)
+    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+      if (const auto name = static_cast<TraceName>(i); plan.names.has(name))
+        place(static_cast<std::size_t>(layer), i) = traces[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
+}
+
 /// Allocates what the plan says and lets run(buffers) fill it.
 template <std::size_t N, class Run>
 EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
@@ -101,14 +111,8 @@ EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
       buffers.hidden_states.push_back(result.hidden_states->back().data());
     }
   }
-  if (plan.has_trace) {
-    auto& trace = result.trace.emplace();
-    for (const std::int64_t layer : plan.traced)
-      for (std::size_t i = 0; i < kTraceNames.size(); ++i)
-        if (const auto name = static_cast<TraceName>(i); plan.names.has(name))
-          buffers.layers[static_cast<std::size_t>(layer)].trace[i] =
-              trace[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
-  }
+  if (plan.has_trace)
+    make_traces<N>(plan, result.trace.emplace(), [&](std::size_t layer, std::size_t name) -> float*& { return buffers.layers[layer].trace[name]; });
   run(buffers);
   return result;
 }

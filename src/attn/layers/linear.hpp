@@ -13,6 +13,9 @@
 // The linear map inside a layer: torch.nn.Linear, its place in the state included. Internal.
 namespace attn::detail {
 
+class Gradients;               // layers/gradients.hpp
+struct LinearGradientBuffers;  // ops/linear_backward.hpp
+
 class Linear {
  public:
   Linear() = default;
@@ -35,9 +38,17 @@ class Linear {
   };
   static void forward(std::span<const Output> outputs, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
 
+  /// Gradients of forward() from that of y, grad (rows,out), of float32 weights. A row whose gradient is 0 has no part in those of weight and
+  /// bias, whatever x holds there.
+  void backward(const float* grad, const float* x, std::int64_t rows, const LinearGradientBuffers& to, Scratch& scratch) const;
+  /// The same; those of weight and bias go where `gradients` has room for their names.
+  void backward(const float* grad, const float* x, std::int64_t rows, float* grad_x, const std::string& prefix, Gradients& gradients,
+                Scratch& scratch) const;
+
   /// The weight becomes int8; what it was is gone. Nothing where it is already.
   void make_int8();
   bool is_quantized() const { return is_quantized_; }
+  bool has_bias() const { return bias_; }
 
   /// prefix is such as "linear1."
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
@@ -56,6 +67,8 @@ class Linear {
   /// Whole rows of the weight from row `first` on.
   void set_weight_rows(std::size_t first, std::span<const float> rows);
   void get_weight_row(std::size_t row, float* values) const;
+  /// The weight where it lies, of float32.
+  Panels<float>& panels() { return packed_.weight(); }
   /// Of int8: rows as they are, and their scales.
   void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows);
   void set_scales(std::span<const float> scales);

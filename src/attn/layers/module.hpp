@@ -1,12 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "attn/layers/gradients.hpp"
+#include "attn/layers/parameter.hpp"
 #include "attn/layers/state_dict.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/init.hpp"
@@ -43,6 +47,7 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 ///   save(prefix, target)               copies of them to where the target has their names
 ///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none
 ///   drawn(options, parameter)          one with new random numbers; `parameter` counts them
+///   add_parameters(prefix, parameters) where they lie, for who changes them in place; projections of attention in the separate form
 ///   make_int8()                        its weights (out,in) become int8, which are those of two dimensions
 ///   is_quantized()                     whether they are
 template <class Layer>
@@ -91,6 +96,7 @@ class Module {
       detail::check_int8_weight("quantize", name, shape, values);
     }
     layer().make_int8();
+    if constexpr (detail::kHasGradients) gradients_ = {};
   }
   /// What quantize() made of the weights, by the names of state_dict(); of all else nothing, and nothing before it.
   std::map<std::string, Int8Weight> int8_state_dict() const {
@@ -129,7 +135,39 @@ class Module {
     return shapes;
   }
 
-  /// Dropout on. Step 0 is the next forward's, and each takes the next one; so forwards of a module in training must not overlap.
+  /// Copies of the gradients that backward() has added up since zero_grad(), by the names of state_dict(): of those parameters alone that
+  /// have one. Whatever replaces weights as a whole (load_state_dict, initialize, quantize) ends them; an optimiser's step leaves them.
+  template <class Of = Layer>
+  typename StateDictType<Of>::type gradients() const {
+    typename StateDictType<Of>::type state;
+    if (const detail::Gradients* from = gradients_.get())
+      for (const auto& [name, shape] : from->shapes()) {
+        auto& gradient = state.emplace(name, detail::empty<kAnyBeside<sizeof(Of)>>(shape)).first->second;
+        std::copy_n(from->find(name), gradient.size(), gradient.data());
+      }
+    return state;
+  }
+  /// No parameter has a gradient any more, as in torch; their memory stays for the next ones.
+  void zero_grad() {
+    if (detail::Gradients* gradients = gradients_.get()) gradients->zero();
+  }
+  /// For backward(): adds gradients to those that there are. Throws MISMATCH for a name or a shape that no parameter has, UNSUPPORTED for a
+  /// module whose weights are int8, MEMORY; nothing is added then.
+  void add_gradients(const StateView& gradients) {
+    detail::check_float32("add_gradients", "the module", layer().is_quantized());
+    detail::add_gradients(gradients_.share()->gradients, parameter_shapes(), gradients);
+  }
+  /// The same for who adds in place, and for optimisers, who refer to it longer.
+  const std::shared_ptr<detail::GradientPlace::Shared>& share_gradients() const { return gradients_.share(); }
+  /// Where parameters lie, by the names of state_dict(). They stay there until weights are replaced as a whole.
+  detail::StateParameters state_parameters() {
+    detail::Parameters parameters;
+    layer().add_parameters("", parameters);
+    return detail::state_parameters(parameters, parameter_shapes());
+  }
+
+  /// Dropout on, and forwards keep what backward() needs. Step 0 is the next forward's, and each takes the next one; so forwards of a module in
+  /// training must not overlap.
   void train(const TrainOptions& options = {}) { random_ = {true, options.seed, 0}; }
   /// Dropout off, as in a new layer.
   void eval() { random_ = {}; }
@@ -141,6 +179,18 @@ class Module {
     detail::ForwardRandom now = random_;
     if (random_.training) ++random_.step;
     return now;
+  }
+  /// Whether a forward keeps what backward() needs.
+  bool keeps(bool for_backward) const { return for_backward || random_.training; }
+  /// For backward(): what a layer of type Kept kept. Throws UNSUPPORTED for int8, ARGUMENT where there is nothing.
+  template <class Kept>
+  Kept& kept(std::string_view op) const {
+    detail::check_float32(op, "the layer", layer().is_quantized());
+    const auto& shared = gradients_.share();
+    if (shared->kept == nullptr)
+      detail::fail(ErrorCode::argument, op, "backward", {"after a forward with for_backward or in train mode, once, before weights change"},
+                   {"without such a forward"});
+    return *static_cast<Kept*>(shared->kept.get());
   }
   /// Memory for one forward.
   detail::Scratch scratch() const { return detail::Scratch(&workspace_); }
@@ -156,6 +206,7 @@ class Module {
 
   mutable detail::ForwardRandom random_;
   mutable detail::Workspace workspace_;
+  [[no_unique_address]] mutable detail::ModuleGradients gradients_;
 };
 
 }  // namespace attn

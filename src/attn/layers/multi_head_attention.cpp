@@ -194,6 +194,11 @@ void MultiHeadAttention::add_parameters(const std::string& prefix, detail::Param
   detail::Linear* const projections[] = {&query_, &key_, &value_};
   for (std::size_t i = 0; i < 3; ++i) projections[i]->add_parameters(prefix + kLetters[i] + ".", parameters);
   if (options_.out_proj) out_.add_parameters(prefix + "out_proj.", parameters);
+  if constexpr (detail::kHasGradients)  // no checkpoint's layer has them
+    if (options_.add_bias_kv) {
+      parameters.emplace(prefix + "bias_k", detail::Parameter({1, 1, Hkv_ * D_}, &bias_k_));
+      parameters.emplace(prefix + "bias_v", detail::Parameter({1, 1, Hkv_ * Dv_}, &bias_v_));
+    }
 }
 
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
@@ -201,6 +206,16 @@ detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const Te
   MemoryEstimate memory(kOp);
   detail::AttentionPlan plan = this->plan(kOp, query, key, value, options, {}, memory);
   if (options.dropout) detail::check_dropout(kOp, *options.dropout);
+  if constexpr (detail::kHasGradients) {
+    if (options.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (options.for_backward && options.past)
+      detail::fail(ErrorCode::unsupported, kOp, "for_backward", {"a forward of all tokens at once, without a past"}, {"given with a past"});
+    if (keeps(options.for_backward)) {
+      const detail::AttentionSizes& sizes = plan.sizes;
+      memory.add("kept queries, q and merged heads", {sizes.B, sizes.L, options_.embed_dim + H_ * (D_ + Dv_)});
+      memory.add("kept keys and values, k and v", {sizes.B, sizes.S, key_.in_features() + value_.in_features() + Hkv_ * (D_ + Dv_)});
+    }
+  }
   memory.check();
   return plan;
 }
@@ -273,8 +288,10 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
   if (options.seed || !random.training) random = {true, options.seed.value_or(0), 0};
   detail::Scratch scratch = this->scratch();
-  run(plan, query, key, value, {.dropout = detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), .past = options.past},
-      buffers, scratch);
+  const Run run{.dropout = detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), .past = options.past};
+  if constexpr (detail::kHasGradients)
+    if (keeps(options.for_backward) && !options.past && !is_quantized()) return run_for_backward(plan, query, key, value, run, buffers, scratch);
+  this->run(plan, query, key, value, run, buffers, scratch);
 }
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,

@@ -52,6 +52,40 @@ struct MultiHeadAttentionOptions {
   std::optional<RotaryOptions> rotary = std::nullopt;              ///< turns queries and keys, once projected, as apply_rotary; D has to be even
 };
 
+struct BackwardOptions {
+  Trace trace = {};  ///< gradients of these intermediate results, by the names and of the shapes of the forward's trace
+};
+
+/// N: rank of the query.
+template <std::size_t N>
+struct MultiHeadAttentionGradients {
+  TensorOf<N> grad_query;                                                            ///< of all three where key and value were left to be the query
+  std::optional<TensorOf<N>> grad_key = std::nullopt, grad_value = std::nullopt;     ///< where they were given
+  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace = std::nullopt;  ///< when a trace was asked for
+};
+
+namespace detail {
+
+class KeptAttentionCall;
+class KeptPlaces;
+struct KeptAttention;
+
+/// Where a backward's results go; null where not asked for.
+struct MultiHeadAttentionGradientBuffers {
+  float *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
+  std::array<float*, kTraceNames.size()> trace{};
+  float* position_bias = nullptr;  ///< (H,row) as PositionBias has it: added to
+};
+
+/// All of a backward that follows from its forward and the gradient's shape, checked.
+struct MultiHeadAttentionBackwardPlan {
+  Shape query, key, value;  ///< key and value only where they were given
+  bool has_key_and_value = false;
+  AttentionPlan attention;  ///< with the traces asked for
+};
+
+}  // namespace detail
+
 /// Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
 /// (Vaswani et al. 2017, section 3.2.2; torch.nn.MultiheadAttention, batch first; grouped heads: Ainslie et al. 2023)
 ///
@@ -87,7 +121,38 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
     return run_views<N>(q, k, v, options);
   }
 
+  /// grad, that of the output of the last forward with for_backward or in train mode, of its shape -> {grad_query, grad_key, grad_value, trace},
+  /// and the parameters' are added to gradients(). What was kept, copies of the inputs and masks, q, k, v and the merged heads, is used up.
+  /// Probabilities are computed again: besides a trace nothing is as large as (B,H,L,S). Same bits for any number of threads. Policies for
+  /// masked keys and queries without keys as scaled_dot_product_attention_backward; rows of the output whose gradient is 0 have no part in
+  /// any gradient, whatever they hold.                                                   (torch.autograd of nn.MultiheadAttention)
+  /// Traces: those of the forward. Throws UNSUPPORTED for a layer that is int8, ARGUMENT where no such forward was since the last backward or
+  /// since weights changed (load_state_dict, initialize, an optimiser's step), SHAPE, MEMORY; nothing is changed then.
+  template <TensorLike G>
+  auto backward(const G& grad, const BackwardOptions& options = {}) {
+    constexpr std::size_t N = kRankOf<G>;
+    static_assert(N == 2 || N == 3, "grad is (B,L,E) or (L,E)");
+    const detail::Input view(grad, "MultiHeadAttention", "grad");
+    const detail::MultiHeadAttentionBackwardPlan plan = plan_backward(view, options);
+    MultiHeadAttentionGradients<N> result{detail::empty<N>(plan.query)};
+    detail::MultiHeadAttentionGradientBuffers to{.grad_query = result.grad_query.data()};
+    if (plan.has_key_and_value) {
+      to.grad_key = result.grad_key.emplace(detail::empty<N>(plan.key)).data();
+      to.grad_value = result.grad_value.emplace(detail::empty<N>(plan.value)).data();
+    }
+    if (options.trace.any()) {
+      auto& trace = result.trace.emplace();
+      for (std::size_t i = 0; i < plan.attention.trace_shapes.size(); ++i)
+        if (const auto name = static_cast<TraceName>(i); plan.attention.spec.trace.has(name))
+          to.trace[i] = trace.emplace(name, detail::empty<kAnyBeside<N>>(plan.attention.trace_shapes[i])).first->second.data();
+    }
+    run_backward(plan, view, to);
+    return result;
+  }
+
   /// For callers that own the memory: everything checked, then the work itself.
+  detail::MultiHeadAttentionBackwardPlan plan_backward(const TensorView& grad, const BackwardOptions& options) const;
+  void run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad, const detail::MultiHeadAttentionGradientBuffers& to);
   detail::AttentionPlan plan(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const;
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
            const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
@@ -134,6 +199,24 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   };
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
            const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
+
+  struct Kept;
+  void run_for_backward(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
+                        const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
+  /// Numbers of q, k, v and merged that a forward of these sizes leaves for backward.
+  std::size_t kept_size(const detail::AttentionSizes& sizes) const;
+  /// Gives kept places for them, the first of which is at `to`; gives the end.
+  float* place_kept(const detail::AttentionSizes& sizes, detail::KeptAttention& kept, float* to) const;
+  /// A run with these traces leaves them there.
+  void keep(const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, std::array<float*, kTraceNames.size()>& trace,
+            detail::KeptPlaces& places) const;
+  /// Adds what the other backward takes.
+  void add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const;
+  /// grad (B·L,E). Gradients of parameters go where `gradients` has room, those of inputs into grad_query, grad_key and
+  /// grad_value; where key and value are the query all three are added up in grad_query. With runs there are no traces of (L,S).
+  void backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, const float* grad,
+                const std::string& prefix, detail::Gradients& gradients, const detail::MultiHeadAttentionGradientBuffers& to,
+                detail::Scratch& scratch) const;
 
   /// How the projections are spelled in a state.
   enum class Form : std::uint8_t { packed, split, separate };

@@ -22,6 +22,9 @@ inline constexpr std::array<std::string_view, 2> kNormKindNames{"layer_norm", "r
 
 namespace detail {
 
+class Gradients;             // layers/gradients.hpp
+struct NormGradientBuffers;  // ops/norm_backward.hpp
+
 /// The norm inside a layer: torch.nn.LayerNorm or torch.nn.RMSNorm, its place in the state included.
 class Norm {
  public:
@@ -41,6 +44,13 @@ class Norm {
   void forward(const float* x, std::int64_t rows, float* y) const;
   /// One row.
   void forward_row(const float* x, float* y) const;
+  /// Gradients of forward() from that of y, grad (rows,width), which may lie where grad_x does. A row whose gradient is 0 has no part in those
+  /// of weight and bias, and one of 0 itself, whatever x holds there.
+  void backward(const float* grad, const float* x, std::int64_t rows, const NormGradientBuffers& to, Scratch& scratch) const;
+  /// The same; those of weight and bias go where `gradients` has room for their names.
+  void backward(const float* grad, const float* x, std::int64_t rows, float* grad_x, const std::string& prefix, Gradients& gradients,
+                Scratch& scratch) const;
+  bool has_bias() const { return has_bias_; }
 
   /// prefix is such as "norm1."
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;

@@ -41,6 +41,13 @@ void Parameter::get(float* values) const {
     std::copy(values_->begin(), values_->end(), values);
 }
 
+float* Parameter::values() const {
+  if (linear_ != nullptr) return nullptr;
+  return table_ != nullptr ? table_->values().data() : values_->data();
+}
+
+Panels<float>* Parameter::panels() const { return linear_ != nullptr ? &linear_->panels() : nullptr; }
+
 bool Parameter::is_quantized() const { return linear_ != nullptr ? linear_->is_quantized() : table_ != nullptr && table_->is_quantized(); }
 
 void Parameter::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows) const {
@@ -79,6 +86,24 @@ void Parameter::get_quantized_row(std::size_t row, std::int8_t* q, float* scale)
   } else {
     table_->get_quantized_row(row, q, scale);
   }
+}
+
+StateParameters state_parameters(const Parameters& parameters, const std::map<std::string, Shape>& shapes) {
+  StateParameters all;
+  for (const auto& [name, shape] : shapes) {
+    std::vector<Parameter>& pieces = all[name];
+    const auto add = [&](const std::string& piece) { pieces.push_back(parameters.at(piece)); };
+    const auto replaced = [&](std::string_view end, std::string_view other) { return name.substr(0, name.size() - end.size()).append(other); };
+    if (parameters.contains(name))
+      add(name);
+    else if (name.ends_with("in_proj_weight"))
+      for (const char* projection : {"q_proj.weight", "k_proj.weight", "v_proj.weight"}) add(replaced("in_proj_weight", projection));
+    else if (name.ends_with("in_proj_bias"))
+      for (const char* projection : {"q_proj.bias", "k_proj.bias", "v_proj.bias"}) add(replaced("in_proj_bias", projection));
+    else
+      add(replaced("_weight", ".weight"));  // q_proj_weight, where keys or values have a width of their own
+  }
+  return all;
 }
 
 }  // namespace attn::detail

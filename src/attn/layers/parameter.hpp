@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attn/store/panels.hpp"
 #include "attn/store/table.hpp"
 #include "attn/tensor/shape.hpp"
 
@@ -23,6 +24,9 @@ class Parameter {
   /// The weight (out,in) of a linear map.
   Parameter(const Shape& shape, Linear* linear) : shape_(shape), linear_(linear) {}
 
+  /// Whether both are the same one.
+  bool operator==(const Parameter& other) const { return values_ == other.values_ && table_ == other.table_ && linear_ == other.linear_; }
+
   const Shape& shape() const { return shape_; }
   std::size_t size() const;
   /// Numbers of a row, the last dimension.
@@ -33,6 +37,9 @@ class Parameter {
   void set_rows(std::size_t first, std::span<const float> rows) const;
   /// All of them, row-major.
   void get(float* values) const;
+  /// Where they lie, of float32: row-major, or, of a linear map's weight, in panels. One of the two is null.
+  float* values() const;
+  Panels<float>* panels() const;
 
   // Of what may be int8 with a scale for each row, a table or the weight of a linear map:
   bool is_quantized() const;
@@ -53,5 +60,10 @@ class Parameter {
 
 /// By torch's names.
 using Parameters = std::map<std::string, Parameter>;
+
+/// By the names of the state. One of them may lie in pieces, one below the other: a packed in_proj_weight is three linear maps'.
+using StateParameters = std::map<std::string, std::vector<Parameter>>;
+/// From what add_parameters() gave, where projections of attention have their separate form, and the shapes of the state.
+StateParameters state_parameters(const Parameters& parameters, const std::map<std::string, Shape>& shapes);
 
 }  // namespace attn::detail

@@ -22,6 +22,7 @@ class RotaryTable {
 
   /// Turns the heads (heads,D) of one position.
   void rotate(float* x, std::size_t heads, std::size_t position) const;
+  void rotate_back(float* x, std::size_t heads, std::size_t position) const;
   std::size_t width() const { return 2 * pairs_; }
 
  private:
@@ -46,6 +47,8 @@ class Rotary {
   };
   /// Turns them in place; row i of each sequence of `length` rows stands at position first + i.
   void rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first) const;
+  /// Turns gradients of what rotate() gave, the other way.
+  void rotate_back(const Heads& part, std::size_t rows, std::size_t length, std::int64_t first) const;
 
  private:
   std::shared_ptr<const RotaryTable> table_;

@@ -70,6 +70,12 @@ void check_int8_weight(std::string_view op, std::string_view name, const Shape& 
   if (!kernels::best().all_finite(values.data(), 1, values.size())) fail(ErrorCode::format, op, name, {"finite numbers"}, {"NaN or infinity"});
 }
 
+void check_float32(std::string_view op, std::string_view name, bool is_quantized) {
+  if (is_quantized)
+    fail(ErrorCode::unsupported, op, name, {"weights of float32, which load_state_dict() and initialize() make of it"},
+         {"int8, which has no gradients"});
+}
+
 std::int64_t check_positive(std::string_view op, std::string_view name, std::int64_t value) {
   if (value <= 0 || value > 0x7fffffff) fail(ErrorCode::config, op, name, {"a whole number from 1 to 2147483647"}, {value});
   return value;

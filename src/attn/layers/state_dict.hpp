@@ -33,6 +33,9 @@ void check_parameter_memory(std::string_view op, const std::map<std::string, Sha
 /// Throws FORMAT for a weight that has NaN or infinity, UNSUPPORTED for one with more columns than exact sums of int8 have room for.
 void check_int8_weight(std::string_view op, std::string_view name, const Shape& shape, std::span<const float> values);
 
+/// Throws UNSUPPORTED for what is int8: it has no gradients.
+void check_float32(std::string_view op, std::string_view name, bool is_quantized);
+
 /// Throws CONFIG unless 1 .. 2³¹ - 1: products of two of them stay within 64 bits.
 std::int64_t check_positive(std::string_view op, std::string_view name, std::int64_t value);
 

@@ -43,6 +43,11 @@ TransformerClassifier TransformerClassifier::drawn(const InitOptions& options, s
   return next;
 }
 
+void TransformerClassifier::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
+  encoder_.add_parameters(prefix + "encoder.", parameters);
+  classifier_.add_parameters(prefix + "classifier.", parameters);
+}
+
 void TransformerClassifier::make_int8() {
   encoder_.make_int8();
   classifier_.make_int8();
@@ -51,6 +56,10 @@ void TransformerClassifier::make_int8() {
 detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = encoder_.plan(kOp, x, options, {}, memory);
+  if constexpr (detail::kHasGradients) {
+    if (plan.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (keeps(plan.for_backward)) encoder_.layers_.front().add_kept_memory(plan, memory);
+  }
   memory.add("logits", logits_shape(plan));
   if (options_.pooling != Pooling::none) memory.add("what is pooled", {plan.B, plan.E});
   memory.check();
@@ -65,7 +74,14 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
 }
 
 void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const {
-  encoder_.run(plan, x, next_random(), {}, buffers);
+  const detail::ForwardRandom random = next_random();
+  bool is_kept = false;
+  if constexpr (detail::kHasGradients)
+    if (keeps(plan.for_backward) && !is_quantized()) {
+      share_gradients()->kept = encoder_.run_and_keep(plan, x, random, {}, buffers);
+      is_kept = true;
+    }
+  if (!is_kept) encoder_.run(plan, x, random, {}, buffers);
   detail::Scratch scratch = this->scratch();
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits, scratch);
   float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "attn/layers/encoder_backward.hpp"
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/layers/linear.hpp"
 #include "attn/layers/module.hpp"
@@ -41,10 +42,23 @@ class TransformerClassifier : public Module<TransformerClassifier> {
     return result;
   }
 
+  /// grad_logits, that of the logits, of their shape -> grad_x, of x's and of a rank known at run time, else as TransformerEncoderLayer::backward.
+  /// Each position gets what pooling makes of it: of mean a share, of max what the first position with the largest number gets, as in torch. Padding
+  /// gets 0, and so does a sequence that is all padding, but with the policy uniform, which pools all of it.
+  template <TensorLike G>
+  auto backward(const G& grad_logits, const EncoderBackwardOptions& options = {}) {
+    const detail::Input view(grad_logits, "TransformerClassifier", "grad_logits");
+    const detail::EncoderBackwardPlan plan = plan_backward(view, options);
+    const auto run = [&](const detail::EncoderGradientBuffers& to) { run_backward(view, to); };
+    return detail::run_encoder_backward_plan<kAnyBeside<sizeof(G)>>(plan, run);
+  }
+
   /// For callers that own the memory: everything checked, then the work itself.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   Shape logits_shape(const detail::EncoderPlan& plan) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const;
+  detail::EncoderBackwardPlan plan_backward(const TensorView& grad_logits, const EncoderBackwardOptions& options) const;
+  void run_backward(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to);
 
   bool is_quantized() const { return classifier_.is_quantized(); }
 
@@ -57,6 +71,8 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   TransformerClassifier loaded(const std::string& prefix, const StateView& state) const;
   TransformerClassifier drawn(const InitOptions& options, std::uint32_t& parameter) const;
   void make_int8();
+  /// Names where its numbers will be, as TransformerEncoder.
+  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
 
   TransformerClassifierOptions options_;
   TransformerEncoder encoder_;

@@ -70,6 +70,10 @@ void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].nor
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = this->plan(kOp, x, options, {}, memory);
+  if constexpr (detail::kHasGradients) {
+    if (plan.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (keeps(plan.for_backward)) layers_.front().add_kept_memory(plan, memory);
+  }
   memory.check();
   return plan;
 }
@@ -80,7 +84,13 @@ detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorVi
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
-  run(plan, x, next_random(), {}, buffers);
+  const detail::ForwardRandom random = next_random();
+  if constexpr (detail::kHasGradients)
+    if (keeps(plan.for_backward) && !is_quantized()) {
+      share_gradients()->kept = run_and_keep(plan, x, random, {}, buffers);
+      return;
+    }
+  run(plan, x, random, {}, buffers);
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,

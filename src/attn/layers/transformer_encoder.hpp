@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "attn/layers/encoder_backward.hpp"
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/layers/module.hpp"
 #include "attn/layers/norm.hpp"
@@ -34,9 +36,21 @@ class TransformerEncoder : public Module<TransformerEncoder> {
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
 
+  /// As TransformerEncoderLayer::backward, of all layers and the final norm.                           (torch.autograd of nn.TransformerEncoder)
+  template <TensorLike G>
+  auto backward(const G& grad, const EncoderBackwardOptions& options = {}) {
+    constexpr std::size_t N = kRankOf<G>;
+    static_assert(N == 2 || N == 3, "grad is (B,L,E) or (L,E)");
+    const detail::Input view(grad, "TransformerEncoder", "grad");
+    const detail::EncoderBackwardPlan plan = plan_backward(view, options);
+    return detail::run_encoder_backward_plan<N>(plan, [&](const detail::EncoderGradientBuffers& to) { run_backward(view, to); });
+  }
+
   /// For callers that own the memory: everything checked, then the work itself.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
+  detail::EncoderBackwardPlan plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const;
+  void run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to);
 
   bool is_quantized() const { return layers_.front().is_quantized(); }
 
@@ -62,6 +76,12 @@ class TransformerEncoder : public Module<TransformerEncoder> {
                            MemoryEstimate& memory) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::PositionBias& position_bias,
            const detail::EncoderBuffers& buffers) const;
+  /// run() that keeps what backward needs.
+  std::shared_ptr<detail::KeptEncoder> run_and_keep(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
+                                                    const detail::PositionBias& position_bias, const detail::EncoderBuffers& buffers) const;
+  /// to.grad_x has the gradient of the output and gets that of x. Gradients of parameters go where `gradients` has room for them.
+  void backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients, const detail::EncoderGradientBuffers& to,
+                detail::Scratch& scratch) const;
 
   TransformerEncoderOptions options_;
   std::vector<TransformerEncoderLayer> layers_;

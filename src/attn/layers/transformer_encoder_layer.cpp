@@ -120,6 +120,10 @@ void TransformerEncoderLayer::make_int8() {
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kOp);
   detail::EncoderPlan plan = this->plan(kOp, 1, x, options, {}, memory);
+  if constexpr (detail::kHasGradients) {
+    if (plan.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (keeps(plan.for_backward)) add_kept_memory(plan, memory);
+  }
   memory.check();
   return plan;
 }
@@ -149,6 +153,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
                            .has_attentions = options.output_attentions,
                            .has_hidden_states = options.output_hidden_states,
                            .has_trace = options.trace.has_value(),
+                           .for_backward = options.for_backward,
                            .names = names,
                            .traced = std::move(traced)};
   Shape hidden = x.shape;
@@ -171,11 +176,19 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
 }
 
 void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
+  const detail::ForwardRandom random = next_random();
+  if constexpr (detail::kHasGradients)
+    if (keeps(plan.for_backward) && !is_quantized()) return run_for_backward(plan, x, random, buffers);
+  run(plan, x, random, buffers);
+}
+
+void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
+                                  const detail::EncoderBuffers& buffers) const {
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
   detail::Scratch scratch = this->scratch();
   const float* const input = detail::without_gaps(x, scratch);
   if (plan.has_hidden_states) std::copy_n(input, size, buffers.hidden_states[0]);
-  run(plan, 0, input, next_random(), {}, buffers.layer(0), scratch, buffers.output);
+  run(plan, 0, input, random, {}, buffers.layer(0), scratch, buffers.output);
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "attn/layers/encoder_backward.hpp"
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/layers/linear.hpp"
 #include "attn/layers/module.hpp"
@@ -138,15 +140,36 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
 
+  /// grad, that of the output of the last forward with for_backward or in train mode, of its shape -> {grad_x, trace}, and the parameters' are
+  /// added to gradients(). What was kept is used up: copies of x and masks, q, k, v and the merged heads, the sums before norms, linear1 (and
+  /// linear_gate) of each position, all of it linear in L. All else is computed again, dropout by its seed, to the same bits.
+  /// Rows whose gradient is 0, such as padding that nobody reads, have no part in any gradient, whatever they hold. Policies for masked keys and
+  /// queries without keys as scaled_dot_product_attention_backward; same bits for any number of threads.
+  /// Throws UNSUPPORTED for a layer that is int8, ARGUMENT where no such forward was since the last backward or since weights changed
+  /// (load_state_dict, initialize, an optimiser's step), SHAPE, OUT_OF_RANGE for a layer that is not there, MEMORY; nothing is changed then.
+  ///                                                                  (torch.autograd of nn.TransformerEncoderLayer)
+  template <TensorLike G>
+  auto backward(const G& grad, const EncoderBackwardOptions& options = {}) {
+    constexpr std::size_t N = kRankOf<G>;
+    static_assert(N == 2 || N == 3, "grad is (B,L,E) or (L,E)");
+    const detail::Input view(grad, "TransformerEncoderLayer", "grad");
+    const detail::EncoderBackwardPlan plan = plan_backward(view, options);
+    return detail::run_encoder_backward_plan<N>(plan, [&](const detail::EncoderGradientBuffers& to) { run_backward(view, to); });
+  }
+
   /// For callers that own the memory: everything checked, then the work itself.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
+  detail::EncoderBackwardPlan plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const;
+  void run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to);
 
   bool is_quantized() const { return linear1_.is_quantized(); }
 
  private:
   friend class Module<TransformerEncoderLayer>;
   friend class TransformerEncoder;
+  friend class TransformerClassifier;
+  friend class EncoderModel;
 
   TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options);
   static MultiHeadAttention attention_of(std::string_view op, const TransformerEncoderLayerOptions& options);
@@ -168,6 +191,27 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   /// x -> y (B·L,E), which may be the same, as layer `index` of its stack.
   void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
            const detail::PositionBias& position_bias, const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const;
+  /// As a layer alone.
+  void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::EncoderBuffers& buffers) const;
+
+  // For backward, of the layer that has `index` in its stack.
+  void run_for_backward(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
+                        const detail::EncoderBuffers& buffers) const;
+  /// Adds what all layers of a stack keep.
+  void add_kept_memory(const detail::EncoderPlan& plan, MemoryEstimate& memory) const;
+  /// Numbers that it keeps.
+  std::size_t kept_size(const detail::EncoderPlan& plan) const;
+  /// Gives `kept` places for them, the first of which is at `to`; gives the end.
+  float* place_kept(const detail::EncoderPlan& plan, std::uint32_t index, const detail::KeptEncoder& stack, const detail::PositionBias& position_bias,
+                    detail::KeptLayer& kept, float* to) const;
+  /// A run with these buffers leaves there all but x.
+  void keep(const detail::EncoderPlan& plan, const detail::KeptLayer& kept, detail::LayerBuffers& buffers, detail::KeptPlaces& places) const;
+  /// Of a stack of such layers.
+  detail::EncoderBackwardPlan plan_backward(std::string_view op, const detail::KeptEncoder& kept, const EncoderBackwardOptions& options,
+                                            const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const;
+  /// grad (B·L,E), of what the layer gave, becomes that of x. Gradients of parameters go where `gradients` has room for them.
+  void backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix, detail::Gradients& gradients,
+                const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const;
 
   TransformerEncoderLayerOptions options_;
   MultiHeadAttention self_attn_;

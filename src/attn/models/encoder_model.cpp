@@ -29,17 +29,6 @@ TransformerEncoderOptions encoder_options(const detail::ModelConfig& config) {
           .final_norm = config.norm_first};
 }
 
-/// T5's buckets by key - query (Raffel et al. 2020), as MPNet calls them: half of them for keys after the query, the first 8 of a half for
-/// one distance each, then twice as far with every second one, up to 128.
-std::size_t bucket_of(std::int64_t distance) {
-  constexpr std::int64_t kFirst[] = {8, 12, 16, 23, 32, 46, 64, 91};  // 8 · 2^(i/2), rounded up
-  const std::int64_t size = std::abs(distance);
-  std::size_t bucket = static_cast<std::size_t>(std::min<std::int64_t>(size, 7));
-  for (const std::int64_t first : kFirst)
-    if (size >= first) ++bucket;
-  return distance > 0 ? bucket + 16 : bucket;
-}
-
 /// Options that change what is computed, against the shapes that they must have.
 detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForwardOptions& options, const detail::EncoderPlan& plan) {
   const auto data = [&](const char* name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
@@ -88,25 +77,33 @@ struct Unpadded {
   Unpadded& operator=(const Unpadded&) = delete;
 };
 
-/// The sequences of inputs, of one length each.
-std::vector<detail::SequenceRun> runs_of(const detail::ModelInputs& inputs) {
+}  // namespace
+
+/// T5's buckets by key - query (Raffel et al. 2020), as MPNet calls them: half of them for keys after the query, the first 8 of a half for
+/// one distance each, then twice as far with every second one, up to 128.
+std::size_t detail::bucket_of(std::int64_t distance) {
+  constexpr std::int64_t kFirst[] = {8, 12, 16, 23, 32, 46, 64, 91};  // 8 · 2^(i/2), rounded up
+  const std::int64_t size = std::abs(distance);
+  std::size_t bucket = static_cast<std::size_t>(std::min<std::int64_t>(size, 7));
+  for (const std::int64_t first : kFirst)
+    if (size >= first) ++bucket;
+  return distance > 0 ? bucket + 16 : bucket;
+}
+
+std::vector<detail::SequenceRun> detail::runs_of(const ModelInputs& inputs) {
   if (inputs.runs.empty()) return {{inputs.shape[0], inputs.shape[1]}};
   return {inputs.runs.begin(), inputs.runs.end()};
 }
 
-/// hidden states -> pooled, by sequence; its rows are `stride` apart.
-void pool(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
-          std::int64_t first = 0) {
-  const std::int64_t E = plan.encoder.E;
+void detail::pool_sequences(const ModelInputs& inputs, std::int64_t E, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
+                            std::int64_t first) {
   for (const auto& [count, length] : runs_of(inputs)) {
-    detail::pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled, stride, first);
-    detail::clear_empty(inputs.attention_mask, count, length, E, pooled, stride);
+    pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled, stride, first);
+    clear_empty(inputs.attention_mask, count, length, E, pooled, stride);
     hidden += count * length * E;
     pooled += count * stride;
   }
 }
-
-}  // namespace
 
 EncoderModel::EncoderModel(detail::ModelConfig config)
     : config_(std::move(config)),
@@ -167,7 +164,7 @@ void EncoderModel::allocate() {
 detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
   const Shape& shape = inputs.shape;
   if (shape.rank() != 2) detail::fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
-  const std::vector<detail::SequenceRun> runs = runs_of(inputs);
+  const std::vector<detail::SequenceRun> runs = detail::runs_of(inputs);
   std::int64_t sequences = 0, longest = 0;
   for (const detail::SequenceRun& run : runs) {
     sequences += run.count;
@@ -196,7 +193,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
                                 .trace = options.trace};
   if (inputs.attention_mask != nullptr) forward.key_padding_mask = *inputs.attention_mask;
   const TensorView x{nullptr, {shape[0], shape[1], config_.hidden_size}};
-  detail::ModelPlan plan{.encoder = encoder_.plan(op, x, forward, inputs.runs, memory)};
+  detail::ModelPlan plan{.encoder = encoder_.plan(op, x, forward, inputs.runs, memory), .sequences = sequences};
   plan.encoder.patch = check_patch(op, options, plan.encoder);
   memory.add("embeddings", plan.encoder.output);
   if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
@@ -205,6 +202,12 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     memory.add("logits", plan.logits);
     memory.add("what is pooled", {2, sequences, config_.hidden_size});
   }
+  if constexpr (detail::kHasGradients)
+    if (options.for_backward) {
+      encoder_.layers_.front().add_kept_memory(plan.encoder, memory);
+      memory.add("embeddings for backward", plan.encoder.output);
+      memory.add("results for backward", {sequences, 2 * config_.hidden_size + std::max(result_size(true), result_size(false))});
+    }
   memory.check();
   return plan;
 }
@@ -219,25 +222,35 @@ void EncoderModel::position_rows(std::span<const std::int64_t> ids, std::int64_t
   }
 }
 
-void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x) const {
-  const auto E = static_cast<std::size_t>(config_.hidden_size);
-  const std::size_t count = inputs.input_ids.size();
-  std::vector<std::int64_t> positions(positions_.empty() ? 0 : count);
+std::vector<detail::EmbeddingRows> EncoderModel::embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const {
+  positions.resize(positions_.empty() ? 0 : inputs.input_ids.size());
   std::size_t row = 0;
-  for (const auto& [sequences, length] : runs_of(inputs))
+  for (const auto& [sequences, length] : detail::runs_of(inputs))
     for (std::int64_t i = 0; i < sequences && !positions.empty(); ++i, row += static_cast<std::size_t>(length))
       position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), positions.data() + row);
   std::vector<detail::EmbeddingRows> tables{{&words_.table(), inputs.input_ids}};
   if (!token_types_.empty()) tables.push_back({&token_types_, inputs.token_type_ids});
   if (!positions_.empty()) tables.push_back({&positions_, positions});
-  const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(x + i * E, x + i * E); };
-  detail::sum_embeddings(tables, count, E, x, norm);
+  return tables;
 }
 
-void EncoderModel::fill_position_bias(std::int64_t L, float* bias) const {
+void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x) const {
+  const auto E = static_cast<std::size_t>(config_.hidden_size);
+  std::vector<std::int64_t> positions;
+  const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(x + i * E, x + i * E); };
+  detail::sum_embeddings(embedding_rows(inputs, positions), inputs.input_ids.size(), E, x, norm);
+}
+
+detail::PositionBias EncoderModel::position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const {
+  if (config_.position_buckets == 0) return {};
+  std::int64_t longest = 0;
+  for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
   const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
+  float* const bias = scratch.take(heads * 2 * static_cast<std::size_t>(longest));
+  float* to = bias;
   for (std::size_t head = 0; head < heads; ++head)
-    for (std::int64_t distance = -L; distance < L; ++distance) *bias++ = position_bias_[bucket_of(distance) * heads + head];
+    for (std::int64_t distance = -longest; distance < longest; ++distance) *to++ = position_bias_[detail::bucket_of(distance) * heads + head];
+  return {bias + longest, 2 * longest};
 }
 
 void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits) const {
@@ -250,21 +263,13 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   const std::int64_t E = plan.encoder.E;
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
   embed_ids(inputs, x);
-  detail::PositionBias position_bias;
-  if (config_.position_buckets > 0) {
-    std::int64_t longest = 0;
-    for (const detail::SequenceRun& run : runs_of(inputs)) longest = std::max(longest, run.length);
-    float* const bias = scratch.take(size_of(config_.num_attention_heads, 2 * longest));
-    fill_position_bias(longest, bias);
-    position_bias = {bias + longest, 2 * longest};
-  }
-  encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, position_bias, buffers);
+  encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, position_bias(inputs, scratch), buffers);
 
   if (config_.labels.empty() || logits == nullptr) return;
   const std::int64_t B = plan.logits[0];
   float* const pooled = scratch.take(size_of(B, E));
   float* const hidden = scratch.take(size_of(B, E));
-  pool(plan, inputs, buffers.output, config_.classifier_pooling, pooled, E);
+  detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, pooled, E);
   classifier_dense_.forward(pooled, B, hidden, scratch);
   kernels::best(is_quantized_).activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
   classifier_norm_.forward(hidden, B, hidden);
@@ -292,6 +297,10 @@ void EncoderModel::load_state(const StateView& state, bool strict) {
   for (const auto& [tensor, values] : given)
     if (tensor->is_quantized()) tensor->check_finite(kLoad, values);
   for (const auto& [tensor, values] : given) tensor->set_rows(0, values);
+}
+
+std::int64_t EncoderModel::result_size(bool of_head) const {
+  return of_head ? config_.num_labels() : static_cast<std::int64_t>(config_.poolings.size()) * config_.hidden_size;
 }
 
 EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t layer, Trace names) const {
@@ -325,7 +334,7 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
   const std::int64_t B = inputs.shape[0], E = plan.encoder.E, width = E * static_cast<std::int64_t>(options.poolings.size());
   float* const pooled = embedding_dense_ ? scratch.take(size_of(B, width)) : y;
   for (std::size_t i = 0; i < options.poolings.size(); ++i)
-    pool(plan, unpadded.inputs, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
+    detail::pool_sequences(unpadded.inputs, E, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
   const std::int64_t size = config_.embedding_size(options.poolings.size());
   if (embedding_dense_) {
     embedding_dense_->forward(pooled, B, y, scratch);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "attn/layers/transformer_encoder.hpp"
 #include "attn/models/checkpoint_tensor.hpp"
 #include "attn/models/model_config.hpp"
+#include "attn/ops/embedding.hpp"
 
 namespace attn {
 
@@ -25,11 +27,19 @@ struct ModelInputs {
   /// Sequences of these lengths one after the other without padding, the shape is (1,rows); empty: B of L.
   std::span<const SequenceRun> runs = {};
 };
+/// The row of a position bias for a key so far behind its query.
+std::size_t bucket_of(std::int64_t distance);
+/// Its sequences, of one length each.
+std::vector<SequenceRun> runs_of(const ModelInputs& inputs);
+/// hidden states (..,E) -> pooled, by sequence; its rows are `stride` apart. Positions before `first` are not pooled.
+void pool_sequences(const ModelInputs& inputs, std::int64_t E, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
+                    std::int64_t first = 0);
 
 /// What a forward shall return besides the last hidden state, and what it shall do otherwise. Refers to the caller's memory.
 struct ModelForwardOptions {
   bool output_attentions = false, output_hidden_states = false;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
+  bool for_backward = false;  ///< the memory of run_and_keep() and backward() is counted, too
   std::optional<MaskView> mask = std::nullopt;
   bool is_causal = false;
   std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
@@ -44,9 +54,25 @@ struct ModelEmbedOptions {
   std::int64_t prompt_length = 0;  ///< positions at the start that are not pooled
 };
 
+/// Where gradients go; null, none or without room where they are not asked for.
+struct ModelGradientBuffers {
+  float* embeddings = nullptr;          ///< (B,L,E), of the word embedding at each place
+  std::vector<float*> attentions = {};  ///< by layer (B,H,L,L)
+  Gradients* parameters = nullptr;      ///< by the names of EncoderModel::state_shapes()
+};
+
+struct KeptModel;  // models/kept_model.hpp
+
+/// Some numbers of a gradient: of the parameter of that name from number `first` on.
+struct GradientPart {
+  std::string name;
+  std::size_t first = 0, size = 0;
+};
+
 /// A forward that is checked, before anything is allocated. It refers to the inputs.
 struct ModelPlan {
   EncoderPlan encoder;
+  std::int64_t sequences = 0;
   Shape logits = {};  ///< (B,C), or rank 0 where there is no head
 };
 
@@ -84,6 +110,26 @@ class EncoderModel {
   Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
   void classify(const detail::ModelInputs& inputs, float* y) const;
 
+  bool has_head() const { return !config_.labels.empty(); }
+  /// Numbers of a sequence's result: of logits, or else of hidden states pooled as the checkpoint says, by one pooling or side by side by several,
+  /// before its Dense and scaling.
+  std::int64_t result_size(bool of_head) const;
+  /// A forward and its results (sequences,result_size(has_head())).
+  void run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* result) const;
+
+  /// Throws UNSUPPORTED for int8, which has no gradients.
+  void check_gradients(std::string_view op) const;
+  /// The same forward, of logits or not, with what backward() needs. `words`, where it is not null, has the word embedding of each place.
+  std::unique_ptr<detail::KeptModel> run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
+                                                  const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words = nullptr) const;
+  /// Gradients from that of the results, grad (sequences,result_size(of_head)). Rows of it that are 0 take no part.
+  void backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const;
+  /// Parameters as the layers' states name and shape them, and where they lie.
+  std::map<std::string, Shape> state_shapes() const;
+  detail::StateParameters state_parameters();
+  /// For each of tensors() where the gradients of its parts lie, one below the other.
+  std::vector<std::vector<detail::GradientPart>> gradient_parts();
+
   /// The weights by the checkpoint's own names, as Module has them.
   std::map<std::string, Shape> parameter_shapes() const;
   void save_state(const StateTarget& target) const;
@@ -105,10 +151,12 @@ class EncoderModel {
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
   void embed_ids(const detail::ModelInputs& inputs, float* x) const;
+  /// The tables whose rows are added up for each place. positions gets what they refer to.
+  std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const;
-  /// bias (H,2L), by key - query from -L on.
-  void fill_position_bias(std::int64_t L, float* bias) const;
+  /// By key - query, as far as the longest sequence goes; none where the model has none.
+  detail::PositionBias position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const;
 
   detail::ModelConfig config_;
   Embedding words_;

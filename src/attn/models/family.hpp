@@ -57,7 +57,8 @@ extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;
 struct SizeNames {
   std::string_view hidden_size = "hidden_size", num_hidden_layers = "num_hidden_layers", num_attention_heads = "num_attention_heads";
   std::string_view intermediate_size = "intermediate_size", hidden_act = "hidden_act", layer_norm_eps = "layer_norm_eps";
-  std::int64_t max_position_embeddings = 512;  ///< where it is left out, as transformers has it
+  // Where they are left out, as transformers has them.
+  std::int64_t max_position_embeddings = 512, pad_token_id = 0;
 };
 
 /// Reads them, the vocabulary and the positions. layer_norm_eps stays as it is where it is missing.

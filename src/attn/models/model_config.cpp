@@ -161,6 +161,12 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   model.num_attention_heads = config.size(names.num_attention_heads);
   model.intermediate_size = config.size(names.intermediate_size);
   model.max_position_embeddings = model.max_length = config.whole("max_position_embeddings", 1, 0x7fffffff, names.max_position_embeddings);
+  // Only gradients ask for it: what is no id of the table is as good as none.
+  const Json* const pad = config.find("pad_token_id");
+  const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
+                    : config.is_null("pad_token_id")           ? -1
+                                                               : static_cast<double>(names.pad_token_id);
+  if (id >= 0 && id < static_cast<double>(model.vocab_size)) model.pad_token_id = static_cast<std::int64_t>(id);
   model.hidden_act = config.activation(names.hidden_act);
   if (!names.layer_norm_eps.empty())
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));

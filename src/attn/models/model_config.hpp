@@ -58,6 +58,7 @@ struct ModelConfig {
   std::int64_t max_length = 0;               ///< ids of the longest sequence
   PositionRows positions = PositionRows::counted;
   std::int64_t padding_idx = 0;               ///< for PositionRows::from_ids
+  std::int64_t pad_token_id = -1;             ///< row of the word table that gets no gradient; -1: none
   std::int64_t type_vocab_size = 0;           ///< 0: no token types
   std::int64_t position_buckets = 0;          ///< of a bias by distance, shared by all layers (T5's); 0: none
   std::vector<LayerDistance> distances = {};  ///< by layer, or none

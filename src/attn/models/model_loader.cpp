@@ -166,6 +166,13 @@ void ModelLoader::match(std::vector<Target> targets) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (entries[i].type->is_float || (entries[i].type->is_int8() && model_->config().quantized)) by_name.emplace(entries[i].name, i);
 
+  // A file that was moved without its config.json: all of it would be missing.
+  if (!model_->config().quantized)
+    for (const SafetensorsEntry& entry : entries)
+      if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
+        fail(ErrorCode::unsupported, kOp, entry.name, {"F32, F16, BF16 or F64: config.json has no quantization_config, as that of int8 files has"},
+             {entry.type->name});
+
   const std::string prefix(family.prefix);
   const bool prefixed = by_name.contains(prefix + targets.front().tensor.name);
   targets_ = std::move(targets);

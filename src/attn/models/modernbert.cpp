@@ -35,7 +35,8 @@ bool is_sliding(const ConfigReader& config, std::size_t layer) {
 
 void configure(const ConfigReader& config, ModelConfig& model) {
   model.layer_norm_eps = 1e-5F;
-  configure_sizes(config, model, {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps", .max_position_embeddings = kPositions});
+  configure_sizes(config, model,
+                  {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps", .max_position_embeddings = kPositions, .pad_token_id = 50283});
   config.whole("max_position_embeddings", 1, 1 << 20, kPositions);  // angles are computed for each of them
   model.positions = PositionRows::none;
   model.norm_first = model.gated = true;

@@ -11,7 +11,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
   config.only("position_embedding_type", "absolute");
   model.positions = PositionRows::from_ids;
-  model.padding_idx = 1;  // whatever pad_token_id says
+  model.padding_idx = model.pad_token_id = 1;  // whatever pad_token_id says
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;
   // transformers sizes the table by the config and looks things up in it as if it had 32 rows.
   model.position_buckets = config.whole("relative_attention_num_buckets", 32, 32, 32);

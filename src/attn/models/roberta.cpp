@@ -20,6 +20,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.type_vocab_size = config.whole("type_vocab_size", 1, 0x7fffffff, 2);
   model.positions = PositionRows::from_ids;
   model.padding_idx = config.whole("pad_token_id", 0, model.max_position_embeddings - 2, 1);
+  model.pad_token_id = model.padding_idx < model.vocab_size ? model.padding_idx : -1;
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;
 }
 

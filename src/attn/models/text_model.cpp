@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "attn/models/encoder_model.hpp"
+#include "attn/models/model_gradient.hpp"
 #include "attn/models/model_loader.hpp"
 #include "attn/models/model_writer.hpp"
 #include "attn/models/sentence_config.hpp"
@@ -291,6 +292,7 @@ EncodedTexts TextModel::encode(const std::vector<std::pair<std::string, std::str
 }
 
 const EncoderModel& TextModel::encoder() const { return *parts_->model; }
+EncoderModel& TextModel::encoder() { return *parts_->model; }
 
 EncoderTraceOptions TextModel::trace_of(std::int64_t layer, Trace names) const { return parts_->model->trace_of("trace_layer", layer, names); }
 
@@ -324,6 +326,71 @@ const detail::EncoderPlan& detail::TextForward::encoder() const { return parts_-
 const Shape& detail::TextForward::logits() const { return parts_->plan.logits; }
 void detail::TextForward::run(const EncoderBuffers& buffers, float* logits) const {
   parts_->model.run(parts_->plan, parts_->batch.inputs(), buffers, logits);
+}
+
+namespace {
+
+/// The number of a label.
+std::int64_t label_of(std::string_view op, std::string_view name, const std::vector<std::string>& labels,
+                      const std::variant<std::int64_t, std::string>& given) {
+  if (const std::int64_t* number = std::get_if<std::int64_t>(&given)) return *number;
+  const auto& label = std::get<std::string>(given);
+  const auto found = std::find(labels.begin(), labels.end(), label);
+  if (found != labels.end()) return found - labels.begin();
+  std::string all;
+  for (const std::string& each : labels) all += (all.empty() ? "" : ", ") + each;
+  detail::fail(ErrorCode::out_of_range, op, name, {"one of ", all.empty() ? "no labels, for there is no head" : all}, {label});
+}
+
+}  // namespace
+
+detail::TextGradient::TextGradient(EncoderModel& model, const TokenIds& inputs, const GradientOptions& options) {
+  constexpr std::string_view kOp = "gradients";
+  const GradientTarget& target = options.target;
+  ModelGradientTarget given{.row = target.row, .component = target.component};
+  if (target.label) given.label = label_of(kOp, "target.label", model.config().labels, *target.label);
+  const Batch batch(kOp, inputs);
+  gradient_ = std::make_unique<ModelGradient>(kOp, model, batch.inputs(), given, options.embeddings, options.attentions, options.parameters);
+}
+
+detail::TextGradient::~TextGradient() = default;
+const detail::ModelGradient& detail::TextGradient::operator*() const { return *gradient_; }
+
+TextAttribution TextModel::attribute(const std::string& text, const AttributeOptions& options) const {
+  constexpr std::string_view kOp = "attribute";
+  const EncoderModel& model = encoder();
+  EncodedTexts encoding = encode({text}, 0, 1, {});
+  const std::vector<std::int64_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
+  const std::vector<std::int64_t> types(encoding.token_type_ids.begin(), encoding.token_type_ids.end());
+  std::vector<std::uint8_t> special;
+  for (const auto& offset : encoding.offsets[0]) special.push_back(offset ? 0 : 1);
+  detail::AttributionCall call{
+      .ids = ids, .types = types, .special = special, .pad_id = parts_->tokens().pad_id(), .method = options.method, .steps = options.steps};
+  if (options.target) {
+    call.target = label_of(kOp, "target", model.config().labels, *options.target);
+  } else if (model.has_head()) {
+    const detail::ModelInputs inputs{.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types};
+    const detail::ModelPlan plan = model.plan(kOp, inputs, {});
+    std::vector<float> hidden(ids.size() * static_cast<std::size_t>(plan.encoder.E)), logits(static_cast<std::size_t>(plan.logits[1]));
+    model.run(plan, inputs, {hidden.data(), {}, {}}, logits.data());
+    call.target = std::max_element(logits.begin(), logits.end()) - logits.begin();
+  } else if (options.method != AttributionMethod::attention_rollout) {
+    detail::fail(ErrorCode::argument, kOp, "target", {"the number of a component, for the checkpoint has no head"}, {"none"});
+  }
+  const detail::Attribution attribution(kOp, model, call);
+  std::vector<double> sums(ids.size());
+  std::vector<float> scores(ids.size());
+  std::array<float, 2> values{};
+  for (std::int64_t portion = 0; portion < attribution.portions(); ++portion) {
+    std::array<float, 2> of_portion{};
+    attribution.run(portion, scores.data(), of_portion.data());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(scores[i]);
+    if (portion == 0) values = of_portion;
+  }
+  std::transform(sums.begin(), sums.end(), scores.begin(), [](double sum) { return static_cast<float>(sum); });
+  TextAttribution result{std::move(encoding.tokens[0]), std::move(encoding.offsets[0]), std::move(scores)};
+  if (options.method == AttributionMethod::integrated_gradients) result.delta = detail::convergence_delta(sums, values.data());
+  return result;
 }
 
 namespace {

@@ -7,12 +7,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "attn/io/file_path.hpp"
 #include "attn/io/tokenizer.hpp"
 #include "attn/layers/embedding.hpp"
 #include "attn/layers/encoder_forward.hpp"
+#include "attn/models/attribution.hpp"
+#include "attn/models/model_gradient.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/pooling.hpp"
 #include "attn/tensor/results.hpp"
@@ -53,6 +56,44 @@ struct TextModelTensors {
   decltype(EncoderResult<N + 1>::trace) trace;                ///< AttentionTrace by layer, when asked for
 };
 using TextModelOutput = TextModelTensors<2>;
+
+/// The one number that gradients are of.
+struct GradientTarget {
+  std::int64_t row = 0;                                                         ///< the sequence
+  std::optional<std::variant<std::int64_t, std::string>> label = std::nullopt;  ///< its logit before softmax, by number or name; or
+  std::optional<std::int64_t> component = std::nullopt;                         ///< a number of its pooled vector, before Dense and scaling
+};
+
+struct GradientOptions {
+  GradientTarget target;
+  bool embeddings = false, attentions = false, parameters = false;  ///< what gradients are with respect to
+};
+
+/// N = 2.
+template <std::size_t N>
+struct TextModelGradients {
+  float value = 0;                                         ///< the target itself
+  std::optional<TensorOf<N + 1>> embeddings;               ///< (B,L,E), of the word embedding at each place; when asked for, as the next
+  std::optional<std::vector<TensorOf<N + 2>>> attentions;  ///< by layer (B,H,L,L); 0 where a query does not see a key
+  std::optional<typename StateDictType<TextModelGradients<N>>::type> parameters;  ///< by the names of state_dict()
+};
+
+struct AttributeOptions {
+  AttributionMethod method = AttributionMethod::integrated_gradients;
+  /// A label by number or name, or without a head the number of a component of the pooled vector. Default the answer, the label with the largest
+  /// logit; without a head there is none.
+  std::optional<std::variant<std::int64_t, std::string>> target = std::nullopt;
+  std::int64_t steps = 50;  ///< of integrated_gradients, 1 to 10 000
+};
+
+/// What each token of a text has to do with an answer.
+struct TextAttribution {
+  std::vector<std::string> tokens;  ///< special ones included
+  TokenOffsets offsets;             ///< as Encoding has them
+  std::vector<float> scores;        ///< by token
+  /// |Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|, of integrated_gradients.
+  std::optional<double> delta = std::nullopt;
+};
 
 namespace detail {
 
@@ -138,6 +179,24 @@ struct SaveOptions {
   std::optional<FileWeights> weights = std::nullopt;  ///< default as the model has them
 };
 
+namespace detail {
+
+/// gradients() of a model, whose forward is done.
+class TextGradient {
+ public:
+  TextGradient(EncoderModel& model, const TokenIds& inputs, const GradientOptions& options);
+  ~TextGradient();
+  TextGradient(const TextGradient&) = delete;
+  TextGradient& operator=(const TextGradient&) = delete;
+
+  const ModelGradient& operator*() const;
+
+ private:
+  std::unique_ptr<ModelGradient> gradient_;
+};
+
+}  // namespace detail
+
 /// A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT, with
 /// or without a head for sequence classification (transformers' AutoModel; sentence-transformers' SentenceTransformer).
 class TextModel {
@@ -194,6 +253,38 @@ class TextModel {
     auto result = detail::run_encoder_plan<N + 1>(forward.encoder(), [&](const detail::EncoderBuffers& buffers) { forward.run(buffers, nullptr); });
     return std::move((*result.trace)[layer]);
   }
+
+  /// The gradient of one number with respect to what the options name (torch.autograd.grad of it, without dropout). Throws UNSUPPORTED for int8
+  /// weights, which loading with Weights::float32 makes float32, and for a label without a head; ARGUMENT where the target is neither a label nor
+  /// a component, or both, or nothing is asked for; OUT_OF_RANGE for a label, component or row that is not there; and as forward.
+  template <std::size_t N>
+  TextModelGradients<N> gradients(const EncodingTensors<N>& inputs, const GradientOptions& options) {
+    const detail::TextGradient of_text(encoder(), detail::TokenIds(inputs), options);
+    const detail::ModelGradient& gradient = *of_text;
+    TextModelGradients<N> result{gradient.value(), {}, {}, {}};
+    std::vector<float*> attentions;
+    StateTarget parameters;
+    if (options.embeddings) result.embeddings = detail::empty<N + 1>(gradient.embeddings());
+    if (options.attentions) {
+      result.attentions.emplace().reserve(gradient.layers());
+      for (std::size_t layer = 0; layer < gradient.layers(); ++layer)
+        attentions.push_back(result.attentions->emplace_back(detail::empty<N + 2>(gradient.attentions())).data());
+    }
+    if (options.parameters)
+      for (auto& all = result.parameters.emplace(); const auto& [name, shape] : parameter_shapes())
+        parameters.emplace(name, all.emplace(name, detail::empty<kAnyBeside<N>>(shape)).first->second.data());
+    gradient.run(result.embeddings ? result.embeddings->data() : nullptr, attentions, options.parameters ? &parameters : nullptr);
+    return result;
+  }
+  /// A score for each token of a text. f is a logit before softmax, without a head a number of the pooled vector.
+  /// integrated_gradients: Σ_e (x - b) · ∫₀¹ ∂f/∂x (b + a (x - b)) da, x the word embeddings, b those of [PAD] but at special tokens, by
+  /// Gauss-Legendre's steps (Sundararajan, Taly & Yan 2017). gradient_x_input: Σ_e x · ∂f/∂x. attention_rollout: the pooled rows of the product of
+  /// 0.5 A + 0.5 I over the layers, A the mean over the heads (Abnar & Zuidema 2020). attention_gradient: those of the product of I + Ā, Ā the mean
+  /// over the heads of the positive part of A · ∂f/∂A (Chefer, Gur & Wolf 2021). leave_one_out: f of the text less f of the text without the token;
+  /// 0 for special tokens. The first position is what is pooled where the head takes that, the mean of all where it takes the mean.
+  /// A long text is cut, as by classify. Throws UNSUPPORTED for gradients of int8 weights and without a tokenizer, ARGUMENT without a head where no
+  /// target is given, OUT_OF_RANGE for one that is not there, CONFIG for steps, MEMORY.
+  TextAttribution attribute(const std::string& text, const AttributeOptions& options = {}) const;
 
   /// (N,E): hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
   /// checkpoint says so (Reimers & Gurevych 2019); E is what comes out of that. Texts are sorted into batches by length. Throws as tokenize and
@@ -262,6 +353,7 @@ class TextModel {
   explicit TextModel(std::unique_ptr<Parts> parts);
 
   const EncoderModel& encoder() const;
+  EncoderModel& encoder();
   EncoderTraceOptions trace_of(std::int64_t layer, Trace names) const;
   Shape parameter_shape(const std::string& name) const;
 

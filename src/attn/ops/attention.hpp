@@ -57,6 +57,7 @@ struct AttentionOptions {
   /// Keys and values of earlier calls: they come first, and masks and S count them. A layer takes what an earlier call gave as present.
   std::optional<KeyValueView> past = std::nullopt;
   bool output_present = false;  ///< return past and new keys and values side by side; with a past always
+  bool for_backward = false;    ///< of a layer: keep what its backward() needs, as forwards in train mode do
 };
 
 /// Past and new keys and values, for the next call: options.past = KeyValueView(present.key, present.value).

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/ops/elementary.hpp"
 #include "attn/ops/mask_rows.hpp"
 #include "attn/parallel/thread_pool.hpp"
 
@@ -30,6 +31,9 @@ constexpr float kSmaller = 0x1p-32F;
 
 /// A multiple of the numbers that any kernel adds side by side.
 constexpr std::size_t kLanes = 64;
+
+/// C libraries differ in the last bits of their logarithms. A sum is 0, NaN or no less than 1.
+float log_of_sum(float sum) { return sum == 0 ? kBlocked : sum < std::numeric_limits<float>::infinity() ? static_cast<float>(log_of(sum)) : sum; }
 
 class Core {
  public:
@@ -194,7 +198,7 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
 
   for (std::size_t r = 0; r < rows; ++r) {
     if (out_.log_sum_exp != nullptr)
-      out_.log_sum_exp[static_cast<std::size_t>(index) + r] = (uniform(row[r].keys) ? 0 : row[r].most) + std::log(row[r].sum);
+      out_.log_sum_exp[static_cast<std::size_t>(index) + r] = (uniform(row[r].keys) ? 0 : row[r].most) + log_of_sum(row[r].sum);
     if (counted(row[r].keys) > 0)
       kernel_.scale_row(context_row(r), 1 / row[r].sum / value_scales_[kv], context_row(r), Dv_);
     else

@@ -4,6 +4,7 @@
 
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/attention_inputs.hpp"
+#include "attn/ops/score_functions_inputs.hpp"
 #include "attn/store/packed_linear.hpp"
 #include "attn/store/scratch.hpp"
 #include "attn/tensor/rows.hpp"
@@ -24,16 +25,26 @@ void check_rank_2(std::string_view op, std::string_view name, const TensorView& 
 
 }  // namespace
 
+std::int64_t check_additive_params(std::string_view op, const AdditiveParams& params, const AttentionSizes& sizes) {
+  check_rank_2(op, "query_weight", params.query_weight, "(A,Dq)");
+  const std::int64_t A = params.query_weight.shape[0];
+  check_shape(op, "query_weight", params.query_weight, {A, sizes.query_width});
+  check_shape(op, "key_weight", params.key_weight, {A, sizes.key_width});
+  check_shape(op, "score_weight", params.score_weight, {A});
+  if (params.bias.data != nullptr) check_shape(op, "bias", params.bias, {A});
+  return A;
+}
+
+void check_general_weight(std::string_view op, const TensorView& weight, const AttentionSizes& sizes) {
+  check_rank_2(op, "weight", weight, "(Dq,Dk)");
+  check_shape(op, "weight", weight, {sizes.query_width, sizes.key_width});
+}
+
 AttentionPlan plan_additive_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AdditiveParams& params,
                                       const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kAdditive, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  check_rank_2(kAdditive, "query_weight", params.query_weight, "(A,Dq)");
-  const std::int64_t A = params.query_weight.shape[0];
-  check_shape(kAdditive, "query_weight", params.query_weight, {A, sizes.query_width});
-  check_shape(kAdditive, "key_weight", params.key_weight, {A, sizes.key_width});
-  check_shape(kAdditive, "score_weight", params.score_weight, {A});
-  if (params.bias.data != nullptr) check_shape(kAdditive, "bias", params.bias, {A});
+  const std::int64_t A = check_additive_params(kAdditive, params, sizes);
   AttentionSpec spec = checked.spec;
   spec.head_dim = A;
   spec.scale = attention_scale(kAdditive, options.scale.value_or(1.0F), A);
@@ -73,8 +84,7 @@ AttentionPlan plan_general_attention(const TensorView& query, const TensorView& 
                                      const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kGeneral, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  check_rank_2(kGeneral, "weight", weight, "(Dq,Dk)");
-  check_shape(kGeneral, "weight", weight, {sizes.query_width, sizes.key_width});
+  check_general_weight(kGeneral, weight, sizes);
   AttentionSpec spec = checked.spec;
   spec.head_dim = sizes.key_width;
   spec.scale = attention_scale(kGeneral, options.scale.value_or(1.0F), spec.head_dim);

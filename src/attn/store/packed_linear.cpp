@@ -37,18 +37,17 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
   for (const Output& output : outputs) panels += output.linear->panels();
   if (m == 0 || panels == 0) return;
   const detail::Scratch::Frame frame(scratch);
-  const typename detail::Panels<Weight>::Input prepared = detail::Panels<Weight>::prepare(x, scratch);
+  const detail::RowBlocks blocks(m);
+  const typename detail::Panels<Weight>::Input prepared = detail::Panels<Weight>::prepare(x, blocks, scratch);
   const std::size_t nr = kernels::best().nr;
-  // One task is a block of rows by a block of columns. While a panel of W is in the first-level cache it serves all rows
-  // of a block; 96 of them make it worth its way from memory. Threads get columns where there are few such blocks.
-  constexpr std::size_t kRowBlock = 96;
-  const std::size_t row_blocks = (m + kRowBlock - 1) / kRowBlock;
+  // One task is a block of rows by a block of columns; threads get columns where there are few blocks of rows.
+  const std::size_t row_blocks = blocks.count;
   const unsigned threads = num_threads();
   const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
   const bool whole_rows = column_blocks == 1;
   const auto task = [&](std::size_t index, unsigned worker) noexcept {
     const std::size_t block = index / column_blocks, part = index % column_blocks;
-    const std::size_t i = m * block / row_blocks, end = m * (block + 1) / row_blocks;
+    const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
     const std::size_t first = panels * part / column_blocks, last = panels * (part + 1) / column_blocks;
     std::size_t before = 0;  // panels of the maps before
     for (const auto& [linear, y] : outputs) {
@@ -72,14 +71,39 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
 }
 
 template <class Weight>
-BasicPackedLinear<Weight> BasicPackedLinear<Weight>::transposed() const
+void BasicPackedLinear<Weight>::multiply_by_weight(const float* y, std::size_t rows, float* x, detail::Scratch& scratch) const
   requires std::same_as<Weight, float>
 {
-  BasicPackedLinear other;
-  other.in_features_ = out_features_;
-  other.out_features_ = in_features_;
-  other.panels_ = panels_.transposed(static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_));
-  return other;
+  const auto in = static_cast<std::size_t>(in_features_), out = static_cast<std::size_t>(out_features_);
+  if (rows == 0 || in == 0) return;
+  // A task turns around what stays in the second-level cache while all rows meet it: the whole of the transpose would go through memory.
+  constexpr std::size_t kNumbers = std::size_t{1} << 16;
+  const kernels::KernelTable& kernel = kernels::best();
+  const std::size_t nr = kernel.nr, panels = (in + nr - 1) / nr, panel_size = kernels::panel_size(nr, out);
+  const std::size_t most = std::max<std::size_t>(1, kNumbers / std::max<std::size_t>(1, panel_size));
+  const std::size_t tasks = std::min(panels, std::max<std::size_t>((panels + most - 1) / most, num_threads() > 1 ? 4 * num_threads() : 1));
+  const unsigned workers = parallel::workers_for(tasks, static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out));
+  const detail::Scratch::Frame frame(scratch);
+  const std::size_t size = (panels + tasks - 1) / tasks * panel_size;
+  float* const buffers = scratch.take(workers * size);
+  const detail::RowBlocks blocks(rows);
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
+    float* const buffer = buffers + worker * size;
+    const std::size_t first = panels * task / tasks * nr, end = std::min(panels * (task + 1) / tasks * nr, in);
+    panels_.transposed(out, in, first, end, buffer);
+    for (std::size_t block = 0; block < blocks.count; ++block) {
+      const std::size_t i = blocks.begin(block);
+      kernel.gemm({.a = y + i * out,
+                   .lda = static_cast<std::ptrdiff_t>(out),
+                   .panels = buffer,
+                   .panel_stride = panel_size,
+                   .c = x + i * in + first,
+                   .ldc = static_cast<std::ptrdiff_t>(in),
+                   .m = blocks.begin(block + 1) - i,
+                   .n = end - first,
+                   .k = out});
+    }
+  });
 }
 
 template <class Weight>
@@ -105,12 +129,38 @@ template class BasicPackedLinear<std::int8_t>;
 namespace detail {
 
 void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch) {
+  const auto rows = static_cast<std::size_t>(y.shape[0]), n = static_cast<std::size_t>(y.shape[1]), k = static_cast<std::size_t>(x.shape[1]);
+  if (n == 0 || k == 0) return;
+  const kernels::KernelTable& kernel = kernels::best();
+  const std::size_t nr = kernel.nr, panels = (k + nr - 1) / nr, panel_size = kernels::panel_size(nr, rows);
+  const double cost = static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k);
   const Scratch::Frame frame(scratch);
-  const auto rows = static_cast<std::size_t>(y.shape[0]), n = static_cast<std::size_t>(y.shape[1]);
-  float* const transposed = scratch.take(n * rows);
-  kernels::transpose(y.data, y.strides[0], rows, n, transposed);
-  const PackedLinear columns(TensorView(x.data, {x.shape[1], x.shape[0]}, {x.strides[1], x.strides[0]}), nullptr);
-  columns.forward(Rows(transposed, n, rows), product, scratch);
+  float* const packed = scratch.take(panels * panel_size);
+  parallel::run(panels, parallel::workers_for(panels, 4.0 * static_cast<double>(rows) * static_cast<double>(k)),
+                [&](std::size_t panel, unsigned) noexcept {
+                  const std::size_t first = panel * nr;
+                  kernels::pack(x.data + static_cast<std::ptrdiff_t>(first) * x.strides[1], x.strides[1], x.strides[0], std::min(nr, k - first), rows,
+                                nr, packed + panel * panel_size);
+                });
+  // Columns of y, turned around, which stay in the first-level cache or near it while all of x meets them.
+  constexpr std::size_t kColumns = 48;
+  const std::size_t tasks = (n + kColumns - 1) / kColumns;
+  const unsigned workers = parallel::workers_for(tasks, cost);
+  float* const buffers = scratch.take(workers * kColumns * rows);
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
+    float* const columns = buffers + worker * kColumns * rows;
+    const std::size_t first = task * kColumns, count = std::min(kColumns, n - first);
+    kernels::transpose(y.data + first, y.strides[0], rows, count, columns);
+    kernel.gemm({.a = columns,
+                 .lda = static_cast<std::ptrdiff_t>(rows),
+                 .panels = packed,
+                 .panel_stride = panel_size,
+                 .c = product + first * k,
+                 .ldc = static_cast<std::ptrdiff_t>(k),
+                 .m = count,
+                 .n = k,
+                 .k = rows});
+  });
 }
 
 }  // namespace detail

@@ -39,8 +39,8 @@ class BasicPackedLinear {
   static void forward(std::span<const Output> outputs, const detail::Rows& x, detail::Scratch& scratch,
                       const parallel::TaskRef* finish_row = nullptr);
 
-  /// The map x = y W, y (rows,out) and x (rows,in), of the weight as it is now; Σ over out in its order.
-  BasicPackedLinear transposed() const
+  /// x (rows,in) = y W, y (rows,out), both without gaps; Σ over out in its order.
+  void multiply_by_weight(const float* y, std::size_t rows, float* x, detail::Scratch& scratch) const
     requires std::same_as<Weight, float>;
 
   /// Writes the weight (out,in).

@@ -30,12 +30,33 @@ void Panels<float>::get_row(std::size_t row, std::size_t k, float* values) const
   kernels::unpack_row(values_.data(), row, k, kernels::best().nr, values);
 }
 
-Panels<float> Panels<float>::transposed(std::size_t n, std::size_t k) const {
-  Panels other;
-  const std::size_t nr = kernels::best().nr;
-  other.values_ = AlignedFloats(kernels::packed_size(nr, k, n));
-  kernels::pack_transposed(values_.data(), n, k, nr, other.values_.data());
-  return other;
+void Panels<float>::transposed(std::size_t n, std::size_t k, std::size_t first, std::size_t end, float* panels) const {
+  kernels::pack_transposed(values_.data(), n, k, kernels::best().nr, first, end, panels);
+}
+
+namespace {
+/// Calls move(place in the rows, place in the panel) for each number of a panel, in tiles of a cache line each way.
+template <class Move>
+void each_number(std::size_t rows, std::size_t k, std::size_t nr, Move move) {
+  constexpr std::size_t kTile = 16;
+  for (std::size_t begin = 0; begin < k; begin += kTile) {
+    const std::size_t end = std::min(begin + kTile, k);
+    for (std::size_t j = 0; j < rows; ++j)
+      for (std::size_t p = begin; p < end; ++p) move(j * k + p, p * nr + j);
+  }
+}
+}  // namespace
+
+std::size_t Panels<float>::height() { return kernels::best().nr; }
+
+void Panels<float>::get_panel(std::size_t first, std::size_t rows, std::size_t k, float* values) const {
+  const float* const panel = values_.data() + first * k;
+  each_number(rows, k, height(), [&](std::size_t at, std::size_t packed) { values[at] = panel[packed]; });
+}
+
+void Panels<float>::set_panel(std::size_t first, std::size_t rows, std::size_t k, const float* values) {
+  float* const panel = values_.data() + first * k;
+  each_number(rows, k, height(), [&](std::size_t at, std::size_t packed) { panel[packed] = values[at]; });
 }
 
 void Panels<float>::multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k,
@@ -111,15 +132,18 @@ void Panels<std::int8_t>::get_quantized_row(std::size_t row, std::size_t k, std:
   *scale = scales_[row];
 }
 
-Panels<std::int8_t>::Input Panels<std::int8_t>::prepare(const Rows& x, Scratch& scratch) {
+Panels<std::int8_t>::Input Panels<std::int8_t>::prepare(const Rows& x, const RowBlocks& blocks, Scratch& scratch) {
   const kernels::Int8Kernels& kernel = kernels::best().int8;
   const std::size_t m = x.count(), k = x.width(), words = kernels::int8_words(kernel.group, k);
   auto* const to = reinterpret_cast<std::int32_t*>(scratch.take(m * words));
   float* const scales = scratch.take(m);
   auto* const corrections = reinterpret_cast<std::int32_t*>(scratch.take(m));
   // A number costs about four multiply-adds: it is looked at twice and divided.
-  parallel::run(m, parallel::workers_for(m, 4.0 * static_cast<double>(m * k)),
-                [&](std::size_t i, unsigned) noexcept { kernel.quantize_row(x[i], k, to + i * words, scales + i, corrections + i); });
+  parallel::run(m, parallel::workers_for(m, 4.0 * static_cast<double>(m * k)), [&](std::size_t i, unsigned) noexcept {
+    const std::size_t block = blocks.of(i), first = blocks.begin(block);
+    const kernels::Int8Place place = kernels::int8_place({blocks.begin(block + 1) - first, kernel.mr}, i - first, words);
+    kernel.quantize_row(x[i], k, to + first * words + place.first, place.step, scales + i, corrections + i);
+  });
   return {to, scales, corrections};
 }
 

@@ -12,6 +12,17 @@
 // A weight (out,in) in the order in which the GEMM reads it, by how each of its numbers is kept. Internal.
 namespace attn::detail {
 
+/// Rows in blocks of about the same size. While a panel of W is in the first-level cache it serves all rows of a block; 96 of them make it
+/// worth its way from memory.
+struct RowBlocks {
+  explicit RowBlocks(std::size_t all) : rows(all), count((all + 95) / 96) {}
+
+  std::size_t begin(std::size_t block) const { return rows * block / count; }
+  std::size_t of(std::size_t row) const { return ((row + 1) * count - 1) / rows; }
+
+  std::size_t rows, count;
+};
+
 template <class Weight>
 class Panels;
 
@@ -26,11 +37,16 @@ class Panels<float> {
   void set(const TensorView& weight);
   void unpack(float* weight, std::size_t n, std::size_t k) const;
   void get_row(std::size_t row, std::size_t k, float* values) const;
-  Panels transposed(std::size_t n, std::size_t k) const;
+  /// Panels of the transpose, of its rows [first, end); first is a multiple of height().
+  void transposed(std::size_t n, std::size_t k, std::size_t first, std::size_t end, float* panels) const;
+  /// Rows of a panel, which lie between each other; those of one of them, from row `first` on, side by side and back.
+  static std::size_t height();
+  void get_panel(std::size_t first, std::size_t rows, std::size_t k, float* values) const;
+  void set_panel(std::size_t first, std::size_t rows, std::size_t k, const float* values);
 
   /// What x has to be turned into, once for all panels: nothing.
   using Input = const Rows&;
-  static Input prepare(const Rows& x, Scratch&) { return x; }
+  static Input prepare(const Rows& x, const RowBlocks&, Scratch&) { return x; }
 
   /// y (..,n) = x Wᵀ + b: rows [i, i + rows) of x, columns [j, end) of W; j is a multiple of a panel's width, y the row i of all columns.
   void multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k, const float* bias,
@@ -62,8 +78,9 @@ class Panels<std::int8_t> {
     const float* scales;
     const std::int32_t* corrections;
   };
-  static Input prepare(const Rows& x, Scratch& scratch);
+  static Input prepare(const Rows& x, const RowBlocks& blocks, Scratch& scratch);
 
+  /// As that of float32, of the rows of whole blocks.
   void multiply(const Input& x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k, const float* bias,
                 float* y) const;
 

@@ -55,6 +55,9 @@ inline constexpr std::size_t kAnyRank = ~std::size_t{0};
 /// The same beside a tensor of rank N.
 template <std::size_t N>
 inline constexpr std::size_t kAnyBeside = kAnyRank;
+/// Rank M beside a tensor of rank N: names of types that depend on N, for xtensor may not be there yet.
+template <std::size_t N, std::size_t M>
+inline constexpr std::size_t kBeside = M;
 
 namespace detail {
 

@@ -1,0 +1,287 @@
+// Gradients of text models, and scores of tokens: what torch.autograd and Captum make of transformers' models.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "attn/attn.hpp"
+#include "attn/models/attribution.hpp"
+#include "attn/models/kept_model.hpp"
+#include "attn/parallel/thread_pool.hpp"
+#include "models/edit.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using nlohmann::json;
+
+TextModel stock(const std::string& name, TextModelOptions options = {}) { return TextModel::load(testdata("models/" + name), options); }
+
+Encoding encoding_of(const GoldenCase& golden) {
+  Encoding encoding;
+  const auto copy = [&](const char* name, auto& to) {
+    const Array from = golden.tensor(name);
+    to = std::remove_cvref_t<decltype(to)>({static_cast<std::size_t>(from.dims[0]), static_cast<std::size_t>(from.dims[1])});
+    std::transform(from.data.begin(), from.data.end(), to.begin(),
+                   [](float x) { return static_cast<std::remove_cvref_t<decltype(*to.begin())>>(x); });
+  };
+  copy("input_ids", encoding.input_ids);
+  copy("attention_mask", encoding.attention_mask);
+  copy("token_type_ids", encoding.token_type_ids);
+  return encoding;
+}
+
+Encoding a_batch() {
+  Encoding encoding;
+  encoding.input_ids = {{2, 9, 10, 11, 12, 3}, {2, 20, 21, 3, 0, 0}};
+  encoding.attention_mask = {{1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 0, 0}};
+  encoding.token_type_ids = xt::xtensor<std::int32_t, 2>({2, 6}, 0);
+  return encoding;
+}
+
+GradientTarget target_of(const json& given) {
+  GradientTarget target{.row = given.at("row")};
+  if (given.contains("label")) target.label = given.at("label").get<std::int64_t>();
+  if (given.contains("component")) target.component = given.at("component").get<std::int64_t>();
+  return target;
+}
+
+const GradientTarget kLabel{.row = 1, .label = std::int64_t{1}};
+
+/// The scores of a text by its ids.
+struct Scores {
+  std::vector<float> of_tokens;
+  double delta = 0;
+};
+Scores attribute(const EncoderModel& model, const GoldenCase& golden, AttributionMethod method, std::int64_t steps) {
+  std::vector<std::int64_t> ids, types;
+  std::vector<std::uint8_t> special;
+  for (const float id : golden.tensor("input_ids").data) ids.push_back(static_cast<std::int64_t>(id));
+  for (const float type : golden.tensor("token_type_ids").data) types.push_back(static_cast<std::int64_t>(type));
+  for (const float flag : golden.tensor("special").data) special.push_back(flag != 0);
+  const detail::Attribution attribution("attribute", model,
+                                        {.ids = ids,
+                                         .types = types,
+                                         .special = special,
+                                         .pad_id = golden.option<std::int64_t>("pad", 0),
+                                         .method = method,
+                                         .target = golden.option<std::int64_t>("target", 0),
+                                         .steps = steps});
+  std::vector<double> sums(ids.size());
+  std::vector<float> values(2);
+  for (std::int64_t portion = 0; portion < attribution.portions(); ++portion) {
+    std::vector<float> scores(ids.size()), ends(2);
+    attribution.run(portion, scores.data(), ends.data());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(scores[i]);
+    if (portion == 0) values = ends;
+  }
+  return {{sums.begin(), sums.end()}, detail::convergence_delta(sums, values.data())};
+}
+
+const std::map<std::string, AttributionMethod>& methods() {
+  static const std::map<std::string, AttributionMethod> all = [] {
+    std::map<std::string, AttributionMethod> named;
+    for (std::size_t i = 0; i < kAttributionMethodNames.size(); ++i) named.emplace(kAttributionMethodNames[i], static_cast<AttributionMethod>(i));
+    return named;
+  }();
+  return all;
+}
+
+TEST_CASE("gradients of every family are torch.autograd's", "[models][gradients]") {
+  const GoldenFile file = read_golden(testdata("models/gradients.safetensors"));
+  for (const json& entry : cases_of(file)) {
+    const GoldenCase golden(file, entry);
+    CAPTURE(golden.name());
+    TextModel model = stock(golden.name());
+    const GradientOptions options{.target = target_of(entry.at("options").at("target")), .embeddings = true, .attentions = true, .parameters = true};
+    const auto gradients = model.gradients(encoding_of(golden), options);
+    CHECK(golden.difference("value", Array({1}, gradients.value)) == "");
+    CHECK(golden.difference("embeddings", floats_of(*gradients.embeddings)) == "");
+    const std::set<std::string> unused = entry.value("unused", std::set<std::string>());
+    std::size_t parameters = 0;
+    for (const auto& [what, error] : entry.at("expected").items()) {
+      CAPTURE(what);
+      if (what.starts_with("attentions.")) CHECK(golden.difference(what, floats_of(gradients.attentions->at(std::stoul(what.substr(11))))) == "");
+      if (!what.starts_with("parameters.")) continue;
+      ++parameters;
+      const std::string name = what.substr(11);
+      if (unused.contains(name)) continue;  // a pooler that nobody asks for
+      REQUIRE(gradients.parameters->contains(name));
+      CHECK(golden.difference(what, floats_of(gradients.parameters->at(name))) == "");
+    }
+    CHECK(parameters == gradients.parameters->size() + unused.size());
+  }
+}
+
+TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution]") {
+  const GoldenFile file = read_golden(testdata("models/attribution.safetensors"));
+  std::map<std::string, std::unique_ptr<EncoderModel>> models;
+  for (const json& entry : cases_of(file)) {
+    const GoldenCase golden(file, entry);
+    const std::string checkpoint = entry.at("checkpoint");
+    auto& model = models[checkpoint];
+    if (!model) model = load(read_checkpoint(testdata("models/" + checkpoint)));
+    for (const auto& [what, error] : entry.at("expected").items()) {
+      CAPTURE(golden.name(), what);
+      const bool is_short = what == "integrated_gradients_8";
+      const Scores scores = attribute(*model, golden, is_short ? AttributionMethod::integrated_gradients : methods().at(what), is_short ? 8 : 50);
+      CHECK(difference(golden, what, Array({static_cast<std::int64_t>(scores.of_tokens.size())}, scores.of_tokens)) == "");
+      // delta = |sum - change| / |change|: float32 moves the sum and the change by their rounding, so the quotient by that of the one
+      // beside the change, and by that of the other times the quotient itself.
+      if (is_short) {
+        const double change = std::abs(entry.at("value").get<double>() - entry.at("baseline").get<double>());
+        const auto delta = entry.at("delta_8").get<double>();
+        CHECK(std::abs(scores.delta - delta) < 2e-5 * (1 + delta) / change);
+      }
+    }
+  }
+}
+
+TEST_CASE("a text's answer is explained as its ids are", "[models][attribution]") {
+  const GoldenFile file = read_golden(testdata("models/attribution.safetensors"));
+  std::size_t count = 0;
+  for (const json& entry : cases_of(file)) {
+    const GoldenCase golden(file, entry);
+    const std::string checkpoint = entry.at("checkpoint");
+    if (checkpoint != "tiny-bert" && checkpoint != "tiny-distilbert" && checkpoint != "tiny-mpnet" && checkpoint != "sentiment") continue;
+    CAPTURE(golden.name());
+    const TextModel model = stock(checkpoint);
+    const auto encoder = load(read_checkpoint(testdata("models/" + checkpoint)));
+    const auto target = golden.option<std::int64_t>("target", 0), answer = golden.option<std::int64_t>("answer", 0);
+    for (const auto& [name, method] : methods()) {
+      CAPTURE(name);
+      AttributeOptions options{.method = method};
+      if (target != answer) options.target = model.labels().at(static_cast<std::size_t>(target));
+      const TextAttribution got = model.attribute(entry.at("text"), options);
+      CHECK(got.tokens == entry.at("tokens").get<std::vector<std::string>>());
+      CHECK(got.offsets.size() == got.tokens.size());
+      CHECK(got.scores == attribute(*encoder, golden, method, 50).of_tokens);
+      CHECK(got.delta.has_value() == (method == AttributionMethod::integrated_gradients));
+      ++count;
+    }
+  }
+  CHECK(count >= 40);
+}
+
+TEST_CASE("integrated gradients of the sentiment model add up to what the answer moves by", "[models][attribution]") {
+  const TextModel model = stock("sentiment");
+  const std::vector<std::uint8_t> bytes = bytes_of(testdata("sentiment/films.json"));
+  const json films = json::parse(bytes.begin(), bytes.end());
+  std::vector<double> deltas;
+  for (std::size_t i = 0; i < 60; ++i) {
+    deltas.push_back(*model.attribute(films.at("texts").at(i * 7).at("text")).delta);
+  }
+  std::sort(deltas.begin(), deltas.end());
+  std::printf("the sentiment model: convergence delta of %zu films: median %.2g, most %.2g\n", deltas.size(), deltas[deltas.size() / 2],
+              deltas.back());
+  CHECK(deltas[deltas.size() / 2] < 0.01);
+}
+
+TEST_CASE("gradients of a model have the same bits for any number of threads and whatever else is asked for", "[models][gradients][threads]") {
+  TextModel model = stock("tiny-mpnet");
+  const Encoding batch = a_batch();
+  const GradientOptions everything{.target = kLabel, .embeddings = true, .attentions = true, .parameters = true};
+  const auto alone = model.gradients(batch, everything);
+  for (const unsigned threads : {2U, 3U}) {
+    set_num_threads(threads);
+    const auto more = model.gradients(batch, everything);
+    set_num_threads(1);
+    CHECK(more.value == alone.value);
+    CHECK_THAT(floats_of(*more.embeddings), HasBitsOf(floats_of(*alone.embeddings)));
+    for (std::size_t layer = 0; layer < alone.attentions->size(); ++layer)
+      CHECK_THAT(floats_of(more.attentions->at(layer)), HasBitsOf(floats_of(alone.attentions->at(layer))));
+    for (const auto& [name, gradient] : *alone.parameters) CHECK_THAT(floats_of(more.parameters->at(name)), HasBitsOf(floats_of(gradient)));
+  }
+  const auto one = model.gradients(batch, {.target = kLabel, .embeddings = true});
+  CHECK_FALSE((one.attentions || one.parameters));
+  CHECK_THAT(floats_of(*one.embeddings), HasBitsOf(floats_of(*alone.embeddings)));
+}
+
+TEST_CASE("rows beside the target and padding have no gradient", "[models][gradients]") {
+  TextModel model = stock("tiny-bert");
+  const Array embeddings = floats_of(*model.gradients(a_batch(), {.target = kLabel, .embeddings = true}).embeddings);
+  const std::size_t width = static_cast<std::size_t>(embeddings.dims[2]);
+  for (std::size_t place = 0; place < 12; ++place) {
+    bool any = false;
+    for (std::size_t e = 0; e < width; ++e) any = any || embeddings.data[place * width + e] != 0;
+    CAPTURE(place);
+    CHECK(any == (place >= 6 && place < 10));
+  }
+}
+
+TEST_CASE("a label may be named, and what a target cannot be is said", "[models][gradients][errors]") {
+  TextModel model = stock("tiny-bert"), plain = stock("tiny-bert-cls");
+  const Encoding batch = a_batch();
+  const auto by = [&](GradientTarget target) { return model.gradients(batch, {.target = std::move(target), .embeddings = true}); };
+  CHECK(by({.row = 1, .label = model.labels()[1]}).value == by(kLabel).value);
+  check_error({ErrorCode::out_of_range, "gradients", "target.label", {}}, [&] { by({.label = "cheerful"}); });
+  check_error({ErrorCode::out_of_range, "gradients", "target.label", {}}, [&] { by({.label = std::int64_t{3}}); });
+  check_error({ErrorCode::out_of_range, "gradients", "target.label", {}}, [&] { by({.label = std::int64_t{-1}}); });
+  check_error({ErrorCode::out_of_range, "gradients", "target.component", {}}, [&] { by({.component = 32}); });
+  check_error({ErrorCode::out_of_range, "gradients", "target.row", {}}, [&] { by({.row = 2, .label = std::int64_t{0}}); });
+  check_error({ErrorCode::out_of_range, "gradients", "target.row", {}}, [&] { by({.row = -1, .label = std::int64_t{0}}); });
+  check_error({ErrorCode::argument, "gradients", "target", {}}, [&] { by({}); });
+  check_error({ErrorCode::argument, "gradients", "target", {}}, [&] { by({.label = std::int64_t{0}, .component = 0}); });
+  check_error({ErrorCode::argument, "gradients", "what gradients are with respect to", {}}, [&] { model.gradients(batch, {.target = kLabel}); });
+  check_error({ErrorCode::unsupported, "gradients", "target.label", {}}, [&] { plain.gradients(batch, {.target = kLabel, .embeddings = true}); });
+  CHECK(by({.row = 1, .component = 3}).value != 0);
+
+  check_error({ErrorCode::out_of_range, "attribute", "target", {}}, [&] { model.attribute("good", {.target = "cheerful"}); });
+  check_error({ErrorCode::out_of_range, "attribute", "target", {}}, [&] { model.attribute("good", {.target = std::int64_t{7}}); });
+  check_error({ErrorCode::config, "attribute", "steps", {}}, [&] { model.attribute("good", {.steps = 0}); });
+  check_error({ErrorCode::config, "attribute", "steps", {}}, [&] { model.attribute("good", {.steps = 10'001}); });
+  check_error({ErrorCode::argument, "attribute", "target", {}}, [&] { plain.attribute("good"); });
+  CHECK(plain.attribute("good", {.method = AttributionMethod::attention_rollout}).scores.size() == 3);
+  CHECK(plain.attribute("good", {.target = std::int64_t{31}}).scores.size() == 3);
+  CHECK(model.attribute("").scores.size() == 2);
+  CHECK(*model.attribute("").delta == 0);
+}
+
+TEST_CASE("int8 models say how gradients are to be had, and explain what needs none", "[models][attribution][int8]") {
+  TextModel model = stock("tiny-bert", {.weights = Weights::int8});
+  check_error({ErrorCode::unsupported, "gradients", "the model", {"weights float32"}},
+              [&] { model.gradients(a_batch(), {.target = kLabel, .embeddings = true}); });
+  for (const auto& [name, method] : methods()) {
+    CAPTURE(name);
+    if (name == "leave_one_out" || name == "attention_rollout") {
+      const TextAttribution got = model.attribute("It was good", {.method = method}), same = model.attribute("It was good", {.method = method});
+      CHECK(got.scores == same.scores);
+      double size = 0;
+      for (const float score : got.scores) size += std::abs(static_cast<double>(score));
+      CHECK(size > 0.01);
+    } else {
+      check_error({ErrorCode::unsupported, "attribute", "the model", {"weights float32"}},
+                  [&] { model.attribute("It was good", {.method = method}); });
+    }
+  }
+}
+
+TEST_CASE("rows of attention rollout add up to 1", "[models][attribution]") {
+  for (const char* name : {"tiny-bert", "tiny-mpnet-mean", "sentiment"}) {
+    CAPTURE(name);
+    double sum = 0;
+    for (const float score : stock(name).attribute("The film was not bad", {.method = AttributionMethod::attention_rollout}).scores)
+      sum += static_cast<double>(score);
+    CHECK(std::abs(sum - 1) < 1e-5);
+  }
+}
+
+TEST_CASE("steps and weights of an integral are Gauss's and Legendre's", "[models][attribution]") {
+  for (const std::int64_t n : {1, 2, 3, 8, 50, 301}) {
+    CAPTURE(n);
+    const detail::Quadrature quadrature(n);
+    // Exact for polynomials of degree 2n - 1.
+    for (const std::int64_t degree : {std::int64_t{0}, std::int64_t{1}, n, 2 * n - 1}) {
+      double sum = 0;
+      for (std::size_t i = 0; i < quadrature.places.size(); ++i)
+        sum += quadrature.weights[i] * std::pow(quadrature.places[i], static_cast<double>(degree));
+      CHECK(std::abs(sum * static_cast<double>(degree + 1) - 1) < 1e-12 * static_cast<double>(n));
+    }
+    CHECK(std::is_sorted(quadrature.places.begin(), quadrature.places.end()));
+  }
+}
+
+}  // namespace
+}  // namespace attn::test

@@ -1,0 +1,32 @@
+// What ATTN_PRECOMPILE precompiles: others' headers alone. GCC knows a file that a precompiled header took in by `#pragma once` by
+// its size and digest, and now and then takes it in again ("redefinition of class"); these have guards that are macros.
+#ifndef ATTN_TESTS_PRECOMPILED
+#define ATTN_TESTS_PRECOMPILED
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+#if __has_include(<xtensor/containers/xarray.hpp>)
+#include <xtensor/containers/xadapt.hpp>
+#include <xtensor/containers/xarray.hpp>
+#include <xtensor/containers/xtensor.hpp>
+#else
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xarray.hpp>
+#include <xtensor/xtensor.hpp>
+#endif
+
+#endif

@@ -1,0 +1,30 @@
+#include "attn/ops/embedding_backward.hpp"
+#include "attn/layers/embedding.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::string_view kOp = "Embedding";
+
+}  // namespace
+
+struct Embedding::Kept {
+  std::vector<std::int64_t> ids;
+  Shape shape;  // of the result
+};
+
+void Embedding::keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const {
+  if (!keeps(options.for_backward)) return;
+  share_gradients()->kept = std::make_shared<Kept>(Kept{ids, shape});
+}
+
+void Embedding::run_backward(const TensorView& grad) {
+  const Kept& kept = this->kept<Kept>(kOp);
+  if (grad.shape != kept.shape) detail::fail(ErrorCode::shape, kOp, "grad", {kept.shape}, {grad.shape});
+  const auto& shared = share_gradients();
+  shared->gradients.reserve(parameter_shapes());
+  detail::add_embedding_gradients(detail::Rows(grad), kept.ids, options_.padding_idx.value_or(-1), shared->gradients.at("weight"));
+  shared->kept.reset();
+}
+
+}  // namespace attn

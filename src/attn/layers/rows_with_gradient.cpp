@@ -1,0 +1,42 @@
+#include "attn/layers/rows_with_gradient.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attn::detail {
+namespace {
+
+/// grad_of(row) is where the n gradients of a row of x are.
+template <class GradOf>
+const float* select(const GradOf& grad_of, std::size_t n, const float* x, std::size_t width, std::size_t rows, Scratch& scratch) {
+  float* copy = nullptr;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (has_gradient(grad_of(row), n)) continue;
+    const float* const values = x + row * width;
+    if (std::all_of(values, values + width, [](float value) { return std::isfinite(value); })) continue;
+    if (copy == nullptr) std::copy_n(x, rows * width, copy = scratch.take(rows * width));
+    std::fill_n(copy + row * width, width, 0.0F);
+  }
+  return copy != nullptr ? copy : x;
+}
+
+}  // namespace
+
+bool has_gradient(const float* grad, std::size_t n) {
+  return std::any_of(grad, grad + n, [](float value) { return value != 0; });
+}
+
+const float* rows_with_gradient(const float* grad, std::size_t n, const float* x, std::size_t width, std::size_t rows, Scratch& scratch) {
+  return select([&](std::size_t row) { return grad + row * n; }, n, x, width, rows, scratch);
+}
+
+const float* heads_with_gradient(const float* grad, std::size_t n, const float* x, std::size_t B, std::size_t H, std::size_t L, std::size_t D,
+                                 Scratch& scratch) {
+  const auto grad_of = [&](std::size_t row) {
+    const std::size_t b = row / (H * L), h = row / L % H, i = row % L;
+    return grad + ((b * L + i) * H + h) * n;
+  };
+  return select(grad_of, n, x, D, B * H * L, scratch);
+}
+
+}  // namespace attn::detail

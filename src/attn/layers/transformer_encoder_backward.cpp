@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <utility>
+
+#include "attn/layers/encoder_backward.hpp"
+#include "attn/layers/kept.hpp"
+#include "attn/layers/transformer_encoder.hpp"
+#include "attn/ops/attention_core.hpp"
+#include "attn/tensor/rows.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::string_view kOp = "TransformerEncoder";
+
+using detail::size_of;
+
+}  // namespace
+
+std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const detail::EncoderPlan& plan, const TensorView& x,
+                                                                      const detail::ForwardRandom& random, const detail::PositionBias& position_bias,
+                                                                      const detail::EncoderBuffers& buffers) const {
+  auto kept = std::make_shared<detail::KeptEncoder>(plan, random);
+  const std::size_t size = size_of(plan.B * plan.L, plan.E);
+  const std::size_t bias = size_of(plan.attention.spec.num_heads, position_bias.row);
+  const std::size_t head_mask = plan.patch.head_mask != nullptr ? size_of(plan.layers, plan.attention.spec.num_heads) : 0;
+  std::size_t numbers = bias + head_mask + (options_.final_norm ? 2 : 1) * size;
+  for (const TransformerEncoderLayer& layer : layers_) numbers += layer.kept_size(plan);
+  kept->numbers = AlignedFloats(numbers);
+  float* to = kept->numbers.data();
+  const auto take = [&](std::size_t count) { return std::exchange(to, to + count); };
+  detail::PositionBias kept_bias = position_bias;
+  if (position_bias.data != nullptr) {
+    const std::int64_t middle = position_bias.row / 2;
+    kept_bias.data = std::copy_n(position_bias.data - middle, bias, take(bias)) - bias + middle;
+  }
+  float* const kept_head_mask = head_mask > 0 ? take(head_mask) : nullptr;
+  if (head_mask > 0) std::copy_n(plan.patch.head_mask, head_mask, kept_head_mask);
+  if (options_.final_norm) kept->last = take(size);
+  kept->output = take(size);
+
+  detail::EncoderPlan with_states = plan;
+  with_states.has_hidden_states = true;
+  detail::EncoderBuffers with_kept = buffers;
+  with_kept.layers.resize(layers_.size());
+  with_kept.hidden_states.resize(layers_.size() + 1);
+  detail::KeptPlaces places;
+  kept->layers.resize(layers_.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    detail::KeptLayer& layer = kept->layers[i];
+    to = layers_[i].place_kept(plan, static_cast<std::uint32_t>(i), *kept, kept_bias, layer, to);
+    if (head_mask > 0) layer.attention.patch.head_mask = kept_head_mask + i * size_of(1, plan.attention.spec.num_heads);
+    layers_[i].keep(plan, layer, with_kept.layers[i], places);
+    places.keep(with_kept.hidden_states[i], layer.x, size);
+  }
+  const TraceName last = options_.norm_first ? TraceName::ff_residual : TraceName::norm2;
+  if (kept->last != nullptr) places.keep(with_kept.layers.back().trace[static_cast<std::size_t>(last)], kept->last, size);
+  places.keep(with_kept.hidden_states.back(), kept->output, size);
+  run(with_states, x, random, position_bias, with_kept);
+  places.copy();
+  return kept;
+}
+
+detail::EncoderBackwardPlan TransformerEncoder::plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const {
+  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
+  if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kOp, "grad", {kept.x}, {grad.shape});
+  MemoryEstimate memory(kOp);
+  detail::EncoderBackwardPlan plan = layers_.front().plan_backward(kOp, kept, options, parameter_shapes(), memory);
+  memory.check();
+  return plan;
+}
+
+void TransformerEncoder::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
+  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
+  detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
+  detail::Scratch scratch = this->scratch();
+  detail::copy_rows(grad, to.grad_x);
+  backward(kept, "", gradients, to, scratch);
+  share_gradients()->gradients.add(gradients);
+  share_gradients()->kept.reset();
+}
+
+void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients,
+                                  const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
+  if (options_.final_norm) norm_.backward(to.grad_x, kept.last, kept.B * kept.L, to.grad_x, prefix + "norm.", gradients, scratch);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    layers_[i].backward(kept, static_cast<std::uint32_t>(i), to.grad_x, prefix + "layers." + std::to_string(i) + ".", gradients, to, scratch);
+    if (kept.patched_layer == static_cast<std::int64_t>(i)) std::fill_n(to.grad_x, size_of(kept.B * kept.L, kept.E), 0.0F);
+  }
+}
+
+}  // namespace attn

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "attn/kernels/backward.hpp"
+#include "attn/kernels/kernels.hpp"
+#include "attn/layers/gradients.hpp"
+#include "attn/layers/rows_with_gradient.hpp"
+#include "attn/models/encoder_model.hpp"
+#include "attn/models/kept_model.hpp"
+#include "attn/ops/attention_core.hpp"
+#include "attn/ops/embedding_backward.hpp"
+#include "attn/ops/pooling_backward.hpp"
+
+namespace attn {
+namespace {
+
+using detail::size_of;
+
+/// hidden states -> result, by sequence: what each pooling makes of them, side by side.
+void pool_results(const detail::ModelInputs& inputs, const std::vector<Pooling>& poolings, std::int64_t E, const float* hidden, float* result) {
+  const auto count = static_cast<std::int64_t>(poolings.size());
+  for (std::int64_t i = 0; i < count; ++i)
+    detail::pool_sequences(inputs, E, hidden, poolings[static_cast<std::size_t>(i)], result + i * E, count * E);
+}
+
+/// Gradients of pool_sequences(): grad, rows of it `stride` apart -> of_hidden.
+void pool_sequences_backward(const detail::ModelInputs& inputs, std::int64_t E, const float* grad, std::int64_t stride, const float* hidden,
+                             Pooling pooling, float* of_hidden) {
+  for (const auto& [count, length] : detail::runs_of(inputs)) {
+    detail::pool_backward(grad, stride, hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, of_hidden);
+    // Of a sequence without tokens cls takes the first position, which clear_empty() makes 0.
+    detail::clear_empty(inputs.attention_mask, count, length, length * E, of_hidden, length * E);
+    grad += count * stride;
+    hidden += count * length * E;
+    of_hidden += count * length * E;
+  }
+}
+
+}  // namespace
+
+void EncoderModel::run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers,
+                              float* result) const {
+  run(plan, inputs, buffers, has_head() ? result : nullptr);
+  if (!has_head()) pool_results(inputs, config_.poolings, config_.hidden_size, buffers.output, result);
+}
+
+void EncoderModel::check_gradients(std::string_view op) const {
+  if (is_quantized_)
+    detail::fail(ErrorCode::unsupported, op, "the model", {"float32 weights: loaded with weights float32, int8 files become those"},
+                 {"int8, which has no gradients"});
+}
+
+std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
+                                                              const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words) const {
+  auto kept = std::make_unique<detail::KeptModel>();
+  const std::int64_t rows = plan.encoder.B * plan.encoder.L, E = plan.encoder.E;
+  const auto width = static_cast<std::size_t>(E);
+  kept->ids.assign(inputs.input_ids.begin(), inputs.input_ids.end());
+  kept->types.assign(inputs.token_type_ids.begin(), inputs.token_type_ids.end());
+  kept->runs.assign(inputs.runs.begin(), inputs.runs.end());
+  kept->sequences = plan.sequences;
+  kept->of_head = of_head;
+  const std::size_t size = size_of(rows, E), pooled = of_head ? size_of(plan.sequences, E) : 0;
+  kept->numbers = AlignedFloats(size + 2 * pooled + size_of(plan.sequences, result_size(of_head)));
+  kept->embeddings = kept->numbers.data();
+  kept->pooled = kept->embeddings + size;
+  kept->dense = kept->pooled + pooled;
+  kept->result = kept->dense + pooled;
+
+  detail::Scratch scratch(&workspace_);
+  float* const x = scratch.take(size);
+  std::vector<detail::EmbeddingRows> tables = embedding_rows(inputs, kept->positions);
+  std::vector<std::int64_t> places;
+  if (words != nullptr) {
+    places.resize(kept->ids.size());
+    std::iota(places.begin(), places.end(), 0);
+    tables.front() = {words, places};
+  }
+  const auto norm = [&](std::size_t i, unsigned) noexcept {
+    std::copy_n(x + i * width, width, kept->embeddings + i * width);
+    embedding_norm_.forward_row(x + i * width, x + i * width);
+  };
+  detail::sum_embeddings(tables, kept->ids.size(), width, x, norm);
+  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, {}, position_bias(inputs, scratch), buffers);
+
+  if (of_head) {
+    detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
+    float* const hidden = scratch.take(pooled);
+    classifier_dense_.forward(kept->pooled, plan.sequences, kept->dense, scratch);
+    kernels::best().activation_row(config_.classifier_activation, kept->dense, hidden, pooled);
+    classifier_norm_.forward(hidden, plan.sequences, hidden);
+    classifier_.forward(hidden, plan.sequences, kept->result, scratch);
+  } else {
+    pool_results(inputs, config_.poolings, E, buffers.output, kept->result);
+  }
+  return kept;
+}
+
+void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const {
+  const std::map<std::string, Shape> wanted = to.parameters != nullptr ? to.parameters->shapes() : std::map<std::string, Shape>();
+  MemoryEstimate memory("backward");
+  encoder_.layers_.front().plan_backward("backward", *kept.encoder, {}, wanted, memory);
+  memory.check();
+  detail::Scratch scratch(&workspace_);
+  detail::Gradients none;
+  detail::Gradients& gradients = to.parameters != nullptr ? *to.parameters : none;
+  const std::int64_t E = config_.hidden_size, rows = kept.encoder->B * kept.encoder->L, sequences = kept.sequences;
+  const std::size_t size = size_of(rows, E), pooled = size_of(sequences, E), width = size_of(1, E);
+  const detail::ModelInputs inputs = kept.inputs();
+  float* const of_x = scratch.take(size);
+  if (kept.of_head) {
+    float* const activated = scratch.take(pooled);
+    float* const normed = scratch.take(pooled);
+    float* const of_hidden = scratch.take(pooled);
+    float* const of_pooled = scratch.take(pooled);
+    kernels::best().activation_row(config_.classifier_activation, kept.dense, activated, pooled);
+    classifier_norm_.forward(activated, sequences, normed);
+    classifier_.backward(grad, normed, sequences, of_hidden, "classifier.", gradients, scratch);
+    classifier_norm_.backward(of_hidden, activated, sequences, of_hidden, "classifier_norm.", gradients, scratch);
+    for (std::size_t first = 0; first < pooled; first += width)
+      if (detail::has_gradient(of_hidden + first, width))
+        kernels::best_backward().activation_backward_row(config_.classifier_activation, of_hidden + first, kept.dense + first, of_hidden + first,
+                                                         width);
+    classifier_dense_.backward(of_hidden, kept.pooled, sequences, of_pooled, "classifier_dense.", gradients, scratch);
+    pool_sequences_backward(inputs, E, of_pooled, E, kept.encoder->output, config_.classifier_pooling, of_x);
+  } else {
+    float* const more = config_.poolings.size() > 1 ? scratch.take(size) : nullptr;
+    for (std::size_t i = 0; i < config_.poolings.size(); ++i) {
+      pool_sequences_backward(inputs, E, grad + i * width, result_size(false), kept.encoder->output, config_.poolings[i], i == 0 ? of_x : more);
+      if (i > 0) kernels::best().add_row(of_x, more, of_x, size);
+    }
+  }
+
+  detail::EncoderGradientBuffers of_encoder{.grad_x = of_x};
+  if (!to.attentions.empty()) {
+    of_encoder.traces.resize(to.attentions.size());
+    for (std::size_t layer = 0; layer < to.attentions.size(); ++layer)
+      of_encoder.traces[layer][static_cast<std::size_t>(TraceName::weights)] = to.attentions[layer];
+  }
+  float* const of_buckets = gradients.at("position_bias.weight");
+  const detail::PositionBias& bias = kept.encoder->layers.front().attention.position_bias;
+  const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
+  if (of_buckets != nullptr) {
+    of_encoder.position_bias = scratch.take(heads * size_of(bias.row, 1));
+    std::fill_n(of_encoder.position_bias, heads * size_of(bias.row, 1), 0.0F);
+  }
+  encoder_.backward(*kept.encoder, "encoder.", gradients, of_encoder, scratch);
+  if (of_buckets != nullptr) {
+    const float* from = of_encoder.position_bias;
+    for (std::size_t head = 0; head < heads; ++head)
+      for (std::int64_t distance = -bias.row / 2; distance < bias.row / 2; ++distance)
+        of_buckets[detail::bucket_of(distance) * heads + head] += *from++;
+  }
+
+  embedding_norm_.backward(of_x, kept.embeddings, rows, of_x, "embedding_norm.", gradients, scratch);
+  if (to.embeddings != nullptr) std::copy_n(of_x, size, to.embeddings);
+  const detail::Rows of_rows(of_x, size_of(rows, 1), width);
+  const auto add_table = [&](const char* name, const std::vector<std::int64_t>& ids, std::int64_t padding_idx) {
+    if (float* const sums = gradients.at(name)) detail::add_embedding_gradients(of_rows, ids, padding_idx, sums);
+  };
+  add_table("word_embeddings.weight", kept.ids, config_.pad_token_id);
+  add_table("position_embeddings.weight", kept.positions, config_.positions == detail::PositionRows::from_ids ? config_.padding_idx : -1);
+  add_table("token_type_embeddings.weight", kept.types, -1);
+}
+
+std::map<std::string, Shape> EncoderModel::state_shapes() const {
+  const std::int64_t E = config_.hidden_size;
+  std::map<std::string, Shape> shapes;
+  words_.add_shapes("word_embeddings.", nullptr, shapes);
+  if (!positions_.empty()) shapes.emplace("position_embeddings.weight", Shape{config_.max_position_embeddings, E});
+  if (!token_types_.empty()) shapes.emplace("token_type_embeddings.weight", Shape{config_.type_vocab_size, E});
+  if (config_.position_buckets > 0) shapes.emplace("position_bias.weight", Shape{config_.position_buckets, config_.num_attention_heads});
+  embedding_norm_.add_shapes("embedding_norm.", nullptr, shapes);
+  encoder_.add_shapes("encoder.", nullptr, shapes);
+  if (config_.norm_first) std::erase_if(shapes, [](const auto& each) { return each.first.starts_with("encoder.layers.0.norm1."); });  // left out
+  if (config_.labels.empty()) return shapes;
+  classifier_dense_.add_shapes("classifier_dense.", nullptr, shapes);
+  if (config_.classifier_norm) classifier_norm_.add_shapes("classifier_norm.", nullptr, shapes);
+  classifier_.add_shapes("classifier.", nullptr, shapes);
+  return shapes;
+}
+
+detail::StateParameters EncoderModel::state_parameters() { return detail::state_parameters(parameters(), state_shapes()); }
+
+std::vector<std::vector<detail::GradientPart>> EncoderModel::gradient_parts() {
+  const detail::StateParameters all = state_parameters();
+  const auto part_of = [&](const detail::Parameter& parameter) -> detail::GradientPart {
+    for (const auto& [name, pieces] : all) {
+      std::size_t first = 0;
+      for (const detail::Parameter& piece : pieces) {
+        if (piece == parameter) return {name, first, piece.size()};
+        first += piece.size();
+      }
+    }
+    return {};  // not reached: tensors are made of them
+  };
+  std::vector<std::vector<detail::GradientPart>> parts;
+  for (const detail::CheckpointTensor& tensor : tensors_) {
+    parts.emplace_back();
+    for (const detail::Parameter& parameter : tensor.parts) parts.back().push_back(part_of(parameter));
+  }
+  return parts;
+}
+
+}  // namespace attn

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "attn/layers/kept.hpp"
+#include "attn/models/encoder_model.hpp"
+#include "attn/tensor/aligned.hpp"
+
+namespace attn::detail {
+
+/// What a forward of a model leaves for its backward.
+struct KeptModel {
+  std::shared_ptr<const KeptEncoder> encoder;
+  std::vector<std::int64_t> ids, types, positions;  ///< rows of the tables, by place; none of types: row 0
+  std::vector<SequenceRun> runs;
+  std::int64_t sequences = 0;
+  bool of_head = false;
+  float* embeddings = nullptr;  ///< (rows,E), sums of the tables' rows, before their norm
+  float* pooled = nullptr;      ///< (sequences,E), of the head
+  float* dense = nullptr;       ///< (sequences,E), of the head, before the activation
+  float* result = nullptr;      ///< (sequences,result_size(of_head))
+  AlignedFloats numbers = {};
+
+  /// The forward's, as pooling takes them.
+  ModelInputs inputs() const {
+    const AttentionSpec& spec = encoder->call.spec;
+    return {.shape = {encoder->B, encoder->L},
+            .input_ids = ids,
+            .token_type_ids = types,
+            .attention_mask = spec.key_padding_mask ? &*spec.key_padding_mask : nullptr,
+            .runs = runs};
+  }
+};
+
+}  // namespace attn::detail

@@ -1,0 +1,71 @@
+#include "attn/models/model_gradient.hpp"
+
+#include <algorithm>
+
+#include "attn/layers/gradients.hpp"
+#include "attn/models/encoder_model.hpp"
+#include "attn/models/kept_model.hpp"
+
+namespace attn::detail {
+
+struct ModelGradient::Parts {
+  EncoderModel& model;
+  Shape embeddings, attentions;
+  bool of_head;
+  std::size_t target;  ///< of all results
+  std::unique_ptr<KeptModel> kept = nullptr;
+};
+
+ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const ModelInputs& inputs, const ModelGradientTarget& target, bool embeddings,
+                             bool attentions, bool parameters) {
+  model.check_gradients(op);
+  if (target.label.has_value() == target.component.has_value())
+    fail(ErrorCode::argument, op, "target", {"a label or a component"}, {target.label ? "both" : "neither"});
+  if (!embeddings && !attentions && !parameters)
+    fail(ErrorCode::argument, op, "what gradients are with respect to", {"embeddings, attentions or parameters"}, {"nothing"});
+  const bool of_head = target.label.has_value();
+  if (of_head && !model.has_head()) fail(ErrorCode::unsupported, op, "target.label", {"a checkpoint with a head"}, {"one without"});
+  const ModelPlan plan = model.plan(op, inputs, {.for_backward = true});
+  const EncoderPlan& encoder = plan.encoder;
+  const std::int64_t width = model.result_size(of_head), number = of_head ? *target.label : *target.component;
+  if (number < 0 || number >= width)
+    fail(ErrorCode::out_of_range, op, of_head ? "target.label" : "target.component", {"a number from 0 to ", width - 1}, {number});
+  if (target.row < 0 || target.row >= encoder.B) fail(ErrorCode::out_of_range, op, "target.row", {"a row from 0 to ", encoder.B - 1}, {target.row});
+  // Their gradients take as much memory as the weights themselves.
+  if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true});
+  parts_.reset(new Parts{model,
+                         encoder.output,
+                         {encoder.B, encoder.attention.spec.num_heads, encoder.L, encoder.L},
+                         of_head,
+                         static_cast<std::size_t>(target.row * width + number)});
+  std::vector<float> hidden(static_cast<std::size_t>(encoder.B * encoder.L * encoder.E));
+  parts_->kept = model.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, of_head);
+}
+
+ModelGradient::~ModelGradient() = default;
+float ModelGradient::value() const { return parts_->kept->result[parts_->target]; }
+const Shape& ModelGradient::embeddings() const { return parts_->embeddings; }
+const Shape& ModelGradient::attentions() const { return parts_->attentions; }
+std::size_t ModelGradient::layers() const { return static_cast<std::size_t>(parts_->model.config().num_hidden_layers); }
+
+void ModelGradient::run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters) const {
+  EncoderModel& model = parts_->model;
+  std::vector<float> grad(static_cast<std::size_t>(parts_->kept->sequences * model.result_size(parts_->of_head)));
+  grad[parts_->target] = 1;
+  Gradients gradients;
+  if (parameters != nullptr) gradients.reserve(model.state_shapes());
+  model.backward(*parts_->kept, grad.data(), {embeddings, attentions, parameters != nullptr ? &gradients : nullptr});
+  if (parameters == nullptr) return;
+  const std::vector<std::vector<GradientPart>> tensors = model.gradient_parts();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto found = parameters->find(model.tensors()[i].name);
+    if (found == parameters->end()) continue;
+    float* to = found->second.values;
+    for (const auto& [name, first, size] : tensors[i]) {
+      const float* const from = gradients.find(name);
+      to = from != nullptr ? std::copy_n(from + first, size, to) : std::fill_n(to, size, 0.0F);
+    }
+  }
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,82 @@
+#include "attn/ops/attention_backward.hpp"
+
+#include <algorithm>
+
+#include "attn/ops/attention_backward_core.hpp"
+#include "attn/ops/attention_backward_inputs.hpp"
+#include "attn/tensor/rows.hpp"
+
+namespace attn::detail {
+
+CheckedInputs check_attention_gradients(std::string_view op, const TensorView& grad, const TensorView& query, const TensorView& key,
+                                        const TensorView& value, const AttentionOptions& options, bool own_widths) {
+  if (options.past)
+    fail(ErrorCode::unsupported, op, "past",
+         {"none: its keys and values before the new ones as key and value, and its length as query_offset, give the gradients of all"},
+         {"a past, which has no gradient"});
+  CheckedInputs checked = check_attention_inputs(op, query, key, value, options, own_widths);
+  if (grad.shape != checked.output) fail(ErrorCode::shape, op, "grad", {checked.output}, {grad.shape});
+  checked.spec.need_weights = checked.spec.average_weights = checked.spec.output_present = false;
+  return checked;
+}
+
+void copy_gradient_traces(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
+                          const AttentionGradientBuffers& to) {
+  const auto copy = [&](TraceName name, const TensorView& from) {
+    float* out = to.trace[static_cast<std::size_t>(name)];
+    if (out == nullptr) return;
+    const Rows rows(from);
+    for (std::size_t row = 0; row < rows.count(); ++row) out = std::copy_n(rows[row], rows.width(), out);
+  };
+  copy(TraceName::q, {to.grad_query, query.shape});
+  copy(TraceName::k, {to.grad_key, key.shape});
+  copy(TraceName::v, {to.grad_value, value.shape});
+  copy(TraceName::context, grad);
+  copy(TraceName::output, grad);
+}
+
+AttentionPlan plan_gradients(std::string_view op, const AttentionSpec& spec, const CheckedInputs& checked, const TensorView& query,
+                             const TensorView& key, const TensorView& value, bool additive, MemoryEstimate& memory) {
+  MemoryEstimate of_forward(op);
+  AttentionPlan plan(op, spec, checked.sizes, checked.output, of_forward);
+  memory.add("grad_query", query.shape);
+  memory.add("grad_key", key.shape);
+  memory.add("grad_value", value.shape);
+  for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i)
+    if (spec.trace.has(static_cast<TraceName>(i))) memory.add(kTraceNames[i], plan.trace_shapes[i]);
+  add_backward_memory(spec, checked.sizes, additive, memory);
+  memory.check();
+  return plan;
+}
+
+AttentionPlan plan_scaled_dot_product_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key,
+                                                         const TensorView& value, const AttentionOptions& options) {
+  constexpr std::string_view kOp = "scaled_dot_product_attention_backward";
+  const CheckedInputs checked = check_attention_gradients(kOp, grad, query, key, value, options, false);
+  AttentionSpec spec = checked.spec;
+  spec.scale = attention_scale(kOp, options.scale, spec.head_dim);
+  MemoryEstimate memory(kOp);
+  return plan_gradients(kOp, spec, checked, query, key, value, false, memory);
+}
+
+void scaled_dot_product_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
+                                           const TensorView& value, const AttentionOptions& options, const AttentionGradientBuffers& to) {
+  const AttentionSpec& spec = plan.spec;
+  const AttentionSizes& sizes = plan.sizes;
+  const std::int64_t H = spec.num_heads, Hkv = spec.num_key_value_heads;
+  Scratch scratch;
+  attention_backward_core(spec, sizes,
+                          {.query = heads_of(query),
+                           .key = heads_of(key),
+                           .value = heads_of(value),
+                           .grad = heads_of(grad),
+                           .dropout = dropout_of_call("scaled_dot_product_attention_backward", options.dropout, options.seed)},
+                          {.query = heads_of(to.grad_query, H, sizes.L, spec.head_dim),
+                           .key = heads_of(to.grad_key, Hkv, sizes.S, spec.head_dim),
+                           .value = heads_of(to.grad_value, Hkv, sizes.S, spec.value_head_dim),
+                           .trace = to.trace},
+                          scratch);
+  copy_gradient_traces(grad, query, key, value, to);
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include "attn/ops/attention.hpp"
+
+namespace attn {
+
+/// N: rank of the query.
+template <std::size_t N>
+struct AttentionGradients {
+  TensorOf<N> grad_query, grad_key, grad_value;
+  /// When a trace was asked for: the gradient of every intermediate result by the name and of the shape that the forward's trace has.
+  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace = std::nullopt;
+};
+
+namespace detail {
+
+/// Where gradients go; traces are null where not asked for.
+struct AttentionGradientBuffers {
+  float *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
+  std::array<float*, kTraceNames.size()> trace{};
+};
+
+AttentionPlan plan_scaled_dot_product_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key,
+                                                         const TensorView& value, const AttentionOptions& options);
+void scaled_dot_product_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
+                                           const TensorView& value, const AttentionOptions& options, const AttentionGradientBuffers& to);
+
+/// Allocates the gradients of query, key and value and the traces that the plan says, and says where they are.
+template <std::size_t N>
+AttentionGradientBuffers allocate_gradients(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
+                                            AttentionGradients<N>& gradients) {
+  gradients.grad_query = empty<N>(query.shape);
+  gradients.grad_key = empty<N>(key.shape);
+  gradients.grad_value = empty<N>(value.shape);
+  AttentionGradientBuffers to{gradients.grad_query.data(), gradients.grad_key.data(), gradients.grad_value.data()};
+  if (!plan.spec.trace.any()) return to;
+  auto& trace = gradients.trace.emplace();
+  for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i) {
+    const auto name = static_cast<TraceName>(i);
+    if (plan.spec.trace.has(name)) to.trace[i] = trace.emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
+  }
+  return to;
+}
+
+}  // namespace detail
+
+/// Gradients of scaled_dot_product_attention: with P its probabilities and dP = grad vᵀ,
+/// dS = P ∘ (dP - Σ P ∘ dP), grad_query = scale · dS k, grad_key = scale · dSᵀ q, grad_value = Pᵀ grad    (torch.autograd; Dao et al. 2022)
+/// grad (..,L,Dv), that of the output, and q, k, v and options as the forward had them -> {grad_query, grad_key, grad_value, trace}, each of
+/// the shape of what it is of. P is computed again: besides a trace nothing is as large as (B,H,L,S). need_weights, average_weights and
+/// output_present change nothing here.
+/// Masked keys are skipped, as in the forward: whatever they hold, NaN included, reaches no gradient. A query whose keys are all masked has,
+/// by its policy, a gradient of 0 and gives none (zero, the default), one of NaN and gives none (nan), or one of 0 and shares its own among
+/// all values (uniform). Sums over queries and heads are in an order of their own: same bits for any number of threads.
+/// Traces: q k v scores masked_scores probabilities weights weighted_values context output; 0 for keys that a query does not see.
+/// Throws UNSUPPORTED for a past: give its keys and values before the new ones as key and value, and its length as query_offset; SHAPE
+/// when grad does not have the output's shape; else as scaled_dot_product_attention.
+template <TensorLike G, TensorLike Q, TensorLike K, TensorLike V>
+auto scaled_dot_product_attention_backward(const G& grad, const Q& query, const K& key, const V& value, const AttentionOptions& options = {}) {
+  constexpr std::size_t N = kRankOf<Q>;
+  static_assert(N >= 2 && N <= 4, "query has rank 2, 3 or 4");
+  const char* op = "scaled_dot_product_attention_backward";
+  const detail::Input g(grad, op, "grad");
+  const detail::Input q(query, op, "query");
+  const detail::Input k(key, op, "key");
+  const detail::Input v(value, op, "value");
+  const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention_backward(g, q, k, v, options);
+  AttentionGradients<N> result;
+  const detail::AttentionGradientBuffers to = detail::allocate_gradients(plan, q, k, v, result);
+  detail::scaled_dot_product_attention_backward(plan, g, q, k, v, options, to);
+  return result;
+}
+
+}  // namespace attn

@@ -1,0 +1,449 @@
+#include "attn/ops/attention_backward_core.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "attn/kernels/backward.hpp"
+#include "attn/kernels/kernels.hpp"
+#include "attn/ops/mask_rows.hpp"
+#include "attn/ops/row_sums.hpp"
+#include "attn/parallel/thread_pool.hpp"
+
+// Nothing of the size of (B,H,L,S) is kept from the forward: a block of query rows gets its probabilities again (Dao 2023), all keys of a row
+// at once, so that they are the forward's weights bit for bit, and their sum with the gradient, which the softmax's needs, is at hand:
+//
+//   P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP)
+//   dQ = scale · dS K, dK += scale · dSᵀ Q, dV += dropout(P)ᵀ dO
+//
+// One task is one head of keys: sums over queries, and over the heads that share it, run in their order.
+namespace attn::detail {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kBlocked = -std::numeric_limits<float>::infinity();
+
+/// Query rows of a block: enough for sums over them to be worth fetching what they are added to, few enough for scores and their gradients
+/// to stay in the second-level cache, but for very long rows.
+constexpr std::size_t kMostRows = 96, kFewestRows = 24, kScores = std::size_t{1} << 15;
+std::size_t rows_per_block(std::int64_t S) {
+  const std::size_t rows = std::clamp(kScores / static_cast<std::size_t>(std::max<std::int64_t>(S, 1)), kFewestRows, kMostRows);
+  return rows - rows % kernels::best().mr;
+}
+
+/// Rows of scores that far apart do not fall into the same places of the first-level cache, through which columns of them are read.
+std::int64_t row_of_scores(std::int64_t S) {
+  constexpr std::int64_t kLine = 16;
+  return ((S + kLine - 1) / kLine | 1) * kLine;
+}
+
+/// A multiple of the numbers that any kernel adds side by side.
+constexpr std::size_t kLanes = 64;
+
+class Backward {
+ public:
+  Backward(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs, const AttentionGradientHeads& to)
+      : spec_(spec),
+        sizes_(sizes),
+        in_(inputs),
+        to_(to),
+        kernel_(kernels::best()),
+        backward_(kernels::best_backward()),
+        masks_(spec, sizes),
+        S_(static_cast<std::size_t>(sizes.S)),
+        D_(static_cast<std::size_t>(spec.head_dim)),
+        Dv_(static_cast<std::size_t>(spec.value_head_dim)),
+        block_(rows_per_block(sizes.S)),
+        ld_(static_cast<std::size_t>(row_of_scores(sizes.S))) {}
+
+  void run(Scratch& scratch);
+
+ private:
+  /// What one worker works with.
+  struct Work {
+    float *keys, *keys_by_width, *values;  // panels: W of q Wᵀ, of dS Wᵀ and of dO Wᵀ
+    float *queries, *grads;                // panels of a block's rows
+    float *probabilities, *gradient;       // (block,ld), as the next two
+    float* weights;                        // null without dropout
+    float* capped;                         // null without softcap
+    float* bias;                           // (block,S), of masks
+    float* of_row;                         // (D), of score_weight
+    bool finite_keys;
+  };
+  struct Block {
+    std::int64_t b, h, kv_head, first;
+    std::size_t rows, start, count;  // of keys: where those begin that any row sees, and how many
+    KeyRow keys[kMostRows];
+  };
+
+  std::size_t panels(std::size_t n, std::size_t k) const { return kernels::packed_size(kernel_.nr, n, k); }
+  bool additive() const { return in_.score_weight != nullptr; }
+  Work work_of(Scratch& scratch) const;
+  void head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const;
+  void block(Block& block, const Work& work, float* score_weight) const;
+  void score(const Block& block, const Work& work) const;
+  void softmax(const Block& block, const Work& work) const;
+  void of_scores(const Block& block, const Work& work) const;
+  void of_queries(const Block& block, const Work& work) const;
+  void of_additive(const Block& block, const Work& work, float* score_weight) const;
+  void add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width, const Heads<float>& sums) const;
+
+  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
+  bool nan(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::nan; }
+  std::size_t counted(const KeyRow& keys) const { return uniform(keys) ? S_ : keys.limit; }
+  /// Keys of a row from the block's start on that may count.
+  std::size_t counted(const Block& block, std::size_t r) const {
+    const std::size_t total = counted(block.keys[r]);
+    return total > block.start ? total - block.start : 0;
+  }
+  void zero_blocked(const Block& block, std::size_t r, float* values) const {
+    if (const KeyRow& keys = block.keys[r]; keys.bias != nullptr) backward_.zero_blocked_row(keys.bias + block.start, values, counted(block, r));
+  }
+  void store(const Block& block, TraceName name, const float* values) const;
+  void store_weighted_values(const Block& block) const;
+
+  const AttentionSpec& spec_;
+  const AttentionSizes& sizes_;
+  const AttentionBackwardInputs& in_;
+  const AttentionGradientHeads& to_;
+  const kernels::KernelTable& kernel_;
+  const kernels::BackwardTable& backward_;
+  const MaskRows masks_;
+  const std::size_t S_, D_, Dv_;
+  const std::size_t block_, ld_;  // rows of a block, and how far rows of its scores lie apart
+  float* biases_ = nullptr;       // (B,H,row), of position biases where their gradient is asked for
+};
+
+Backward::Work Backward::work_of(Scratch& scratch) const {
+  const std::size_t scores = block_ * ld_;
+  return {.keys = additive() ? nullptr : scratch.take(panels(S_, D_)),
+          .keys_by_width = additive() ? nullptr : scratch.take(panels(D_, S_)),
+          .values = scratch.take(panels(S_, Dv_)),
+          .queries = additive() ? nullptr : scratch.take(panels(D_, block_)),
+          .grads = scratch.take(panels(Dv_, block_)),
+          .probabilities = scratch.take(scores),
+          .gradient = scratch.take(scores),
+          .weights = in_.dropout.active() ? scratch.take(scores) : nullptr,
+          .capped = spec_.softcap > 0 ? scratch.take(scores) : nullptr,
+          .bias = masks_.need_buffer() ? scratch.take((masks_.same_for_all_queries() ? 1 : block_) * S_) : nullptr,
+          .of_row = additive() ? scratch.take(D_) : nullptr,
+          .finite_keys = true};
+}
+
+void Backward::run(Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const auto tasks = static_cast<std::size_t>(sizes_.B * spec_.num_key_value_heads);
+  // Five products, of additive attention two, and what lies between them as much as some 64 multiply-adds a key.
+  const double products = additive() ? 2 * static_cast<double>(Dv_) + 32 * static_cast<double>(D_) : static_cast<double>(3 * D_ + 2 * Dv_);
+  const double cost =
+      static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) * (products + 64);
+  const unsigned workers = parallel::workers_for(tasks, cost);
+  std::vector<Work> works;
+  for (unsigned worker = 0; worker < workers; ++worker) works.push_back(work_of(scratch));
+  float* const score_weights = additive() ? scratch.take(tasks * D_) : nullptr;
+  const std::size_t row_of_bias = static_cast<std::size_t>(in_.position_bias.row), of_bias = static_cast<std::size_t>(spec_.num_heads) * row_of_bias;
+  if (to_.position_bias != nullptr) {
+    biases_ = scratch.take(static_cast<std::size_t>(sizes_.B) * of_bias);
+    std::fill_n(biases_, static_cast<std::size_t>(sizes_.B) * of_bias, 0.0F);
+  }
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
+    const auto index = static_cast<std::int64_t>(task);
+    head(index / spec_.num_key_value_heads, index % spec_.num_key_value_heads, works[worker], additive() ? score_weights + task * D_ : nullptr);
+  });
+  if (additive())
+    add_up_rows(
+        tasks, D_, 0, [&](std::size_t task, float* sum) noexcept { kernel_.add_row(sum, score_weights + task * D_, sum, D_); }, to_.score_weight,
+        scratch);
+  for (std::int64_t b = 0; b < sizes_.B && biases_ != nullptr; ++b)
+    kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
+}
+
+void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const {
+  const float* const keys = in_.key.at(b, kv_head, 0);
+  if (!additive()) {
+    kernels::pack(keys, in_.key.row, 1, S_, D_, kernel_.nr, work.keys);
+    kernels::pack(keys, 1, in_.key.row, D_, S_, kernel_.nr, work.keys_by_width);
+    work.finite_keys = !masks_.any() || kernel_.all_finite(work.keys_by_width, 1, panels(D_, S_));
+  } else {
+    std::fill_n(score_weight, D_, 0.0F);
+  }
+  kernels::pack(in_.value.at(b, kv_head, 0), in_.value.row, 1, S_, Dv_, kernel_.nr, work.values);
+  for (std::int64_t j = 0; j < sizes_.S; ++j) {
+    std::fill_n(to_.key.at(b, kv_head, j), D_, 0.0F);
+    std::fill_n(to_.value.at(b, kv_head, j), Dv_, 0.0F);
+  }
+  const std::int64_t heads = spec_.num_heads / spec_.num_key_value_heads;
+  for (std::int64_t h = kv_head * heads; h < (kv_head + 1) * heads; ++h)
+    for (std::int64_t first = 0; first < sizes_.L; first += static_cast<std::int64_t>(block_)) {
+      Block rows{.b = b,
+                 .h = h,
+                 .kv_head = kv_head,
+                 .first = first,
+                 .rows = static_cast<std::size_t>(std::min(sizes_.L - first, static_cast<std::int64_t>(block_))),
+                 .start = S_,
+                 .count = 0,
+                 .keys = {}};
+      block(rows, work, score_weight);
+    }
+  if (additive()) return;  // its scores were scaled already
+  for (std::int64_t j = 0; j < sizes_.S; ++j) {
+    float* const row = to_.key.at(b, kv_head, j);
+    kernel_.scale_row(row, spec_.scale, row, D_);
+  }
+}
+
+void Backward::block(Block& block, const Work& work, float* score_weight) const {
+  std::size_t filled = 0;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    KeyRow& keys = block.keys[r];
+    keys = r > 0 && masks_.same_for_all_queries()
+               ? block.keys[0]
+               : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), work.bias != nullptr ? work.bias + r * S_ : nullptr);
+    filled = std::max(filled, counted(keys));
+    block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
+  }
+  // Sums run in lanes: from a multiple of their number on they are the same sums. Dropout counts keys from the first on.
+  block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kLanes * kLanes;
+  block.count = filled - block.start;
+
+  score(block, work);
+  softmax(block, work);
+  kernels::pack(in_.grad.at(block.b, block.h, block.first), 1, in_.grad.row, Dv_, block.rows, kernel_.nr, work.grads);
+  if (work.weights != nullptr)
+    for (std::size_t r = 0; r < block.rows; ++r) {
+      float* const weights = work.weights + r * ld_;
+      std::copy_n(work.probabilities + r * ld_, block.count, weights);
+      in_.dropout.apply(weights, counted(block, r), block.b, block.h, block.first + static_cast<std::int64_t>(r));
+    }
+  add_over_queries(block, work.weights != nullptr ? work.weights : work.probabilities, work.grads, Dv_, to_.value);
+  of_scores(block, work);
+  if (additive()) {
+    of_additive(block, work, score_weight);
+  } else {
+    of_queries(block, work);
+    kernels::pack(in_.query.at(block.b, block.h, block.first), 1, in_.query.row, D_, block.rows, kernel_.nr, work.queries);
+    add_over_queries(block, work.gradient, work.queries, D_, to_.key);
+  }
+  for (std::size_t r = 0; r < block.rows; ++r)
+    if (nan(block.keys[r])) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
+}
+
+/// Scores behind softcap, without masks.
+void Backward::score(const Block& block, const Work& work) const {
+  if (additive()) {
+    for (std::size_t r = 0; r < block.rows; ++r)
+      kernel_.additive_scores_row(in_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)),
+                                  in_.key.at(block.b, block.kv_head, static_cast<std::int64_t>(block.start)), in_.key.row, in_.score_weight,
+                                  work.probabilities + r * ld_, block.count, D_, spec_.scale);
+  } else {
+    const std::size_t panel_size = kernels::panel_size(kernel_.nr, D_);
+    kernel_.gemm({.a = in_.query.at(block.b, block.h, block.first),
+                  .lda = in_.query.row,
+                  .panels = work.keys + block.start / kernel_.nr * panel_size,
+                  .panel_stride = panel_size,
+                  .c = work.probabilities,
+                  .ldc = static_cast<std::ptrdiff_t>(ld_),
+                  .m = block.rows,
+                  .n = block.count,
+                  .k = D_,
+                  .alpha = spec_.scale});
+  }
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    float* const scores = work.probabilities + r * ld_;
+    if (spec_.softcap > 0) {
+      kernel_.scale_row(scores, 1 / spec_.softcap, scores, block.count);
+      kernel_.activation_row(kernels::Activation::tanh, scores, scores, block.count);
+      kernel_.scale_row(scores, spec_.softcap, scores, block.count);
+      std::copy_n(scores, block.count, work.capped + r * ld_);
+    }
+    if (in_.position_bias.data != nullptr) {
+      const std::int64_t distance = static_cast<std::int64_t>(block.start) - block.first - static_cast<std::int64_t>(r);
+      kernel_.add_row(scores, in_.position_bias.data + block.h * in_.position_bias.row + distance, scores, block.count);
+    }
+  }
+}
+
+/// Scores -> probabilities, in place: 0 where a key is blocked.
+void Backward::softmax(const Block& block, const Work& work) const {
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    float* const row = work.probabilities + r * ld_;
+    const KeyRow& keys = block.keys[r];
+    const std::size_t n = counted(block, r);
+    if (uniform(keys)) {
+      std::fill_n(row, n, 1 / static_cast<float>(S_));
+    } else if (n > 0) {
+      if (keys.bias != nullptr) kernel_.mask_row(row, keys.bias + block.start, row, n);
+      kernel_.softmax_row(row, row, n);
+      zero_blocked(block, r, row);  // in a row of NaN
+    }
+    std::fill_n(row + n, block.count - n, 0.0F);
+  }
+}
+
+/// The gradient of the scores before softcap, by way of those of weights, probabilities and masked scores.
+void Backward::of_scores(const Block& block, const Work& work) const {
+  const std::size_t panel_size = kernels::panel_size(kernel_.nr, Dv_);
+  kernel_.gemm({.a = in_.grad.at(block.b, block.h, block.first),
+                .lda = in_.grad.row,
+                .panels = work.values + block.start / kernel_.nr * panel_size,
+                .panel_stride = panel_size,
+                .c = work.gradient,
+                .ldc = static_cast<std::ptrdiff_t>(ld_),
+                .m = block.rows,
+                .n = block.count,
+                .k = Dv_});
+  const auto each_row = [&](const auto& change) {
+    for (std::size_t r = 0; r < block.rows; ++r) change(r, work.gradient + r * ld_, counted(block, r));
+  };
+  each_row([&](std::size_t r, float* row, std::size_t n) {
+    zero_blocked(block, r, row);  // whatever its value holds
+    std::fill_n(row + n, block.count - n, 0.0F);
+  });
+  store_weighted_values(block);
+  store(block, TraceName::weights, work.gradient);
+  if (in_.dropout.active())
+    each_row(
+        [&](std::size_t r, float* row, std::size_t n) { in_.dropout.apply(row, n, block.b, block.h, block.first + static_cast<std::int64_t>(r)); });
+  store(block, TraceName::probabilities, work.gradient);
+  each_row([&](std::size_t r, float* row, std::size_t n) {
+    if (uniform(block.keys[r]))
+      std::fill_n(row, n, 0.0F);  // its weights follow from no score
+    else
+      backward_.softmax_backward_row(row, work.probabilities + r * ld_, row, n);
+    zero_blocked(block, r, row);
+  });
+  store(block, TraceName::masked_scores, work.gradient);
+  store(block, TraceName::scores, work.gradient);
+  if (biases_ != nullptr)
+    each_row([&](std::size_t r, float* row, std::size_t n) {
+      const std::int64_t distance = static_cast<std::int64_t>(block.start) - block.first - static_cast<std::int64_t>(r);
+      float* const sums = biases_ + (block.b * spec_.num_heads + block.h) * in_.position_bias.row + in_.position_bias.row / 2 + distance;
+      kernel_.add_row(sums, row, sums, n);
+    });
+  if (spec_.softcap > 0)
+    each_row([&](std::size_t r, float* row, std::size_t n) {
+      backward_.softcap_backward_row(work.capped + r * ld_, spec_.softcap, row, n);
+      zero_blocked(block, r, row);
+    });
+}
+
+void Backward::of_queries(const Block& block, const Work& work) const {
+  kernels::Gemm<float> gemm{.a = work.gradient,
+                            .lda = static_cast<std::ptrdiff_t>(ld_),
+                            .panels = work.keys_by_width + block.start * kernel_.nr,
+                            .panel_stride = kernels::panel_size(kernel_.nr, S_),
+                            .c = to_.query.at(block.b, block.h, block.first),
+                            .ldc = to_.query.row,
+                            .m = block.rows,
+                            .n = D_,
+                            .k = block.count,
+                            .alpha = spec_.scale};
+  // As with the forward's values: 0 times a key changes no bit of a sum, unless the key is infinite or NaN.
+  if (work.finite_keys) return kernel_.gemm(gemm);
+  gemm.m = 1;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const KeyRow& keys = block.keys[r];
+    gemm.a = work.gradient + r * ld_;
+    gemm.c = to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
+    gemm.k = uniform(keys) ? 0 : counted(block, r);
+    gemm.skip = keys.bias != nullptr ? keys.bias + block.start : nullptr;
+    kernel_.gemm(gemm);
+  }
+}
+
+void Backward::of_additive(const Block& block, const Work& work, float* score_weight) const {
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const std::int64_t i = block.first + static_cast<std::int64_t>(r), j = static_cast<std::int64_t>(block.start);
+    float* const row = work.gradient + r * ld_;
+    float* const query = to_.query.at(block.b, block.h, i);
+    kernel_.scale_row(row, spec_.scale, row, block.count);
+    std::fill_n(query, D_, 0.0F);
+    std::fill_n(work.of_row, D_, 0.0F);
+    backward_.additive_scores_backward_row(row, in_.query.at(block.b, block.h, i), in_.key.at(block.b, block.kv_head, j), in_.key.row,
+                                           in_.score_weight, query, to_.key.at(block.b, block.kv_head, j), work.of_row, block.count, D_);
+    if (nan(block.keys[r])) std::fill_n(work.of_row, D_, kNaN);
+    kernel_.add_row(score_weight, work.of_row, score_weight, D_);
+  }
+}
+
+/// sums (S,width) += scoresᵀ · rows, rows as panels.
+void Backward::add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width,
+                                const Heads<float>& sums) const {
+  kernels::GemmTransposed gemm{.a = scores,
+                               .lda = static_cast<std::ptrdiff_t>(ld_),
+                               .panels = panels_of_rows,
+                               .panel_stride = kernels::panel_size(kernel_.nr, block.rows),
+                               .c = sums.at(block.b, block.kv_head, static_cast<std::int64_t>(block.start)),
+                               .ldc = sums.row,
+                               .m = block.count,
+                               .n = width,
+                               .k = block.rows};
+  if (!masks_.any() || kernel_.all_finite(panels_of_rows, 1, panels(width, block.rows))) return backward_.gemm_transposed(gemm);
+  // A row that is infinite or NaN reaches only the keys that it sees: one row after the other, the same sums.
+  gemm.k = 1;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const std::size_t n = counted(block, r);
+    const float* const bias = uniform(block.keys[r]) || block.keys[r].bias == nullptr ? nullptr : block.keys[r].bias + block.start;
+    gemm.panels = panels_of_rows + r * kernel_.nr;
+    for (std::size_t j = 0, end = 0; j < n; j = end + 1) {
+      for (end = j; end < n && (bias == nullptr || bias[end] != kBlocked);) ++end;
+      gemm.a = scores + r * ld_ + j;
+      gemm.c = sums.at(block.b, block.kv_head, static_cast<std::int64_t>(block.start + j));
+      gemm.m = end - j;
+      backward_.gemm_transposed(gemm);
+    }
+  }
+}
+
+/// A trace's rows: 0 for keys that a query does not see, NaN where the policy says so.
+void Backward::store(const Block& block, TraceName name, const float* values) const {
+  float* to = to_.trace[static_cast<std::size_t>(name)];
+  if (to == nullptr) return;
+  to += static_cast<std::size_t>((block.b * spec_.num_heads + block.h) * sizes_.L + block.first) * S_;
+  for (std::size_t r = 0; r < block.rows; ++r, to += S_) {
+    std::fill_n(to, S_, nan(block.keys[r]) ? kNaN : 0.0F);
+    if (!nan(block.keys[r])) std::copy_n(values + r * ld_, block.count, to + block.start);
+  }
+}
+
+void Backward::store_weighted_values(const Block& block) const {
+  float* to = to_.trace[static_cast<std::size_t>(TraceName::weighted_values)];
+  if (to == nullptr) return;
+  to += static_cast<std::size_t>((block.b * spec_.num_heads + block.h) * sizes_.L + block.first) * S_ * Dv_;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const KeyRow& keys = block.keys[r];
+    const float* const grad = in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
+    for (std::size_t j = 0; j < S_; ++j, to += Dv_)
+      if (uniform(keys) || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked)))
+        std::copy_n(grad, Dv_, to);
+      else
+        std::fill_n(to, Dv_, nan(keys) ? kNaN : 0.0F);
+  }
+}
+
+}  // namespace
+
+void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes, bool additive, MemoryEstimate& memory) {
+  const std::int64_t S = sizes.S, D = spec.head_dim, Dv = spec.value_head_dim, threads = num_threads();
+  if (sizes.B == 0 || spec.num_key_value_heads == 0 || S == 0) return;
+  const auto nr = static_cast<std::int64_t>(kernels::best().nr), rows = static_cast<std::int64_t>(rows_per_block(S));
+  memory.add("packed keys and values", {threads, S + nr, 2 * (D + nr) + Dv + 1});
+  memory.add("packed queries and gradients", {threads, rows, D + Dv + 2 * nr});
+  // Probabilities, gradients, weights, scores behind softcap, and masks.
+  memory.add("scores of some rows", {threads, 5 * rows, row_of_scores(S)});
+  if (additive) memory.add("gradients of score_weight", {sizes.B * spec.num_key_value_heads * 2 + threads + 1, D});
+}
+
+void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
+                             const AttentionGradientHeads& to, Scratch& scratch) {
+  if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return Backward(spec, sizes, inputs, to).run(scratch);
+  // Without a key no query has one.
+  const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
+  const auto width = static_cast<std::size_t>(spec.head_dim);
+  for (std::int64_t b = 0; b < sizes.B; ++b)
+    for (std::int64_t h = 0; h < spec.num_heads; ++h)
+      for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(to.query.at(b, h, i), width, value);
+  if (to.score_weight != nullptr) std::fill_n(to.score_weight, width, 0.0F);
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "attn/ops/linear.hpp"
+#include "attn/tensor/results.hpp"
+#include "attn/tensor/view.hpp"
+
+namespace attn {
+
+namespace detail {
+
+/// Where gradients go; null where not asked for.
+struct LinearGradientBuffers {
+  float* grad_x = nullptr;       ///< (..,in)
+  float* grad_weight = nullptr;  ///< (out,in)
+  float* grad_bias = nullptr;    ///< (out)
+};
+
+/// Throws where the arguments do not fit together.
+void check_linear_backward(const TensorView& grad, const TensorView& x, const TensorView& weight);
+void linear_backward(const TensorView& grad, const TensorView& x, const TensorView& weight, const LinearGradientBuffers& to);
+
+}  // namespace detail
+
+/// N: rank of x.
+template <std::size_t N>
+struct LinearGradients {
+  TensorOf<N> grad_x;                   ///< (..,in)
+  TensorOf<kBeside<N, 2>> grad_weight;  ///< (out,in)
+  TensorOf<kBeside<N, 1>> grad_bias;    ///< (out)
+};
+
+/// Gradients of linear: grad_x = grad W, grad_weight = gradᵀ x, grad_bias = Σ grad                (torch.autograd of F.linear)
+/// grad (..,out), that of the result, x (..,in), weight (out,in) -> {grad_x, grad_weight, grad_bias}, each of the shape of what it is of.
+/// Sums over rows are in an order that follows from the rows' numbers: same bits for any number of threads.
+/// Throws SHAPE when widths disagree or grad is not of the result's shape, MEMORY.
+template <TensorLike G, TensorLike X, TensorLike W>
+auto linear_backward(const G& grad, const X& x, const W& weight) {
+  constexpr std::size_t N = kRankOf<X>;
+  const char* op = "linear_backward";
+  const detail::Input g(grad, op, "grad");
+  const detail::Input x_view(x, op, "x");
+  const detail::Input w(weight, op, "weight");
+  detail::check_linear_backward(g, x_view, w);
+  LinearGradients<N> result{detail::empty<N>(x_view.shape), detail::empty<kBeside<N, 2>>(w.shape), detail::empty<kBeside<N, 1>>({w.shape[0]})};
+  detail::linear_backward(g, x_view, w, {result.grad_x.data(), result.grad_weight.data(), result.grad_bias.data()});
+  return result;
+}
+
+}  // namespace attn

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "attn/tensor/results.hpp"
+
+namespace attn {
+
+/// What becomes of a loss's terms.
+enum class Reduction : std::uint8_t { mean, sum };
+
+inline constexpr std::array<std::string_view, 2> kReductionNames{"mean", "sum"};
+
+/// A loss and its gradient with respect to the first argument, which is what backward() of the layer before takes.
+template <std::size_t N>
+struct Loss {
+  float loss = 0;
+  TensorOf<N> gradient;
+};
+
+struct CrossEntropyOptions {
+  double label_smoothing = 0;                       ///< ε in [0,1], of the probability that is spread evenly over all classes
+  std::int64_t ignore_index = -100;                 ///< rows with this label count for nothing, whatever their logits are
+  std::optional<TensorCopy> weight = std::nullopt;  ///< w (C), of each class; default 1
+  Reduction reduction = Reduction::mean;            ///< mean: divided by Σ w of the labels, which without weights is their number
+};
+
+struct MseLossOptions {
+  Reduction reduction = Reduction::mean;
+};
+
+struct BinaryCrossEntropyOptions {
+  std::optional<TensorCopy> weight = std::nullopt;      ///< of each term; its shape broadcasts to that of the logits, default 1
+  std::optional<TensorCopy> pos_weight = std::nullopt;  ///< p, of a positive answer; the same
+  Reduction reduction = Reduction::mean;                ///< mean: divided by the number of terms, whatever they weigh
+};
+
+namespace detail {
+
+// Everything checked, then the work itself, which fills a gradient of the shape of the first argument.
+void check_cross_entropy(const TensorView& logits, std::span<const std::int64_t> labels, const CrossEntropyOptions& options);
+float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labels, const CrossEntropyOptions& options, float* gradient);
+void check_mse_loss(const TensorView& prediction, const TensorView& target);
+float mse_loss(const TensorView& prediction, const TensorView& target, const MseLossOptions& options, float* gradient);
+void check_binary_cross_entropy(const TensorView& logits, const TensorView& target, const BinaryCrossEntropyOptions& options);
+float binary_cross_entropy(const TensorView& logits, const TensorView& target, const BinaryCrossEntropyOptions& options, float* gradient);
+
+}  // namespace detail
+
+/// Σᵢ (1 - ε) w[yᵢ] (-log pᵢ[yᵢ]) + ε/C Σ_c w[c] (-log pᵢ[c]), pᵢ = softmax(logitsᵢ), divided by Σᵢ w[yᵢ] for the mean
+/// (torch.nn.functional.cross_entropy, with the classes in the last dimension whatever the rank; Szegedy et al. 2016 for ε)
+/// logits (..,C), labels as many whole numbers as there are rows, from 0 to C-1 or ignore_index -> the loss and its gradient (..,C).
+/// Where every label is ignored, or there is none, the mean is NaN (0 / 0, as in torch), the sum 0, and the gradient 0. The gradient of an
+/// ignored row is 0 even where its logits are NaN; everywhere else NaN and infinity go through as IEEE says.
+/// Sums over rows do not depend on the threads. Throws OUT_OF_RANGE with the position of the first label that is no class, SHAPE, CONFIG, MEMORY.
+template <TensorLike X, class Labels>
+  requires std::is_integral_v<typename Labels::value_type>
+auto cross_entropy(const X& logits, const Labels& labels, const CrossEntropyOptions& options = {}) {
+  const detail::Input view(logits, "cross_entropy", "logits");
+  const std::vector<std::int64_t> classes(labels.begin(), labels.end());
+  detail::check_cross_entropy(view, classes, options);
+  Loss<kRankOf<X>> result{0, detail::empty<kRankOf<X>>(view.shape)};
+  result.loss = detail::cross_entropy(view, classes, options, result.gradient.data());
+  return result;
+}
+
+/// Σ (prediction - target)², divided by the number of terms for the mean               (torch.nn.functional.mse_loss)
+/// prediction and target of one shape, which torch would broadcast -> the loss and its gradient with respect to the prediction.
+/// The mean of no terms is NaN. Throws SHAPE, MEMORY.
+template <TensorLike P, TensorLike T>
+auto mse_loss(const P& prediction, const T& target, const MseLossOptions& options = {}) {
+  const detail::Input view(prediction, "mse_loss", "prediction");
+  const detail::Input wanted(target, "mse_loss", "target");
+  detail::check_mse_loss(view, wanted);
+  Loss<kRankOf<P>> result{0, detail::empty<kRankOf<P>>(view.shape)};
+  result.loss = detail::mse_loss(view, wanted, options, result.gradient.data());
+  return result;
+}
+
+/// Σ weight · (-p t log σ(x) - (1 - t) log(1 - σ(x))), divided by the number of terms for the mean
+/// (torch.nn.functional.binary_cross_entropy_with_logits)
+/// logits x and target t of one shape, t usually 0 or 1 -> the loss and its gradient with respect to the logits. Exact where σ is 0 or 1.
+/// The mean of no terms is NaN. Throws SHAPE, MEMORY.
+template <TensorLike X, TensorLike T>
+auto binary_cross_entropy_with_logits(const X& logits, const T& target, const BinaryCrossEntropyOptions& options = {}) {
+  const detail::Input view(logits, "binary_cross_entropy_with_logits", "logits");
+  const detail::Input wanted(target, "binary_cross_entropy_with_logits", "target");
+  detail::check_binary_cross_entropy(view, wanted, options);
+  Loss<kRankOf<X>> result{0, detail::empty<kRankOf<X>>(view.shape)};
+  result.loss = detail::binary_cross_entropy(view, wanted, options, result.gradient.data());
+  return result;
+}
+
+}  // namespace attn

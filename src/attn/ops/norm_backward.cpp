@@ -1,0 +1,71 @@
+#include "attn/ops/norm_backward.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attn/kernels/backward.hpp"
+#include "attn/ops/row_sums.hpp"
+#include "attn/store/scratch.hpp"
+#include "attn/tensor/rows.hpp"
+
+namespace attn::detail {
+namespace {
+
+void check_norm_backward(const char* op, const TensorView& grad, const TensorView& x, const TensorView* weight, float eps) {
+  if (x.shape.rank() == 0) fail(ErrorCode::shape, op, "x", {"rank 1 at the least"}, {x.shape});
+  const std::int64_t width = x.shape.back(0);
+  if (weight != nullptr && weight->shape != Shape{width}) fail(ErrorCode::shape, op, "weight", {Shape{width}}, {weight->shape});
+  if (grad.shape != x.shape) fail(ErrorCode::shape, op, "grad", {x.shape}, {grad.shape});
+  if (!(eps > 0) || std::isinf(eps)) fail(ErrorCode::config, op, "eps", {"a finite number above 0"}, {eps});
+  const std::int64_t rows = width > 0 ? checked_size(x.shape, op, "x") / width : 0;
+  MemoryEstimate memory(op);
+  memory.add("grad_x", x.shape);
+  memory.add("partial sums", {rows / static_cast<std::int64_t>(kRowsOfASum) + 4, 2, width});
+  memory.check();
+}
+
+/// row(grad, x, weight, grad_x, grad_weight, grad_bias, n) for each row.
+template <class Row>
+void for_each_row(const TensorView& grad, const TensorView& x, const TensorView* weight, const NormGradientBuffers& to, Row row) {
+  Scratch scratch;
+  const auto n = static_cast<std::size_t>(x.shape.back(0));
+  const Rows grads(grad), rows(x);
+  float* const ones = scratch.take(n);  // multiplying by them changes no bit
+  std::fill_n(ones, n, 1.0F);
+  const float* const w = weight != nullptr ? weight->data : ones;
+  float* const sums = scratch.take(2 * n);  // of the weight, then of the bias
+  // Each value is read seven times and costs two multiply-adds or so at each.
+  const double cost = 16.0 * static_cast<double>(rows.count()) * static_cast<double>(n);
+  add_up_rows(
+      n > 0 ? rows.count() : 0, 2 * n, cost,
+      [&](std::size_t i, float* sum) noexcept { row(grads[i], rows[i], w, to.grad_x + i * n, sum, sum + n, n); }, sums, scratch);
+  if (to.grad_weight != nullptr) std::copy_n(sums, n, to.grad_weight);
+  if (to.grad_bias != nullptr) std::copy_n(sums + n, n, to.grad_bias);
+}
+
+}  // namespace
+
+void check_layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps) {
+  check_norm_backward("layer_norm_backward", grad, x, weight, eps);
+}
+
+void layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to) {
+  const kernels::BackwardTable& kernel = kernels::best_backward();
+  for_each_row(grad, x, weight, to,
+               [&](const float* dy, const float* from, const float* w, float* dx, float* grad_weight, float* grad_bias, std::size_t n) {
+                 kernel.layer_norm_backward_row(dy, from, w, eps, dx, grad_weight, grad_bias, n);
+               });
+}
+
+void check_rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps) {
+  check_norm_backward("rms_norm_backward", grad, x, weight, eps);
+}
+
+void rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to) {
+  const kernels::BackwardTable& kernel = kernels::best_backward();
+  for_each_row(grad, x, weight, to, [&](const float* dy, const float* from, const float* w, float* dx, float* grad_weight, float*, std::size_t n) {
+    kernel.rms_norm_backward_row(dy, from, w, eps, dx, grad_weight, n);
+  });
+}
+
+}  // namespace attn::detail

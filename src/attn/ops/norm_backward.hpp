@@ -1,0 +1,89 @@
+#pragma once
+
+#include <optional>
+
+#include "attn/ops/norm.hpp"
+#include "attn/tensor/results.hpp"
+
+namespace attn {
+
+namespace detail {
+
+/// Where gradients go; null where not asked for.
+struct NormGradientBuffers {
+  float* grad_x = nullptr;
+  float *grad_weight = nullptr, *grad_bias = nullptr;  ///< (width)
+};
+
+/// Throw where the arguments do not fit together. weight may be null.
+void check_layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps);
+void layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to);
+void check_rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps);
+void rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to);
+
+}  // namespace detail
+
+/// N: rank of x.
+template <std::size_t N>
+struct NormGradients {
+  TensorOf<N> grad_x;
+  std::optional<TensorOf<kBeside<N, 1>>> grad_weight = std::nullopt;  ///< (width), when a weight was given
+  std::optional<TensorOf<kBeside<N, 1>>> grad_bias = std::nullopt;    ///< (width), of layer_norm when a weight was given
+};
+
+/// Gradients of layer_norm. With n = (x - mean) · f, f = 1 / √(variance + eps), and g = grad · weight:
+/// grad_x = f · (g - mean(g) - n · mean(g n)), grad_weight = Σ grad · n, grad_bias = Σ grad           (torch.autograd of F.layer_norm)
+/// grad, that of the result, and x (..,width), weight (width), 1 where left out -> {grad_x, grad_weight, grad_bias}; none of them depends
+/// on the bias. eps defaults to 1e-5. Sums over rows are in a fixed tree: same bits for any number of threads.
+/// Throws SHAPE when shapes disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
+template <TensorLike G, TensorLike X>
+auto layer_norm_backward(const G& grad, const X& x, float eps = 1e-5F) {
+  constexpr std::size_t N = kRankOf<X>;
+  const detail::Input g(grad, "layer_norm_backward", "grad");
+  const detail::Input view(x, "layer_norm_backward", "x");
+  detail::check_layer_norm_backward(g, view, nullptr, eps);
+  NormGradients<N> result{detail::empty<N>(view.shape)};
+  detail::layer_norm_backward(g, view, nullptr, eps, {result.grad_x.data(), nullptr, nullptr});
+  return result;
+}
+
+template <TensorLike G, TensorLike X, TensorLike W>
+auto layer_norm_backward(const G& grad, const X& x, const W& weight, float eps = 1e-5F) {
+  constexpr std::size_t N = kRankOf<X>, One = kBeside<N, 1>;
+  const detail::Input g(grad, "layer_norm_backward", "grad");
+  const detail::Input view(x, "layer_norm_backward", "x");
+  const detail::Input w(weight, "layer_norm_backward", "weight");
+  detail::check_layer_norm_backward(g, view, &w, eps);
+  NormGradients<N> result{detail::empty<N>(view.shape), detail::empty<One>(w.shape), detail::empty<One>(w.shape)};
+  detail::layer_norm_backward(g, view, &w, eps, {result.grad_x.data(), result.grad_weight->data(), result.grad_bias->data()});
+  return result;
+}
+
+/// Gradients of rms_norm. With n = x · f, f = 1 / √(mean of x² + eps), and g = grad · weight:
+/// grad_x = f · (g - n · mean(g n)), grad_weight = Σ grad · n                                          (torch.autograd of F.rms_norm)
+/// grad, that of the result, and x (..,width), weight (width), 1 where left out -> {grad_x, grad_weight}. eps defaults to 2⁻²³.
+/// Throws as layer_norm_backward.
+template <TensorLike G, TensorLike X>
+auto rms_norm_backward(const G& grad, const X& x, float eps = 0x1p-23F) {
+  constexpr std::size_t N = kRankOf<X>;
+  const detail::Input g(grad, "rms_norm_backward", "grad");
+  const detail::Input view(x, "rms_norm_backward", "x");
+  detail::check_rms_norm_backward(g, view, nullptr, eps);
+  NormGradients<N> result{detail::empty<N>(view.shape)};
+  detail::rms_norm_backward(g, view, nullptr, eps, {result.grad_x.data(), nullptr, nullptr});
+  return result;
+}
+
+template <TensorLike G, TensorLike X, TensorLike W>
+auto rms_norm_backward(const G& grad, const X& x, const W& weight, float eps = 0x1p-23F) {
+  constexpr std::size_t N = kRankOf<X>;
+  const detail::Input g(grad, "rms_norm_backward", "grad");
+  const detail::Input view(x, "rms_norm_backward", "x");
+  const detail::Input w(weight, "rms_norm_backward", "weight");
+  detail::check_rms_norm_backward(g, view, &w, eps);
+  NormGradients<N> result{detail::empty<N>(view.shape), detail::empty<kBeside<N, 1>>(w.shape)};
+  detail::rms_norm_backward(g, view, &w, eps, {result.grad_x.data(), result.grad_weight->data(), nullptr});
+  return result;
+}
+
+}  // namespace attn

@@ -1,0 +1,132 @@
+#include "attn/ops/score_functions_backward.hpp"
+
+#include <algorithm>
+
+#include "attn/ops/attention_backward_core.hpp"
+#include "attn/ops/attention_backward_inputs.hpp"
+#include "attn/ops/linear_backward.hpp"
+#include "attn/ops/score_functions_inputs.hpp"
+#include "attn/store/packed_linear.hpp"
+#include "attn/tensor/rows.hpp"
+
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kAdditive = "additive_attention_backward", kGeneral = "general_attention_backward";
+
+/// x (count,width) without gaps, 0 in rows whose gradient (count,n) is: those have no part in a product of the two, whatever they hold.
+TensorView rows_that_count(const TensorView& x, const float* gradient, std::int64_t n, Scratch& scratch) {
+  const Rows rows(x);
+  const auto of_gradient = static_cast<std::size_t>(n);
+  float* const copy = scratch.take(rows.count() * rows.width());
+  for (std::size_t row = 0; row < rows.count(); ++row, gradient += of_gradient) {
+    float* const to = copy + row * rows.width();
+    if (std::all_of(gradient, gradient + of_gradient, [](float value) { return value == 0.0F; }))
+      std::fill_n(to, rows.width(), 0.0F);
+    else
+      std::copy_n(rows[row], rows.width(), to);
+  }
+  return {copy, {static_cast<std::int64_t>(rows.count()), static_cast<std::int64_t>(rows.width())}};
+}
+
+}  // namespace
+
+AttentionPlan plan_additive_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
+                                               const AdditiveParams& params, const AttentionOptions& options) {
+  const CheckedInputs checked = check_attention_gradients(kAdditive, grad, query, key, value, options, true);
+  const AttentionSizes& sizes = checked.sizes;
+  AttentionSpec spec = checked.spec;
+  const std::int64_t A = spec.head_dim = check_additive_params(kAdditive, params, sizes);
+  spec.scale = attention_scale(kAdditive, options.scale.value_or(1.0F), A);
+
+  const std::int64_t widths = sizes.query_width + sizes.key_width;
+  MemoryEstimate memory(kAdditive);
+  memory.add("gradients of the parameters", {A, widths + 2});
+  memory.add("packed weights", {2, A + 64, widths + 1});
+  // Projected, their gradients, and both once more for the product that is the weight's gradient.
+  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 4 * A + 3 * sizes.query_width + 64});
+  memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, 4 * A + 3 * sizes.key_width + 64});
+  return plan_gradients(kAdditive, spec, checked, query, key, value, true, memory);
+}
+
+void additive_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
+                                 const TensorView& value, const AdditiveParams& params, const AttentionOptions& options,
+                                 const AttentionGradientBuffers& to, const AdditiveGradientBuffers& to_params) {
+  const AttentionSpec& spec = plan.spec;
+  const AttentionSizes& sizes = plan.sizes;
+  const std::int64_t A = spec.head_dim, H = spec.num_heads, Hkv = spec.num_key_value_heads;
+  const std::int64_t queries = sizes.B * H * sizes.L, keys = sizes.B * Hkv * sizes.S;
+  Scratch scratch;
+  float* const q = scratch.take(size_of(queries, A));
+  float* const k = scratch.take(size_of(keys, A));
+  float* const grad_q = scratch.take(size_of(queries, A));
+  float* const grad_k = scratch.take(size_of(keys, A));
+  PackedLinear(params.query_weight, params.bias.data).forward(Rows(query), q, scratch);
+  PackedLinear(params.key_weight, nullptr).forward(Rows(key), k, scratch);
+  attention_backward_core(spec, sizes,
+                          {.query = heads_of(static_cast<const float*>(q), H, sizes.L, A),
+                           .key = heads_of(static_cast<const float*>(k), Hkv, sizes.S, A),
+                           .value = heads_of(value),
+                           .grad = heads_of(grad),
+                           .score_weight = params.score_weight.data,
+                           .dropout = dropout_of_call(kAdditive, options.dropout, options.seed)},
+                          {.query = heads_of(grad_q, H, sizes.L, A),
+                           .key = heads_of(grad_k, Hkv, sizes.S, A),
+                           .value = heads_of(to.grad_value, Hkv, sizes.S, spec.value_head_dim),
+                           .score_weight = to_params.score_weight,
+                           .trace = to.trace},
+                          scratch);
+  linear_backward({grad_q, {queries, A}}, rows_that_count(query, grad_q, A, scratch), params.query_weight,
+                  {to.grad_query, to_params.query_weight, to_params.bias});
+  linear_backward({grad_k, {keys, A}}, rows_that_count(key, grad_k, A, scratch), params.key_weight, {to.grad_key, to_params.key_weight, nullptr});
+  copy_gradient_traces(grad, query, key, value, to);
+}
+
+AttentionPlan plan_general_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
+                                              const TensorView& weight, const AttentionOptions& options) {
+  const CheckedInputs checked = check_attention_gradients(kGeneral, grad, query, key, value, options, true);
+  const AttentionSizes& sizes = checked.sizes;
+  check_general_weight(kGeneral, weight, sizes);
+  AttentionSpec spec = checked.spec;
+  spec.head_dim = sizes.key_width;
+  spec.scale = attention_scale(kGeneral, options.scale.value_or(1.0F), spec.head_dim);
+
+  MemoryEstimate memory(kGeneral);
+  memory.add("grad_weight", weight.shape);
+  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 3 * spec.head_dim + 2 * sizes.query_width + 64});
+  memory.add("packed weights", {2, sizes.query_width + 64, sizes.key_width + 64});
+  return plan_gradients(kGeneral, spec, checked, query, key, value, false, memory);
+}
+
+void general_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
+                                const TensorView& value, const TensorView& weight, const AttentionOptions& options,
+                                const AttentionGradientBuffers& to, float* grad_weight) {
+  const AttentionSpec& spec = plan.spec;
+  const AttentionSizes& sizes = plan.sizes;
+  const std::int64_t H = spec.num_heads, Hkv = spec.num_key_value_heads, D = spec.head_dim, Dq = sizes.query_width;
+  const std::int64_t queries = sizes.B * H * sizes.L;
+  Scratch scratch;
+  float* const q = scratch.take(size_of(queries, D));
+  float* const grad_q = scratch.take(size_of(queries, D));
+  const TensorView transposed(weight.data, {D, Dq}, {weight.strides[1], weight.strides[0]});
+  PackedLinear(transposed, nullptr).forward(Rows(query), q, scratch);
+  attention_backward_core(spec, sizes,
+                          {.query = heads_of(static_cast<const float*>(q), H, sizes.L, D),
+                           .key = heads_of(key),
+                           .value = heads_of(value),
+                           .grad = heads_of(grad),
+                           .dropout = dropout_of_call(kGeneral, options.dropout, options.seed)},
+                          {.query = heads_of(grad_q, H, sizes.L, D),
+                           .key = heads_of(to.grad_key, Hkv, sizes.S, D),
+                           .value = heads_of(to.grad_value, Hkv, sizes.S, spec.value_head_dim),
+                           .trace = to.trace},
+                          scratch);
+  PackedLinear(weight, nullptr).forward(Rows(grad_q, static_cast<std::size_t>(queries), static_cast<std::size_t>(D)), to.grad_query, scratch);
+  if (queries > 0 && D > 0)
+    multiply_transposed(rows_that_count(query, grad_q, D, scratch), {grad_q, {queries, D}}, grad_weight, scratch);
+  else
+    std::fill_n(grad_weight, size_of(Dq, D), 0.0F);
+  copy_gradient_traces(grad, query, key, value, to);
+}
+
+}  // namespace attn::detail

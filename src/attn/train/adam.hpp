@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "attn/train/optimizer.hpp"
+
+namespace attn {
+
+struct AdamOptions {
+  double learning_rate = 1e-3;              ///< η, above 0
+  std::array<double, 2> betas{0.9, 0.999};  ///< of the means of g and g², each from 0 up to, not including, 1
+  double eps = 1e-8;                        ///< ε, 0 or above
+  double weight_decay = 0;                  ///< λ, 0 or above
+  std::vector<ParameterGroup> groups = {};  ///< of parameters with options of their own
+};
+
+struct AdamWOptions {
+  double learning_rate = 1e-3;
+  std::array<double, 2> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  std::vector<ParameterGroup> groups = {};
+};
+
+/// g += λ p; m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²; p -= η / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε), t the parameter's step
+/// (Kingma & Ba 2015; torch.optim.Adam)
+///
+/// Keeps exp_avg and exp_avg_sq of the parameter's shape, and step of rank 0. Throws ARGUMENT, CONFIG, UNSUPPORTED.
+class Adam : public Optimizer {
+ public:
+  explicit Adam(std::vector<ModuleRef> modules, const AdamOptions& options = {});
+
+ protected:
+  Adam(std::string_view name, std::vector<ModuleRef> modules, const AdamOptions& options, bool decoupled);
+
+ private:
+  void update(const Rates& rates, const Numbers& x) const noexcept override;
+
+  std::array<double, 2> betas_;
+  double eps_;
+  bool decoupled_;
+};
+
+/// p *= 1 - η λ instead of g += λ p, all else as Adam                  (Loshchilov & Hutter 2019; torch.optim.AdamW)
+class AdamW : public Adam {
+ public:
+  explicit AdamW(std::vector<ModuleRef> modules, const AdamWOptions& options = {});
+};
+
+}  // namespace attn

@@ -1,0 +1,132 @@
+"""testdata/encoder_backward.safetensors: gradients by torch.autograd of the encoder cases of transformer.safetensors.
+
+A case has the name of the forward's and the gradient of its output, of a classifier that of the logits; the forward's inputs
+and state stay where they are. Gradients are those of the formula, which must agree with the backward of torch's own modules."""
+
+import contextlib
+
+import torch
+import torch.nn.functional as F
+
+import common
+import transformer
+from backward import autograd
+from common import Case
+from transformer import ATTENTION, LAYER
+
+SEEN = ("probabilities", "weights", "weighted_values")  # what a query does not see has no gradient
+
+
+# Dimensions that have features; of other parameters all of them, of other steps none.
+FLIPPED = {"x": (-1,), "in_proj_weight": (1,), "in_proj_bias": (), "out_proj.weight": (0,), "classifier.weight": (1,),
+           "classifier.bias": (), "output": (-1,), **{n: (-1,) for n in LAYER}}  # fmt: skip
+
+
+def mirror(name, tensor):
+    """All features of an encoder in the other order: the same numbers, each sum the other way around."""
+    last = next((n for n in FLIPPED if name.endswith(n) and name[-len(n) - 1 : -len(n)] in ("", ".")), None)
+    every = tuple(range(tensor.dim())) if name.startswith("state.") else ()
+    return tensor.flip(every if last is None else FLIPPED[last])
+
+
+def worse_of(one, other, double):
+    """torch's own error is the larger one: any way to compute a gradient may be lucky where sums all but cancel."""
+    return {n: other[n] if n in other and common.max_error(other[n], double[n]) > common.max_error(t, double[n]) else t for n, t in one.items()}
+
+
+class Encoders(transformer.Builder):
+    """The list of transformer.py, but the policy nan, whose gradients are not autograd's, and classifiers of token ids."""
+
+    def case(self, op, name, x, module, *, mask=None, padding=None, inputs=None, blocks_all=False, sentences=None, **options):
+        if sentences is not None or options.get("fullyMasked") == "nan":
+            return
+        of = transformer.Drawn(Case(common.GoldenFile(), name, op, state=[]), op, name, x, module, mask, padding, inputs, None, options)
+        case = Case(self.golden, name, op + "_backward", options={}, of="transformer")
+        padded = ~of.present
+        if inputs:  # what is spoiled has no part in anything
+            of.x[padded] = 0
+        head, alone = "classifier.weight" in of.state, op == "transformer_encoder_layer"
+        tensors = {"x": of.x, **{"state." + n: t for n, t in of.state.items()}}
+
+        def encoder_of(leaves):
+            """The state by the names that an encoder has."""
+            return {n: leaves["state." + (f"encoder.{n}" if head else n.removeprefix("layers.0.") if alone else n)] for n in of.encoder}
+
+        def output_of(results, leaves):
+            if not head:
+                return results["output"]
+            pooled = transformer.pool(module, results["output"], of.present, of.policy)
+            return F.linear(pooled, leaves["state.classifier.weight"], leaves["state.classifier.bias"])
+
+        def run(leaves):
+            results = transformer.encoder_steps(of.module, encoder_of(leaves), leaves["x"], of.allowed, of.additive, of.policy)
+            steps = {n: t for n, t in results.items() if n.startswith("trace.")}
+            return {**steps, "output": output_of(results, leaves)}
+
+        def of_torch(leaves):
+            x = leaves["x"]
+            results = transformer.torch_results(op, of.module, encoder_of(leaves), x, of.torch_masks(x.dtype), x.dtype)
+            return {"output": output_of(results, leaves)}
+
+        dims = run({n: t.double() for n, t in tensors.items()})["output"].shape
+        grad = common.Draw("encoder_backward/" + name).normal(*dims)
+        if inputs and dims[:-1] == padded.shape:
+            grad[padded] = 0
+        case.store("grad", grad[0] if of.flat else grad)
+        single, double = (autograd(run, tensors, grad, dtype) for dtype in (torch.float32, torch.float64))
+        if all(of.dims) and not inputs and not blocks_all:
+            with loaded_as_they_are():
+                again = autograd(of_torch, tensors, grad, torch.float64)
+                modules = autograd(of_torch, tensors, grad, torch.float32)
+            for n in tensors:
+                common.assert_close(again[n], double[n], f"{name}: {n}")
+            single = worse_of(single, modules, double)
+        mirrored = autograd(run, {n: mirror(n, t) for n, t in tensors.items()}, grad if head else grad.flip(-1), torch.float32)
+        mirrored = {n: mirror(n, t) for n, t in mirrored.items()}
+        for n in double:
+            common.assert_close(mirrored[n], double[n], f"{name}: {n} mirrored", 1e-2)
+        single = worse_of(single, mirrored, double)
+        case.expect("grad_x", *(t["x"][0] if of.flat else t["x"] for t in (single, double)))
+        for n in of.state:
+            case.expect("state." + n, single["state." + n], double["state." + n])
+        if "trace" not in options:
+            return
+        trace, layers = options["trace"], range(of.module["numLayers"])
+        for layer in trace.get("layers", layers):
+            for n in trace.get("names", (*ATTENTION, *LAYER)):
+                one, two = (t[f"trace.{layer}.{n}"] for t in (single, double))
+                if n in SEEN:
+                    seen = of.allowed.unsqueeze(-1) if n == "weighted_values" else of.allowed
+                    one, two = torch.where(seen, one, 0), torch.where(seen, two, 0)
+                case.expect(f"trace.{layer}.{n}", *(t[0] if of.flat else t for t in (one, two)))
+
+
+@contextlib.contextmanager
+def loaded_as_they_are():
+    """What torch's modules load stays the tensors that autograd knows, instead of being copied into parameters."""
+    load = torch.nn.Module.load_state_dict
+
+    def put(module, state):
+        for name, tensor in state.items():
+            path, _, last = name.rpartition(".")
+            owner = module.get_submodule(path)
+            del owner._parameters[last]
+            setattr(owner, last, tensor)
+
+    torch.nn.Module.load_state_dict = put
+    try:
+        yield
+    finally:
+        torch.nn.Module.load_state_dict = load
+
+
+def generate():
+    b = Encoders()
+    for part in (transformer.kinds, transformer.sizes, transformer.masks, transformer.traces, transformer.encoders, transformer.classifiers,
+                 transformer.reference):  # fmt: skip
+        part(b)
+    b.golden.write(common.TESTDATA / "encoder_backward.safetensors", limit=1_300_000)
+
+
+if __name__ == "__main__":
+    generate()

@@ -1,0 +1,276 @@
+"""testdata/models/gradients.safetensors and attribution.safetensors: gradients of transformers' models by torch.autograd, and scores of tokens.
+
+Truth is the model in float64, as models.py has it, with eager attention in eval mode; the error is that of the same lines in float32. Scores of the
+papers are their formulas written out. Integrated gradients are Captum's quadrature with weights in float64, which Captum rounds to float32: with its
+weights rounded too, the two must agree to 1e-10."""
+
+import math
+
+import captum
+import numpy as np
+import torch
+import transformers
+from captum.attr import LayerIntegratedGradients
+from safetensors.torch import load_file
+
+import common
+import models
+
+# Row 1, whose gradients are asked for, has two types, and padding behind it. Row 0 is of a few tokens.
+BATCH = ["Was it bad?", ("Was it?", "It was."), models.TEXTS[3]]
+ROW, LABEL, COMPONENT = 1, 1, 3
+FAMILIES = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
+WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
+POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
+WITH_TYPES = ("bert", "roberta", "xlm-roberta")
+
+TEXTS = ["Was it bad?", "The film was not bad, it was good!"]
+# Short and long, negated, cut into pieces, and with what the vocabulary does not have: it is no special token.
+FILMS = [
+    "not bad at all",
+    "A film with wonderful actors and a terrible script.",
+    "It was good, but far too long.",
+    "UNBELIEVABLY tedious: supercalifragilistic nonsense!",
+    "a quietly moving story 😀 told with warmth and wit",
+    "I wanted to like this film, but the plot is thin, the jokes are old and nobody in it seems to care.",
+]
+STEPS = {"integrated_gradients": 50, "integrated_gradients_8": 8}
+
+
+def forward(model, inputs):
+    if model.config.model_type not in WITH_TYPES:
+        inputs = {name: x for name, x in inputs.items() if name != "token_type_ids"}
+    return model(**inputs, output_attentions=True)
+
+
+class Kept:
+    """Keeps the gradients of the word embeddings and of the attention probabilities of one forward."""
+
+    def __init__(self, model, inputs):
+        def keep(module, args, x):
+            x.retain_grad()
+            self.words = x
+
+        hook = model.get_input_embeddings().register_forward_hook(keep)
+        self.output = forward(model, inputs)
+        hook.remove()
+        for x in self.output.attentions:
+            x.retain_grad()
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def names_in_file(folder, model):
+    """The name that the checkpoint's file has for each parameter of the model, found by name and proved by value."""
+    tensors, named = load_file(folder / "model.safetensors"), {}
+    for name, parameter in model.named_parameters():
+        for key in (name, f"{model.base_model_prefix}.{name}"):
+            key = key if key in tensors else key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            if key in tensors:
+                assert torch.equal(tensors[key].to(parameter.dtype), parameter.detach()), (folder.name, key)
+                named[name] = key
+        # An old transformers gave BERT a pooler whether or not the file has one.
+        assert name in named or name.startswith("pooler."), (folder.name, name)
+    rest = set(tensors) - set(named.values())
+    assert all(key.startswith("cls.") or key.endswith("position_ids") for key in rest), (folder.name, rest)
+    return named
+
+
+@torch.enable_grad()
+def gradients(model, named, inputs, pooling):
+    model.zero_grad()
+    kept = Kept(model, inputs)
+    if pooling is None:
+        value = kept.output.logits[ROW, LABEL]
+    else:
+        value = models.pooled(kept.output.last_hidden_state, inputs["attention_mask"])[pooling][ROW, COMPONENT]
+    value.backward()
+    results = {"value": value.detach().reshape(1), "embeddings": kept.words.grad}
+    for i, x in enumerate(kept.output.attentions):
+        # A key that a query does not see has probability 0 and, here, gradient 0. (Queries of padding may see padding alone; nobody sees them.)
+        results[f"attentions.{i}"] = torch.where(x.detach() == 0, 0, x.grad)
+    unused = []
+    for name, parameter in model.named_parameters():
+        if name in named:
+            if parameter.grad is None:
+                unused.append(named[name])
+            results[f"parameters.{named[name]}"] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+    return results, unused
+
+
+def expect(golden, case, name, value32, value64):
+    """Stores a result: of a table or of attention the rows that are not 0 and one that is."""
+    flat = value64.reshape(-1, value64.shape[-1])
+    some = flat.any(-1)
+    if value64.numel() <= common.SMALL or some.all():
+        golden.expect(case, name, value32, value64)
+        return
+    some[(~some).nonzero()[0]] = True
+    case["expected"][name] = common.max_error(value32, value64)
+    total = math.fsum(value64.flatten().tolist())
+    case.setdefault("rows", {})[name] = {"dims": list(value64.shape), "rows": some.nonzero().flatten().tolist(), "sum": total}
+    golden.add(f"{case['name']}/expected.{name}", flat[some])
+
+
+def write_gradients():
+    golden = common.GoldenFile(transformers=transformers.__version__)
+    for name in (*WITH_HEAD, *POOLING):
+        folder, pooling = models.FOLDER / name, POOLING.get(name)
+        inputs, tokens = models.encode(folder, BATCH, 64)
+        assert 0 < inputs["attention_mask"][ROW].sum() < inputs["attention_mask"].shape[1]
+        single, double = models.load(folder, torch.float32), models.load(folder, torch.float64)
+        named = names_in_file(folder, single)
+        values32, unused = gradients(single, named, inputs, pooling)
+        with models.modernbert_in_float64():
+            values64, _ = gradients(double, named, inputs, pooling)
+        target = {"row": ROW, "label": LABEL} if pooling is None else {"row": ROW, "component": COMPONENT}
+        options = {"target": target} if pooling is None else {"target": target, "pooling": pooling}
+        case = common.Case(golden, name, "model_gradients", options=options)
+        case.json |= {"texts": BATCH, "tokens": tokens, "unused": unused}
+        for key, x in inputs.items():
+            case.store(key, x)
+        kept = inputs["attention_mask"].bool()
+        for key, value in values64.items():
+            assert value.dtype == torch.float64
+            if key == "embeddings":  # nothing reaches other rows, or padding
+                assert not value[~kept].any() and not value[[r for r in range(len(BATCH)) if r != ROW]].any()
+            if key.startswith("attentions"):
+                assert not value.transpose(1, 2)[~kept].any()
+            expect(golden, case.json, key, values32[key], value)
+            assert case.json["expected"][key] <= 1e-4 * max(1, float(value.abs().max())), (name, key, case.json["expected"][key])
+    golden.write(models.FOLDER / "gradients.safetensors", limit=1_500_000)
+
+
+# ---------------------------------------------------------------- attribution
+
+
+class Text:
+    """One text, and f: the logit of a label, in the model's type."""
+
+    def __init__(self, model, ids, types, special, target):
+        self.model, self.ids, self.types, self.special, self.target = model, ids, types, special, target
+        self.words = model.get_input_embeddings()
+        self.length = ids.shape[1]
+
+    def f(self, ids, types=None):
+        """f of each row of ids (B,L)."""
+        types = self.types.expand(ids.shape) if types is None else types
+        return forward(self.model, {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": types}).logits[:, self.target]
+
+    def f_of_words(self, words):
+        """f of word embeddings (B,L,E). Everything else, positions as well, is that of the text's ids."""
+        hook = self.words.register_forward_hook(lambda *_: words)
+        value = self.f(self.ids.expand(words.shape[0], -1))
+        hook.remove()
+        return value
+
+    def by_captum(self, steps, pad):
+        """Captum forwards the baseline's ids for nothing but their embeddings: along the path the ids are the text's."""
+        method = LayerIntegratedGradients(self.f, self.words)
+        baseline = torch.where(self.special, self.ids, pad)
+        return method.attribute(self.ids, baseline, n_steps=steps, method="gausslegendre").detach().sum(-1)[0]
+
+    def integrated_gradients(self, steps, pad):
+        """Scores, f of the baseline, and |sum - (f - f of the baseline)| / |f - f of the baseline|."""
+        x = self.words(self.ids).detach()
+        baseline = torch.where(self.special[..., None], x, self.words.weight[pad].detach())
+        nodes, weights = np.polynomial.legendre.leggauss(steps)
+        places, weights = (torch.from_numpy(values).to(x.dtype).reshape(-1, 1, 1) / 2 for values in (nodes + 1, weights))
+        with torch.enable_grad():
+            path = (baseline + places * (x - baseline)).requires_grad_()
+            slopes = torch.autograd.grad(self.f_of_words(path).sum(), path)[0]
+        scores = lambda weights: ((x - baseline)[0] * (weights * slopes).sum(0)).sum(-1)
+        exact = scores(weights)
+        if x.dtype == torch.float64:
+            captums = self.by_captum(steps, pad)
+            common.assert_close(captums, scores(weights.float().double()), "Captum's, weights rounded as its are", 1e-10)
+            common.assert_close(captums, exact, "Captum's", 1e-6)
+        at_baseline = self.f_of_words(baseline)[0]
+        change = self.f_of_words(x)[0] - at_baseline
+        return exact, at_baseline, float(((exact.sum() - change) / change).abs())
+
+    def leave_one_out(self, value):
+        """What f loses without the token; the tokens behind it move up."""
+        scores = torch.zeros(self.length, dtype=value.dtype)
+        for i in range(self.length):
+            if not self.special[0, i]:
+                ids, types = (torch.cat((x[:, :i], x[:, i + 1 :]), 1) for x in (self.ids, self.types))
+                scores[i] = value - self.f(ids, types)[0]
+        return scores
+
+    @torch.enable_grad()
+    def by_gradients(self):
+        """f, and the scores that one forward and backward give."""
+        inputs = {"input_ids": self.ids, "attention_mask": torch.ones_like(self.ids), "token_type_ids": self.types}
+        self.model.zero_grad()
+        kept = Kept(self.model, inputs)
+        value = kept.output.logits[0, self.target]
+        value.backward()
+        eye = torch.eye(self.length, dtype=value.dtype)
+        rollout, relevance = eye, eye
+        for x in kept.output.attentions:
+            rollout = (0.5 * x.detach()[0].mean(0) + 0.5 * eye) @ rollout
+            relevance = relevance + (x.grad * x.detach())[0].clamp(min=0).mean(0) @ relevance
+        # The head of all families takes the first place but for a ModernBERT that says otherwise.
+        pooled = slice(None) if getattr(self.model.config, "classifier_pooling", "cls") == "mean" else slice(1)
+        return value.detach(), {
+            "gradient_x_input": (kept.words.grad * kept.words).detach()[0].sum(-1),
+            "attention_rollout": rollout[pooled].mean(0),
+            "attention_gradient": relevance[pooled].mean(0),
+        }
+
+
+def attribute(model, ids, types, special, target, pad):
+    """The scores (L) by their names, and numbers of float: f, f of the baseline, deltas."""
+    text = Text(model, ids, types, special, target)
+    value, scores = text.by_gradients()
+    numbers = {}
+    for name, steps in STEPS.items():
+        scores[name], at_baseline, numbers[f"delta_{steps}"] = text.integrated_gradients(steps, pad)
+    scores["leave_one_out"] = text.leave_one_out(value)
+    return scores, {"value": value, "baseline": at_baseline, **numbers}
+
+
+def read(folder, text):
+    """ids, types and special (1,L): what the tokenizer put around the text; the tokens and the id of padding."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    encoding = tokenizer.backend_tokenizer.encode(text)
+    ids, types, special = (torch.tensor([x]) for x in (encoding.ids, encoding.type_ids, encoding.special_tokens_mask))
+    return ids, types, special.bool(), encoding.tokens, tokenizer.pad_token_id
+
+
+def write_attribution():
+    golden = common.GoldenFile(transformers=transformers.__version__, captum=captum.__version__)
+    for name in (*FAMILIES, "tiny-modernbert-2024", "sentiment"):
+        folder = models.FOLDER / name
+        single, double = models.load(folder, torch.float32), models.load(folder, torch.float64)
+        for number, text in enumerate(FILMS if name == "sentiment" else TEXTS):
+            ids, types, special, tokens, pad = read(folder, text)
+            with models.modernbert_in_float64():
+                inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": types}
+                answer = int(forward(double, inputs).logits.argmax())
+            other = (answer + 1) % double.config.num_labels
+            for target in (answer, other) if number == 0 else (answer,):
+                values32, _ = attribute(single, ids, types, special, target, pad)
+                with models.modernbert_in_float64():
+                    values64, numbers = attribute(double, ids, types, special, target, pad)
+                options = {"target": target, "answer": answer, "pad": pad}
+                case = common.Case(golden, f"{name}/{number}/{target}", "attribution", checkpoint=name, text=text, tokens=tokens, options=options)
+                case.json |= {key: float(x) for key, x in numbers.items()}
+                for key, x in (("input_ids", ids), ("token_type_ids", types), ("special", special)):
+                    case.store(key, x)
+                for key, value in values64.items():
+                    assert value.dtype == torch.float64 and value.shape == (len(tokens),)
+                    golden.expect(case.json, key, values32[key], value)
+                    assert case.json["expected"][key] <= 1e-4 * max(1, float(value.abs().max())), (case.name, key, case.json["expected"][key])
+    golden.write(models.FOLDER / "attribution.safetensors", limit=200_000)
+
+
+def generate():
+    write_gradients()
+    write_attribution()
+
+
+if __name__ == "__main__":
+    generate()
