@@ -5,9 +5,10 @@
 #   threads        attn-simd-threads.wasm    attn-relaxed-threads.wasm     attn-threads.mjs, attn-threads-node.mjs
 #
 # simd and relaxed differ in kernels.cpp only, so the other objects are shared and one glue file serves both; that the
-# two links really made the same glue is checked.
+# two links really made the same glue is checked. And all of it once more as attn-train-*, with gradients, losses and optimisers, for who
+# trains: the others have not a byte of that.
 
-set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the four release binaries; debug or asan for one checked binary")
+set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the release binaries; debug or asan for one checked binary, which is for training")
 find_program(ATTN_NODE NAMES node REQUIRED NO_CMAKE_FIND_ROOT_PATH)
 
 set(attn_compile_all
@@ -61,6 +62,7 @@ if(ATTN_WASM_CHECKS STREQUAL "")
   set(attn_compile_core -flto)
   set(attn_models single threads)
   set(attn_variants simd relaxed)
+  set(attn_kinds "" -train)
   list(APPEND attn_link_all
     -O3
     # Half the size of dlmalloc, and as fast for the few allocations of a call.
@@ -72,6 +74,7 @@ if(ATTN_WASM_CHECKS STREQUAL "")
 else()
   set(attn_models single)
   set(attn_variants simd)
+  set(attn_kinds -train)
   # These run in Node only, and ASSERTIONS refuse an environment that was not named.
   set(attn_link_web -sENVIRONMENT=web,worker,node)
   # Stack traces keep the functions' names.
@@ -95,7 +98,41 @@ endif()
 set(attn_bindings ${PROJECT_SOURCE_DIR}/src/bindings)
 set(ATTN_BINDINGS attention embedding encoder_forward errors heap libc multi_head_attention ops positions runtime safetensors score_functions
   signature tensors text_model transformer_encoder)
-list(TRANSFORM ATTN_BINDINGS REPLACE ".+" "${attn_bindings}/\\0.cpp")
+set(ATTN_TRAINING_BINDINGS attention_backward losses ops_backward optimizers schedules)
+foreach(list ATTN_BINDINGS ATTN_TRAINING_BINDINGS)
+  list(TRANSFORM ${list} REPLACE ".+" "${attn_bindings}/\\0.cpp")
+endforeach()
+# What ATTN_TRAINING makes another of: layers, what holds them, and what their forwards take. Objects of all other sources serve both.
+set(attn_of_layers "/attn/(layers|models)/|/bindings/(attention|embedding|multi_head_attention|text_model|transformer_encoder)\\.cpp")
+
+# attn_core(TARGET SOURCE...): all but kernels.
+function(attn_core target)
+  add_library(${target} OBJECT ${ARGN})
+  attn_compile_options(${target})
+  target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
+  target_compile_definitions(${target} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")
+  target_compile_options(${target} PRIVATE ${compile} ${attn_compile_core}
+    # The time goes into the kernels, which keep -O3; all else is an eighth smaller than with -Os.
+    -Oz)
+  target_include_directories(${target} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+endfunction()
+# Except these loops over numbers.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/pack.cpp ${PROJECT_SOURCE_DIR}/src/attn/ops/mask_rows.cpp
+  ${PROJECT_SOURCE_DIR}/src/attn/train/sgd.cpp ${PROJECT_SOURCE_DIR}/src/attn/train/clip_grad_norm.cpp
+  ${PROJECT_SOURCE_DIR}/src/attn/layers/embedding_backward.cpp PROPERTIES COMPILE_OPTIONS -O3)
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp APPEND PROPERTY COMPILE_OPTIONS -O3)
+
+# attn_wasm_kernels(TARGET SOURCE VARIANT): kernels of the model in `compile`.
+function(attn_wasm_kernels target source variant)
+  set(flags ${compile})
+  if(variant STREQUAL relaxed)
+    list(APPEND flags -mrelaxed-simd)
+  endif()
+  # Loops whose length is known only at run time stay as they are written: in V8 that is as fast, and a third of the kernels is gone.
+  list(APPEND flags "SHELL:-mllvm -unroll-runtime=false")
+  attn_add_kernels(${target} ${source} wasm ${flags})
+  target_include_directories(${target} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+endfunction()
 
 # attn_link(TARGET NAME OBJECTS OPTIONS): links NAME.mjs and NAME.wasm into a folder of their own.
 function(attn_link target name objects options)
@@ -116,60 +153,59 @@ foreach(model IN LISTS attn_models)
     set(suffix -threads)
   endif()
 
-  add_library(attn_core_${model} OBJECT ${ATTN_SOURCES} ${ATTN_BINDINGS})
-  attn_compile_options(attn_core_${model})
-  target_compile_definitions(attn_core_${model} PRIVATE ATTN_VIEWS_ONLY)
-  target_compile_definitions(attn_core_${model} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")
-  target_compile_options(attn_core_${model} PRIVATE ${compile} ${attn_compile_core}
-    # The time goes into the kernels, which keep -O3; all else is an eighth smaller than with -Os.
-    -Oz)
-  # Except these loops over numbers.
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/pack.cpp ${PROJECT_SOURCE_DIR}/src/attn/ops/mask_rows.cpp
-    PROPERTIES COMPILE_OPTIONS -O3)
-  target_include_directories(attn_core_${model} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+  set(of_layers ${ATTN_SOURCES} ${ATTN_BINDINGS})
+  if("" IN_LIST attn_kinds)
+    attn_core(attn_core_${model} ${of_layers})
+    set(objects_${model} $<TARGET_OBJECTS:attn_core_${model}>)
+    list(FILTER of_layers INCLUDE REGEX ${attn_of_layers})
+    set(shared $<FILTER:$<TARGET_OBJECTS:attn_core_${model}>,EXCLUDE,${attn_of_layers}>)
+  endif()
+  attn_core(attn_core_train_${model} ${of_layers} ${ATTN_BACKWARD_SOURCES} ${ATTN_TRAINING_BINDINGS})
+  target_compile_definitions(attn_core_train_${model} PRIVATE ATTN_TRAINING)
+  set(objects_${model}-train ${shared} $<TARGET_OBJECTS:attn_core_train_${model}>)
 
   foreach(variant IN LISTS attn_variants)
-    set(flags ${compile})
-    if(variant STREQUAL relaxed)
-      list(APPEND flags -mrelaxed-simd)
-    endif()
-    # Loops whose length is known only at run time stay as they are written: in V8 that is as fast, and a third of the kernels is gone.
-    list(APPEND flags "SHELL:-mllvm -unroll-runtime=false")
-    attn_add_kernels(attn_kernels_${variant}_${model} kernels.cpp wasm ${flags})
-    target_include_directories(attn_kernels_${variant}_${model} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
+    attn_wasm_kernels(attn_kernels_${variant}_${model} kernels.cpp ${variant})
+    attn_wasm_kernels(attn_backward_${variant}_${model} backward.cpp ${variant})
+    foreach(kind IN LISTS attn_kinds)
+      string(REPLACE "-" "_" of_kind "${kind}")
+      string(REGEX REPLACE "^-(.*)" "\\1-" prefix "${kind}")
+      # Says in the binary which one it is: custom section "attn".
+      set(named attn_variant${of_kind}_${variant}_${model})
+      add_library(${named} OBJECT ${attn_bindings}/variant.cpp)
+      attn_compile_options(${named})
+      target_compile_options(${named} PRIVATE ${compile})
+      target_compile_definitions(${named} PRIVATE ATTN_WASM_VARIANT="${prefix}${variant}${suffix}")
 
-    # Says in the binary which one it is: custom section "attn".
-    add_library(attn_variant_${variant}_${model} OBJECT ${attn_bindings}/variant.cpp)
-    attn_compile_options(attn_variant_${variant}_${model})
-    target_compile_options(attn_variant_${variant}_${model} PRIVATE ${compile})
-    target_compile_definitions(attn_variant_${variant}_${model} PRIVATE ATTN_WASM_VARIANT="${variant}${suffix}")
-
-    set(objects $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_kernels_${variant}_${model}>
-      $<TARGET_OBJECTS:attn_variant_${variant}_${model}>)
-    attn_link(attn_${variant}_${model} attn${suffix} "${objects}" "${link}")
-    list(APPEND attn_wasm_links ${variant}${suffix}=${PROJECT_BINARY_DIR}/link/attn_${variant}_${model}/attn${suffix}.mjs)
-    list(APPEND attn_wasm_targets attn_${variant}_${model})
+      set(objects ${objects_${model}${kind}} $<TARGET_OBJECTS:attn_kernels_${variant}_${model}> $<TARGET_OBJECTS:${named}>)
+      if(kind STREQUAL -train)
+        list(APPEND objects $<TARGET_OBJECTS:attn_backward_${variant}_${model}>)
+      endif()
+      set(target attn${of_kind}_${variant}_${model})
+      attn_link(${target} attn${kind}${suffix} "${objects}" "${link}")
+      list(APPEND attn_wasm_links ${prefix}${variant}${suffix}=${PROJECT_BINARY_DIR}/link/${target}/attn${kind}${suffix}.mjs)
+      list(APPEND attn_wasm_targets ${target})
+      # Node's own glue, for the same binary.
+      if(model STREQUAL threads AND variant STREQUAL relaxed)
+        set(target attn${of_kind}_node_threads)
+        attn_link(${target} attn${kind}-threads-node "${objects}" "${attn_link_all};${attn_link_threads};${attn_link_node_threads}")
+        list(APPEND attn_wasm_links ${prefix}relaxed-threads=${PROJECT_BINARY_DIR}/link/${target}/attn${kind}-threads-node.mjs)
+        list(APPEND attn_wasm_targets ${target})
+      endif()
+    endforeach()
   endforeach()
 endforeach()
-
-if(threads IN_LIST attn_models)
-  set(objects $<TARGET_OBJECTS:attn_core_threads> $<TARGET_OBJECTS:attn_kernels_relaxed_threads>
-    $<TARGET_OBJECTS:attn_variant_relaxed_threads>)
-  attn_link(attn_node_threads attn-threads-node "${objects}" "${attn_link_all};${attn_link_threads};${attn_link_node_threads}")
-  list(APPEND attn_wasm_links relaxed-threads=${PROJECT_BINARY_DIR}/link/attn_node_threads/attn-threads-node.mjs)
-  list(APPEND attn_wasm_targets attn_node_threads)
-endif()
 
 # Embind's own view of the module: an internal check that src/bindings and web/lib have not drifted apart.
 if(EXISTS ${PROJECT_SOURCE_DIR}/node_modules/.bin/tsc AND ATTN_WASM_CHECKS STREQUAL "")
   target_link_options(attn_simd_single PRIVATE --emit-tsd attn.d.ts)
 endif()
 
-add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/attn.mjs
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/attn-train.mjs
   COMMAND ${ATTN_NODE} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs ${attn_release} ${PROJECT_BINARY_DIR} ${attn_wasm_links}
   DEPENDS ${attn_wasm_targets} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs
   COMMENT "Checking the glue and naming the binaries" VERBATIM)
-add_custom_target(attn_wasm ALL DEPENDS ${PROJECT_BINARY_DIR}/attn.mjs)
+add_custom_target(attn_wasm ALL DEPENDS ${PROJECT_BINARY_DIR}/attn-train.mjs)
 if(ATTN_BUILD_BENCHMARKS)
   add_subdirectory(benchmarks/wasm)
 endif()

@@ -9,7 +9,7 @@ const standard = /^<[a-z_0-9]+>$/;
 // Floors, from the ground up. What a folder may include besides its own and the standard library's: folders and headers below it, each of which is
 // there, and of other libraries those that it is for. Nothing includes upwards. Of the kernels only these are for others: the rest is compiled once
 // an architecture.
-const kernels = ['attn/kernels/kernels.hpp', 'attn/kernels/activation_name.hpp', 'attn/kernels/philox.hpp'];
+const kernels = ['attn/kernels/kernels.hpp', 'attn/kernels/backward.hpp', 'attn/kernels/activation_name.hpp', 'attn/kernels/philox.hpp'];
 const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
@@ -18,8 +18,9 @@ const rules = {
   'attn/store': [...kernels, 'attn/tensor/', 'attn/parallel/'],
   'attn/ops': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/'],
   'attn/layers': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/'],
+  'attn/train': ['attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
   'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
-  attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/models/'],
+  attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
   command: ['attn/core.hpp', 'attn/io/'],
   bindings: [
     ...kernels,
@@ -29,6 +30,7 @@ const rules = {
     'attn/store/',
     'attn/ops/',
     'attn/layers/',
+    'attn/train/',
     'attn/models/',
     /^"[a-z_]+\.hpp"$/,
     /^<emscripten\/.+>$/,

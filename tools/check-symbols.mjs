@@ -34,7 +34,9 @@ const architectures = {
 };
 
 function checkKernels(folder) {
-  const objects = readdirSync(folder, { recursive: true }).filter((name) => /attn_kernels_\w+\.dir.*(kernels|int8_dot)\.cpp\.o(bj)?$/.test(name));
+  const objects = readdirSync(folder, { recursive: true }).filter((name) =>
+    /attn_kernels_\w+\.dir.*(kernels|backward|int8_dot)\.cpp\.o(bj)?$/.test(name),
+  );
   const broken = objects.length === 0 ? [`${folder} has no kernels`] : [];
   let count = 0;
   for (const object of objects) {

@@ -7,6 +7,7 @@
 
 #include "attn/ops/attention.hpp"
 #include "attn/ops/positions.hpp"
+#include "attn/ops/score_functions.hpp"
 #include "signature.hpp"
 
 namespace attn::bindings {
@@ -21,6 +22,9 @@ struct AttentionCall {
 
 /// The argument `options` of every attention function.
 AttentionCall read_attention_options(Arguments& arguments);
+
+/// The argument `params` of additive attention.
+detail::AdditiveParams read_additive_params(Arguments& arguments);
 
 /// The member `softcap` of a call's or a layer's options.
 template <class T>

@@ -2,9 +2,12 @@
 
 #include <emscripten/bind.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 
 #include "attn/layers/module.hpp"
+#include "modules.hpp"
 #include "signature.hpp"
 
 namespace attn::bindings {
@@ -75,6 +78,17 @@ inline auto parameter_shapes(Arguments&) {
   return [](auto& self, Result& result) { result.add(self.parameter_shapes()); };
 }
 
+inline auto gradients(Arguments&) {
+  return [](auto& self, Result& result) {
+    const attn::detail::Gradients& from = self.share_gradients()->gradients;
+    for (const auto& [name, shape] : from.shapes()) std::copy_n(from.find(name), checked_size(shape, "gradients", name), result.add(name, shape));
+  };
+}
+
+inline auto zero_grad(Arguments&) {
+  return [](auto& self, Result&) { self.zero_grad(); };
+}
+
 }  // namespace module
 
 /// A class of the module. Options(arguments) reads what the constructor of T takes.
@@ -129,6 +143,12 @@ Class<Layer, Options> define_layer(const char* name) {
   layer.template method<module::eval>("eval", "none");
   layer.template method<module::parameter_count>("parameterCount", "property");
   layer.template method<module::parameter_shapes>("parameterShapes", "shapes");
+  if constexpr (detail::kHasGradients) {
+    layer.template method<module::gradients>("gradients", "tensors");
+    layer.template method<module::zero_grad>("zeroGrad", "none");
+    // The frame is the address of a list of modules (modules.hpp).
+    layer.embind().function("addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(self); }); });
+  }
   return layer;
 }
 

@@ -29,12 +29,28 @@ void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
   }
 }
 
+template <bool kKeeps>
 auto forward(Arguments& arguments) {
   Arguments::Ids ids = arguments.ids("ids");
-  return [ids = std::move(ids)](const Embedding& self, Result& result) {
-    const Shape shape = self.check(ids.values, ids.shape);
-    self.run(ids.values, result.add(shape));
-  };
+  if constexpr (kKeeps) {
+    EmbeddingForwardOptions options;
+    arguments.group("options", [&] { arguments.option("forBackward", options.for_backward); });
+    return [ids = std::move(ids), options](const Embedding& self, Result& result) {
+      const Shape shape = self.check(ids.values, ids.shape);
+      self.run(ids.values, result.add(shape));
+      self.keep(ids.values, shape, options);
+    };
+  } else {
+    return [ids = std::move(ids)](const Embedding& self, Result& result) {
+      const Shape shape = self.check(ids.values, ids.shape);
+      self.run(ids.values, result.add(shape));
+    };
+  }
+}
+
+auto backward(Arguments& arguments) {
+  const TensorView grad = arguments.tensor("grad");
+  return [=](Embedding& self, Result&) { self.run_backward(grad); };
 }
 
 auto nearest(Arguments& arguments) {
@@ -69,9 +85,10 @@ auto analogy(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_embedding) {
   using namespace attn::bindings;
-  define_layer<attn::Embedding, embedding_options>("Embedding")
-      .method<forward>("forward", "tensor")
-      .method<nearest>("nearest", "neighbours")
-      .method<similarity>("similarity", "number")
-      .method<analogy>("analogy", "neighbours");
+  auto layer = define_layer<attn::Embedding, embedding_options>("Embedding")
+                   .method<forward<attn::detail::kHasGradients>>("forward", "tensor")
+                   .method<nearest>("nearest", "neighbours")
+                   .method<similarity>("similarity", "number")
+                   .method<analogy>("analogy", "neighbours");
+  if constexpr (attn::detail::kHasGradients) layer.method<backward>("backward", "none");
 }

@@ -4,6 +4,7 @@
 
 #include "attention_options.hpp"
 #include "define.hpp"
+#include "gradients.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -29,13 +30,42 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
   return options;
 }
 
+template <bool kKeeps>
 auto forward(Arguments& arguments) {
   const TensorView q = arguments.tensor("query");
-  const TensorView k = arguments.optional_tensor("key").value_or(q), v = arguments.optional_tensor("value").value_or(q);
-  AttentionCall given = read_attention_options(arguments);
-  return [q, k, v, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
-    const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
-    self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
+  if constexpr (kKeeps) {
+    const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
+    AttentionCall given = read_attention_options(arguments);
+    return [q, key, value, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
+      // One view where they are left to be the query: so the layer knows.
+      const TensorView &k = key ? *key : q, &v = value ? *value : q;
+      const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
+      self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
+    };
+  } else {
+    const TensorView k = arguments.optional_tensor("key").value_or(q), v = arguments.optional_tensor("value").value_or(q);
+    AttentionCall given = read_attention_options(arguments);
+    return [q, k, v, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
+      const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
+      self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
+    };
+  }
+}
+
+auto backward(Arguments& arguments) {
+  const TensorView grad = arguments.tensor("grad");
+  BackwardOptions options;
+  bool traced = false;
+  arguments.group("options", [&] { traced = arguments.option("trace", options.trace); });
+  return [=](MultiHeadAttention& self, Result& result) {
+    const detail::MultiHeadAttentionBackwardPlan plan = self.plan_backward(grad, options);
+    detail::MultiHeadAttentionGradientBuffers to{.grad_query = result.add("gradQuery", plan.query)};
+    if (plan.has_key_and_value) {
+      to.grad_key = result.add("gradKey", plan.key);
+      to.grad_value = result.add("gradValue", plan.value);
+    }
+    allocate_traces(plan.attention, traced, result, to.trace);
+    self.run_backward(plan, grad, to);
   };
 }
 
@@ -44,5 +74,8 @@ auto forward(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_multi_head_attention) {
   using namespace attn::bindings;
-  define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention").method<forward>("forward", "attention");
+  constexpr bool kKeeps = attn::detail::kHasGradients;
+  auto layer =
+      define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention").method<forward<kKeeps>>("forward", "attention");
+  if constexpr (kKeeps) layer.method<backward>("backward", "attention");
 }

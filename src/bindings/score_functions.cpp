@@ -10,13 +10,7 @@ namespace {
 
 auto additive_attention(Arguments& arguments) {
   const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
-  detail::AdditiveParams params;
-  arguments.require_group("params", [&] {
-    params.query_weight = arguments.tensor("queryWeight");
-    params.key_weight = arguments.tensor("keyWeight");
-    params.score_weight = arguments.tensor("scoreWeight");
-    params.bias = arguments.optional_tensor("bias").value_or(TensorView{});
-  });
+  const detail::AdditiveParams params = read_additive_params(arguments);
   AttentionCall given = read_attention_options(arguments);
   return [q, k, v, params, given = std::move(given)](Result& result) {
     const detail::AttentionPlan plan = detail::plan_additive_attention(q, k, v, params, given.options);
@@ -36,6 +30,18 @@ auto general_attention(Arguments& arguments) {
 }
 
 }  // namespace
+
+detail::AdditiveParams read_additive_params(Arguments& arguments) {
+  detail::AdditiveParams params;
+  arguments.require_group("params", [&] {
+    params.query_weight = arguments.tensor("queryWeight");
+    params.key_weight = arguments.tensor("keyWeight");
+    params.score_weight = arguments.tensor("scoreWeight");
+    params.bias = arguments.optional_tensor("bias").value_or(TensorView{});
+  });
+  return params;
+}
+
 }  // namespace attn::bindings
 
 EMSCRIPTEN_BINDINGS(attn_score_functions) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,11 +50,27 @@ class Arguments {
   Ids ids(const char* name);
   /// Of the same shape as others; without dims of their own.
   std::optional<Ids> optional_ids(const char* name);
+  /// A number that may be infinite.
+  double limit(const char* name) { return take(name, "limit", true); }
+  /// Whole numbers without dims of their own.
+  std::vector<std::int64_t> labels(const char* name) {
+    const Descriptor* descriptor = take_descriptor(name, "labels", true);
+    if (descriptor == nullptr) return {};
+    const auto* const values = reinterpret_cast<const std::int32_t*>(descriptor->data);
+    return {values, values + descriptor->dims[0]};
+  }
+  /// What JavaScript has made an object of C++'s of, by its kind; null where it was left out or a signature is written.
+  template <class T>
+  const T* object(const char* name, const char* kind, bool required) {
+    const double leaf = take(name, kind, required);
+    return given(leaf) ? reinterpret_cast<const T*>(static_cast<Address>(leaf)) : nullptr;
+  }
   /// A row of a table, or a vector of its own.
   std::variant<std::int64_t, TensorView> vector_or_id(const char* name);
 
   /// What must be given.
   void require(const char* name, std::int64_t& value) { assign(take(name, "int", true), value); }
+  void require(const char* name, double& value) { assign(take(name, "number", true), value); }
   template <class Enum>
   void require(const char* name, Enum& value, std::span<const std::string_view> names) {
     choice(name, true, value, names);
@@ -70,6 +87,14 @@ class Arguments {
   bool option(const char* name, std::optional<Mask>& value);
   /// A pair [left, right].
   bool option(const char* name, Window& value);
+  /// A pair of numbers.
+  bool option(const char* name, std::array<double, 2>& value) {
+    const double first = take(name, "pair", false);
+    if (signature_ != nullptr) return false;
+    const double second = *leaf_++;
+    if (given(first)) value = {first, second};
+    return given(first);
+  }
   /// A whole file.
   bool option(const char* name, std::span<const std::uint8_t>& value, const char* what);
   bool option(const char* name, std::vector<std::int64_t>& value);

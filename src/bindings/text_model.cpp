@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "attn/models/attribution.hpp"
 #include "attn/models/encoder_model.hpp"
+#include "attn/models/model_gradient.hpp"
 #include "attn/models/model_loader.hpp"
 #include "define.hpp"
 #include "encoder_forward.hpp"
@@ -28,6 +30,7 @@ class TokenModel {
     loader_.reset();
   }
   const EncoderModel& model() const { return *model_; }
+  EncoderModel& model() { return *model_; }
   Embedding* word_embeddings() { return &model_->word_embeddings(); }
   std::map<std::string, Shape> parameter_shapes() const { return model_->parameter_shapes(); }
   void load_state(const StateView& state, bool strict) { model_->load_state(state, strict); }
@@ -211,6 +214,59 @@ auto classify(Arguments& arguments) {
   };
 }
 
+/// Gradients of one number: output of the embeddings, attentions by layer, parameters by their names, and the number itself.
+auto gradients(Arguments& arguments) {
+  Batch batch(arguments);
+  detail::ModelGradientTarget target;
+  arguments.require_group("target", [&] {
+    arguments.option("label", target.label);
+    arguments.option("component", target.component);
+    arguments.option("row", target.row);
+  });
+  bool embeddings = false, attentions = false, parameters = false;
+  arguments.require_group("wrt", [&] {
+    arguments.option("embeddings", embeddings);
+    arguments.option("attentions", attentions);
+    arguments.option("parameters", parameters);
+  });
+  return [batch = std::move(batch), target, embeddings, attentions, parameters](TokenModel& self, Result& result) {
+    const detail::ModelGradient gradient("gradients", self.model(), batch.inputs(), target, embeddings, attentions, parameters);
+    result.set_number(static_cast<double>(gradient.value()));
+    float* const of_embeddings = embeddings ? result.add(gradient.embeddings()) : nullptr;
+    std::vector<float*> of_attentions;
+    if (attentions)
+      for (std::size_t layer = 0; layer < gradient.layers(); ++layer)
+        of_attentions.push_back(result.add(Field::attentions, gradient.attentions(), static_cast<std::int32_t>(layer)));
+    StateTarget of_parameters;
+    if (parameters)
+      for (const auto& [name, shape] : self.parameter_shapes()) of_parameters.emplace(name, result.add(name, shape));
+    gradient.run(of_embeddings, of_attentions, parameters ? &of_parameters : nullptr);
+  };
+}
+
+/// One portion of attribute(): scores of tokens, f of the text and of the baseline, and the number of portions.
+auto attribute(Arguments& arguments) {
+  const std::vector<std::int64_t> ids = arguments.labels("inputIds"), types = arguments.labels("tokenTypeIds"), special = arguments.labels("special");
+  detail::AttributionCall call;
+  arguments.require("padId", call.pad_id);
+  arguments.require("method", call.method, kAttributionMethodNames);
+  arguments.require("target", call.target);
+  arguments.require("steps", call.steps);
+  std::int64_t portion = 0;
+  arguments.require("portion", portion);
+  return [=](TokenModel& self, Result& result) {
+    const std::vector<std::uint8_t> flags(special.begin(), special.end());
+    detail::AttributionCall given = call;
+    given.ids = ids;
+    given.types = types;
+    given.special = flags;
+    const detail::Attribution attribution("attribute", self.model(), given);
+    result.set_number(static_cast<double>(attribution.portions()));
+    float* const scores = result.add("scores", Shape{static_cast<std::int64_t>(ids.size())});
+    attribution.run(portion, scores, result.add("values", Shape{2}));
+  };
+}
+
 }  // namespace
 }  // namespace attn::bindings
 
@@ -229,6 +285,7 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<get_quantized>("getQuantized", "quantized")
       .method<embed>("embed", "tensor")
       .method<classify>("classify", "tensor");
+  if constexpr (attn::detail::kHasGradients) text_model.method<gradients>("gradients", "raw").method<attribute>("attribute", "raw");
   // JavaScript holds the model as long as its table, and frees the model alone.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

@@ -71,6 +71,7 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
     arguments.option("outputHiddenStates", options.output_hidden_states);
     options.trace = trace_option(arguments);
     arguments.option("queryOffset", options.query_offset);
+    if constexpr (detail::kHasGradients) arguments.option("forBackward", options.for_backward);
   });
   return options;
 }
@@ -89,15 +90,38 @@ auto forward(Arguments& arguments) {
   };
 }
 
+template <class Layer>
+auto backward(Arguments& arguments) {
+  const TensorView grad = arguments.tensor(std::is_same_v<Layer, TransformerClassifier> ? "gradLogits" : "grad");
+  EncoderBackwardOptions options;
+  arguments.group("options", [&] { options.trace = trace_option(arguments); });
+  return [grad, options = std::move(options)](Layer& self, Result& result) {
+    const detail::EncoderBackwardPlan plan = self.plan_backward(grad, options);
+    detail::EncoderGradientBuffers to{.grad_x = result.add("gradX", plan.x)};
+    result.set_traced(plan.has_trace);
+    if (plan.has_trace) to.traces.resize(static_cast<std::size_t>(plan.layers));
+    for (const std::int64_t layer : plan.traced)
+      for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+        if (plan.names.has(static_cast<TraceName>(i)))
+          to.traces[static_cast<std::size_t>(layer)][i] =
+              result.add(Field::trace, plan.trace_shapes[i], static_cast<std::int32_t>(layer), static_cast<std::int32_t>(i));
+    self.run_backward(grad, to);
+  };
+}
+
+template <class Layer, auto Options>
+void define_encoder(const char* name) {
+  auto layer = define_layer<Layer, Options>(name).template method<forward<Layer>>("forward", "encoder");
+  if constexpr (detail::kHasGradients) layer.template method<backward<Layer>>("backward", "encoder");
+}
+
 }  // namespace
 }  // namespace attn::bindings
 
 EMSCRIPTEN_BINDINGS(attn_transformer_encoder) {
   using namespace attn;
   using namespace attn::bindings;
-  define_layer<TransformerEncoderLayer, bindings::layer_options>("TransformerEncoderLayer")
-      .method<forward<TransformerEncoderLayer>>("forward", "encoder");
-  define_layer<TransformerEncoder, bindings::encoder_options>("TransformerEncoder").method<forward<TransformerEncoder>>("forward", "encoder");
-  define_layer<TransformerClassifier, bindings::classifier_options>("TransformerClassifier")
-      .method<forward<TransformerClassifier>>("forward", "encoder");
+  define_encoder<TransformerEncoderLayer, bindings::layer_options>("TransformerEncoderLayer");
+  define_encoder<TransformerEncoder, bindings::encoder_options>("TransformerEncoder");
+  define_encoder<TransformerClassifier, bindings::classifier_options>("TransformerClassifier");
 }

@@ -141,8 +141,13 @@ await checks.check('a folder that is refused is told of all the same, and ends w
     assert.equal(nothing.status, 1);
     assert.match(nothing.stdout, /^model {7}\? \(\?\)$/m);
     assert.match(nothing.stdout, /^attn {8}refuses it: (FORMAT|NETWORK): .*config\.json/m);
-    assert.equal(run(program, 'inspect', join(work, 'not there')).status, 1);
   }
+  for (const path of [join(work, 'not there'), join(folder, 'config.json')])
+    assert.deepEqual(both('inspect', path), {
+      status: 1,
+      stdout: '',
+      stderr: `attn: FOLDER is ${path}, which is no folder; expected that of a model\n`,
+    });
   assert.ok(!existsSync(join(work, 'never')));
 });
 
@@ -180,6 +185,11 @@ await checks.check('a call that is wrong ends with 2, names what is wrong and gi
     [['inspect'], /^attn: inspect takes FOLDER, got 0 of them$/m],
     [['inspect', bert, '--weights', 'int8'], /^attn: inspect takes no --weights$/m],
     [['convert', bert, bert, '--weights', 'int8'], /^attn: OUT is .*, which is not empty; expected a new folder$/m],
+    [['convert', bert, join(bert, 'config.json'), '--weights', 'int8'], /^attn: OUT is .*, which is a file; expected a new folder$/m],
+    [['convert', bert, '', '--weights', 'int8'], /^attn: OUT is empty$/m],
+    [['inspect', ''], /^attn: FOLDER is empty$/m],
+    [['convert', bert, 'out', '--', '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 4 of them$/m],
+    [['convert', '--', bert, 'out'], /^attn: --weights is missing; /m],
   ];
   const before = filesOf(bert);
   for (const [args, message] of wrong) {
@@ -188,6 +198,23 @@ await checks.check('a call that is wrong ends with 2, names what is wrong and gi
     assert.match(stderr, message);
   }
   assert.deepEqual(filesOf(bert), before);
+});
+
+await checks.check('where the disk ends nothing is left, and the same call may be made again', () => {
+  const sentiment = at('testdata/models/sentiment');
+  for (const [program, [file, ...first]] of Object.entries(programs))
+    for (const exists of [false, true]) {
+      const out = join(work, `full-${program}-${exists}`);
+      if (exists) mkdirSync(out);
+      // Some 0.1 MB a file.
+      const limited = ['-c', 'trap "" XFSZ; ulimit -f 250; exec "$@"', 'sh', file, ...first, 'convert', sentiment, out, '--weights', 'int8'];
+      const { status, stderr } = spawnSync('sh', limited, { encoding: 'utf8', cwd: work });
+      assert.equal(status, 1, stderr);
+      assert.match(stderr, /^attn: (EFBIG|ARGUMENT: save_pretrained: .*model\.safetensors)/);
+      assert.equal(existsSync(out), exists);
+      if (exists) assert.deepEqual(readdirSync(out), []);
+      assert.equal(run(program, 'convert', sentiment, out, '--weights', 'int8').status, 0);
+    }
 });
 
 await checks.check('help and version', () => {

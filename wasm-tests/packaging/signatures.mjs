@@ -17,10 +17,10 @@ const ownErrorCodes = ['DTYPE', 'DISPOSED', 'WRONG_INSTANCE', 'DETACHED', 'NETWO
 /** Behind loadModel(), which has types of its own: no member of an instance. */
 const internalClass = 'TextModel';
 
-/** The module of a built package, by its glue. */
+/** The module of a built package that has all, by its glue. */
 export async function openModule(dist) {
-  const { default: factory } = await import(pathToFileURL(join(dist, 'attn.mjs')).href);
-  const module = await WebAssembly.compile(readFileSync(join(dist, 'attn-simd.wasm')));
+  const { default: factory } = await import(pathToFileURL(join(dist, 'attn-train.mjs')).href);
+  const module = await WebAssembly.compile(readFileSync(join(dist, 'attn-train-simd.wasm')));
   return factory({
     wasmMemory: new WebAssembly.Memory({ initial: 32, maximum: 65536 }),
     instantiateWasm(imports, done) {

@@ -491,6 +491,7 @@ describe('a disposed instance', () => {
     for (const name of names) {
       const member = wrong<Record<string, (...args: unknown[]) => unknown>>(attn)[name];
       if (classNames.includes(name as ClassName)) assertThrows(() => construct(attn, name as ClassName, good[name as ClassName]), 'DISPOSED');
+      else if (/^[A-Z]/.test(name)) assertThrows(() => new (member as unknown as new (modules: unknown) => unknown)(live), 'DISPOSED');
       else if (name === 'loadModel') await assertRejects(attn.loadModel('folder'), 'DISPOSED', [name]);
       else assertThrows(() => member(q, k, v), 'DISPOSED', [name]);
     }

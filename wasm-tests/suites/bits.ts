@@ -1,14 +1,16 @@
 /**
  * Bit identity: with the native 4-lane build, for every number of threads, alone or inside a batch, and when repeated. Each random forward,
  * configuration and data, follows from integers alone (support/digest_forwards.ts); its results are hashed. native-tests/digest makes the same
- * calls through the C++ library and prints the same hashes, one a line. So it does with forwards of the checkpoints of testdata/models, and of layers
- * and checkpoints that were quantized.
+ * calls through the C++ library and prints the same hashes, one a line. So it does with gradients and runs of training, with forwards of the
+ * checkpoints of testdata/models, and of layers and checkpoints that were quantized.
  */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
 import { Hash, record } from '../support/digest_draw.ts';
+import { backwards, drawBackwardCall } from '../support/digest_backward.ts';
 import { drawCall, drawQuantizedCall, forwards, quantizedForwards } from '../support/digest_forwards.ts';
 import { modelLines } from '../support/digest_models.ts';
+import { trainClassifier } from '../support/digest_training.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere } from '../support/host.ts';
 
@@ -20,6 +22,7 @@ describe('bits', () => {
   /** Another number of threads is a repetition too. With simd, one thread has the same native hashes to equal in its own set-up. */
   const others = new Map<string, Attn>();
   let native: string[] | undefined;
+  let nativeBackwards: string[] | undefined;
   let nativeModels: string[] | undefined;
   let compared = 0;
   const different = new Map<string, Set<number>>();
@@ -34,7 +37,8 @@ describe('bits', () => {
         .decode(await bytes('digest/digest.txt'))
         .trim()
         .split('\n');
-    nativeModels = native?.splice(forwards);
+    nativeBackwards = native?.splice(forwards);
+    nativeModels = nativeBackwards?.splice(backwards);
     if (native) assert.equal(native.length, forwards, 'hashes of the native build');
     for (const what of ['rows alone', ...others.keys(), ...(native ? ['the native 4-lane build'] : [])]) different.set(what, new Set());
   });
@@ -66,6 +70,39 @@ describe('bits', () => {
         assert.isEmpty(here, `${here.length} forwards differ from ${what}, the first: ${here.slice(0, 20)}`);
       }
     });
+
+  // With the builds that train, each in its turn: they are not among those above.
+  it('gradients, losses and steps of optimisers', async () => {
+    const counts = host.threads === 1 ? [1] : [host.threads, 3];
+    const all: string[][] = [];
+    for (const threads of counts) {
+      const trains = await loadHere({ training: true, threads });
+      all.push(Array.from({ length: backwards }, (_, i) => run(trains, i, 0x6ad00000, drawBackwardCall)));
+      trains.dispose();
+    }
+    const expected = nativeBackwards ?? all[0];
+    assert.lengthOf(expected, backwards);
+    for (const [i, threads] of counts.entries()) {
+      const wrong = expected.flatMap((line, at) => (line === all[i][at] ? [] : [at]));
+      assert.isEmpty(wrong, `with ${threads} threads ${wrong.length} differ, the first: ${wrong.slice(0, 20)}`);
+    }
+    const rowsAlone = [...different.get('rows alone')!];
+    assert.isEmpty(rowsAlone, 'a row alone');
+    host.note(`bits: ${backwards} calls of gradients compared${nativeBackwards ? ' with the native 4-lane build' : ''}`);
+  });
+
+  it('200 steps of training', async () => {
+    const counts = host.threads === 1 ? [1] : [1, 2, 3];
+    const hashes: string[] = [];
+    for (const threads of counts) {
+      const trains = await loadHere({ training: true, threads });
+      hashes.push(trainClassifier(trains));
+      trains.dispose();
+    }
+    const expected = host.variant === 'simd' ? new TextDecoder().decode(await bytes('testdata/training_digest.txt')).trim() : hashes[0];
+    for (const [i, hash] of hashes.entries()) assert.equal(hash, expected, `${counts[i]} threads`);
+    host.note(`bits: 200 steps of training end in ${expected} with ${counts.join(', ')} threads`);
+  });
 
   it('checkpoints', async () => {
     const lines = await modelLines(attn, 'float32');

@@ -25,7 +25,7 @@ interface Call {
 
 function assertGoodError(error: unknown, what: string): void {
   try {
-    assertIsError(error, ['ARGUMENT', 'DTYPE', 'SHAPE', 'MASK', 'CONFIG', 'OUT_OF_RANGE', 'FORMAT', 'MISMATCH', 'MEMORY', 'DETACHED', 'UNSUPPORTED', 'NETWORK']); // prettier-ignore
+    assertIsError(error, ['ARGUMENT', 'DTYPE', 'SHAPE', 'MASK', 'CONFIG', 'OUT_OF_RANGE', 'FORMAT', 'MISMATCH', 'MEMORY', 'DETACHED', 'UNSUPPORTED', 'NETWORK', 'WRONG_INSTANCE']); // prettier-ignore
     const { message, detail } = error as { message: string; detail: object };
     assert.isAtMost(message.length, mostMessage, 'length of the message');
     assert.isAtMost(JSON.stringify(detail).length, mostDetail, 'length of the detail');
@@ -55,7 +55,7 @@ describe('hostile arguments', () => {
   const attentionOptions = { mask: mask('attend', [5], [1, 1, 1, 0, 1]), isCausal: true, scale: 0.5, needWeights: true, trace: ['scores'], seed: 3 };
 
   before(async () => {
-    attn = await loadHere({ maximumMemory: 2 ** 28 });
+    attn = await loadHere({ maximumMemory: 2 ** 28, training: true });
     model = await loadCheckpoint(attn, 'tiny-bert');
     expected = forward();
     const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
@@ -84,7 +84,50 @@ describe('hostile arguments', () => {
         ofAttn('parseSafetensors', file),
         ofAttn('writeSafetensors', { a: x, b: q }, { made: 'by hand' }),
         ofAttn('peak', 1000),
+        ofAttn('scaledDotProductAttentionBackward', random(g, [2, 3, 6]), q, k, v, attentionOptions),
+        ofAttn('additiveAttentionBackward', random(g, [2, 3, 6]), q, k, v, {
+          queryWeight: random(g, [7, 4]),
+          keyWeight: random(g, [7, 4]),
+          scoreWeight: random(g, [7]),
+        }),
+        ofAttn('generalAttentionBackward', random(g, [2, 3, 6]), q, k, v, { weight: random(g, [4, 4]) }, { dropout: 0.5 }),
+        ofAttn('linearBackward', random(g, [2, 3, 5]), x, random(g, [5, 8])),
+        ofAttn('layerNormBackward', x, x, random(g, [8]), 1e-5),
+        ofAttn('rmsNormBackward', x, x, random(g, [8]), 1e-5),
+        ofAttn('softmaxBackward', x, x, 1),
+        ofAttn('activationBackward', x, x, 'gelu'),
+        ofAttn('applyRotaryBackward', x, { theta: 100, offset: 2, interleaved: true }),
+        ofAttn('crossEntropy', q, [0, 1, 2, 3, -100, 0], { labelSmoothing: 0.1, weight: random(g, [4]), reduction: 'sum' }),
+        ofAttn('mseLoss', q, q, { reduction: 'mean' }),
+        ofAttn('binaryCrossEntropyWithLogits', q, q, { posWeight: random(g, [4]), weight: random(g, [3, 1]) }),
+        ofAttn('clipGradNorm', [mha, embedding], 1),
+        ofAttn('linearSchedule', 3, { learningRate: 0.1, warmup: 2, steps: 10 }),
+        ofAttn('cosineSchedule', 3, { learningRate: 0.1, warmup: 2, steps: 10, minimum: 0.01 }),
       ]),
+      ...Object.fromEntries(
+        (['SGD', 'Adam', 'AdamW'] as const).map((name): [string, Call] => [
+          name,
+          {
+            run: (modules, options) => new attn[name](modules as never, options as never).dispose(),
+            good: [
+              [mha, embedding],
+              { learningRate: 0.1, groups: [{ names: /bias/, weightDecay: 0 }], ...(name === 'SGD' ? { momentum: 0.5 } : { betas: [0.5, 0.9] }) },
+            ],
+          },
+        ]),
+      ),
+      'mha.backward': {
+        run: (...args) => {
+          const layer = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+          try {
+            layer.forward(x, undefined, undefined, { forBackward: true });
+            return layer.backward(...(args as [Tensor]));
+          } finally {
+            layer.dispose();
+          }
+        },
+        good: [x, { trace: ['scores'] }],
+      },
       MultiHeadAttention: { run: made((options) => new attn.MultiHeadAttention(options)), good: [{ embedDim: 8, numHeads: 2, bias: true, kdim: 4 }] },
       TransformerEncoderLayer: { run: made((options) => new attn.TransformerEncoderLayer(options)), good: [encoderOptions] },
       TransformerClassifier: {
@@ -136,6 +179,10 @@ describe('hostile arguments', () => {
     ...['sinusoidalPositions', 'alibiBias', 'parseSafetensors', 'writeSafetensors', 'peak', 'MultiHeadAttention', 'TransformerEncoderLayer'],
     ...['TransformerClassifier', 'Embedding', 'mha.forward', 'mha.train', 'encoder.forward', 'encoder.initialize', 'classifier.forward'],
     ...['embedding.forward', 'embedding.nearest', 'embedding.loadStateDict', 'model.tokenize', 'model.forward', 'model.traceLayer'],
+    ...['scaledDotProductAttention', 'additiveAttention', 'generalAttention', 'linear', 'layerNorm', 'rmsNorm', 'softmax', 'activation', 'applyRotary'].map(
+      (name) => `${name}Backward`,
+    ),
+    ...['crossEntropy', 'mseLoss', 'binaryCrossEntropyWithLogits', 'clipGradNorm', 'linearSchedule', 'cosineSchedule', 'SGD', 'Adam', 'AdamW', 'mha.backward'],
     ...['model.getParameter', 'model.tokenToId', 'model.idToToken', 'model.embed', 'model.classify'],
   ]; // prettier-ignore
 

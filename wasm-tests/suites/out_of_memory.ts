@@ -3,7 +3,7 @@
  * allocation, then at its second, and so on, until the hole holds all of it. At every step a call ends in its result or in MEMORY, and leaves nothing
  * behind; afterwards everything is as it was.
  */
-import type { Attn, Embedding, Tensor } from 'attn';
+import type { Attn, Embedding, Optimizer, Tensor } from 'attn';
 import { assert } from 'chai';
 import { assertIsError } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
@@ -81,6 +81,41 @@ function callsOf(attn: Attn, size: number): Record<string, Call> {
     'a new encoder': () => made(new attn.TransformerEncoder(encoderOptions)),
     'a new classifier': () => made(new attn.TransformerClassifier(classifierOptions)),
     'a new embedding': () => made(new attn.Embedding({ numEmbeddings: 16 * size, embeddingDim: 4 })),
+    ...(attn.info.training
+      ? {
+          'gradients of functions': () => {
+            const weight = random(new Generator(1), [7, E]);
+            const { gradX, gradWeight } = attn.linearBackward(attn.linear(x, weight), x, weight);
+            const { gradQuery, gradKey, trace } = attn.scaledDotProductAttentionBackward(q, q, k, v, { keyPaddingMask: padding, trace: ['scores'] });
+            return [gradX, gradWeight, gradQuery, gradKey!, trace!.scores!, attn.mseLoss(q, q).gradient];
+          },
+          'backward of a layer': () => {
+            const layer = new attn.MultiHeadAttention({ embedDim: E, numHeads: H, addBiasKv: true });
+            try {
+              layer.forward(x, y, y, { keyPaddingMask: padding, forBackward: true });
+              const { gradQuery, gradKey } = layer.backward(x);
+              return [gradQuery, gradKey!, ...values(layer.gradients())];
+            } finally {
+              layer.dispose();
+            }
+          },
+          'a step of training': () => {
+            const table = new attn.Embedding({ numEmbeddings: 4 * size, embeddingDim: 4 });
+            let optimizer: Optimizer | undefined;
+            try {
+              table.forward([0, 1, 2, 1], undefined, { forBackward: true });
+              table.backward(random(new Generator(2), [4, 4]));
+              optimizer = new attn.Adam([table], { groups: [{ names: /weight/, learningRate: 0.1 }] });
+              attn.clipGradNorm([table], 1);
+              optimizer.step();
+              return [...values(table.stateDict()), ...values(optimizer.stateDict())];
+            } finally {
+              optimizer?.dispose();
+              table.dispose();
+            }
+          },
+        }
+      : {}),
     'a mistake': () => {
       try {
         encoder.forward(random(g, [1, 2, 3]));

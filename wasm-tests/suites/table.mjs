@@ -7,6 +7,8 @@
  */
 const suites = {
   goldens: ['variant'],
+  gradients: ['variant'],
+  training: ['threads', 'engine'],
   reference_cases: ['variant', 'engine'],
   onnx: ['variant'],
   semantics: ['variant', 'threads', 'engine'],
@@ -32,6 +34,7 @@ const suites = {
   sequences: ['threads', 'engine'],
   text_model: ['variant', 'engine'],
   model_edits: ['threads'],
+  explaining: ['variant'],
   int8_files: [],
   sentiment: ['variant', 'engine'],
   quantize: [],
@@ -59,7 +62,7 @@ export const isComplete = ({ engine, variant, threads }) => threads > 1 && varia
 export function suitesOf({ engine, variant, threads, build }) {
   const names = Object.keys(suites);
   if (build !== 'release') {
-    const others = ['loading', 'threads', 'worker', 'bits', 'out_of_memory', 'sizes', 'kept_models', 'aborting', 'tokenizer', 'start_worker'];
+    const others = ['explaining', 'loading', 'threads', 'worker', 'bits', 'out_of_memory', 'sizes', 'kept_models', 'aborting', 'tokenizer', 'start_worker'];
     return names.filter((name) => !others.includes(name));
   }
   const here = names.filter((name) => engine === 'node' || suites[name].includes('engine'));

@@ -28,6 +28,8 @@ export interface GoldenCase {
   /** Large results: which rows of the last dimension are stored, and the sum over all. */
   readonly rows?: Readonly<Record<string, { dims: readonly number[]; rows: readonly number[]; sum: number }>>;
   readonly variance?: { readonly scores: number };
+  /** Of gradients: the file with the forward of the same name, whose inputs these are. */
+  readonly of?: string;
 }
 
 export interface GoldenFile {
@@ -72,15 +74,15 @@ function generate({ kind, seed, dims, factor = 1 }: NonNullable<GoldenCase['gene
 }
 
 /** Results of a call by the names that `expected` has. */
-type Results = Map<string, Tensor>;
+export type Results = Map<string, Tensor>;
 
 const known = new Set([
   ...['name', 'op', 'module', 'state', 'options', 'inputs', 'mask', 'keyPaddingMask', 'ids', 'texts', 'vocabulary', 'generated', 'expected', 'rows'],
-  'variance',
+  ...['variance', 'of'],
 ]);
 
 /** One case as its runner takes it: what no runner asked for is an error afterwards, so nothing in a file goes by unseen. */
-class Running {
+export class Running {
   readonly attn: Attn;
   readonly case: GoldenCase;
   readonly #tensors: Map<string, Tensor>;
@@ -238,29 +240,42 @@ const runners: Readonly<Record<string, (c: Running) => Results>> = {
 export function runCase(attn: Attn, tensors: Map<string, Tensor>, c: GoldenCase): void {
   const running = new Running(attn, tensors, c);
   if (!Object.hasOwn(runners, c.op)) assert.fail(`${c.name}: no runner for ${c.op}`);
-  const results = runners[c.op](running);
+  compareCase(running, runners[c.op](running));
+}
+
+/** Compares everything that a case names with what its call gave. */
+export function compareCase(running: Running, results: Results): void {
+  const { case: c } = running;
   running.assertAllRead();
   assert.isNotEmpty(Object.keys(c.expected), `${c.name} expects something`);
-  for (const [name, error] of Object.entries(c.expected)) {
-    const what = `${c.name}: ${name}`;
-    const actual = results.get(name) ?? assert.fail(`${what}: missing`);
-    const stored = running.stored(`expected.${name}`);
-    const part = c.rows?.[name];
-    if (!part) assertClose(actual, stored, tolerance(error), what);
-    else {
-      assert.deepEqual([...actual.dims], [...part.dims], `${what}: dims`);
-      const width = part.dims[part.dims.length - 1];
-      const flat = { data: actual.data, dims: [actual.data.length / width, width] };
-      assertClose(take(flat, 0, part.rows), stored, tolerance(error), what);
-      const largest = stored.data.reduce((a, x) => Math.max(a, Number.isFinite(x) ? Math.abs(x) : 0), 1);
-      const sum = actual.data.reduce((a, x) => a + (Number.isFinite(x) ? x : 0), 0);
-      assert.isAtMost(Math.abs(sum - part.sum), tolerance(error) * largest * actual.data.length, `${what}: sum`);
-    }
-  }
+  for (const name of Object.keys(c.expected))
+    compareStored(c, running.stored(`expected.${name}`), name, results.get(name) ?? assert.fail(`${c.name}: ${name}: missing`));
   if (c.variance) {
     const scores = results.get('scores')!.data;
     const mean = scores.reduce((a, x) => a + x, 0) / scores.length;
     const variance = scores.reduce((a, x) => a + (x - mean) ** 2, 0) / scores.length;
     assert.closeTo(variance / c.variance.scores, 1, 1e-5, `${c.name}: variance of the scores`);
   }
+}
+
+/** One result against what a file has of it. */
+export function compareRows(c: GoldenCase, tensors: Map<string, Tensor>, name: string, actual: Tensor): void {
+  compareStored(c, tensors.get(`${c.name}/expected.${name}`)!, name, actual);
+}
+
+function compareStored(c: GoldenCase, stored: Tensor, name: string, actual: Tensor): void {
+  const what = `${c.name}: ${name}`;
+  const error = c.expected[name];
+  const part = c.rows?.[name];
+  if (!part) {
+    assertClose(actual, stored, tolerance(error), what);
+    return;
+  }
+  assert.deepEqual([...actual.dims], [...part.dims], `${what}: dims`);
+  const width = part.dims[part.dims.length - 1];
+  const flat = { data: actual.data, dims: [actual.data.length / width, width] };
+  assertClose(take(flat, 0, part.rows), stored, tolerance(error), what);
+  const largest = stored.data.reduce((a, x) => Math.max(a, Number.isFinite(x) ? Math.abs(x) : 0), 1);
+  const sum = actual.data.reduce((a, x) => a + (Number.isFinite(x) ? x : 0), 0);
+  assert.isAtMost(Math.abs(sum - part.sum), tolerance(error) * largest * actual.data.length, `${what}: sum`);
 }

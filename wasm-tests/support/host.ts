@@ -37,7 +37,13 @@ export const takesLong = host.build === 'release' && (host.engine === 'node' || 
  * What this set-up loads. A shared memory takes its largest size from the address space at once and gives it back when it is collected: the suites
  * load so many instances that a page of WebKitGTK would run out of it, so they ask for less than the default.
  */
-export const setup: LoadOptions = { variant: host.variant, threads: host.threads, ...(host.threads > 1 && { maximumMemory: 2 ** 28 }) };
+export const setup: LoadOptions = {
+  variant: host.variant,
+  threads: host.threads,
+  ...(host.threads > 1 && { maximumMemory: 2 ** 28 }),
+  // In Node the default is the build that trains: one set-up has that, the others the one that pages load.
+  ...(host.build === 'release' && !host.complete && { training: false }),
+};
 
 /** The package as this set-up loads it. */
 export function loadHere(options: LoadOptions = {}): Promise<Attn> {

@@ -19,9 +19,12 @@ const wasm = resolve(values.wasm);
 const out = resolve(values.out);
 const require = createRequire(import.meta.url);
 
-// A checked build has one binary only; the package then has what there is.
-const binaries = ['attn.mjs', 'attn-simd.wasm'];
-const others = ['attn-relaxed.wasm', 'attn-simd-threads.wasm', 'attn-relaxed-threads.wasm', 'attn-threads.mjs', 'attn-threads-node.mjs'];
+// A checked build has one binary only, for training; the package then has what there is.
+const binaries = ['attn-train.mjs', 'attn-train-simd.wasm'];
+const others = ['', 'train-'].flatMap((kind) => [
+  ...['mjs', 'threads.mjs', 'threads-node.mjs'].map((name) => `attn-${kind}${name}`.replace('-mjs', '.mjs')),
+  ...['simd', 'relaxed', 'simd-threads', 'relaxed-threads'].map((variant) => `attn-${kind}${variant}.wasm`),
+]);
 for (const name of binaries)
   if (!existsSync(join(wasm, name))) {
     console.error(`${join(wasm, name)} is missing: cmake --preset wasm && cmake --build --preset wasm makes it`);
@@ -45,7 +48,7 @@ function ownGlue(name, text) {
     text = text.replace(pattern, () => replacement);
   };
   replaceOne(/wasmBinaryFile\s*\?\?=.*?\.catch\(readyPromiseReject\);/gs, '');
-  if (name !== 'attn-threads-node.mjs') {
+  if (!name.endsWith('-node.mjs')) {
     replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
     // A checked build, which runs in Node too, has it in other words.
     const address = /if\(ENVIRONMENT_IS_WEB\|\|ENVIRONMENT_IS_WORKER\)\{if\(ENVIRONMENT_IS_WORKER\)\{scriptDirectory=.*?(?=var out=)/s;
@@ -61,7 +64,7 @@ function ownGlue(name, text) {
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
   );
-  if (name === 'attn-threads-node.mjs') replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
+  if (name.endsWith('-node.mjs')) replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
   else {
     // Thrown there, the error of a thread that does not start would end the worker that goes on without it.
     replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, '');
@@ -75,11 +78,11 @@ function ownGlue(name, text) {
     replaceOne(/else if\(cmd\)\{err\(`worker sent an unknown command.*?`\)\}/gs, '');
     replaceOne(/function threadAlert.*?self\.alert=threadAlert;/gs, '');
   }
-  if (name === 'attn-threads.mjs' && text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
+  if (!name.endsWith('-node.mjs') && text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
   return text;
 }
 
-for (const name of [...binaries, ...others]) {
+for (const name of new Set([...binaries, ...others])) {
   const from = join(wasm, name);
   if (!existsSync(from)) continue;
   if (name.endsWith('.wasm')) {
@@ -96,6 +99,9 @@ for (const name of [...binaries, ...others]) {
   if (errors.length > 0) throw new Error(`${name}: ${errors[0].message}`);
   writeFileSync(join(out, name), code);
 }
+
+// What is imported under the other name, too.
+if (!existsSync(join(out, 'attn.mjs'))) copyFileSync(join(out, 'attn-train.mjs'), join(out, 'attn.mjs'));
 
 const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
@@ -131,7 +137,7 @@ async function bundle() {
   const bundled = await rolldown({
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
-    external: [/^node:/, /attn(-threads|-threads-node)?\.mjs$/],
+    external: [/^node:/, /attn(-train)?(-threads|-threads-node)?\.mjs$/],
     plugins: [comlink],
   });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
@@ -140,21 +146,21 @@ async function bundle() {
 
 const glue = {
   name: 'glue',
-  resolveId: (id) => (/^\.\/attn(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined),
+  resolveId: (id) => (/^\.\/attn(-train)?(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined),
 };
 
 /** The worker in one file, the glue in it too. */
-async function bundleWorker() {
+async function bundleWorker(name) {
   const bundled = await rolldown({
     ...common,
-    input: join(here, 'src', 'worker-host.ts'),
+    input: join(here, 'src', `${name}.ts`),
     plugins: [comlink, glue],
     // A checked build has no threads.
-    external: (id) => /attn-threads\.mjs$/.test(id) && !existsSync(join(out, 'attn-threads.mjs')),
+    external: (id) => /attn-(train-)?threads\.mjs$/.test(id) && !existsSync(join(out, basename(id))),
   });
   const { output } = await bundled.generate({ ...format, dir: out, codeSplitting: false });
   const chunks = output.filter(({ type }) => type === 'chunk');
-  if (chunks.length !== 1) throw new Error(`worker-host.js needs ${chunks.map(({ fileName }) => fileName).join()}`);
+  if (chunks.length !== 1) throw new Error(`${name}.js needs ${chunks.map(({ fileName }) => fileName).join()}`);
   write(chunks[0]);
 }
 
@@ -173,21 +179,25 @@ async function bundleCommonJs() {
     platform: 'node',
     input: Object.fromEntries(['node', 'worker-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
     plugins: [comlink, glue],
-    external: [/^node:/, /attn-threads-node\.mjs$/],
+    external: [/^node:/, /attn-(train-)?threads-node\.mjs$/],
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
 }
 
 await bundle();
-await bundleWorker();
+await bundleWorker('worker-host');
+await bundleWorker('worker-host-train');
 await bundleCommand();
 // A checked build is for the tests alone.
 if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
 
-for (const name of ['attn.d.ts', 'worker.d.ts', 'wasm.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
-for (const name of ['attn', 'worker'])
-  writeFileSync(join(out, `${name}.d.cts`), readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll("'./attn.js'", "'./attn.cjs'"));
+for (const name of ['attn.d.ts', 'gradients.d.ts', 'worker.d.ts', 'wasm.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
+for (const name of ['attn', 'gradients', 'worker'])
+  writeFileSync(
+    join(out, `${name}.d.cts`),
+    readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll(/'\.\/(attn|gradients)\.js'/g, "'./$1.cjs'"),
+  );
 
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));

@@ -17,6 +17,8 @@ const all = { attention: 'works', model: 'works', threads: 'works', worker: 'wor
 export const says = {
   program: all,
   page: { ...all, threads: onMain },
+  /** Of those that train at their end. */
+  training: { ...all, threads: onMain, training: 'works', workerTraining: 'works' },
   /** Where no worker can be started, and where nobody tries one. */
   alone: {
     ...all,

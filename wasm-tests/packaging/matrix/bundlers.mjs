@@ -33,8 +33,8 @@ const packed = (file, name) => async (folder) => {
   return join(folder, 'dist');
 };
 
-const beside = 'cp node_modules/attn/dist/{*.wasm,worker-host.js,attn-threads.mjs} dist/';
-const besidePattern = /\.wasm$|^worker-host\.js$|^attn-threads\.mjs$/;
+const beside = 'cp node_modules/attn/dist/{*.wasm,worker-host*.js,attn-*threads.mjs} dist/';
+const besidePattern = /\.wasm$|^worker-host.*\.js$|^attn-.*threads\.mjs$/;
 
 async function esbuild(folder) {
   const args = ['page.js', '--bundle', '--format=esm', '--outdir=dist', '--splitting', '--minify', '--log-level=error'];
@@ -68,4 +68,4 @@ export const bundlers = [
   { name: 'esbuild', tool: 'esbuild', setting: beside, run: page(esbuild) },
   { name: 'Rollup', tool: 'rollup', setting: beside, run: page(rollup) },
   { name: 'Parcel', tool: 'parcel', setting: `"@parcel/resolver-default": { "packageExports": true }`, run: page(parcel) },
-].map((row) => ({ says: says.page, ...row }));
+].map((row) => ({ says: says.training, ...row }));

@@ -185,7 +185,7 @@ const lacks = 'ENVIRONMENT: attn: this host lacks ';
 const forStatic = "import { load } from 'attn/service-worker'";
 
 export const scopes = [
-  { name: 'import map', says: says.page, run: importMap },
+  { name: 'import map', says: says.training, run: importMap },
   { name: 'package on another origin', says: says.page, run: elsewhere() },
   {
     name: 'package on another origin (CSP without `blob:`)',

@@ -19,6 +19,10 @@
  * @packageDocumentation
  */
 
+import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
+
+export type { BackwardResult, Loss, ModelGradients, Optimizer, ParameterGroup, TextAttribution, TextModelGradients } from './gradients.js';
+
 /** Sizes of a tensor, outermost first: whole numbers from 0 to 2³¹ − 1, at most 8 of them. */
 export type Dims = readonly number[];
 
@@ -75,6 +79,12 @@ export interface LoadOptions {
   threads?: number | 'auto' | undefined;
   /** Bytes that the WASM heap may grow to. Whatever would need more fails with `MEMORY` before it starts. Default: as much as the engine gives, 4 GiB at most. */
   maximumMemory?: number | undefined;
+  /**
+   * Whether to take the build that computes gradients: what trains, each `backward`, losses and optimisers. In Node that is the default; elsewhere
+   * it is not, and `true` loads other files, so a page that does not train is not larger for it. Without it all of that throws `ENVIRONMENT`.
+   * `attn/service-worker` is without it.
+   */
+  training?: boolean | undefined;
   /** Aborting, at any moment, rejects with `ABORTED`, named `AbortError`; `cause` is the signal's reason. */
   signal?: AbortSignal | undefined;
   /** Phases are `'download'`, `'compile'`, `'start'`. `loaded` and `total` are bytes; `total` is missing where the server does not tell. */
@@ -86,6 +96,8 @@ export interface RuntimeInfo {
   readonly version: string;
   readonly variant: 'simd' | 'relaxed';
   readonly threads: number;
+  /** Whether it is the build that computes gradients. */
+  readonly training: boolean;
   /**
    * In words: why the variant or thread count is not what `'auto'` would like best; and how products of int8 weights are made, such as
    * `'int8: 16-bit pairs'` or, where a look at the engine's relaxed dot product said that it is exact, `'int8: relaxed dot, unsigned'`.
@@ -169,6 +181,11 @@ export interface AttentionOptions {
   past?: { readonly key: Tensor; readonly value: Tensor } | undefined;
   /** Return past and new keys and values one after the other, as `present`. Default false; with a `past` they always are. */
   outputPresent?: boolean | undefined;
+  /**
+   * Of a layer: keep what its `backward` needs, copies of inputs and masks and what is inside, as forwards in train mode do. Default false.
+   * `UNSUPPORTED` with a `past` and for an int8 layer. It takes the training build: `load({ training: true })`.
+   */
+  forBackward?: boolean | undefined;
 }
 
 /**
@@ -226,7 +243,7 @@ export interface AttentionResult {
 export type Activation = 'relu' | 'gelu' | 'gelu_tanh' | 'silu' | 'tanh' | 'sigmoid' | 'identity' | 'mish' | 'quick_gelu';
 
 /** One running instance. Its functions need no `this`. */
-export interface Attn {
+export interface Attn extends Gradients {
   /** Version, variant, threads and heap. A fresh snapshot at every read. */
   readonly info: RuntimeInfo;
 
@@ -676,12 +693,14 @@ export interface Module {
    * `scale[i] = max|weight[i]| / 127` and `data` the nearest whole number; their float32 is gone, and {@link Module.stateDict} gives the product.
    * Rows of x are quantized when they meet them (a scale and a zero point each), the sums of products are exact, and all else stays
    * float32: a quantized module's results have the same bits in every engine and natively, whatever the build, threads and batch.
+   * A row x that meets them has `s = max(0, max x) / 255 − min(0, min x) / 255`, `z = round(−min(0, min x) / s)` and `q = round(x / s) + z`, both from
+   * 0 to 255; the product is `(Σ (q − z) · data) · s · scale + bias`, the sum exact, each step behind it rounded.
    * Idempotent; {@link Module.loadStateDict} and {@link Module.initialize} make it float32 again.
    *
    * @throws AttnError `FORMAT` where a weight has NaN or infinity, `UNSUPPORTED` for rows of more than 65536 numbers; nothing has been changed then
    */
   quantize(): void;
-  /** What {@link Module.stateDict} has, the weights that are int8 in the form in which they are kept. */
+  /** What {@link Module.stateDict} has, the weights that are int8 in the form in which they are kept; `loadStateDict` takes float32 only. */
   int8StateDict(): Map<string, Int8Tensor | Tensor>;
   /**
    * Draws new weights. A new module is initialised already (`'torch'`, seed 0). The numbers follow from the seed alone, on every machine.
@@ -701,11 +720,21 @@ export interface Module {
   parameterShapes(): Map<string, Dims>;
   /**
    * Dropout on. `seed`, a whole number from 0 to 2⁵³ − 1, default 0, decides about all forwards from here: each draws other numbers, and
-   * the same ones again after the next `train()` with that seed, on every machine and with any number of threads.
+   * the same ones again after the next `train()` with that seed, on every machine and with any number of threads. In the training build forwards keep
+   * what `backward` needs.
    */
   train(options?: { seed?: number | undefined }): void;
   /** Dropout off, as in a new module. */
   eval(): void;
+  /**
+   * Copies of the gradients that `backward` has added up since {@link Module.zeroGrad}, by the names of {@link Module.stateDict}: of those parameters
+   * alone that have one. Whatever replaces weights as a whole (`loadStateDict`, `initialize`, `quantize`) ends them; an optimiser's step does not.
+   *
+   * @throws AttnError `ENVIRONMENT` without the training build
+   */
+  gradients(): Map<string, Tensor>;
+  /** No parameter has a gradient any more, as in torch. */
+  zeroGrad(): void;
   /** Frees the weights. Idempotent; any later use throws `DISPOSED`. A module that is forgotten is freed when it is collected. */
   dispose(): void;
   /** The same as {@link Module.dispose}. */
@@ -792,6 +821,17 @@ export interface MultiHeadAttention extends Module {
    * ```
    */
   forward(query: Tensor, key?: Tensor, value?: Tensor, options?: AttentionOptions): AttentionResult;
+  /**
+   * Gradients of the last forward with `forBackward` or in train mode; those of the parameters are added to {@link Module.gradients}. What was kept is
+   * used up. Probabilities are computed again: besides a trace nothing is as large as (B,H,L,S). Same bits for any number of threads
+   * (torch.autograd of nn.MultiheadAttention).
+   *
+   * @param grad that of the output, of its shape; rows of it that are 0 have no part in any gradient
+   * @param options `trace`: gradients of intermediates
+   * @throws AttnError `ARGUMENT` where no such forward was since the last `backward` or change of weights, `SHAPE`, `UNSUPPORTED` for an int8 layer,
+   * `MEMORY`, `ENVIRONMENT` without the training build; nothing has changed then
+   */
+  backward(grad: Tensor, options?: { trace?: boolean | readonly TraceName[] | undefined }): BackwardResult;
 }
 
 /** Sizes of an encoder layer. An unknown name is an `ARGUMENT` error; sizes that cannot work together are `CONFIG`. */
@@ -844,6 +884,8 @@ export interface EncoderForwardOptions {
   isCausal?: boolean | undefined;
   /** As of {@link AttentionOptions}. Default `'zero'`. */
   fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
+  /** Keep what `backward` needs, as forwards in train mode do. It takes the training build: `load({ training: true })`. Default false. */
+  forBackward?: boolean | undefined;
   /** Return the attention weights of every layer. Default false. */
   outputAttentions?: boolean | undefined;
   /** Return the input of every layer, and the output. Default false. */
@@ -890,6 +932,18 @@ export interface Encoder extends Module {
    * @throws AttnError `SHAPE`, `MASK`, `OUT_OF_RANGE`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
    */
   forward(x: Tensor, options?: EncoderForwardOptions): EncoderResult;
+  /**
+   * Gradients of the last forward with `forBackward` or in train mode; those of the parameters are added to {@link Module.gradients}. What was kept is
+   * used up. Norms, the activated hidden layer, probabilities and dropout are computed again: besides a trace nothing grows with L². Same bits for any
+   * number of threads (torch.autograd of nn.TransformerEncoder).
+   *
+   * @param grad that of the output, of its shape; rows of it that are 0 have no part in any gradient
+   * @param options `trace`: gradients of what is inside the layers, by the names of the forward's trace
+   * @returns `gradX`, of the shape of x, and the trace by layer
+   * @throws AttnError `ARGUMENT` where no such forward was since the last `backward` or change of weights, `SHAPE`, `UNSUPPORTED` for an int8 layer,
+   * `OUT_OF_RANGE`, `MEMORY`, `ENVIRONMENT` without the training build; nothing has changed then
+   */
+  backward(grad: Tensor, options?: EncoderBackwardOptions): EncoderBackwardResult;
 }
 
 /** Those of an encoder, and: */
@@ -904,6 +958,20 @@ export interface ClassifierOptions extends EncoderOptions {
   pooling?: 'none' | 'mean' | 'cls' | 'max' | undefined;
 }
 
+/** Of an encoder's or a classifier's `backward`. */
+export interface EncoderBackwardOptions {
+  /** As {@link EncoderForwardOptions.trace}. */
+  trace?: EncoderForwardOptions['trace'];
+}
+
+/** What it gives. */
+export interface EncoderBackwardResult {
+  /** (B,L,E). */
+  gradX: Tensor;
+  /** By layer, when asked for. */
+  trace?: ReadonlyMap<number, EncoderTrace>;
+}
+
 /** {@link Attn.TransformerClassifier}. */
 export interface Classifier extends Module {
   /**
@@ -912,6 +980,18 @@ export interface Classifier extends Module {
    * @throws AttnError `SHAPE`, `MASK`, `OUT_OF_RANGE`, `MEMORY`, `DISPOSED`, `WRONG_INSTANCE`
    */
   forward(x: Tensor, options?: EncoderForwardOptions): EncoderResult & { logits: Tensor };
+  /**
+   * Gradients of the last forward with `forBackward` or in train mode; those of the parameters are added to {@link Module.gradients}. What was kept is
+   * used up. Norms, the activated hidden layer, probabilities and dropout are computed again: besides a trace nothing grows with L². Same bits for any
+   * number of threads (torch.autograd of nn.TransformerEncoder and nn.Linear).
+   *
+   * @param gradLogits that of the logits, of their shape; rows of it that are 0 have no part in any gradient
+   * @param options `trace`: gradients of what is inside the layers, by the names of the forward's trace
+   * @returns `gradX`, of the shape of x, and the trace by layer
+   * @throws AttnError `ARGUMENT` where no such forward was since the last `backward` or change of weights, `SHAPE`, `UNSUPPORTED` for an int8 layer,
+   * `OUT_OF_RANGE`, `MEMORY`, `ENVIRONMENT` without the training build; nothing has changed then
+   */
+  backward(gradLogits: Tensor, options?: EncoderBackwardOptions): EncoderBackwardResult;
 }
 
 /** {@link Attn.Embedding}. */
@@ -921,10 +1001,20 @@ export interface Embedding extends Module {
    *
    * @param ids whole numbers from 0 to N − 1
    * @param dims of the ids, up to 7; default their number
+   * @param options `forBackward`: keep the ids for {@link Embedding.backward}, as forwards in train mode do
    * @returns (..dims,E)
    * @throws AttnError `OUT_OF_RANGE` with the first id that the table does not have; `SHAPE` when dims do not fit; `DTYPE`, `ARGUMENT`
    */
-  forward(ids: Int32Array | BigInt64Array | readonly number[], dims?: Dims): Tensor;
+  forward(ids: Int32Array | BigInt64Array | readonly number[], dims?: Dims, options?: { forBackward?: boolean | undefined }): Tensor;
+  /**
+   * Adds to the gradient of the table: of each row the sum over the places of its id in the last forward, in their order; `paddingIdx` gets none
+   * (torch.autograd of F.embedding).
+   *
+   * @param grad (..dims,E), that of what the last forward in train mode or with `forBackward` gave
+   * @throws AttnError `ARGUMENT` without such a forward since the last `backward` or change of weights, `SHAPE`, `UNSUPPORTED` for an int8 table,
+   * `ENVIRONMENT` without the training build
+   */
+  backward(grad: Tensor): void;
   /**
    * The rows most similar by cosine, falling; all that there are when k is more. A row of zeros has cosine 0; of equal ones the lower
    * id comes first.
@@ -1097,7 +1187,7 @@ export interface TextForwardOptions {
  * }
  * ```
  */
-export interface TextModel {
+export interface TextModel extends ModelGradients {
   /** config.json, frozen. */
   readonly config: Readonly<Record<string, unknown>>;
   /** What the head tells apart, in the order of its logits; `undefined` without a head. */

@@ -2,14 +2,16 @@
 import { AttnError } from './error.js';
 import { decodeUtf8 } from './utf8.js';
 
-/** The four builds, as their custom section "attn" names them. */
-export type Build = 'simd' | 'relaxed' | 'simd-threads' | 'relaxed-threads';
+/** The builds, as their custom section "attn" names them. */
+export type Build = `${'' | 'train-'}${'simd' | 'relaxed'}${'' | '-threads'}`;
 
-const builds: readonly string[] = ['simd', 'relaxed', 'simd-threads', 'relaxed-threads'] satisfies Build[];
+const isBuild = (name: string): name is Build => /^(train-)?(simd|relaxed)(-threads)?$/.test(name);
 
-export const variantOf = (build: Build): 'simd' | 'relaxed' => (build.startsWith('simd') ? 'simd' : 'relaxed');
+export const variantOf = (build: Build): 'simd' | 'relaxed' => (build.includes('simd') ? 'simd' : 'relaxed');
 export const isThreaded = (build: Build): boolean => build.endsWith('-threads');
-export const buildOf = (variant: 'simd' | 'relaxed', threaded: boolean): Build => (threaded ? `${variant}-threads` : variant);
+export const isTraining = (build: Build): boolean => build.startsWith('train-');
+export const buildOf = (training: boolean, variant: 'simd' | 'relaxed', threaded: boolean): Build =>
+  `${training ? 'train-' : ''}${variant}${threaded ? '-threads' : ''}`;
 
 /** Refuses what servers and version control give in place of a binary file. `subject` is "wasm is" or "URL x returned". */
 export function refuseText(op: string, argument: string, bytes: Uint8Array, expected: string, subject = `${argument} is`): void {
@@ -79,8 +81,8 @@ export function identifyBytes(bytes: Uint8Array, subject: string): Build {
     refuse(`bytes that start with ${Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, '0')).join(' ')}`);
   const { attn, truncatedAt } = sections(bytes);
   if (truncatedAt !== undefined) refuse(`a truncated module (${bytes.length} bytes; the section at ${truncatedAt} goes on beyond them)`);
-  if (attn === undefined || !builds.includes(attn)) refuse('a module of something else, or cut off (it has no section "attn")');
-  return attn as Build;
+  if (attn === undefined || !isBuild(attn)) return refuse('a module of something else, or cut off (it has no section "attn")');
+  return attn;
 }
 
 export function identifyModule(module: WebAssembly.Module): Build {
@@ -92,7 +94,7 @@ export function identifyModule(module: WebAssembly.Module): Build {
     throw new AttnError('ARGUMENT', 'load: wasm is not a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
   }
   const name = section && decodeUtf8(section);
-  if (name === undefined || !builds.includes(name))
+  if (name === undefined || !isBuild(name))
     throw new AttnError('FORMAT', 'load: wasm is a module of something else (it has no section "attn")', { op: 'load', argument: 'wasm' });
-  return name as Build;
+  return name;
 }

@@ -11,7 +11,18 @@ export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
 export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256'>;
 export type BatchProgress = (p: { done: number; total: number }) => void;
 
-export type AskedMethod = 'tokenize' | 'parameterShapes' | 'stateDict' | 'getParameter' | 'tokenToId' | 'idToToken' | 'embed' | 'classify' | 'export';
+export type AskedMethod =
+  | 'tokenize'
+  | 'parameterShapes'
+  | 'stateDict'
+  | 'getParameter'
+  | 'tokenToId'
+  | 'idToToken'
+  | 'embed'
+  | 'classify'
+  | 'export'
+  | 'gradients'
+  | 'attribute';
 
 /** What the caller's side knows of a model: its number, that of its words, and what does not change. */
 export interface RemoteParts {

@@ -1,5 +1,5 @@
 /** npx attn: models as files, without a program. The native program `attn` (src/command/attn.cpp) does and prints the same. */
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -25,6 +25,16 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 const textOf = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise);
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${text}`);
+
+/** What there is at a path. */
+async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
+  try {
+    return (await stat(path)).isDirectory() ? 'folder' : 'file';
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException).code))) return 'nothing';
+    throw error;
+  }
+}
 
 /** What a JSON file holds; undefined where there is none, or it is not JSON. */
 async function read(path: string): Promise<unknown> {
@@ -94,6 +104,10 @@ function printAnswer({ weights, labels }: TextModel): void {
 }
 
 async function inspect(folder: string): Promise<number> {
+  if ((await kindOf(folder)) !== 'folder') {
+    console.error(`attn: FOLDER is ${folder}, which is no folder; expected that of a model`);
+    return 1;
+  }
   const sizes = await sizesOf(folder);
   const base = await baseOf(folder);
   const config = ((await read(join(base, 'config.json'))) ?? {}) as Json;
@@ -125,18 +139,24 @@ async function inspect(folder: string): Promise<number> {
 }
 
 async function convert(folder: string, out: string, weights: (typeof exportKinds)[number]): Promise<number> {
-  const there = await readdir(out).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  });
-  if (there.length > 0) throw new Misuse(`OUT is ${out}, which is not empty; expected a new folder`);
+  const kind = await kindOf(out);
+  if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file; expected a new folder`);
+  if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty; expected a new folder`);
   const attn = await load({ threads: 1 });
   try {
     const model = await attn.loadModel(folder, { weights: weights === 'int8' ? 'int8' : 'float32' });
-    for (const [name, bytes] of Object.entries(await model.export({ weights }))) {
-      const path = join(out, name);
-      await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, bytes);
+    const files = Object.entries(await model.export({ weights }));
+    try {
+      for (const [name, bytes] of files) {
+        const path = join(out, name);
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, bytes);
+      }
+    } catch (error) {
+      // A part of a model is none, and the next call would not take OUT.
+      const written = kind === 'folder' ? await readdir(out).catch(() => []) : [''];
+      for (const name of written) await rm(join(out, name), { recursive: true, force: true }).catch(() => {});
+      throw error;
     }
     return 0;
   } finally {
@@ -165,6 +185,9 @@ async function run(args: readonly string[]): Promise<number> {
   if (!(command in commands)) throw new Misuse(`${command} is no command; ${hint(command, Object.keys(commands))}`);
   const wanted = commands[command as keyof typeof commands];
   if (folders.length !== wanted.length) throw new Misuse(`${command} takes ${wanted.join(' ')}, got ${folders.length} of them`);
+  folders.forEach((path, i) => {
+    if (path === '') throw new Misuse(`${wanted[i]} is empty`);
+  });
   if (command === 'inspect') {
     if (values.weights !== undefined) throw new Misuse('inspect takes no --weights');
     return inspect(folders[0]!);

@@ -15,7 +15,7 @@ import { initialPages, pageBytes } from './native.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
 import { leaveOut, scriptsFailed } from './placed.js';
 import { writeSafetensors } from './safetensors.js';
-import { defineMethods, internalClass, type Leaf, named, readArguments, type Signature } from './signature.js';
+import { defineMethods, internalClass, type Leaf, type LookUp, named, readArguments, type Signature, usedBy } from './signature.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -30,7 +30,8 @@ export interface Connection {
 }
 
 export interface ClientPlatform {
-  connect(): Connection;
+  /** training: with what that takes, where it does not come by itself. */
+  connect(training: boolean): Connection;
   /** What a location means to the caller, in a form that means the same to the worker. */
   locate(location: string): string;
   /** Locks that end with the worker that holds them, where other signs of its end are missing. */
@@ -69,6 +70,9 @@ export class Parcel {
     return this.seal(
       leaves.map((leaf) => {
         if (typeof leaf === 'number') return leaf;
+        // Numbers in the place of what finds them, which cannot be sent.
+        if ('modules' in leaf) return { ...leaf, modules: leaf.modules.map((find) => find(leaf.op)) as never };
+        if ('groups' in leaf) return leaf;
         if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
         return this.#checked(leaf);
       }),
@@ -187,31 +191,38 @@ interface LayerClass {
   adopt(id: number, owner: object): Adopted;
 }
 
-function createClass({ session, signatures, forgotten }: RemoteLender, constructor: Signature): LayerClass {
+function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, constructor: Signature): LayerClass {
   const name = constructor.owner!;
+  let find: (op: string, self: RemoteLayer) => number;
   let call: (self: RemoteLayer, op: string, signature: Signature, args: readonly unknown[]) => Promise<unknown>;
   class RemoteLayer {
     readonly #id: number;
     readonly #adopted: Adopted | undefined;
+    /** Of an optimiser: its modules. */
+    readonly #uses: readonly LookUp[];
     #disposed = false;
 
-    constructor(id: number, adopted?: Adopted) {
+    constructor(id: number, adopted?: Adopted, uses: readonly LookUp[] = []) {
       this.#id = id;
       this.#adopted = adopted;
+      this.#uses = uses;
+      if (!uses.length) lookUps.set(this, (op) => find(op, this));
       if (!adopted) forgotten?.register(this, id, this);
     }
 
     static {
+      find = (op, self) => {
+        session.assertUsable(op);
+        if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
+        for (const each of self.#uses) each(op);
+        return self.#id;
+      };
       call = async (self, op, signature, args) => {
         if (typeof self !== 'object' || self === null || !(#id in self))
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
-        const assertUsable = () => {
-          session.assertUsable(op);
-          if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
-        };
-        assertUsable();
+        find(op, self);
         const leaves = new Parcel().leaves(readArguments(op, signature, args));
-        assertUsable(); // once more: a getter may have disposed of it
+        find(op, self); // once more: a getter may have disposed of it
         return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
       };
     }
@@ -237,8 +248,9 @@ function createClass({ session, signatures, forgotten }: RemoteLender, construct
 
   async function create(args: readonly unknown[]): Promise<RemoteLayer> {
     session.assertUsable(name);
-    const leaves = new Parcel().leaves(readArguments(name, constructor, args));
-    return new RemoteLayer(await session.call(name, (host) => host.create(name, leaves)));
+    const leaves = readArguments(name, constructor, args);
+    const sent = new Parcel().leaves(leaves);
+    return new RemoteLayer(await session.call(name, (host) => host.create(name, sent)), undefined, usedBy(leaves));
   }
   // `new` of a function that returns an object gives that object: here the promise.
   const made = named(name, function (...args: unknown[]) {
@@ -275,10 +287,12 @@ export interface RemoteLender {
   readonly platform: ClientPlatform;
   /** Releases what is collected, by its number. */
   readonly forgotten: FinalizationRegistry<number> | undefined;
+  /** Of modules that somebody has. */
+  readonly lookUps: WeakMap<object, LookUp>;
   adopt(name: string, id: number, owner: object): Adopted;
 }
 
-function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform): Contract.Attn {
+function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
   let disposing: Promise<void> | undefined;
   /** Models that are being loaded: before the worker is asked for one, scripts may have to come. */
   const loading = new Set<Promise<unknown>>();
@@ -313,6 +327,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     session,
     signatures,
     platform,
+    lookUps,
     forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
     adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
   };
@@ -384,7 +399,7 @@ async function watch(link: Link, locks: LockManager | undefined): Promise<void> 
 export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
   return async (options) => {
     const checked = readLoadOptions(options, initialPages * pageBytes);
-    const { variant, threads, maximumMemory, signal, onProgress } = checked;
+    const { variant, threads, maximumMemory, training, signal, onProgress } = checked;
     if (signal?.aborted) throw aborted(signal);
     keepErrors();
     const report = watched('load', onProgress);
@@ -392,11 +407,11 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     const wasm = await plainWasm(platform, checked, report, parcel).catch((error: unknown) => {
       throw unreadable('load', 'options', error);
     });
-    const plain: PlainLoadOptions = { variant, threads, ...(wasm !== undefined && { wasm }), ...(maximumMemory !== undefined && { maximumMemory }) };
+    const plain: PlainLoadOptions = { variant, threads, wasm, maximumMemory, training };
 
     let connection: Connection;
     try {
-      connection = platform.connect();
+      connection = platform.connect(training === true);
     } catch (cause) {
       if (cause instanceof AttnError) throw cause;
       throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)}); ${leaveOut}`, { op: 'load' }, { cause });
@@ -411,7 +426,9 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
         throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${connection.help}`, { op: 'load' }, { cause: error });
       });
       const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
-      return createRemote(new Session(link), signatures, platform);
+      const lookUps = new WeakMap<object, LookUp>();
+      if (!signatures.some(({ missing }) => missing)) (await import('./training.js').catch(scriptsFailed)).prepare(signatures, lookUps);
+      return createRemote(new Session(link), signatures, platform, lookUps);
     } catch (error) {
       link.end(error as AttnError);
       throw error;

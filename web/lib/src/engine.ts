@@ -1,13 +1,13 @@
 /** One running module: calls into it with arguments that were read already, and keeps what state it is in. */
 import type { ErrorCode, RuntimeInfo } from './attn.js';
-import { type Checked, ownList, type State } from './arrays.js';
+import { type Checked, ownList } from './arrays.js';
 import { allocate, AttnError, type Detail, reason } from './error.js';
 import { Heap } from './heap.js';
 import type { Disk } from './model_files.js';
-import type { Models } from './load.js';
-import { callNative, type NamedTensors, type Native, nativeClass, type NativeLayer, nativePart, type Pointer } from './native.js';
+import type { Models, Training } from './load.js';
+import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
-import type { Leaf, Signature } from './signature.js';
+import { type Leaf, type LookUp, missingFrom, type Signature, noTraining } from './signature.js';
 import { encodeUtf8 } from './utf8.js';
 
 /** A name as bytes for the heap. */
@@ -19,7 +19,8 @@ const utf8 = (op: string, name: string) =>
     'Uint8Array',
   );
 
-const isState = (leaf: Leaf): leaf is State => typeof leaf === 'object' && 'entries' in leaf;
+/** What goes in as an object of C++'s. */
+const isObject = (leaf: Leaf): leaf is Exclude<Leaf, number | Checked> => typeof leaf === 'object' && !('data' in leaf);
 
 export interface NativeError {
   code: ErrorCode;
@@ -62,10 +63,14 @@ export interface Runtime {
   readonly models: Models;
   /** Where models may be read from without fetching them. */
   readonly disk: Disk | undefined;
+  /** What the training build takes more; undefined for the others. */
+  readonly training: Pick<Training, 'prepare' | 'hold' | 'complete' | 'modelGradients'> | undefined;
 }
 
 export class Engine {
   readonly signatures: readonly Signature[];
+  /** Of modules that somebody has. */
+  readonly lookUps = new WeakMap<object, LookUp>();
   readonly #runtime: Runtime;
   readonly #native: Native;
   readonly #heap: Heap;
@@ -84,11 +89,19 @@ export class Engine {
       throw new AttnError('FORMAT', 'load: the .wasm is of another version of attn than this package', { op: 'load', argument: 'wasm' });
     this.#runtime = runtime;
     this.#native = native;
-    this.signatures = JSON.parse(native.signatures()) as Signature[];
+    const signatures = JSON.parse(native.signatures()) as Signature[];
+    if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
+    else signatures.push(...missingFrom(signatures));
+    this.signatures = signatures;
     this.#heap = new Heap(native);
     this.#version = native.version();
     this.#int8 = native.int8();
     this.#traceNames = native.traceNames().split(',');
+  }
+
+  /** What gradients of models take; it throws without the training build. */
+  gradientsOf(op: string): Training['modelGradients'] {
+    return this.#runtime.training?.modelGradients ?? noTraining(op);
   }
 
   /** Throws unless a call may begin. */
@@ -128,19 +141,20 @@ export class Engine {
 
   /** Calls body with the address of the arguments. States go in one tensor after another, so that no two copies of a whole one are held. */
   #withLeaves<T>(op: string, leaves: readonly Leaf[], body: (frame: Pointer) => T): T {
-    if (!leaves.some(isState)) return this.#heap.withArguments(op, leaves as readonly (number | Checked)[], body);
-    const held: NamedTensors[] = [];
+    if (!leaves.some(isObject)) return this.#heap.withArguments(op, leaves as readonly (number | Checked)[], body);
+    const held: NativeObject[] = [];
     try {
       const plain = leaves.map((leaf) => {
-        if (!isState(leaf)) return leaf;
-        const named = new this.#native.NamedTensors();
-        held.push(named);
-        for (const [name, tensor] of leaf.entries) this.#heap.withArguments(op, [utf8(op, name), tensor], (frame) => named.add(frame));
-        return named.address() >>> 0;
+        if (!isObject(leaf)) return leaf;
+        const object = 'entries' in leaf ? new this.#native.NamedTensors() : this.#runtime.training!.hold(leaf, leaves, this.#native, this.#heap);
+        held.push(object);
+        if ('entries' in leaf)
+          for (const [name, tensor] of leaf.entries) this.#heap.withArguments(op, [utf8(op, name), tensor], (frame) => object.add!(frame));
+        return object.address() >>> 0;
       });
       return this.#heap.withArguments(op, plain, body);
     } finally {
-      for (const named of held) named.delete();
+      for (const object of held) object.delete();
     }
   }
 
@@ -172,11 +186,12 @@ export class Engine {
   }
 
   get info(): RuntimeInfo {
-    const { variant, threads, notes } = this.#runtime;
+    const { variant, threads, notes, training } = this.#runtime;
     return this.#enter('info', () => ({
       version: this.#version,
       variant,
       threads,
+      training: training !== undefined,
       notes: [...notes, `int8: ${this.#int8}`],
       heap: { used: this.#native.heapUsed(), peak: this.#native.heapPeak() },
     }));

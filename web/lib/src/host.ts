@@ -7,7 +7,7 @@ import { AttnError } from './error.js';
 import { engineOf } from './instance.js';
 import type { Models } from './load.js';
 import type { NativeLayer } from './native.js';
-import { internalClass, opOf } from './signature.js';
+import { internalClass, type Leaf, opOf, type Signature } from './signature.js';
 
 /** Buffers of an answer: they are nobody else's, so they move instead of being copied. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
@@ -42,7 +42,7 @@ class Turns {
 }
 
 /** What changes a module. */
-const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval'];
+const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
@@ -67,6 +67,14 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     if (!module) throw new AttnError('DISPOSED', `${name}: this module was disposed of`, { op: name });
     return module;
   };
+
+  /** Modules came by their numbers. */
+  const withModules = (leaves: readonly Leaf[]) =>
+    leaves.map((leaf) =>
+      typeof leaf === 'object' && 'modules' in leaf
+        ? { ...leaf, modules: leaf.modules.map((id) => (op: string) => moduleOf(id as unknown as number, op).layer) }
+        : leaf,
+    );
 
   /**
    * Work whose progress the caller sees. Each report is answered, so it ends after the last of them has been seen, or with what the callback
@@ -109,12 +117,13 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async load(options, onProgress) {
       attn = await during(onProgress, (_, reporting) => load({ ...options, ...reporting }));
       loaded = engineOf(attn);
-      return loaded.signatures;
+      // Without functions, which cannot be sent.
+      return JSON.parse(JSON.stringify(loaded.signatures)) as readonly Signature[];
     },
     info: () => engine().info,
-    call: (name, leaves) => move(engine().call(name, signature(name), leaves)),
+    call: (name, leaves) => move(engine().call(name, signature(name), withModules(leaves))),
     create(owner, leaves) {
-      modules.set(++lastId, { owner, layer: engine().create(owner, leaves), turns: new Turns() });
+      modules.set(++lastId, { owner, layer: engine().create(owner, withModules(leaves)), turns: new Turns() });
       return lastId;
     },
     callModule(id, name, leaves) {
@@ -155,7 +164,8 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async askModel(id, name, args, task, onProgress) {
       const { model, turns } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (name !== 'embed' && name !== 'classify') return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
+      if (name !== 'embed' && name !== 'classify' && name !== 'attribute')
+        return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
       const [texts, options] = args;
       return move(
         await during(

@@ -13,4 +13,5 @@ export const load: typeof Contract.load = loader({
   threaded: async () => (await import('./attn-threads.mjs')).default,
   createThread,
   models: () => import('./load_model.js'),
+  training: async () => (await import('./training-web.js')).training,
 });

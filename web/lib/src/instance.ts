@@ -5,7 +5,7 @@ import { Engine, type Runtime } from './engine.js';
 import { AttnError } from './error.js';
 import type { NativeLayer } from './native.js';
 import { scriptsFailed } from './placed.js';
-import { defineMethods, internalClass, named, readArguments, type Signature } from './signature.js';
+import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from './signature.js';
 import { writeSafetensors } from './safetensors.js';
 import type { Lender } from './text_model.js';
 
@@ -36,6 +36,8 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
     #handle: NativeLayer | undefined;
     /** As long as somebody has a layer of another's handle, its owner must not be collected. */
     #adopted: Adopted | undefined;
+    /** Of an optimiser: its modules. */
+    #uses: readonly LookUp[] = [];
 
     constructor(...args: unknown[]) {
       engine.assertUsable(name);
@@ -44,10 +46,14 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
         this.#handle = adopted.handle;
         this.#adopted = adopted;
         adopted.layer = this;
-        return;
+      } else {
+        const leaves = readArguments(name, constructor, args);
+        this.#uses = usedBy(leaves);
+        this.#handle = engine.create(name, leaves);
+        forgotten?.register(this, this.#handle, this);
       }
-      this.#handle = engine.create(name, readArguments(name, constructor, args));
-      forgotten?.register(this, this.#handle, this);
+      // An optimiser is not for other optimisers.
+      if (!this.#uses.length) engine.lookUps.set(this, (op) => of(op, this));
     }
 
     static {
@@ -57,6 +63,7 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
         if (engine.disposed || !self.#handle)
           throw new AttnError('DISPOSED', `${op}: this ${engine.disposed ? 'instance' : 'module'} was disposed of`, { op });
+        for (const find of self.#uses) find(op);
         return self.#handle;
       };
     }
@@ -126,6 +133,7 @@ export function createInstance(runtime: Runtime): Attn {
       });
     else if (name === 'constructor') all[owner] = createClass(engine, signature, forgotten);
   }
+  runtime.training?.complete(all);
   const attn = Object.freeze(all) as unknown as Attn;
   engines.set(attn, engine);
   return attn;

@@ -1,7 +1,7 @@
 /** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in Platform. */
 import type { Attn, LoadOptions } from './attn.js';
 import { readBytes } from './arrays.js';
-import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, variantOf } from './binary.js';
+import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './binary.js';
 import { abortable, aborted } from './abort.js';
 import { assertFetch, download, nameOf, network, type Report } from './download.js';
 import { AttnError, fail, reason, unreadable } from './error.js';
@@ -12,17 +12,35 @@ import type { Disk } from './model_files.js';
 import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from './native.js';
 import { leaveOut, noWorkers, pageUrl, placed } from './placed.js';
 import { type CheckedLoadOptions, readLoadOptions, wasmKind } from './options.js';
+import type { modelGradients } from './model_gradients.js';
+import type { complete, hold, prepare } from './training.js';
 
 /** What models take, apart from what all take. */
 export type Models = () => Promise<typeof import('./load_model.js')>;
 
-export interface Platform {
+/** Builds and what runs them. */
+interface Builds {
   /** The package's own files. Functions: import.meta.url is not there on every host. */
-  readonly urls: Readonly<Record<Build, () => URL>>;
+  readonly urls: { readonly [build in Build]?: () => URL };
   readonly single: Factory;
   /** Both are missing where no worker can be started. */
   readonly threaded?: () => Promise<Factory>;
   readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
+}
+
+/** The builds that compute gradients, and what calls of theirs take: training.ts. */
+export interface Training extends Builds {
+  readonly prepare: typeof prepare;
+  readonly hold: typeof hold;
+  readonly complete: typeof complete;
+  readonly modelGradients: typeof modelGradients;
+}
+
+export interface Platform extends Builds {
+  /** Missing where nothing can be loaded later. */
+  readonly training?: () => Promise<Training>;
+  /** Whether that is what load() takes when it is not told. */
+  readonly trains?: boolean;
   readonly models: Models;
   readonly cores: () => number;
   /** Why there is no shared memory here; undefined where there is. */
@@ -124,12 +142,12 @@ async function openLocation(platform: Platform, location: string | URL, signal: 
 }
 
 /** One of the package's own files. Where it is not found, what puts it there. */
-async function openOwn(platform: Platform, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+async function openOwn(platform: Platform, builds: Builds, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const file = `attn-${build}.wasm`;
   const help = `a bundler may have left out attn/dist/${file}: copy it beside the bundle, or give load({ wasm })`;
   let location: URL;
   try {
-    location = new URL(placed(platform.urls[build]().href), pageUrl());
+    location = new URL(placed(builds.urls[build]!().href), pageUrl());
   } catch (cause) {
     const message = `load: ${file} has no address here (${reason(cause)}): ${leaveOut}, or give load({ wasm })`;
     throw new AttnError('ENVIRONMENT', message, { op: 'load' }, { cause });
@@ -189,7 +207,7 @@ interface Started {
 }
 
 /** Instantiates the module with the glue around it. */
-async function start(platform: Platform, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
+async function start(platform: Builds, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
   const memory = createMemory(isThreaded(build), maximumMemory);
   const workers: ThreadWorker[] = [];
   const stop = () => workers.forEach((worker) => worker.terminate());
@@ -247,7 +265,7 @@ function startError(error: unknown): unknown {
   return new AttnError('ENVIRONMENT', `load: the module did not start (${reason(error)})`, { op: 'load' }, cause);
 }
 
-const sharingRefusal = (platform: Platform) => (platform.threaded ? platform.sharingRefusal() : noWorkers);
+const sharingRefusal = (platform: Platform) => (platform.createThread ? platform.sharingRefusal() : noWorkers);
 
 /** How many threads there will be, as far as that can be known before; what is told of it goes to `notes`. */
 function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {
@@ -272,12 +290,34 @@ function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
   };
 }
 
-/** A running instance of what was opened. */
-async function instantiate(platform: Platform, opened: Opened, threads: number, notes: string[], options: CheckedLoadOptions): Promise<Attn> {
+/** What runs a build that computes gradients, or undefined for one that does not. */
+async function trainingOf(platform: Platform, training: boolean): Promise<Training | undefined> {
+  if (!training) return undefined;
   try {
-    const started = await start(platform, opened, threads, options.maximumMemory);
+    return await platform.training!();
+  } catch (cause) {
+    // Of a host that has none, too: service workers, and a worker of attn/worker that was not asked for it.
+    const why = platform.training
+      ? `its scripts could not be loaded (${reason(cause)}); ${leaveOut}`
+      : 'there is none without load({ training: true })';
+    throw new AttnError('ENVIRONMENT', `load: training is not to be had here: ${why}`, { op: 'load', argument: 'training' }, { cause });
+  }
+}
+
+/** A running instance of what was opened. */
+async function instantiate(
+  platform: Platform,
+  training: Training | undefined,
+  opened: Opened,
+  threads: number,
+  notes: string[],
+  options: CheckedLoadOptions,
+): Promise<Attn> {
+  try {
+    const started = await start(training ?? platform, opened, threads, options.maximumMemory);
     try {
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models: platform.models, disk: platform.disk });
+      const { models, disk } = platform;
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, disk, training });
     } catch (error) {
       started.stop();
       throw error;
@@ -295,14 +335,10 @@ async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm
   let threads = threadsOf(platform, options.threads, notes);
   const opened = await openGiven(platform, wasm, options.signal, report);
   const { build, size } = opened;
-  if (options.variant !== 'auto' && options.variant !== variantOf(build))
-    fail(
-      'CONFIG',
-      'load',
-      'variant',
-      `is ${JSON.stringify(options.variant)}`,
-      `"auto" or ${JSON.stringify(variantOf(build))}, since the given wasm is the ${build} build`,
-    );
+  const contradicts = (name: 'variant' | 'training', expected: string) =>
+    fail('CONFIG', 'load', name, `is ${JSON.stringify(options[name])}`, `${expected}, since the given wasm is the ${build} build`);
+  if (options.training !== undefined && options.training !== isTraining(build)) contradicts('training', String(isTraining(build)));
+  if (options.variant !== 'auto' && options.variant !== variantOf(build)) contradicts('variant', `"auto" or ${JSON.stringify(variantOf(build))}`);
   const sharing = sharingRefusal(platform);
   if (isThreaded(build) && sharing !== undefined)
     throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory: ${sharing}`, {
@@ -314,8 +350,9 @@ async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm
     threads = 1;
   }
   if (variantOf(build) === 'simd') notes.push('simd: the given wasm is that build');
+  const training = await trainingOf(platform, isTraining(build));
   report('start', size, size);
-  return instantiate(platform, opened, threads, notes, options);
+  return instantiate(platform, training, opened, threads, notes, options);
 }
 
 /** With one of the package's own builds. */
@@ -330,11 +367,12 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
     });
   const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
   const threads = threadsOf(platform, options.threads, notes);
+  const training = await trainingOf(platform, options.training ?? platform.trains ?? false);
   if (variant === 'simd') notes.push(wanted === 'simd' ? 'simd: asked for' : 'simd: this engine does not accept relaxed SIMD');
   const attempt = async (count: number) => {
-    const opened = await openOwn(platform, buildOf(variant, count > 1), signal, report);
+    const opened = await openOwn(platform, training ?? platform, buildOf(!!training, variant, count > 1), signal, report);
     report('start', opened.size, opened.size);
-    return instantiate(platform, opened, count, notes, options);
+    return instantiate(platform, training, opened, count, notes, options);
   };
   try {
     return await attempt(threads);

@@ -20,10 +20,10 @@ export const fields = ['output', 'weights', 'logits', 'attentions', 'hiddenState
 /** A function or method: takes the address of its arguments, gives that of a result. */
 export type NativeFunction = (frame: Pointer) => Pointer;
 
-export interface NamedTensors {
-  /** The frame holds the name as UTF-8 bytes, and the tensor. */
-  add(frame: Pointer): void;
+/** What a call is given as an object of C++'s: where it is. */
+export interface NativeObject {
   address(): Pointer;
+  add?(frame: Pointer): void;
   delete(): void;
 }
 
@@ -53,7 +53,8 @@ export interface Native {
   reserve(bytes: number): Pointer;
   release(pointer: Pointer): void;
   freeResult(result: Pointer): void;
-  NamedTensors: new () => NamedTensors;
+  /** Its frames hold a name as UTF-8 bytes, and the tensor. */
+  NamedTensors: new () => NativeObject;
 }
 
 /** Calls a function of the module or a method of the layer. */

@@ -72,6 +72,8 @@ const loadDirect = loader({
     return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
   },
   models: () => import('./load_model.js'),
+  training: async () => (await import('./training-node.js')).training,
+  trains: true, // there is nothing to download
   disk,
 });
 

@@ -53,11 +53,12 @@ export interface CheckedLoadOptions {
   readonly variant: 'auto' | 'simd' | 'relaxed';
   readonly threads: number | 'auto';
   readonly maximumMemory: number | undefined;
+  readonly training: boolean | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: LoadOptions['onProgress'];
 }
 
-const names = ['wasm', 'variant', 'threads', 'maximumMemory', 'signal', 'onProgress'] as const satisfies readonly (keyof LoadOptions)[];
+const names = ['wasm', 'variant', 'threads', 'maximumMemory', 'training', 'signal', 'onProgress'] as const satisfies readonly (keyof LoadOptions)[];
 const variants = ['auto', 'simd', 'relaxed'] as const;
 
 /** `leastMemory`: bytes that the module starts with. */
@@ -66,14 +67,16 @@ export function readLoadOptions(value: unknown, leastMemory: number): CheckedLoa
 }
 
 function readOptions(op: string, value: unknown, leastMemory: number): CheckedLoadOptions {
-  const [wasm, variant, threads, maximumMemory, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const [wasm, variant, threads, maximumMemory, training, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   if (wasm !== undefined) wasmKind(wasm);
   if (typeof threads === 'string' && threads !== 'auto') fail('ARGUMENT', op, 'threads', describe(threads), "a whole number from 1 to 64, or 'auto'");
+  if (training !== undefined && typeof training !== 'boolean') fail('ARGUMENT', op, 'training', describe(training), 'true or false');
   return {
     wasm: wasm as LoadOptions['wasm'],
     variant: variant === undefined ? 'auto' : variants[choice(op, 'variant', variant, variants)]!,
     threads: threads === undefined ? 1 : threads === 'auto' ? 'auto' : whole(op, 'threads', threads, 1, 64),
     maximumMemory: maximumMemory === undefined ? undefined : whole(op, 'maximumMemory', maximumMemory, leastMemory, 2 ** 32),
+    training,
     signal: readSignal(op, signal),
     onProgress: readCallback(op, 'onProgress', onProgress) as LoadOptions['onProgress'],
   };

@@ -25,7 +25,8 @@ import {
   tokenizeOptions,
   withAdvice,
 } from './model_options.js';
-import { internalClass, type Leaf, opOf, readArguments, type Signature } from './signature.js';
+import { readSignal } from './options.js';
+import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signature } from './signature.js';
 
 let lastTask = 0;
 
@@ -181,6 +182,18 @@ class RemoteTextModel {
       const list = readTexts('classify', texts, true);
       const read = readTextOptions('classify', options, classifyOptions);
       return { args: [list, read.plain], options: read };
+    });
+  }
+
+  async gradients(inputs: unknown, options: unknown): Promise<unknown> {
+    return ask(this, 'gradients', () => ({ args: [inputs, options] }));
+  }
+
+  async attribute(text: unknown, options?: unknown): Promise<unknown> {
+    return ask(this, 'attribute', () => {
+      const [method, target, steps, signal] =
+        options === undefined ? [] : readMembers('attribute', 'options', options, ['method', 'target', 'steps', 'signal']);
+      return { args: [text, { method, target, steps }], options: { plain: {}, signal: readSignal('attribute', signal), onProgress: undefined } };
     });
   }
 

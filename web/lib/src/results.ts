@@ -17,7 +17,7 @@ function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: rea
     } else if (field === 'attentions' || field === 'hiddenStates') ((all[field] ??= []) as Tensor[])[layer] = tensor;
     else if (field === 'presentKey') all['present'] = { key: tensor };
     else if (field === 'presentValue') (all['present'] as Record<string, Tensor>)['value'] = tensor;
-    else all[field] = tensor;
+    else all[field === 'named' ? (name as string) : field] = tensor;
   if (traced) all['trace'] = byLayer ? traces : (traces.get(-1) ?? {});
   return all;
 }
@@ -65,7 +65,10 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       const [words, scales] = entries.map(({ tensor }) => tensor.data);
       return { bytes: new Uint8Array(words!.buffer), scales: scales! };
     }
+    case 'loss':
+      return { loss: result.number, gradient: entries[0]!.tensor };
     case 'attention':
+    case 'gradients':
       return assemble(result, false, traceNames);
     case 'encoder':
       return assemble(result, true, traceNames);
@@ -73,6 +76,8 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       const { output: lastHiddenState, ...others } = assemble(result, true, traceNames) as Record<string, unknown>;
       return { lastHiddenState, ...others };
     }
+    case 'raw':
+      return result;
     case 'trace':
       return traceOf(result, traceNames);
     case 'about': {

@@ -17,6 +17,7 @@ import {
   type State,
 } from './arrays.js';
 import { AttnError, describe, fail, hint, reading } from './error.js';
+import type { NativeLayer } from './native.js';
 
 export interface Argument {
   readonly name: string;
@@ -37,6 +38,11 @@ export interface Argument {
     | 'vector_or_id'
     | 'bytes'
     | 'state'
+    | 'modules'
+    | 'groups'
+    | 'labels'
+    | 'pair'
+    | 'limit'
     | 'group';
   readonly required?: boolean;
   /** The words that there are; of bytes, what they should be. */
@@ -45,6 +51,8 @@ export interface Argument {
   readonly members?: readonly Argument[];
   /** Of its leaves, as soon as it has been left out. */
   count?: number;
+  /** Of the kinds that training has (training.ts). */
+  read?: (op: string, argument: string, value: unknown) => Leaf[];
 }
 
 export interface Signature {
@@ -60,20 +68,68 @@ export interface Signature {
     | 'property'
     | 'attention'
     | 'encoder'
+    | 'gradients'
+    | 'loss'
     | 'neighbours'
     | 'about'
     | 'quantized'
+    | 'raw'
     | 'text_model'
     | 'trace'
     | 'none';
   readonly arguments: readonly Argument[];
+  /** The training build alone has it. */
+  readonly missing?: boolean;
 }
 
 /** The class behind loadModel(): no member of an instance. */
 export const internalClass = 'TextModel';
 
-/** What a C++ function is given: a number, NaN for what was left out, or an array or state for the heap. */
-export type Leaf = number | Checked | State;
+/** Where a module is; throws when it was disposed of. In attn/worker its number. */
+export type LookUp = (op: string) => NativeLayer | number;
+
+/** Modules of the caller's. */
+export interface ModulesLeaf {
+  readonly op: string;
+  readonly modules: readonly LookUp[];
+}
+
+/** Groups of parameters; NaN is what was left out. */
+export interface GroupsLeaf {
+  readonly op: string;
+  readonly groups: readonly { readonly names: RegExp; readonly learningRate: number; readonly weightDecay: number }[];
+}
+
+/** What a C++ function is given: a number, NaN for what was left out, or what the heap takes. */
+export type Leaf = number | Checked | State | ModulesLeaf | GroupsLeaf;
+
+/** The modules that a call was given. What it made holds them, so that they are not collected before it. */
+export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
+  leaves.flatMap((leaf) => (typeof leaf === 'object' && 'modules' in leaf ? leaf.modules : []));
+
+/** Of what the training build alone has. */
+export function noTraining(op: string): never {
+  throw new AttnError('ENVIRONMENT', `${op}: gradients come with load({ training: true })`, { op });
+}
+
+/** What training has beside the gradients of functions and layers. */
+const training = 'crossEntropy mseLoss binaryCrossEntropyWithLogits clipGradNorm linearSchedule cosineSchedule SGD Adam AdamW';
+
+/** The signatures that a module would have more if it computed gradients. */
+export function missingFrom(signatures: readonly Signature[]): Signature[] {
+  const added: Signature[] = [];
+  const add = (name: string, owner?: string) => added.push({ name, ...(owner && { owner }), result: 'none', arguments: [], missing: true });
+  for (const { name, owner, arguments: list } of signatures) {
+    // What takes a tensor has a gradient with respect to it.
+    if (!owner && list[0]?.kind === 'tensor') add(`${name}Backward`);
+    if (owner && name === 'constructor' && owner !== internalClass) for (const method of ['backward', 'gradients', 'zeroGrad']) add(method, owner);
+  }
+  for (const name of training.split(' ')) {
+    if (/^[A-Z]/.test(name)) add('constructor', name);
+    else add(name);
+  }
+  return added;
+}
 
 /** What an op of a layer is called in messages: forward is what the layer is for. */
 export const opOf = (owner: string, method: string): string => (method === 'forward' ? owner : method);
@@ -105,13 +161,15 @@ export function defineMethods<Self>(
 export function readMembers(op: string, argument: string, value: unknown, known: readonly string[], path = ''): unknown[] {
   if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
   for (const name of Object.keys(value as object))
-    if (!known.includes(name))
+    if (!known.includes(name)) {
+      if (name === 'forBackward' && known.includes('mask')) noTraining(op);
       throw new AttnError('ARGUMENT', `${op}: unknown option ${JSON.stringify(path + name)}; ${hint(name, known)}`, {
         op,
         argument: path + name,
         expected: known.join(', '),
         got: name,
       });
+    }
   return known.map((name) => (value as Readonly<Record<string, unknown>>)[name]);
 }
 
@@ -167,7 +225,7 @@ function names(op: string, argument: string, value: unknown, known: readonly str
 
 function countLeaves({ kind, members = [] }: Argument): number {
   if (kind === 'dims') return 0;
-  return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' ? 2 : 1);
+  return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' || kind === 'pair' ? 2 : 1);
 }
 
 /** Leaves for an argument that was left out. Calls without options are many and short: theirs are counted once. */
@@ -242,11 +300,15 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       const values = readMembers(op, full, value, known, inner);
       leaves.push(1);
       members.forEach((member, i) => readLeaves(op, member, inner, values[i], depth + 1, undefined, leaves));
+      break;
     }
+    default:
+      leaves.push(...argument.read!(op, full, value));
   }
 }
 
-export function readArguments(op: string, { arguments: list }: Signature, args: readonly unknown[]): Leaf[] {
+export function readArguments(op: string, { arguments: list, missing }: Signature, args: readonly unknown[]): Leaf[] {
+  if (missing) noTraining(op);
   const leaves: Leaf[] = [];
   list.forEach((argument, i) => reading(op, argument.name, () => readLeaves(op, argument, '', args[i], 0, args[i + 1], leaves)));
   return leaves;

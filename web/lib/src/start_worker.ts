@@ -80,3 +80,13 @@ export function startWorker(start: () => Worker): { worker: Worker; help: string
     help: 'it is of another origin than the page: a Content-Security-Policy needs worker-src blob: (in a sandboxed frame data:), and its server has to allow it (CORS)',
   };
 }
+
+/** A worker as a thread. */
+export function asThread({ worker }: { worker: Worker }, onError: (message: string) => void): Worker {
+  worker.addEventListener('error', (event) => {
+    // Else it would be an error of the worker that started this one, too, and end it.
+    event.preventDefault();
+    onError(event.message || 'its script could not be loaded');
+  });
+  return worker;
+}

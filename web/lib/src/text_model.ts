@@ -218,6 +218,16 @@ export class TextModel implements Contract {
     return results;
   }
 
+  gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
+    const find = () => partsOf('gradients', this);
+    return find().lender.engine.gradientsOf('gradients').gradients(find, inputs, options);
+  }
+
+  async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
+    const find = () => partsOf('attribute', this);
+    return find().lender.engine.gradientsOf('attribute').attribute(find, this, text, options);
+  }
+
   dispose(): void {
     const parts = this.#parts;
     if (!parts) return;
@@ -246,7 +256,7 @@ function lengthOf(tokenizer: Tokenizer, prompt: string): number {
 }
 
 /** What the caller's options say beside what the checkpoint does. */
-function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
+export function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
   const wanted = options.maxLength ?? maxLength;
   if (wanted > positions)
     throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {

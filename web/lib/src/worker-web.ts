@@ -8,8 +8,13 @@ export { AttnError } from './error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
-  connect() {
-    const { worker, help } = startWorker(() => new Worker(new URL('./worker-host.js', import.meta.url), { type: 'module', name: 'attn' }));
+  connect(training) {
+    // webpack makes one file of workers with one name.
+    const { worker, help } = startWorker(
+      training
+        ? () => new Worker(new URL('./worker-host-train.js', import.meta.url), { type: 'module', name: 'attn-train' })
+        : () => new Worker(new URL('./worker-host.js', import.meta.url), { type: 'module', name: 'attn' }),
+    );
     return {
       endpoint: worker,
       help,

@@ -23,6 +23,7 @@ export type {
   Activation,
   AttentionOptions,
   AttentionResult,
+  BackwardResult,
   ClassifierOptions,
   Dims,
   EncoderForwardOptions,
@@ -34,10 +35,12 @@ export type {
   Encoding,
   ErrorCode,
   LoadOptions,
+  Loss,
   Mask,
   ModelOptions,
   ModelSource,
   MultiHeadAttentionOptions,
+  ParameterGroup,
   RuntimeInfo,
   StateDict,
   Tensor,
@@ -62,6 +65,11 @@ export type MultiHeadAttention = Promisified<Direct.MultiHeadAttention> & AsyncD
 export type Encoder = Promisified<Direct.Encoder> & AsyncDisposable;
 export type Classifier = Promisified<Direct.Classifier> & AsyncDisposable;
 export type Embedding = Promisified<Direct.Embedding> & AsyncDisposable;
+export type Optimizer = Promisified<Direct.Optimizer> & AsyncDisposable;
+
+type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => unknown
+  ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
+  : never;
 
 export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
   AsyncDisposable & {
@@ -72,8 +80,12 @@ export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
  * One running instance in its worker. Calls run in the order in which they are made; only between the batches of `embed` and `classify`, and while a
  * model loads, others get their turn. What changes or ends a model waits for what was asked of it before. `writeSafetensors` runs here.
  */
-export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel'> &
+export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' | 'AdamW' | 'clipGradNorm'> &
   AsyncDisposable & {
+    readonly SGD: OptimizerClass<Direct.Attn['SGD']>;
+    readonly Adam: OptimizerClass<Direct.Attn['Adam']>;
+    readonly AdamW: OptimizerClass<Direct.Attn['AdamW']>;
+    clipGradNorm(modules: readonly Module[], maxNorm: number): Promise<number>;
     /**
      * As `loadModel` of `attn`: the worker reads the files, makes tokens and computes. A relative URL is relative to the page; Blobs and Files are
      * read where they are, bytes are copied unless they are marked by {@link transfer}. `fetch` is an `ARGUMENT` error: a function cannot be sent.

@@ -36,6 +36,37 @@ async function model(attn, source) {
   await made.dispose();
 }
 
+/** Files that only training needs and that have been loaded. */
+const trainingFiles = () =>
+  globalThis.performance?.getEntriesByType?.('resource').filter(({ name }) => /attn-train|training-|host-train/.test(name)) ?? [];
+
+async function training(attn) {
+  const mha = await new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+  const optimizer = await new attn.SGD([mha]);
+  const x = { data: new Float32Array(24).fill(1), dims: [1, 3, 8] };
+  const { output } = await mha.forward(x, undefined, undefined, { forBackward: true });
+  const { gradient } = await attn.mseLoss(output, x);
+  assert((await mha.backward(gradient)).gradQuery.dims.join() === '1,3,8', 'a gradient');
+  await optimizer.step();
+}
+
+/** What a page does that trains, and that it has loaded nothing of it before. */
+export async function checkTraining(load, loadInWorker) {
+  const results = {};
+  for (const [name, each] of Object.entries({ training: load, workerTraining: loadInWorker }))
+    results[name] = await attempt(async () => {
+      if (each === load)
+        assert(
+          trainingFiles().length === 0,
+          trainingFiles().map((file) => file.name),
+        );
+      const attn = await each({ training: true });
+      await training(attn);
+      await attn.dispose();
+    });
+  return results;
+}
+
 /** `load` of 'attn' and of 'attn/worker', each undefined where there is none; `source`: the folder of tiny-bert, or its files. */
 export async function check(load, loadInWorker, source, options = {}) {
   const results = {};

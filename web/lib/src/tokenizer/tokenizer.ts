@@ -118,6 +118,10 @@ export class Tokenizer {
     return this.#normalizer(readText('ABCDEFGHIJKLMNOPQRSTUVWXYZ')).codes.every((code) => code < 65 || code > 90);
   }
 
+  get padId(): number {
+    return this.#padding.id;
+  }
+
   tokenToId(token: string): number | undefined {
     return this.#added.ids.get(token) ?? this.#model.idOf(token);
   }

@@ -1,0 +1,144 @@
+#include <emscripten/bind.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "attn/train/adam.hpp"
+#include "attn/train/clip_grad_norm.hpp"
+#include "attn/train/sgd.hpp"
+#include "define.hpp"
+#include "modules.hpp"
+
+namespace attn::bindings {
+
+void ParameterGroups::add(Address frame) {
+  Arguments arguments(frame);
+  ParameterGroup group;
+  arguments.option("learningRate", group.learning_rate);
+  arguments.option("weightDecay", group.weight_decay);
+  const std::span<const std::uint8_t> bytes = arguments.bytes("names", "names");
+  std::set<std::string> names;
+  for (auto start = bytes.begin(); start != bytes.end();) {
+    const auto end = std::find(start, bytes.end(), '\n');
+    names.emplace(start, end);
+    start = end != bytes.end() ? end + 1 : end;
+  }
+  group.names = [names = std::move(names)](const std::string& name) { return names.contains(name); };
+  groups_.push_back(std::move(group));
+}
+
+namespace {
+
+/// What an optimiser's constructor takes.
+template <class Options>
+struct Given {
+  std::vector<ModuleRef> modules;
+  Options options;
+};
+
+/// An optimiser as Class makes it.
+template <class Optimizer, class Options>
+struct Bound : Optimizer {
+  explicit Bound(Given<Options> given) : Optimizer(std::move(given.modules), given.options) {}
+};
+
+/// The members `learningRate`, `groups` and `weightDecay`, and those of one optimiser.
+template <class Options, class Members>
+Given<Options> given(Arguments& arguments, Members members) {
+  Given<Options> out;
+  out.modules = modules(arguments, "modules");
+  arguments.group("options", [&] {
+    arguments.option("learningRate", out.options.learning_rate);
+    members(out.options);
+    arguments.option("weightDecay", out.options.weight_decay);
+    if (const auto* groups = arguments.object<ParameterGroups>("groups", "groups", false)) out.options.groups = groups->groups();
+  });
+  return out;
+}
+
+Given<SGDOptions> sgd(Arguments& arguments) {
+  return given<SGDOptions>(arguments, [&](SGDOptions& options) {
+    arguments.option("momentum", options.momentum);
+    arguments.option("dampening", options.dampening);
+    arguments.option("nesterov", options.nesterov);
+  });
+}
+
+template <class Options>
+Given<Options> adam(Arguments& arguments) {
+  return given<Options>(arguments, [&](Options& options) {
+    arguments.option("betas", options.betas);
+    arguments.option("eps", options.eps);
+  });
+}
+
+auto step(Arguments&) {
+  return [](auto& self, Result&) { self.step(); };
+}
+
+auto zero_grad(Arguments&) {
+  return [](auto& self, Result&) { self.zero_grad(); };
+}
+
+auto learning_rate(Arguments&) {
+  return [](auto& self, Result& result) { result.set_number(self.learning_rate()); };
+}
+
+auto set_learning_rate(Arguments& arguments) {
+  double value = 0;
+  arguments.require("learningRate", value);
+  return [=](auto& self, Result&) { self.set_learning_rate(value); };
+}
+
+auto state_dict(Arguments&) {
+  return [](auto& self, Result& result) {
+    StateTarget target;
+    for (const auto& [name, shape] : self.state_shapes()) target.emplace(name, result.add(name, shape));
+    self.save_state(target);
+  };
+}
+
+auto load_state_dict(Arguments& arguments) {
+  const StateView* state = arguments.state("state");
+  return [=](auto& self, Result&) { self.load_state(*state); };
+}
+
+template <class Optimizer, class Options, auto Read>
+void define_optimizer(const char* name) {
+  Class<Bound<Optimizer, Options>, Read>(name)
+      .template method<step>("step", "none")
+      .template method<zero_grad>("zeroGrad", "none")
+      .template method<learning_rate>("learningRate", "property")
+      .template method<set_learning_rate>("setLearningRate", "none")
+      .template method<state_dict>("stateDict", "tensors")
+      .template method<load_state_dict>("loadStateDict", "none");
+}
+
+auto clip_grad_norm(Arguments& arguments) {
+  std::vector<ModuleRef> list = modules(arguments, "modules");
+  const double max_norm = arguments.limit("maxNorm");
+  return [list = std::move(list), max_norm](Result& result) { result.set_number(attn::clip_grad_norm(list, max_norm)); };
+}
+
+template <class List>
+emscripten::class_<List> define_list(const char* name) {
+  return emscripten::class_<List>(name)
+      .constructor(+[] { return guard([] { return std::make_unique<List>(); }); })
+      .function("address", &List::address);
+}
+
+}  // namespace
+}  // namespace attn::bindings
+
+EMSCRIPTEN_BINDINGS(attn_optimizers) {
+  using namespace attn;
+  using namespace attn::bindings;
+  define_optimizer<SGD, SGDOptions, sgd>("SGD");
+  define_optimizer<Adam, AdamOptions, bindings::adam<AdamOptions>>("Adam");
+  define_optimizer<AdamW, AdamWOptions, bindings::adam<AdamWOptions>>("AdamW");
+  define_function<bindings::clip_grad_norm>("clipGradNorm", "number");
+  define_list<ModuleList>("ModuleList");
+  define_list<ParameterGroups>("ParameterGroups").function("add", +[](ParameterGroups& self, Address frame) { guard([&] { self.add(frame); }); });
+}

@@ -1,0 +1,521 @@
+/** Training: what keeps a forward for backward, what optimisers refer to, what is refused, and what a build without it says. */
+import type { Attn, Module, Optimizer, Tensor } from 'attn';
+import { load as loadWorker, type Attn as RemoteAttn } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { Generator } from '../support/generator.ts';
+import { host, loadHere, settledHeap, setup, url } from '../support/host.ts';
+import { loadCheckpoint } from '../support/model_cases.ts';
+import { assertClose, assertDims, assertSameBits, random, tensor } from '../support/tensors.ts';
+
+const trained = { ...setup, training: true };
+
+/** Ids in, the next ones out: a table and an attention. */
+function makeModules(attn: Attn) {
+  const words = new attn.Embedding({ numEmbeddings: 5, embeddingDim: 8, paddingIdx: 4 });
+  const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2, dropout: 0.1 });
+  return { words, mha };
+}
+
+const ids = [0, 1, 2, 3, 2, 4];
+const labels = [1, 2, 3, 0, 1, -100];
+
+/** So many steps in train mode; the last loss. */
+function trainOn(attn: Attn, { words, mha }: ReturnType<typeof makeModules>, optimizer: Optimizer, steps: number): number {
+  let last = NaN;
+  words.train();
+  mha.train({ seed: 7 });
+  for (let step = 0; step < steps; step++) {
+    const { output } = mha.forward(words.forward(ids, [2, 3]), undefined, undefined, { isCausal: true });
+    const { loss, gradient } = attn.crossEntropy(output, labels, { labelSmoothing: 0.01 });
+    words.backward(mha.backward(gradient).gradQuery);
+    attn.clipGradNorm([words, mha], 5);
+    optimizer.learningRate = attn.cosineSchedule(step, { learningRate: 0.05, warmup: 2, steps });
+    optimizer.step();
+    optimizer.zeroGrad();
+    last = loss;
+  }
+  return last;
+}
+
+const sameStates = (a: Map<string, Tensor>, b: Map<string, Tensor>, what: string) => {
+  assert.sameMembers([...a.keys()], [...b.keys()], what);
+  for (const [name, t] of a) assertSameBits(t, b.get(name), `${what}: ${name}`);
+};
+
+describe('training', () => {
+  let attn: Attn;
+  before(async () => {
+    attn = await loadHere(trained);
+    assert.isTrue(attn.info.training);
+  });
+  after(() => attn.dispose());
+
+  it('a table and an attention learn, and once more to the same bits', () => {
+    const runs = [0, 1].map(() => {
+      const modules = makeModules(attn);
+      const optimizer = new attn.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, weightDecay: 0 }] });
+      const loss = trainOn(attn, modules, optimizer, 60);
+      assert.isBelow(loss, 0.5);
+      const states = [modules.words.stateDict(), modules.mha.stateDict(), optimizer.stateDict()];
+      for (const each of [optimizer, modules.words, modules.mha]) each.dispose();
+      return states;
+    });
+    for (const i of [0, 1, 2]) sameStates(runs[0][i], runs[1][i], `state ${i}`);
+  });
+
+  it('gradients add up until zeroGrad(), by the names of the state, and end with the weights that they are of', () => {
+    const g = new Generator(31);
+    const mha = new attn.MultiHeadAttention({ embedDim: 6, numHeads: 2 });
+    const [x, grad] = [random(g, [2, 3, 6]), random(g, [2, 3, 6])];
+    assert.isEmpty([...mha.gradients()]);
+    const run = () => {
+      mha.forward(x, undefined, undefined, { forBackward: true });
+      return mha.backward(grad);
+    };
+    const result = run();
+    assert.deepEqual(Object.keys(result), ['gradQuery']);
+    assertDims(result.gradQuery, [2, 3, 6]);
+    const once = mha.gradients();
+    assert.deepEqual(
+      [...once].map(([name, { dims }]) => [name, [...dims]]),
+      [...mha.parameterShapes()].map(([name, dims]) => [name, [...dims]]),
+    );
+    run();
+    for (const [name, { data, dims }] of mha.gradients())
+      assertSameBits({ data, dims }, { data: once.get(name)!.data.map((value) => 2 * value), dims }, name);
+    mha.zeroGrad();
+    assert.isEmpty([...mha.gradients()]);
+    for (const replace of [() => mha.loadStateDict(mha.stateDict()), () => mha.initialize()]) {
+      run();
+      assert.isNotEmpty([...mha.gradients()]);
+      replace();
+      assert.isEmpty([...mha.gradients()]);
+    }
+    mha.dispose();
+  });
+
+  it('where key and value are given each has its gradient; the query has the sum where they are not', () => {
+    const g = new Generator(32);
+    const mha = new attn.MultiHeadAttention({ embedDim: 6, numHeads: 2 });
+    const [x, grad] = [random(g, [1, 4, 6]), random(g, [1, 4, 6])];
+    mha.forward(x, undefined, undefined, { forBackward: true });
+    const { gradQuery: sum, ...none } = mha.backward(grad, { trace: [] });
+    assert.deepEqual(none, { trace: {} });
+    mha.forward(x, { ...x, data: x.data.slice() }, { ...x, data: x.data.slice() }, { forBackward: true });
+    const { gradQuery, gradKey, gradValue, trace } = mha.backward(grad, { trace: ['scores', 'output'] });
+    assertClose({ data: gradQuery.data.map((value, i) => value + gradKey!.data[i] + gradValue!.data[i]), dims: sum.dims }, sum, 1e-6);
+    assert.deepEqual(Object.keys(trace!), ['scores', 'output']);
+    assertDims(trace!.scores, [1, 2, 4, 4]);
+    assertSameBits(trace!.output, grad);
+    mha.dispose();
+  });
+
+  it('a group takes the parameters that match; its learning rate moves in proportion', () => {
+    const make = (groups: ConstructorParameters<Attn['SGD']>[1]) => {
+      const { words, mha } = makeModules(attn);
+      const optimizer = new attn.SGD([words, mha], groups);
+      mha.forward(words.forward(ids, [2, 3], { forBackward: true }), undefined, undefined, { forBackward: true });
+      words.backward(mha.backward(tensor([2, 3, 8], (i) => Math.sin(i))).gradQuery);
+      return { words, mha, optimizer };
+    };
+    const plain = make({ learningRate: 0.5 });
+    // Flags that would give a search its place do not count.
+    const grouped = make({
+      learningRate: 0.1,
+      groups: [
+        { names: /^out_proj\./gy, learningRate: 0.5 },
+        { names: /out_proj/, learningRate: 9 },
+      ],
+    });
+    const before = grouped.mha.stateDict();
+    plain.optimizer.step();
+    grouped.optimizer.step();
+    const [a, b] = [plain.mha.stateDict(), grouped.mha.stateDict()];
+    for (const name of ['out_proj.weight', 'out_proj.bias']) assertSameBits(b.get(name), a.get(name), name);
+    assert.notDeepEqual(b.get('in_proj_weight'), a.get('in_proj_weight'));
+    assert.notDeepEqual(b.get('in_proj_weight'), before.get('in_proj_weight'));
+    grouped.optimizer.learningRate = 0;
+    grouped.optimizer.step();
+    sameStates(grouped.mha.stateDict(), b, 'a step of 0');
+    for (const { words, mha, optimizer } of [plain, grouped]) for (const each of [words, mha, optimizer]) each.dispose();
+  });
+
+  it('the state of an optimiser goes on elsewhere to the same bits', () => {
+    const run = (stopAt: number | undefined) => {
+      const modules = makeModules(attn);
+      let optimizer = new attn.Adam([modules.words, modules.mha], { betas: [0.8, 0.9] });
+      for (let step = 0; step < 6; step++) {
+        if (step === stopAt) {
+          const state = attn.parseSafetensors(attn.writeSafetensors(optimizer.stateDict()));
+          assert.sameMembers([...state.keys()], ['0.weight.exp_avg', '0.weight.exp_avg_sq', '0.weight.step']);
+          optimizer.dispose();
+          optimizer = new attn.Adam([modules.words, modules.mha], { betas: [0.8, 0.9] });
+          optimizer.loadStateDict(state);
+        }
+        modules.words.backward((modules.words.forward(ids, undefined, { forBackward: true }), tensor([6, 8], (i) => Math.cos(i + step))));
+        optimizer.step();
+      }
+      const state = modules.words.stateDict();
+      for (const each of [optimizer, modules.words, modules.mha]) each.dispose();
+      return state;
+    };
+    sameStates(run(3), run(undefined), 'weights');
+  });
+
+  it('what backward refuses', () => {
+    const { words, mha } = makeModules(attn);
+    const x = tensor([1, 2, 8], (i) => i / 8);
+    const forward = () => mha.forward(x, undefined, undefined, { forBackward: true });
+    assertThrows(() => mha.backward(x), 'ARGUMENT', ['forBackward']);
+    mha.forward(x);
+    assertThrows(() => mha.backward(x), 'ARGUMENT', ['forBackward']);
+    forward();
+    assertThrows(() => mha.backward(tensor([1, 2, 7], () => 0)), 'SHAPE', ['grad']);
+    assertThrows(() => mha.backward(x, { trace: ['norm1' as never] }), 'ARGUMENT', ['trace']);
+    mha.backward(x); // what was kept is still there
+    assertThrows(() => mha.backward(x), 'ARGUMENT', ['once']);
+    for (const change of [() => mha.initialize(), () => mha.loadStateDict(mha.stateDict())]) {
+      forward();
+      change();
+      assertThrows(() => mha.backward(x), 'ARGUMENT');
+    }
+    const optimizer = new attn.SGD([mha]);
+    forward();
+    optimizer.step();
+    assertThrows(() => mha.backward(x), 'ARGUMENT', ['weights']);
+    assertThrows(() => words.backward(x), 'ARGUMENT', ['forBackward']);
+    words.forward([0, 1], undefined, { forBackward: true });
+    assertThrows(() => words.backward(x), 'SHAPE', ['grad']);
+    const past = { key: tensor([1, 2, 1, 4], () => 0), value: tensor([1, 2, 1, 4], () => 0) };
+    assertThrows(() => mha.forward(x, undefined, undefined, { past, forBackward: true }), 'UNSUPPORTED', ['past']);
+    words.quantize();
+    assertThrows(() => words.backward(tensor([2, 8], () => 0)), 'UNSUPPORTED', ['int8']);
+    assertThrows(() => new attn.SGD([words]), 'UNSUPPORTED', ['int8']);
+    assertThrows(() => attn.scaledDotProductAttentionBackward(x, x, x, x, { past: { key: x, value: x } }), 'UNSUPPORTED', ['past']);
+    assertThrows(() => attn.linearBackward(x, x, x), 'SHAPE');
+    for (const each of [optimizer, words, mha]) each.dispose();
+    assertThrows(() => mha.gradients(), 'DISPOSED');
+  });
+
+  it('what losses and schedules refuse', () => {
+    const logits = tensor([2, 3], (i) => i);
+    const error = assertThrows(() => attn.crossEntropy(logits, [0, 3]), 'OUT_OF_RANGE', ['labels[1]', '3']);
+    assert.equal(error.detail.index, 1);
+    assertThrows(() => attn.crossEntropy(logits, [0]), 'SHAPE', ['labels']);
+    assertThrows(() => attn.crossEntropy(logits, [0, 0.5]), 'ARGUMENT', ['labels[1]']);
+    assertThrows(() => attn.crossEntropy(logits, new Float32Array(2) as never), 'DTYPE', ['labels']);
+    assertThrows(() => attn.crossEntropy(logits, [0, 1], { labelSmoothing: 2 }), 'CONFIG', ['labelSmoothing']);
+    assertThrows(() => attn.crossEntropy(logits, [0, 1], { weight: tensor([2], () => 1) }), 'SHAPE', ['weight']);
+    assertThrows(() => attn.crossEntropy(logits, [0, 1], { reduction: 'none' as never }), 'CONFIG', ['reduction']);
+    assertThrows(
+      () =>
+        attn.mseLoss(
+          logits,
+          tensor([3, 2], () => 0),
+        ),
+      'SHAPE',
+      ['target'],
+    );
+    assertThrows(
+      () =>
+        attn.binaryCrossEntropyWithLogits(
+          logits,
+          tensor([6], () => 0),
+        ),
+      'SHAPE',
+      ['target'],
+    );
+    const { loss, gradient } = attn.crossEntropy(logits, [-100, -100]);
+    assert.isNaN(loss);
+    assert.isTrue(gradient.data.every((value) => value === 0));
+    assertThrows(() => attn.linearSchedule(0, { learningRate: 0, steps: 3 }), 'CONFIG', ['learningRate']);
+    assertThrows(() => attn.linearSchedule(-1, { learningRate: 1, steps: 3 }), 'ARGUMENT', ['step']);
+    assertThrows(() => attn.cosineSchedule(0, { learningRate: 1, steps: 3, minimum: 2 }), 'CONFIG', ['minimum']);
+    assertThrows(() => attn.cosineSchedule(0, { learningRate: 1 } as never), 'ARGUMENT', ['steps']);
+  });
+
+  it('what optimisers refuse', async () => {
+    const { words, mha } = makeModules(attn);
+    const all: Module[] = [words, mha];
+    for (const Class of [attn.SGD, attn.Adam, attn.AdamW]) {
+      for (const learningRate of [0, -1, Infinity]) assertThrows(() => new Class(all, { learningRate }), 'CONFIG', ['learningRate']);
+      assertThrows(() => new Class(all, { weightDecay: -1 }), 'CONFIG', ['weightDecay']);
+      assertThrows(() => new Class([]), 'ARGUMENT', ['modules']);
+      assertThrows(() => new Class([words, mha, words]), 'ARGUMENT', ['modules[2]']);
+      assertThrows(() => new Class(words as never), 'ARGUMENT', ['modules']);
+      assertThrows(() => new Class([{} as never]), 'WRONG_INSTANCE', ['modules[0]']);
+      assertThrows(() => new Class(all, { groups: [{ names: 'bias' as never }] }), 'ARGUMENT', ['groups[0].names']);
+      assertThrows(() => new Class(all, { groups: [{ names: /a/, learningRate: 0 }] }), 'CONFIG', ['groups[0].learningRate']);
+      assertThrows(() => new Class(all, { groups: [{ names: /a/, rate: 1 } as never] }), 'ARGUMENT', ['groups[0].rate']);
+      assertThrows(() => new Class(all, { lr: 1 } as never), 'ARGUMENT', ['lr']);
+    }
+    assertThrows(() => new attn.Adam(all, { betas: [0.9, 1] }), 'CONFIG', ['betas[1]']);
+    assertThrows(() => new attn.Adam(all, { betas: [0.9] as never }), 'ARGUMENT', ['betas']);
+    assertThrows(() => new attn.SGD(all, { nesterov: true }), 'CONFIG', ['nesterov']);
+    const other = await loadHere(trained);
+    assertThrows(() => new other.SGD(all), 'WRONG_INSTANCE', ['modules[0]']);
+    assertThrows(() => other.clipGradNorm(all, 1), 'WRONG_INSTANCE', ['modules[0]']);
+    other.dispose();
+
+    const optimizer = new attn.SGD(all);
+    assertThrows(() => new attn.SGD([optimizer as never]), 'WRONG_INSTANCE', ['modules[0]']);
+    assertThrows(() => (optimizer.learningRate = -0.5), 'CONFIG', ['learningRate']);
+    assertThrows(() => (optimizer.learningRate = '1' as never), 'ARGUMENT', ['learningRate']);
+    assert.equal(optimizer.learningRate, 1e-3);
+    assertThrows(() => optimizer.loadStateDict({ surplus: tensor([1], () => 1) }), 'MISMATCH', ['surplus']);
+    assertThrows(() => attn.clipGradNorm(all, -1), 'CONFIG', ['maxNorm']);
+    assert.equal(attn.clipGradNorm(all, Infinity), 0);
+    words.dispose();
+    for (const use of [() => optimizer.step(), () => optimizer.zeroGrad(), () => new attn.SGD(all), () => attn.clipGradNorm(all, 1)])
+      assertThrows(use, 'DISPOSED');
+    optimizer.dispose();
+    optimizer.dispose();
+    assertThrows(() => optimizer.step(), 'DISPOSED');
+    assertThrows(() => optimizer.step.call(mha), 'WRONG_INSTANCE');
+    mha.dispose();
+    // The instance goes on.
+    assert.equal(
+      attn.mseLoss(
+        tensor([1], () => 2),
+        tensor([1], () => 0),
+      ).loss,
+      4,
+    );
+  });
+
+  it('a getter that disposes of a module in the middle is seen', () => {
+    const { words, mha } = makeModules(attn);
+    const options = {
+      get learningRate() {
+        words.dispose();
+        return 0.1;
+      },
+    };
+    assertThrows(() => new attn.SGD([words, mha], options), 'DISPOSED');
+    mha.dispose();
+  });
+
+  it('the words of a model can be trained, and a model that is gone takes them along', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-bert');
+    const optimizer = new attn.SGD([model.wordEmbeddings], { learningRate: 1 });
+    const { dims } = model.wordEmbeddings.stateDict().get('weight')!;
+    model.wordEmbeddings.forward([1], undefined, { forBackward: true });
+    model.wordEmbeddings.backward(tensor([1, dims[1]], () => 1));
+    const before = model.wordEmbeddings.stateDict().get('weight')!.data;
+    optimizer.step();
+    const after = model.wordEmbeddings.stateDict().get('weight')!.data;
+    assert.closeTo(after[dims[1]], before[dims[1]] - 1, 1e-6);
+    assert.equal(after[0], before[0]);
+    model.dispose();
+    assertThrows(() => optimizer.step(), ['DISPOSED', 'ARGUMENT']);
+    optimizer.dispose();
+  });
+
+  it('leaves nothing in the heap', () => {
+    const run = () => {
+      const modules = makeModules(attn);
+      const optimizer = new attn.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, learningRate: 0.1 }] });
+      trainOn(attn, modules, optimizer, 2);
+      optimizer.loadStateDict(optimizer.stateDict());
+      modules.mha.forward(tensor([1, 2, 8], () => 1)); // what it keeps goes with it
+      for (const bad of [
+        () => optimizer.loadStateDict({ a: tensor([1], () => 1) }),
+        () => modules.words.backward(tensor([1], () => 1)),
+        () =>
+          attn.crossEntropy(
+            tensor([1, 2], () => 1),
+            [2],
+          ),
+        () => new attn.SGD([modules.words, modules.words], { groups: [{ names: /a/ }] }),
+        () => new attn.SGD([modules.words], { groups: [{ names: /a/, weightDecay: -1 }] }),
+        () =>
+          attn.softmaxBackward(
+            tensor([1], () => 1),
+            tensor([2], () => 1),
+          ),
+      ])
+        assertThrows(bad, ['MISMATCH', 'SHAPE', 'OUT_OF_RANGE', 'ARGUMENT', 'CONFIG']);
+      const x = tensor([2, 3], (i) => i);
+      attn.mseLoss(attn.activationBackward(x, x, 'gelu'), attn.softmaxBackward(x, x));
+      attn.layerNormBackward(
+        x,
+        x,
+        tensor([3], () => 1),
+      );
+      attn.scaledDotProductAttentionBackward(x, x, x, x, { trace: true });
+      for (const each of [optimizer, modules.mha, modules.words]) each.dispose();
+    };
+    run();
+    const used = settledHeap(attn);
+    for (let i = 0; i < (host.build === 'release' ? 100 : 5); i++) run();
+    assert.equal(settledHeap(attn), used);
+  });
+
+  if (host.engine === 'node')
+    it('an optimiser holds its modules, and is freed when nobody has it any more', async () => {
+      const collect = async () => {
+        for (let i = 0; i < 20; i++) {
+          (globalThis as unknown as { gc(): void }).gc();
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+      };
+      await collect();
+      const start = settledHeap(attn);
+      let optimizer: Optimizer | undefined = (() => new attn.SGD(Object.values(makeModules(attn))))();
+      await collect();
+      optimizer.step();
+      optimizer = undefined;
+      for (let i = 0; i < 10 && settledHeap(attn) !== start; i++) await collect();
+      assert.equal(settledHeap(attn), start);
+    });
+});
+
+if (host.build === 'release') {
+  describe('a build without training', () => {
+    let plain: Attn;
+    let trains: Attn;
+    before(async () => {
+      plain = await loadHere({ training: false });
+      trains = await loadHere(trained);
+      assert.isFalse(plain.info.training);
+    });
+    after(() => {
+      plain.dispose();
+      trains.dispose();
+    });
+
+    it('has the same names', () => {
+      assert.sameMembers(Object.keys(plain), Object.keys(trains));
+      for (const name of Object.keys(trains) as Extract<keyof Attn, string>[]) {
+        assert.equal(typeof plain[name], typeof trains[name], name);
+        const members = (of: unknown) => Object.getOwnPropertyNames((of as { prototype?: object }).prototype ?? {});
+        if (!/^[A-Z]/.test(name) || /^SGD|^Adam/.test(name)) continue;
+        assert.sameMembers(members(plain[name]), members(trains[name]), name);
+      }
+    });
+
+    it('says what to load', () => {
+      const words = ['load({ training: true })'];
+      const mha = new plain.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
+      const x = tensor([1, 2, 2], (i) => i);
+      for (const call of [
+        () => plain.scaledDotProductAttentionBackward(x, x, x, x),
+        () => plain.linearBackward(x, x, x),
+        () => plain.applyRotaryBackward(x),
+        () => plain.crossEntropy(x, [0, 1]),
+        () => plain.clipGradNorm([mha], 1),
+        () => plain.linearSchedule(0, { learningRate: 1, steps: 2 }),
+        () => new plain.AdamW([mha]),
+        () => mha.backward(x),
+        () => mha.gradients(),
+        () => mha.zeroGrad(),
+        () => mha.forward(x, undefined, undefined, { forBackward: true }),
+        () => new plain.TransformerEncoder({ dModel: 2, nhead: 1, numLayers: 1 }).gradients(),
+        () => new plain.TransformerEncoder({ dModel: 2, nhead: 1, numLayers: 1 }).backward(x),
+        () => new plain.TransformerEncoder({ dModel: 2, nhead: 1, numLayers: 1 }).forward(x, { forBackward: true }),
+      ])
+        assertThrows(call, 'ENVIRONMENT', words);
+      mha.train();
+      assertDims(mha.forward(x).output, [1, 2, 2]);
+      assertThrows(() => plain.applyRotary(x, { forBackward: true } as never), 'ARGUMENT', ['unknown option']);
+      mha.dispose();
+    });
+
+    it('computes the same bits', () => {
+      const g = new Generator(33);
+      const x = random(g, [2, 5, 12]);
+      const [a, b] = [plain, trains].map((attn) => {
+        const encoder = new attn.TransformerEncoder({ dModel: 12, nhead: 3, dimFeedforward: 20, numLayers: 2 });
+        encoder.train({ seed: 5 });
+        return encoder.forward(x).output;
+      });
+      assertSameBits(a, b);
+    });
+  });
+
+  describe('training in attn/worker', () => {
+    let attn: RemoteAttn;
+    before(async () => void (attn = await loadWorker(trained)));
+    after(() => attn.dispose());
+
+    it('ends in the bits of the same run here', async () => {
+      const here = await loadHere(trained);
+      const modules = makeModules(here);
+      const optimizer = new here.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, learningRate: 0.1 }] });
+      const words = await new attn.Embedding({ numEmbeddings: 5, embeddingDim: 8, paddingIdx: 4 });
+      const mha = await new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2, dropout: 0.1 });
+      const remote = await new attn.AdamW([words, mha], { groups: [{ names: /bias/, learningRate: 0.1 }] });
+      for (const each of [words, mha]) await each.train({ seed: 3 });
+      for (const each of [modules.words, modules.mha]) each.train({ seed: 3 });
+      for (let step = 0; step < 5; step++) {
+        const a = here.crossEntropy(modules.mha.forward(modules.words.forward(ids, [2, 3])).output, labels);
+        modules.words.backward(modules.mha.backward(a.gradient).gradQuery);
+        here.clipGradNorm([modules.words, modules.mha], 0.1);
+        optimizer.setLearningRate(0.02);
+        optimizer.step();
+        optimizer.zeroGrad();
+        const { output } = await mha.forward(await words.forward(ids, [2, 3]));
+        const b = await attn.crossEntropy(output, labels);
+        assert.equal(b.loss, a.loss);
+        await words.backward((await mha.backward(b.gradient)).gradQuery);
+        await attn.clipGradNorm([words, mha], 0.1);
+        await remote.setLearningRate(0.02);
+        await remote.step();
+        await remote.zeroGrad();
+      }
+      assert.equal(await remote.learningRate, 0.02);
+      sameStates(await mha.stateDict(), modules.mha.stateDict(), 'weights');
+      sameStates(await remote.stateDict(), optimizer.stateDict(), 'the optimiser');
+      assert.isEmpty([...(await mha.gradients())]);
+      await assertRejects(remote.setLearningRate(-1), 'CONFIG', ['learningRate']);
+      await assertRejects(new attn.SGD([mha, modules.mha as never]), 'WRONG_INSTANCE', ['modules[1]']);
+      await assertRejects(new attn.SGD([mha], { learningRate: 0 }), 'CONFIG', ['learningRate']);
+      await words.dispose();
+      await assertRejects(remote.step(), 'DISPOSED');
+      await assertRejects(new attn.SGD([words]), 'DISPOSED');
+      await remote.dispose();
+      await assertRejects(remote.step(), 'DISPOSED');
+      await mha.dispose();
+      here.dispose();
+    });
+
+    it('without it, every member says what to load', async () => {
+      const plain = await loadWorker({ ...setup, training: false });
+      const words = ['load({ training: true })'];
+      const mha = await new plain.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
+      const x = tensor([1, 2, 2], (i) => i);
+      await assertRejects(plain.crossEntropy(x, [0, 1]), 'ENVIRONMENT', words);
+      await assertRejects(new plain.SGD([mha]), 'ENVIRONMENT', words);
+      await assertRejects(mha.backward(x), 'ENVIRONMENT', words);
+      await assertRejects(mha.forward(x, undefined, undefined, { forBackward: true }), 'ENVIRONMENT', words);
+      await plain.dispose();
+    });
+  });
+
+  describe('load({ training })', () => {
+    const build = `${host.variant}${host.threads > 1 ? '-threads' : ''}`;
+
+    it('given bytes say themselves what they are', async () => {
+      for (const training of [false, true]) {
+        const wasm = url(`wasm/attn-${training ? 'train-' : ''}${build}.wasm`);
+        for (const said of [undefined, training]) {
+          const attn = await loadHere({ wasm, training: said });
+          assert.equal(attn.info.training, training);
+          attn.dispose();
+        }
+        await assertRejects(loadHere({ wasm, training: !training }), 'CONFIG', ['training', `${build} build`]);
+      }
+    });
+
+    it('is false or true', async () => {
+      await assertRejects(loadHere({ training: 1 as never }), 'ARGUMENT', ['training']);
+    });
+
+    it(`is ${host.engine === 'node' ? 'true' : 'false'} when it is left out`, async () => {
+      const attn = await loadHere({ training: undefined });
+      assert.equal(attn.info.training, host.engine === 'node');
+      attn.dispose();
+    });
+  });
+}

@@ -1,0 +1,12 @@
+/** The worker of attn/worker for training; like worker-host.js in one file. */
+import single from './attn.mjs';
+import threaded from './attn-train-threads.mjs';
+import type { Endpoint } from './comlink.js';
+import { serve } from './host.js';
+import { loader } from './load.js';
+import * as models from './load_model.js';
+import { training } from './training-web.js';
+import { web } from './web.js';
+
+const load = loader({ ...web, single, models: async () => models, training: async () => ({ ...training, threaded: async () => threaded }) });
+serve(load, async () => models, globalThis as unknown as Endpoint);
