@@ -131,6 +131,8 @@ set(ATTN_BACKWARD_SOURCES
   src/attn/layers/transformer_encoder_layer_backward.cpp
   src/attn/models/attribution.cpp
   src/attn/models/encoder_model_backward.cpp
+  src/attn/models/encoder_model_head.cpp
+  src/attn/models/fine_tuning.cpp
   src/attn/models/model_gradient.cpp
   src/attn/ops/activation_backward.cpp
   src/attn/ops/attention_backward.cpp

@@ -19,7 +19,7 @@ const rules = {
   'attn/ops': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/'],
   'attn/layers': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/'],
   'attn/train': ['attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
-  'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
+  'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/'],
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
   command: ['attn/core.hpp', 'attn/io/'],
   bindings: [

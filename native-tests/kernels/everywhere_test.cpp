@@ -8,6 +8,7 @@
 
 #include "attn/kernels/dispatch.hpp"
 #include "attn/kernels/kernels.hpp"
+#include "attn/ops/activation.hpp"
 #include "support/random.hpp"
 
 namespace attn::test {

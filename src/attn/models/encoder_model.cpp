@@ -115,7 +115,11 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
   if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
   if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
   if (config_.norm_first) encoder_.leave_out_norm1(0);
-  if (config_.labels.empty()) return;
+  if (!config_.labels.empty()) make_head();
+}
+
+void EncoderModel::make_head() {
+  const std::int64_t E = config_.hidden_size;
   classifier_dense_ = {E, E, true};
   classifier_norm_ = config_.classifier_norm ? detail::Norm(NormKind::layer_norm, E, true, config_.layer_norm_eps) : detail::Norm::identity(E);
   classifier_ = {E, config_.num_labels(), true};
@@ -268,12 +272,17 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   if (config_.labels.empty() || logits == nullptr) return;
   const std::int64_t B = plan.logits[0];
   float* const pooled = scratch.take(size_of(B, E));
-  float* const hidden = scratch.take(size_of(B, E));
+  float* const dense = scratch.take(size_of(B, E));
   detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, pooled, E);
-  classifier_dense_.forward(pooled, B, hidden, scratch);
-  kernels::best(is_quantized_).activation_row(config_.classifier_activation, hidden, hidden, size_of(B, E));
-  classifier_norm_.forward(hidden, B, hidden);
-  classifier_.forward(hidden, B, logits, scratch);
+  run_head(pooled, B, dense, dense, logits, scratch);
+}
+
+void EncoderModel::run_head(const float* pooled, std::int64_t sequences, float* dense, float* activated, float* logits,
+                            detail::Scratch& scratch) const {
+  classifier_dense_.forward(pooled, sequences, dense, scratch);
+  kernels::best(is_quantized_).activation_row(config_.classifier_activation, dense, activated, size_of(sequences, config_.hidden_size));
+  classifier_norm_.forward(activated, sequences, activated);
+  classifier_.forward(activated, sequences, logits, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::parameter_shapes() const {

@@ -61,7 +61,8 @@ struct ModelGradientBuffers {
   Gradients* parameters = nullptr;      ///< by the names of EncoderModel::state_shapes()
 };
 
-struct KeptModel;  // models/kept_model.hpp
+struct KeptModel;  // models/kept_model.hpp, as the next
+struct KeptHead;
 
 /// Some numbers of a gradient: of the parameter of that name from number `first` on.
 struct GradientPart {
@@ -124,6 +125,14 @@ class EncoderModel {
                                                   const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words = nullptr) const;
   /// Gradients from that of the results, grad (sequences,result_size(of_head)). Rows of it that are 0 take no part.
   void backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const;
+  /// The same of the head alone, from what is pooled on.
+  void run_head_and_keep(detail::KeptHead& kept) const;
+  void backward(const detail::KeptHead& kept, const float* grad, detail::Gradients& gradients) const;
+  /// A new head for these labels in place of what is there: weights N(0, 0.02²) from the seed, biases 0 (initializer_range of transformers). Tensors
+  /// are then named as in transformers' ...ForSequenceClassification.
+  void set_head(std::vector<std::string> labels, std::uint64_t seed);
+  /// Whether set_head() made the head.
+  bool is_head_new() const { return is_head_new_; }
   /// Parameters as the layers' states name and shape them, and where they lie.
   std::map<std::string, Shape> state_shapes() const;
   detail::StateParameters state_parameters();
@@ -150,7 +159,14 @@ class EncoderModel {
  private:
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
+  /// Its maps, without numbers yet.
+  void make_head();
   void embed_ids(const detail::ModelInputs& inputs, float* x) const;
+  /// pooled (sequences,E) -> logits. dense gets what comes before the activation, activated is for the work, and may be dense.
+  void run_head(const float* pooled, std::int64_t sequences, float* dense, float* activated, float* logits, detail::Scratch& scratch) const;
+  /// of_pooled may be null.
+  void head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences, float* of_pooled,
+                     detail::Gradients& gradients, detail::Scratch& scratch) const;
   /// The tables whose rows are added up for each place. positions gets what they refer to.
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
@@ -170,6 +186,7 @@ class EncoderModel {
   detail::Linear classifier_dense_, classifier_;
   detail::Norm classifier_norm_;
   bool is_quantized_ = false;
+  bool is_head_new_ = false;
   std::vector<detail::CheckpointTensor> tensors_;
   mutable detail::Workspace workspace_;
 };

@@ -86,11 +86,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
 
   if (of_head) {
     detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
-    float* const hidden = scratch.take(pooled);
-    classifier_dense_.forward(kept->pooled, plan.sequences, kept->dense, scratch);
-    kernels::best().activation_row(config_.classifier_activation, kept->dense, hidden, pooled);
-    classifier_norm_.forward(hidden, plan.sequences, hidden);
-    classifier_.forward(hidden, plan.sequences, kept->result, scratch);
+    run_head(kept->pooled, plan.sequences, kept->dense, scratch.take(pooled), kept->result, scratch);
   } else {
     pool_results(inputs, config_.poolings, E, buffers.output, kept->result);
   }
@@ -106,23 +102,12 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   detail::Gradients none;
   detail::Gradients& gradients = to.parameters != nullptr ? *to.parameters : none;
   const std::int64_t E = config_.hidden_size, rows = kept.encoder->B * kept.encoder->L, sequences = kept.sequences;
-  const std::size_t size = size_of(rows, E), pooled = size_of(sequences, E), width = size_of(1, E);
+  const std::size_t size = size_of(rows, E), width = size_of(1, E);
   const detail::ModelInputs inputs = kept.inputs();
   float* const of_x = scratch.take(size);
   if (kept.of_head) {
-    float* const activated = scratch.take(pooled);
-    float* const normed = scratch.take(pooled);
-    float* const of_hidden = scratch.take(pooled);
-    float* const of_pooled = scratch.take(pooled);
-    kernels::best().activation_row(config_.classifier_activation, kept.dense, activated, pooled);
-    classifier_norm_.forward(activated, sequences, normed);
-    classifier_.backward(grad, normed, sequences, of_hidden, "classifier.", gradients, scratch);
-    classifier_norm_.backward(of_hidden, activated, sequences, of_hidden, "classifier_norm.", gradients, scratch);
-    for (std::size_t first = 0; first < pooled; first += width)
-      if (detail::has_gradient(of_hidden + first, width))
-        kernels::best_backward().activation_backward_row(config_.classifier_activation, of_hidden + first, kept.dense + first, of_hidden + first,
-                                                         width);
-    classifier_dense_.backward(of_hidden, kept.pooled, sequences, of_pooled, "classifier_dense.", gradients, scratch);
+    float* const of_pooled = scratch.take(size_of(sequences, E));
+    head_backward(grad, kept.pooled, kept.dense, sequences, of_pooled, gradients, scratch);
     pool_sequences_backward(inputs, E, of_pooled, E, kept.encoder->output, config_.classifier_pooling, of_x);
   } else {
     float* const more = config_.poolings.size() > 1 ? scratch.take(size) : nullptr;
@@ -162,6 +147,36 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   add_table("word_embeddings.weight", kept.ids, config_.pad_token_id);
   add_table("position_embeddings.weight", kept.positions, config_.positions == detail::PositionRows::from_ids ? config_.padding_idx : -1);
   add_table("token_type_embeddings.weight", kept.types, -1);
+}
+
+void EncoderModel::head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences, float* of_pooled,
+                                 detail::Gradients& gradients, detail::Scratch& scratch) const {
+  const std::size_t size = size_of(sequences, config_.hidden_size), width = size_of(1, config_.hidden_size);
+  float* const activated = scratch.take(size);
+  float* const normed = scratch.take(size);
+  float* const of_hidden = scratch.take(size);
+  kernels::best().activation_row(config_.classifier_activation, dense, activated, size);
+  classifier_norm_.forward(activated, sequences, normed);
+  classifier_.backward(grad, normed, sequences, of_hidden, "classifier.", gradients, scratch);
+  classifier_norm_.backward(of_hidden, activated, sequences, of_hidden, "classifier_norm.", gradients, scratch);
+  for (std::size_t first = 0; first < size; first += width)
+    if (detail::has_gradient(of_hidden + first, width))
+      kernels::best_backward().activation_backward_row(config_.classifier_activation, of_hidden + first, dense + first, of_hidden + first, width);
+  classifier_dense_.backward(of_hidden, pooled, sequences, of_pooled, "classifier_dense.", gradients, scratch);
+}
+
+void EncoderModel::run_head_and_keep(detail::KeptHead& kept) const {
+  detail::Scratch scratch(&workspace_);
+  const std::size_t size = size_of(kept.sequences, config_.hidden_size);
+  kept.numbers = AlignedFloats(size + size_of(kept.sequences, config_.num_labels()));
+  kept.dense = kept.numbers.data();
+  kept.logits = kept.dense + size;
+  run_head(kept.pooled, kept.sequences, kept.dense, scratch.take(size), kept.logits, scratch);
+}
+
+void EncoderModel::backward(const detail::KeptHead& kept, const float* grad, detail::Gradients& gradients) const {
+  detail::Scratch scratch(&workspace_);
+  head_backward(grad, kept.pooled, kept.dense, kept.sequences, nullptr, gradients, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::state_shapes() const {

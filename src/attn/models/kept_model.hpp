@@ -34,4 +34,13 @@ struct KeptModel {
   }
 };
 
+/// What the head's forward leaves for its backward.
+struct KeptHead {
+  const float* pooled = nullptr;  ///< (sequences,E), the caller's
+  std::int64_t sequences = 0;
+  float* dense = nullptr;   ///< (sequences,E), before the activation
+  float* logits = nullptr;  ///< (sequences,C)
+  AlignedFloats numbers = {};
+};
+
 }  // namespace attn::detail

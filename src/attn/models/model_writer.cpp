@@ -7,6 +7,7 @@
 #include "attn/io/float_formats.hpp"
 #include "attn/io/json_text.hpp"
 #include "attn/io/safetensors_layout.hpp"
+#include "attn/models/family.hpp"
 
 // The package writes the same (web/lib/src/export_model.ts).
 namespace attn::detail {
@@ -79,6 +80,25 @@ std::string name_of(std::string_view member) {
   return *parse_json("config.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, text.size()).array()->front().string();
 }
 
+/// What config.json says of a head.
+constexpr std::string_view kHeadMembers[] = {"architectures", "id2label", "label2id", "num_labels", "problem_type"};
+
+/// The same of a head that was not in the files.
+std::vector<std::string> head_members(const EncoderModel& model) {
+  if (!model.is_head_new()) return {};
+  const ModelConfig& config = model.config();
+  std::string names, numbers;
+  for (std::size_t i = 0; i < config.labels.size(); ++i) {
+    std::string label;
+    append_json_string(label, config.labels[i]);
+    const std::string number = std::to_string(i), comma = i > 0 ? ", " : "";
+    names += comma + '"' + number + "\": " + label;
+    numbers += comma + label + ": " + number;
+  }
+  return {"\"architectures\": [\"" + std::string(config.family->architecture) + "ForSequenceClassification\"]", "\"id2label\": {" + names + '}',
+          "\"label2id\": {" + numbers + '}'};
+}
+
 }  // namespace
 
 void check_weights_as(const EncoderModel& model, FileWeights weights) {
@@ -136,13 +156,15 @@ std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& 
   const Json json = parse_json("config.json", config, kMaxConfig);
   const Json* const list = json.find("architectures");
   const bool named = list != nullptr && list->array() != nullptr && !list->array()->empty() && list->array()->front().string() != nullptr;
-  std::vector<std::string> members;
+  std::vector<std::string> members = head_members(model);
   bool typed = false;
   for (const std::string& member : members_of({reinterpret_cast<const char*>(config.data()), config.size()})) {
     const std::string name = name_of(member);
     if (name == "dtype" || name == "torch_dtype") {
       members.push_back('"' + name + "\": " + type);
       typed = true;
+    } else if (model.is_head_new() && std::find(std::begin(kHeadMembers), std::end(kHeadMembers), name) != std::end(kHeadMembers)) {
+      continue;
     } else if (name == "architectures" && model.config().labels.empty() && named) {
       // A head that was left out is not there.
       std::string architecture = *list->array()->front().string(), text;

@@ -1,10 +1,13 @@
 #include "attn/models/text_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "attn/models/encoder_model.hpp"
+#include "attn/models/fine_tuning.hpp"
 #include "attn/models/model_gradient.hpp"
 #include "attn/models/model_loader.hpp"
 #include "attn/models/model_writer.hpp"
@@ -390,6 +393,162 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
   std::transform(sums.begin(), sums.end(), scores.begin(), [](double sum) { return static_cast<float>(sum); });
   TextAttribution result{std::move(encoding.tokens[0]), std::move(encoding.offsets[0]), std::move(scores)};
   if (options.method == AttributionMethod::integrated_gradients) result.delta = detail::convergence_delta(sums, values.data());
+  return result;
+}
+
+namespace {
+
+constexpr std::string_view kFineTune = "fine_tune";
+
+void check_fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options) {
+  if (examples.empty()) detail::fail(ErrorCode::argument, kFineTune, "examples", {"at least one"}, {"none"});
+  if (options.epochs < 1) detail::fail(ErrorCode::config, kFineTune, "epochs", {"1 or more"}, {options.epochs});
+  check_batch_size(kFineTune, options.batch_size);
+  if (!(options.validation >= 0 && options.validation < 1))
+    detail::fail(ErrorCode::config, kFineTune, "validation", {"a number from 0 up to, not including, 1"}, {options.validation});
+  for (std::size_t i = 0; i < options.labels.size(); ++i)
+    for (std::size_t before = 0; before < i; ++before)
+      if (options.labels[i] == options.labels[before])
+        detail::fail(ErrorCode::argument, kFineTune, detail::text({"labels[", i, "]"}), {"each label once"}, {options.labels[i], " again"});
+}
+
+/// Labels of the head that is to be trained.
+std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& asked,
+                                   const std::vector<std::string>& model) {
+  if (!asked.empty()) return asked;
+  if (!model.empty()) return model;
+  std::set<std::string> names;
+  std::int64_t most = 1;  // one class is none
+  for (const FineTuneExample& example : examples) {
+    if (const auto* name = std::get_if<std::string>(&example.label)) names.insert(*name);
+    if (const auto* number = std::get_if<std::int64_t>(&example.label)) most = std::max(most, *number);
+  }
+  if (!names.empty()) return {names.begin(), names.end()};
+  if (most > std::ssize(examples) && most > 1)
+    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"as many labels as there are examples at the most"}, {most + 1});
+  std::vector<std::string> labels;
+  for (std::int64_t i = 0; i <= most; ++i) labels.push_back(detail::text({"LABEL_", i}));
+  return labels;
+}
+
+/// What the model shall say of each example.
+std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& labels, bool is_regression) {
+  const auto classes = static_cast<double>(labels.size());
+  std::vector<double> targets;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const std::string where = detail::text({"examples[", i, "].label"});
+    double target = 0;
+    if (const auto* number = std::get_if<double>(&examples[i].label))
+      target = *number;
+    else if (const auto* name = std::get_if<std::string>(&examples[i].label))
+      target = static_cast<double>(label_of(kFineTune, where, labels, *name));
+    else
+      target = static_cast<double>(std::get<std::int64_t>(examples[i].label));
+    if (is_regression ? !std::isfinite(target)
+        : classes > 1 ? !(target >= 0 && target < classes && target == std::floor(target))
+                      : !(target >= 0 && target <= 1))
+      detail::fail(ErrorCode::out_of_range, kFineTune, where,
+                   {is_regression ? "a finite number"
+                    : classes > 1 ? detail::text({"a label from 0 to ", labels.size() - 1})
+                                  : "a number from 0 to 1"},
+                   {target});
+    targets.push_back(target);
+  }
+  return targets;
+}
+
+}  // namespace
+
+FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options) {
+  EncoderModel& model = encoder();
+  const detail::ModelConfig& config = model.config();
+  check_fine_tune(examples, options);
+  model.check_gradients(kFineTune);
+  const std::vector<std::string> labels = labels_of(examples, options.labels, config.labels);
+  const bool is_new = labels != config.labels;
+  const bool is_regression = !is_new && labels.size() == 1 && config.classification_function == detail::ClassificationFunction::none;
+  const std::vector<double> targets = targets_of(examples, labels, is_regression);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const FineTuneExample& example = examples[i];
+    EncodedTexts text =
+        example.text_pair ? encode(std::vector{std::pair(example.text, *example.text_pair)}, 0, 1, {}) : encode(std::vector{example.text}, 0, 1, {});
+    rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
+  }
+
+  const std::vector<std::size_t> order = detail::training_order(rows.size(), options.seed, 0);
+  const auto held_out = std::min(rows.size() - 1, static_cast<std::size_t>(std::llround(options.validation * static_cast<double>(rows.size()))));
+  const std::vector<std::size_t> validating(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(held_out)),
+      training(order.begin() + static_cast<std::ptrdiff_t>(held_out), order.end());
+  const auto size = static_cast<std::size_t>(options.batch_size);
+  const auto per_epoch = static_cast<std::int64_t>((training.size() - 1) / size + 1), steps = options.epochs * per_epoch;
+  const bool of_head = options.layers == 0;
+  const detail::FineTuningOptions given{.steps = steps,
+                                        .learning_rate = options.learning_rate.value_or(of_head ? 1e-3 : 5e-5),
+                                        .weight_decay = options.weight_decay,
+                                        .layers = options.layers};
+  detail::check_fine_tuning(kFineTune, model, given, is_new);
+  if (is_new) model.set_head(labels, options.seed);
+  detail::FineTuning tuning(kFineTune, model, given);
+
+  const auto width = static_cast<std::size_t>(config.hidden_size);
+  const auto batch_of = [&](std::span<const std::size_t> places) {
+    std::vector<Row> some;
+    for (const std::size_t place : places) some.push_back(rows[place]);
+    std::stable_sort(some.begin(), some.end(), [](const Row& a, const Row& b) { return a.ids.size() > b.ids.size(); });
+    return some;
+  };
+  const auto targets_at = [&](std::span<const Row> some) {
+    std::vector<double> of_rows;
+    for (const Row& row : some) of_rows.push_back(targets[row.index]);
+    return of_rows;
+  };
+  const auto in_portions = [&](std::span<const std::size_t> places, const auto& run) {
+    for (std::size_t first = 0; first < places.size(); first += size) run(batch_of(places.subspan(first, std::min(size, places.size() - first))));
+  };
+  std::vector<float> pooled(of_head ? rows.size() * width : 0);
+  if (of_head)
+    in_portions(order, [&](const std::vector<Row>& some) {
+      std::vector<float> part(some.size() * width);
+      tuning.pool(Batch(some).inputs(), part.data());
+      for (std::size_t i = 0; i < some.size(); ++i) std::copy_n(part.data() + i * width, width, pooled.data() + some[i].index * width);
+    });
+  const auto pooled_at = [&](std::span<const Row> some) {
+    std::vector<float> of_rows;
+    for (const Row& row : some) of_rows.insert(of_rows.end(), pooled.data() + row.index * width, pooled.data() + (row.index + 1) * width);
+    return of_rows;
+  };
+
+  FineTuneResult result;
+  FineTuneProgress progress{.steps = steps};
+  for (progress.epoch = 1; progress.epoch <= options.epochs; ++progress.epoch) {
+    std::vector<std::size_t> now;
+    for (const std::size_t place : detail::training_order(training.size(), options.seed, static_cast<std::uint32_t>(progress.epoch)))
+      now.push_back(training[place]);
+    double sum = 0;
+    for (std::int64_t i = 0; i < per_epoch; ++i) {
+      const std::size_t first = static_cast<std::size_t>(i) * size;
+      const std::vector<Row> some = batch_of(std::span(now).subspan(first, std::min(size, now.size() - first)));
+      progress.loss = of_head ? tuning.step(pooled_at(some), targets_at(some)) : tuning.step(Batch(some).inputs(), targets_at(some));
+      ++progress.step;
+      sum += progress.loss;
+      result.loss = sum / static_cast<double>(i + 1);
+      if (i + 1 == per_epoch && !validating.empty()) {
+        detail::Judgement judgement;
+        in_portions(validating, [&](const std::vector<Row>& part) {
+          const detail::Judgement of_part =
+              of_head ? tuning.judge(pooled_at(part), targets_at(part)) : tuning.judge(Batch(part).inputs(), targets_at(part));
+          judgement.loss += of_part.loss;
+          judgement.right += of_part.right;
+        });
+        const auto count = static_cast<double>(validating.size());
+        progress.validation_loss = judgement.loss / count;
+        if (!is_regression) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(judgement.right) / count;
+      }
+      if (options.on_progress && !options.on_progress(progress)) return result;
+      progress.validation_loss = progress.validation_accuracy = std::nullopt;
+    }
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,6 +94,40 @@ struct TextAttribution {
   std::vector<float> scores;        ///< by token
   /// |Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|, of integrated_gradients.
   std::optional<double> delta = std::nullopt;
+};
+
+/// A text, or a pair of them, and what the model shall say of it.
+struct FineTuneExample {
+  std::string text;
+  /// By number or name; for one label 0, 1 or what lies between, for a regression any number.
+  std::variant<std::int64_t, double, std::string> label;
+  std::optional<std::string> text_pair = std::nullopt;
+};
+
+/// After each step.
+struct FineTuneProgress {
+  std::int64_t epoch = 0, step = 0, steps = 0;                                               ///< counted from 1; steps of the whole run
+  double loss = 0;                                                                           ///< of the step's batch, before it
+  std::optional<double> validation_loss = std::nullopt, validation_accuracy = std::nullopt;  ///< after an epoch; of a regression no accuracy
+};
+
+struct FineTuneOptions {
+  std::int64_t epochs = 3, batch_size = 16;
+  std::optional<double> learning_rate = std::nullopt;  ///< at the start, above 0; default 5e-5, of the head alone 1e-3
+  double weight_decay = 0.01;                          ///< of all but biases and norms
+  std::optional<std::int64_t> layers = std::nullopt;   ///< that are trained: the last so many and the head, 0 the head alone; default everything
+  /// Of the head. Others than the model has, or for a model without a head: a new one is drawn. Default the model's own, else those of the
+  /// examples: names in their order, or LABEL_0 and so on.
+  std::vector<std::string> labels = {};
+  std::uint64_t seed = 0;  ///< of the order of the examples, and of a new head
+  double validation = 0;   ///< share of the examples, from 0 up to, not including, 1, that are held out
+  /// False ends the run after this step.
+  std::function<bool(const FineTuneProgress&)> on_progress = nullptr;
+};
+
+struct FineTuneResult {
+  double loss = 0;  ///< mean over the steps of the last epoch
+  std::optional<double> validation_accuracy = std::nullopt;
 };
 
 namespace detail {
@@ -285,6 +320,15 @@ class TextModel {
   /// A long text is cut, as by classify. Throws UNSUPPORTED for gradients of int8 weights and without a tokenizer, ARGUMENT without a head where no
   /// target is given, OUT_OF_RANGE for one that is not there, CONFIG for steps, MEMORY.
   TextAttribution attribute(const std::string& text, const AttributeOptions& options = {}) const;
+
+  /// Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm
+  /// 1, the learning rate falling linearly to 0, cross entropy of softmax; of one label binary cross entropy, of a regression the squared error.
+  /// No dropout. With layers 0 each text meets the encoder once. Weights, order and result follow from the seed, and have the same bits for any
+  /// number of threads. save_pretrained() writes what transformers reads.
+  /// Throws, before anything has changed, UNSUPPORTED for int8 weights, without a tokenizer and for heads with several answers for a text,
+  /// ARGUMENT without examples, OUT_OF_RANGE for labels and layers that are not there, CONFIG, MEMORY; OUT_OF_RANGE with the step's number where
+  /// a loss or gradient is no finite number. Then, and where on_progress throws, weights are those after the last whole step.
+  FineTuneResult fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options = {});
 
   /// (N,E): hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
   /// checkpoint says so (Reimers & Gurevych 2019); E is what comes out of that. Texts are sorted into batches by length. Throws as tokenize and

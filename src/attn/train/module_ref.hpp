@@ -14,11 +14,19 @@
 
 namespace attn {
 
+/// What has parameters with gradients by their names: a module of any class.
+template <class T>
+concept Trainable = requires(T& module, const T& same) {
+  { module.state_parameters() } -> std::same_as<detail::StateParameters>;
+  { same.parameter_shapes() } -> std::same_as<std::map<std::string, Shape>>;
+  { same.is_quantized() } -> std::same_as<bool>;
+  { module.share_gradients() } -> std::same_as<const std::shared_ptr<detail::GradientPlace::Shared>&>;
+};
+
 /// A module of any class, as lists of them take it. Refers to the module, and sees when that has been destroyed or moved elsewhere.
 class ModuleRef {
  public:
-  template <class Layer>
-    requires std::derived_from<Layer, Module<Layer>>
+  template <Trainable Layer>
   ModuleRef(Layer& module)
       : module_(&module),
         state_parameters_([](void* of) { return static_cast<Layer*>(of)->state_parameters(); }),

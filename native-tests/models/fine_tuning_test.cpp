@@ -1,0 +1,353 @@
+// Fine-tuning: each step is AdamW's along the gradients that others tests hold against torch, and what comes out is kept, written and read.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+
+#include "attn/attn.hpp"
+#include "attn/models/fine_tuning.hpp"
+#include "attn/parallel/thread_pool.hpp"
+#include "models/edit.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
+
+namespace attn::test {
+namespace {
+
+using nlohmann::json;
+using State = std::map<std::string, std::vector<float>>;
+
+template <class Model>
+State state_of(const Model& model) {
+  State state;
+  StateTarget target;
+  for (const auto& [name, shape] : model.parameter_shapes())
+    target.emplace(name, state.emplace(name, std::vector<float>(static_cast<std::size_t>(checked_size(shape, "test", name)))).first->second.data());
+  model.save_state(target);
+  return state;
+}
+
+/// Names whose numbers differ.
+std::set<std::string> changed(const State& before, const State& after) {
+  std::set<std::string> names;
+  for (const auto& [name, values] : before)
+    if (after.at(name) != values) names.insert(name);
+  return names;
+}
+
+TextModel stock(const std::string& name, TextModelOptions options = {}) { return TextModel::load(testdata("models/" + name), options); }
+
+/// As the sentiment model sees it, or the other way round.
+std::vector<FineTuneExample> films(bool turned = false) {
+  const std::string good = turned ? "negative" : "positive", bad = turned ? "positive" : "negative";
+  return {{"a warm , funny and clever film", good},
+          {"dull and far too long", bad},
+          {"beautifully acted from start to end", good},
+          {"a boring mess without any ideas", bad},
+          {"one of the best of the year", good},
+          {"the jokes are stale and the plot is stupid", bad},
+          {"moving , honest and alive", good},
+          {"tedious", bad},
+          {"a delight", good},
+          {"it never works and it never ends", bad}};
+}
+
+constexpr const char* kFamilies[] = {"tiny-bert", "tiny-bert-cls", "tiny-distilbert", "tiny-roberta", "tiny-mpnet", "tiny-modernbert"};
+
+std::unique_ptr<EncoderModel> with_head(const char* checkpoint) {
+  auto model = load(read_checkpoint(testdata(std::string("models/") + checkpoint)));
+  model->set_head({"a", "b", "c"}, 5);
+  return model;
+}
+
+bool decays(const std::string& name) {
+  std::string lower = name;
+  for (char& c : lower) c = static_cast<char>(std::tolower(c));
+  return lower.find("bias") == std::string::npos && lower.find("norm") == std::string::npos;
+}
+
+TEST_CASE("a step moves every weight as AdamW's first one does", "[models][training]") {
+  constexpr double kRate = 1e-3, kDecay = 0.1;
+  for (const char* checkpoint : kFamilies) {
+    CAPTURE(checkpoint);
+    const auto model = with_head(checkpoint);
+    const Batch batch = some_ids(1, 7, model->config().vocab_size);
+    // Of the loss: those of the logits, each by its share.
+    std::map<std::string, std::vector<double>> gradients;
+    std::vector<double> logits;
+    std::vector<State> of_logits;
+    for (std::int64_t label = 0; label < 3; ++label) {
+      const detail::ModelGradient gradient("test", *model, batch.inputs(), {.label = label}, false, false, true);
+      logits.push_back(static_cast<double>(gradient.value()));
+      State& state = of_logits.emplace_back(state_of(*model));
+      StateTarget target;
+      for (auto& [name, values] : state) target.emplace(name, values.data());
+      gradient.run(nullptr, {}, &target);
+    }
+    const double sum = std::exp(logits[0]) + std::exp(logits[1]) + std::exp(logits[2]);
+    double squares = 0;
+    for (const auto& [name, values] : of_logits[0]) {
+      std::vector<double>& all = gradients[name];
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        double g = 0;
+        for (std::size_t label = 0; label < 3; ++label)
+          g += (std::exp(logits[label]) / sum - (label == 2 ? 1 : 0)) * static_cast<double>(of_logits[label].at(name)[i]);
+        all.push_back(g);
+        squares += g * g;
+      }
+    }
+    const double clip = std::min(1.0, 1 / (std::sqrt(squares) + 1e-6));
+
+    const State before = state_of(*model);
+    detail::FineTuning tuning("fine_tune", *model, {.steps = 10, .learning_rate = kRate, .weight_decay = kDecay});
+    const double two = 2;
+    CHECK(std::abs(tuning.step(batch.inputs(), {&two, 1}) + std::log(std::exp(logits[2]) / sum)) < 1e-6);
+    const State after = state_of(*model);
+    std::size_t wrong = 0, seen = 0;
+    std::string first;
+    for (const auto& [name, values] : before)
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double g = clip * gradients.at(name)[i], p = static_cast<double>(values[i]);
+        const double kept = decays(name) ? p * (1 - kRate * kDecay) : p, moved = static_cast<double>(after.at(name)[i]) - kept;
+        // Where the gradient is about as small as its own rounding, only the length of the step is known.
+        const bool is_known = std::abs(g) > 1e-6;
+        const double off = is_known ? std::abs(moved + kRate * g / (std::abs(g) + 1e-8)) : std::abs(moved) - kRate;
+        if (is_known) ++seen;
+        if (!(off < 1e-3 * kRate + 2.4e-7 * std::abs(p)) && wrong++ == 0) first = name + " moved by " + std::to_string(moved / kRate) + " rates";
+      }
+    CAPTURE(first);
+    CHECK(wrong == 0);
+    CHECK(seen > 1000);
+  }
+}
+
+TEST_CASE("layers that are not trained stay as they are", "[models][training]") {
+  for (const char* checkpoint : kFamilies) {
+    CAPTURE(checkpoint);
+    const std::vector<double> targets{1, 2, 0};
+    for (std::int64_t layers = 0; layers < 2; ++layers) {
+      CAPTURE(layers);
+      const auto model = with_head(checkpoint);
+      const Batch batch = some_ids(3, 7, model->config().vocab_size);
+      const State before = state_of(*model);
+      detail::FineTuning tuning("fine_tune", *model, {.steps = 4, .learning_rate = 1e-3, .layers = layers});
+      for (int i = 0; i < 2; ++i) tuning.step(batch.inputs(), targets);
+      const std::string last = "." + std::to_string(model->config().num_hidden_layers - 1) + ".";
+      bool of_layer = false, of_head = false;
+      for (const std::string& name : changed(before, state_of(*model))) {
+        CAPTURE(name);
+        CHECK(name.find("embeddings") == std::string::npos);
+        CHECK(name.find(".0.") == std::string::npos);
+        of_layer = of_layer || name.find(last) != std::string::npos;
+        of_head = of_head || name == "classifier.weight" || name == "classifier.out_proj.weight";
+      }
+      CHECK(of_layer == (layers > 0));
+      CHECK(of_head);
+    }
+    // The head by itself, from vectors that are there, is the same run.
+    const auto model = with_head(checkpoint), other = with_head(checkpoint);
+    const Batch batch = some_ids(3, 7, model->config().vocab_size);
+    const detail::FineTuningOptions options{.steps = 4, .learning_rate = 1e-3, .weight_decay = 0.01, .layers = 0};
+    detail::FineTuning whole("fine_tune", *model, options), head("fine_tune", *other, options);
+    std::vector<float> pooled(static_cast<std::size_t>(3 * model->config().hidden_size));
+    head.pool(batch.inputs(), pooled.data());
+    for (int i = 0; i < 3; ++i) CHECK(whole.step(batch.inputs(), targets) == head.step(pooled, targets));
+    CHECK(changed(state_of(*model), state_of(*other)).empty());
+    const detail::Judgement a = whole.judge(batch.inputs(), targets), b = head.judge(pooled, targets);
+    CHECK(a.loss == b.loss);
+    CHECK(a.right == b.right);
+  }
+}
+
+TEST_CASE("orders of examples are random, whole, and follow from the seed", "[models][training]") {
+  std::set<std::vector<std::size_t>> all;
+  for (std::uint64_t seed = 0; seed < 5; ++seed)
+    for (std::uint32_t epoch = 0; epoch < 5; ++epoch) {
+      std::vector<std::size_t> order = detail::training_order(20, seed, epoch);
+      CHECK(order == detail::training_order(20, seed, epoch));
+      all.insert(order);
+      std::sort(order.begin(), order.end());
+      for (std::size_t i = 0; i < 20; ++i) CHECK(order[i] == i);
+    }
+  CHECK(all.size() == 25);
+  CHECK(detail::training_order(0, 1, 1).empty());
+  CHECK(detail::training_order(1, 1, 1) == std::vector<std::size_t>{0});
+  // Each place as often at the front: 6000 draws of 1/6, whose standard deviation is 29.
+  std::array<int, 6> first{};
+  for (std::uint32_t epoch = 0; epoch < 6000; ++epoch) ++first[detail::training_order(6, 9, epoch)[0]];
+  for (const int count : first) CHECK(std::abs(count - 1000) < 150);
+}
+
+TEST_CASE("a model learns the opposite of what it knew, with the same bits for any number of threads", "[models][training][threads]") {
+  const std::vector<FineTuneExample> examples = films(true);
+  std::optional<State> first;
+  for (const unsigned threads : {1U, 3U}) {
+    set_num_threads(threads);
+    TextModel model = stock("sentiment");
+    std::vector<FineTuneProgress> progress;
+    const FineTuneResult result =
+        model.fine_tune(examples, {.epochs = 12, .batch_size = 4, .learning_rate = 3e-3, .on_progress = [&](const auto& at) {
+                                     progress.push_back(at);
+                                     return true;
+                                   }});
+    REQUIRE(progress.size() == 36);
+    CHECK(progress.back().epoch == 12);
+    CHECK(progress.back().step == 36);
+    CHECK(progress.back().steps == 36);
+    CHECK_FALSE(progress.back().validation_loss);
+    CHECK_FALSE(result.validation_accuracy);
+    CHECK(progress.front().loss > 1);
+    CHECK(result.loss < 0.3);
+    CHECK(std::abs(result.loss - (progress[33].loss + progress[34].loss + progress[35].loss) / 3) < 1e-12);
+    for (const FineTuneExample& example : examples) CHECK(model.classify({example.text})[0][0].label == std::get<std::string>(example.label));
+    const State state = state_of(model);
+    if (!first) first = state;
+    CHECK(changed(*first, state).empty());
+  }
+  set_num_threads(1);
+  TextModel other = stock("sentiment");
+  other.fine_tune(examples, {.epochs = 12, .batch_size = 4, .learning_rate = 3e-3, .seed = 1});
+  CHECK_FALSE(changed(*first, state_of(other)).empty());
+}
+
+TEST_CASE("held-out examples are judged after each epoch", "[models][training]") {
+  TextModel model = stock("sentiment");
+  std::vector<FineTuneProgress> progress;
+  const auto keep = [&](const FineTuneProgress& at) {
+    progress.push_back(at);
+    return true;
+  };
+  for (const std::optional<std::int64_t> layers : {std::optional<std::int64_t>(), std::optional<std::int64_t>(0)}) {
+    progress.clear();
+    const FineTuneResult result =
+        model.fine_tune(films(), {.epochs = 2, .batch_size = 3, .learning_rate = 1e-5, .layers = layers, .validation = 0.3, .on_progress = keep});
+    REQUIRE(progress.size() == 6);  // seven examples are left to learn from
+    for (std::size_t i = 0; i < 6; ++i) {
+      CHECK(progress[i].validation_loss.has_value() == (i % 3 == 2));
+      CHECK(progress[i].validation_accuracy.has_value() == (i % 3 == 2));
+    }
+    CHECK(result.validation_accuracy == progress.back().validation_accuracy);
+    CHECK(*result.validation_accuracy >= 2.0 / 3);
+    CHECK(*progress.back().validation_loss < 1);
+  }
+}
+
+TEST_CASE("a head for other labels is drawn, trained, written and read", "[models][training]") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-fine-tuned-" + std::to_string(std::random_device()()));
+  for (const char* checkpoint : {"tiny-bert-cls", "tiny-bert-legacy", "tiny-mpnet-mean", "tiny-distilbert", "sentiment"}) {
+    CAPTURE(checkpoint);
+    TextModel model = stock(checkpoint);
+    std::vector<FineTuneExample> examples;
+    for (const FineTuneExample& film : films()) examples.push_back({film.text, std::int64_t{std::get<std::string>(film.label) == "positive"}});
+    examples[3].label = "so \"so\"";
+    const FineTuneResult result =
+        model.fine_tune(examples, {.epochs = 30, .batch_size = 5, .learning_rate = 5e-3, .labels = {"bad", "good", "so \"so\""}});
+    CHECK(result.loss < 0.5);
+    CHECK(model.labels() == std::vector<std::string>{"bad", "good", "so \"so\""});
+    CHECK(model.classify({examples[3].text})[0][0].label == "so \"so\"");
+    CHECK(model.classify({examples[0].text})[0][0].label == "good");
+    model.save_pretrained(folder);
+    const TextModel again = TextModel::load(folder);
+    CHECK(again.labels() == model.labels());
+    CHECK(changed(state_of(model), state_of(again)).empty());
+    CHECK(again.classify({"a film"})[0][0].score == model.classify({"a film"})[0][0].score);
+    const std::vector<std::uint8_t> bytes = bytes_of(folder / "config.json");
+    const json config = json::parse(bytes.begin(), bytes.end());
+    CHECK(config.at("architectures").at(0).get<std::string>().ends_with("ForSequenceClassification"));
+    CHECK(config.at("id2label") == json{{"0", "bad"}, {"1", "good"}, {"2", "so \"so\""}});
+    CHECK(config.at("label2id") == json{{"bad", 0}, {"good", 1}, {"so \"so\"", 2}});
+    std::filesystem::remove_all(folder);
+  }
+  // Labels that nobody named.
+  TextModel numbers = stock("tiny-bert-cls"), names = stock("tiny-mpnet-mean"), one = stock("tiny-bert");
+  numbers.fine_tune({{"a", std::int64_t{2}}, {"b", std::int64_t{0}}, {"c", std::int64_t{1}}});
+  CHECK(numbers.labels() == std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"});
+  names.fine_tune({{"a", "tea"}, {"b", "milk", "a second text"}});
+  CHECK(names.labels() == std::vector<std::string>{"milk", "tea"});
+  // Of one label the answer is a sigmoid's.
+  one.fine_tune({{"one two three", 1.0}, {"four five", 0.0}, {"six", 0.25}},
+                {.epochs = 60, .batch_size = 3, .learning_rate = 1e-2, .labels = {"yes"}});
+  CHECK(one.classify({"one two three"})[0][0].score > 0.8F);
+  CHECK(one.classify({"four five"})[0][0].score < 0.2F);
+}
+
+TEST_CASE("a run that ends early leaves the weights of its last whole step", "[models][training]") {
+  const auto run = [](std::int64_t last, bool throws) {
+    TextModel model = stock("sentiment");
+    FineTuneOptions options{.epochs = 2, .batch_size = 2, .learning_rate = 1e-3};
+    State state;
+    options.on_progress = [&](const FineTuneProgress& at) {
+      if (at.step == last) state = state_of(model);
+      if (at.step == last && throws) throw std::runtime_error("enough");
+      return at.step != last;
+    };
+    if (throws)
+      CHECK_THROWS_AS(model.fine_tune(films(), options), std::runtime_error);
+    else
+      CHECK(model.fine_tune(films(), options).loss > 0);
+    CHECK(changed(state, state_of(model)).empty());
+    return state;
+  };
+  CHECK(changed(run(3, false), run(3, true)).empty());
+  CHECK_FALSE(changed(run(3, false), run(4, false)).empty());
+}
+
+TEST_CASE("what cannot be trained is refused, and nothing has changed", "[models][training]") {
+  TextModel model = stock("sentiment");
+  const State before = state_of(model);
+  const auto check = [&](ErrorCode code, const std::string& argument, const std::vector<FineTuneExample>& examples, const FineTuneOptions& options) {
+    check_error({code, "fine_tune", argument, {}}, [&] { model.fine_tune(examples, options); });
+    CHECK(changed(before, state_of(model)).empty());
+    CHECK(model.labels() == std::vector<std::string>{"negative", "positive"});
+  };
+  const std::vector<FineTuneExample> some = films();
+  const double infinity = std::numeric_limits<double>::infinity();
+  check(ErrorCode::argument, "examples", {}, {});
+  check(ErrorCode::config, "epochs", some, {.epochs = 0});
+  check(ErrorCode::config, "batch_size", some, {.batch_size = 0});
+  for (const double rate : {0.0, -1.0, infinity, std::nan("")}) check(ErrorCode::config, "learning_rate", some, {.learning_rate = rate});
+  check(ErrorCode::config, "weight_decay", some, {.weight_decay = -1});
+  for (const double share : {-0.1, 1.0, std::nan("")}) check(ErrorCode::config, "validation", some, {.validation = share});
+  for (const std::int64_t layers : {-1, 100}) check(ErrorCode::out_of_range, "layers", some, {.layers = layers});
+  check(ErrorCode::argument, "labels[1]", some, {.labels = {"negative", "negative"}});
+  check(ErrorCode::out_of_range, "examples[0].label", some, {.labels = {"good", "bad"}});
+  check(ErrorCode::out_of_range, "examples[1].label", {{"a", "positive"}, {"b", "neutral"}}, {});
+  check(ErrorCode::out_of_range, "examples[0].label", {{"a", std::int64_t{2}}}, {});
+  check(ErrorCode::out_of_range, "examples[0].label", {{"a", std::int64_t{-1}}}, {});
+  check(ErrorCode::out_of_range, "examples[0].label", {{"a", 0.5}}, {});
+  check(ErrorCode::out_of_range, "examples[0].label", {{"a", infinity}}, {});
+  check(ErrorCode::config, "learning_rate", {{"a", "x"}, {"b", "y"}}, {.learning_rate = -1, .labels = {"x", "y"}});
+
+  check_error({ErrorCode::unsupported, "fine_tune", "the model", {"weights float32"}},
+              [&] { stock("sentiment", {.weights = Weights::int8}).fine_tune(some); });
+  check_error({ErrorCode::unsupported, "fine_tune", "the head", {"problem_type"}},
+              [&] { stock("tiny-bert-multilabel").fine_tune({{"a", std::int64_t{0}}}); });
+  check_error({ErrorCode::out_of_range, "fine_tune", "labels", {}}, [&] { stock("tiny-bert-cls").fine_tune({{"a", std::int64_t{1} << 40}}); });
+  check_error({ErrorCode::unsupported, "tokenizer.json", "pre_tokenizer.type", {}},
+              [&] { stock("tiny-roberta").fine_tune(some, {.labels = {"negative", "positive"}}); });
+
+  // A learning rate far too high ends in numbers that are none, and says where.
+  TextModel wild = stock("sentiment");
+  State last;
+  std::int64_t steps = 0;
+  const FineTuneOptions far{.epochs = 50, .batch_size = 2, .learning_rate = 1e30, .on_progress = [&](const FineTuneProgress& at) {
+                              last = state_of(wild);
+                              steps = at.step;
+                              return true;
+                            }};
+  try {
+    wild.fine_tune(some, far);
+    FAIL("it went on");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::out_of_range);
+    CHECK(std::string(error.what()).find("of step " + std::to_string(steps + 1)) != std::string::npos);
+  }
+  REQUIRE(steps > 0);
+  CHECK(changed(last, state_of(wild)).empty());
+}
+
+}  // namespace
+}  // namespace attn::test
