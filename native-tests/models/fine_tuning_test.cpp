@@ -124,6 +124,38 @@ TEST_CASE("a step moves every weight as AdamW's first one does", "[models][train
   }
 }
 
+TEST_CASE("losses fall as those of torch's runs of transformers' models do", "[models][training]") {
+  const GoldenFile file = read_golden(testdata("models/fine_tuning.safetensors"));
+  std::size_t count = 0;
+  for (const json& entry : cases_of(file)) {
+    const GoldenCase golden(file, entry);
+    CAPTURE(golden.name());
+    const auto model = load(read_checkpoint(testdata("models/" + entry.at("checkpoint").get<std::string>())));
+    const auto whole = [&](const char* name) {
+      const std::vector<float> values = golden.tensor(name).data;
+      return std::vector<std::int64_t>(values.begin(), values.end());
+    };
+    const std::vector<std::int64_t> ids = whole("input_ids"), types = whole("token_type_ids"), mask = whole("attention_mask"),
+                                    labels = whole("labels");
+    const Shape shape{golden.tensor("input_ids").dims};
+    const std::vector<std::uint8_t> flags(mask.begin(), mask.end());
+    const MaskView attends(MaskKind::attend, flags.data(), shape);
+    const std::vector<double> targets(labels.begin(), labels.end());
+    detail::FineTuningOptions options{.steps = golden.option<std::int64_t>("steps", 0),
+                                      .learning_rate = golden.option<double>("learning_rate", 0),
+                                      .weight_decay = golden.option<double>("weight_decay", 0)};
+    if (const auto layers = golden.option<std::int64_t>("layers", -1); layers >= 0) options.layers = layers;
+    detail::FineTuning tuning("fine_tune", *model, options);
+    std::vector<float> losses;
+    for (std::int64_t i = 0; i < options.steps; ++i)
+      losses.push_back(
+          static_cast<float>(tuning.step({.shape = shape, .input_ids = ids, .token_type_ids = types, .attention_mask = &attends}, targets)));
+    CHECK(golden.difference("losses", Array({options.steps}, losses)) == "");
+    ++count;
+  }
+  CHECK(count == 8);
+}
+
 TEST_CASE("layers that are not trained stay as they are", "[models][training]") {
   for (const char* checkpoint : kFamilies) {
     CAPTURE(checkpoint);

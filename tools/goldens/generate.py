@@ -4,6 +4,7 @@ import attention
 import backward
 import common
 import encoder_backward
+import fine_tuning
 import folders
 import functional
 import layers_backward
@@ -41,6 +42,7 @@ if __name__ == "__main__":
         minilm,
         models,
         model_gradients,
+        fine_tuning,
         folders,
         minilm_model,
         page,
