@@ -5,13 +5,18 @@ import { elements } from './arrays.js';
 import { breathe } from './breathe.js';
 import { describe, fail, reading } from './error.js';
 import type { Result } from './heap.js';
-import { readEncoded } from './model_options.js';
+import type { readEncoded } from './model_options.js';
 import { readSignal } from './options.js';
 import { choice, readArguments, readMembers, whole } from './signature.js';
-import { limits, type Parts, signatureOf } from './text_model.js';
+import type { limits, Parts, signatureOf } from './text_model.js';
 
-/** The model's, or an error where it was disposed of. */
-type Find = () => Parts;
+/** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
+export interface Lent {
+  find(): Parts;
+  readonly limits: typeof limits;
+  readonly signatureOf: typeof signatureOf;
+  readonly readEncoded: typeof readEncoded;
+}
 
 const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
@@ -29,7 +34,7 @@ function numberOf(op: string, argument: string, { about: { labels } }: Parts, va
   return value as number;
 }
 
-export function gradients(find: Find, inputs: Encoding, options: unknown): TextModelGradients {
+export function gradients({ find, signatureOf, readEncoded }: Lent, inputs: Encoding, options: unknown): TextModelGradients {
   const op = 'gradients';
   const { target, wrt } = reading(op, 'options', () => {
     const [given, names] = readMembers(op, 'options', options, ['target', 'wrt']);
@@ -60,7 +65,7 @@ export function gradients(find: Find, inputs: Encoding, options: unknown): TextM
 /** The number of the largest. */
 const largest = ({ data }: Tensor): number => data.reduce((best, value, i) => (value > data[best]! ? i : best), 0);
 
-export async function attribute(find: Find, model: Contract, text: unknown, options: unknown): Promise<TextAttribution> {
+export async function attribute({ find, limits, signatureOf }: Lent, model: Contract, text: unknown, options: unknown): Promise<TextAttribution> {
   const op = 'attribute';
   if (typeof text !== 'string') fail('ARGUMENT', op, 'text', describe(text), 'a string');
   const { method, given, steps, signal } = reading(op, 'options', () => {

@@ -22,6 +22,7 @@ import {
   tokenizeOptions,
   type TextOptions,
 } from './model_options.js';
+import type { Lent } from './model_gradients.js';
 import type { NativeLayer } from './native.js';
 import { internalClass, opOf, readArguments, type Signature } from './signature.js';
 import { type EncodeOptions, encodingOf, type Tokenizer } from './tokenizer/tokenizer.js';
@@ -219,13 +220,13 @@ export class TextModel implements Contract {
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
-    const find = () => partsOf('gradients', this);
-    return find().lender.engine.gradientsOf('gradients').gradients(find, inputs, options);
+    const lent = lend(this, 'gradients');
+    return lent.find().lender.engine.gradientsOf('gradients').gradients(lent, inputs, options);
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
-    const find = () => partsOf('attribute', this);
-    return find().lender.engine.gradientsOf('attribute').attribute(find, this, text, options);
+    const lent = lend(this, 'attribute');
+    return lent.find().lender.engine.gradientsOf('attribute').attribute(lent, this, text, options);
   }
 
   dispose(): void {
@@ -241,6 +242,8 @@ export class TextModel implements Contract {
     this.dispose();
   }
 }
+
+const lend = (model: TextModel, operation: string): Lent => ({ find: () => partsOf(operation, model), limits, signatureOf, readEncoded });
 
 /** What goes before each text: of both the prompt counts, as in sentence-transformers. */
 function promptOf({ prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
