@@ -71,6 +71,39 @@ const ofModels = {
       assert.match((await refused(['--model', 'testdata', 'good'])).text, /config\.json is not there/);
     },
   },
+  'explain.mjs': {
+    async 'finds the words that speak for the answer, and against it'(run) {
+      const [praised, panned] = (await run()).split(/^(?=negative)/m);
+      assert.match(praised, /^positive 0\.[78]\d\d {2}A warm and funny film, but the ending is dreadful\.$/m);
+      assert.match(panned, /^negative 0\.[89]\d\d {2}The plot is dull, and the acting is dreadful\.$/m);
+      const ends = (text) => {
+        const words = numbered(text, /^ +(-?\d\.\d{3}) {2}(\S+)$/gm).sort(([a], [b]) => a - b);
+        return [words[0][1], words.at(-1)[1]];
+      };
+      assert.deepEqual(ends(praised), ['dreadful', 'warm']);
+      assert.equal(ends(panned)[1], 'dull');
+    },
+    async 'colours them in a terminal, blue for, orange against'(run) {
+      const [praised] = (await run([], { env: { ...process.env, FORCE_COLOR: '1' } })).split('\n');
+      assert.match(praised, /;48;5;75mwarm\x1b\[0m .* but the ending is \x1b\[38;5;16;48;5;2\d\dmdreadful\x1b\[0m\.$/);
+    },
+    async 'takes every method, and a label by its name and number'(run) {
+      for (const method of ['gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out']) {
+        const words = numbered(await run(['--method', method, 'The plot is dull.']), /^ +(-?\d\.\d{3}) {2}(\S+)$/gm);
+        assert.equal(words.reduce((best, word) => (word[0] > best[0] ? word : best))[1], 'dull', method);
+      }
+      const against = await run(['--target', 'positive', 'The plot is dull.']);
+      assert.match(against, /^positive 0\.[01]\d\d {2}The[^]*^ +-0\.[4-9]\d\d {2}dull$/m);
+      assert.equal(await run(['--target', '1', 'The plot is dull.']), against);
+    },
+    async 'says what is mistyped'(run, refused) {
+      const { code, text } = await refused(['--method', 'saliency', 'good']);
+      assert.equal(code, 2);
+      assert.match(text, /^--method is saliency; it has to be one of integrated_gradients, .*\n\nnode examples\/node\/explain\.mjs/);
+      assert.match((await refused(['--target', 'good', 'good'])).text, /target "good", expected one of negative, positive/);
+      assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /no head/);
+    },
+  },
   'words.mjs': {
     async 'finds neighbours, similarities and analogies'(run) {
       const text = await run();
@@ -119,7 +152,7 @@ const ofModels = {
 async function modelExample(checks, name, parts) {
   const program = (flags, args) => [process.execPath, [...flags, at('examples/node', name), ...args]];
   await checks.check(`${name} --help`, async () => assert.match(await output(...program([], ['--help'])), new RegExp(`^node examples/node/${name}`)));
-  if (!existsSync(miniLm) && name !== 'classify.mjs') {
+  if (!existsSync(miniLm) && !['classify.mjs', 'explain.mjs'].includes(name)) {
     // tools/test.mjs fetches it; with CI=true its absence is a failure there and here.
     if (process.env.CI === 'true')
       await checks.check(`${name} has its model`, () => assert.fail('models/all-MiniLM-L6-v2 is missing: tools/setup models'));
