@@ -3,8 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "attn/io/json.hpp"
 #include "attn/models/attribution.hpp"
 #include "attn/models/encoder_model.hpp"
+#include "attn/models/family.hpp"
+#include "attn/models/fine_tuning.hpp"
 #include "attn/models/model_gradient.hpp"
 #include "attn/models/model_loader.hpp"
 #include "define.hpp"
@@ -35,6 +38,9 @@ class TokenModel {
   std::map<std::string, Shape> parameter_shapes() const { return model_->parameter_shapes(); }
   void load_state(const StateView& state, bool strict) { model_->load_state(state, strict); }
   const detail::ModelConfig& config() const { return model_ ? model_->config() : loader_->config(); }
+
+  /// The run of training that goes on, where one does.
+  std::shared_ptr<detail::FineTuning> tuning;
 
  private:
   std::unique_ptr<detail::ModelLoader> loader_;
@@ -267,6 +273,103 @@ auto attribute(Arguments& arguments) {
   };
 }
 
+/// Numbers of labels, or of one label what it shall be.
+std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
+
+/// Begins a run, where there are labels with a new head for them: all targets are checked, and nothing has changed where one is wrong. The name in
+/// the result is the family's, as transformers has it.
+auto begin_fine_tuning(Arguments& arguments) {
+  const TensorView targets = arguments.tensor("targets");
+  std::span<const std::uint8_t> labels;
+  arguments.option("labels", labels, "a list in JSON");
+  detail::FineTuningOptions options;
+  std::uint64_t seed = 0;
+  arguments.require_group("options", [&] {
+    arguments.require("steps", options.steps);
+    arguments.require("learningRate", options.learning_rate);
+    arguments.require("weightDecay", options.weight_decay);
+    arguments.option("layers", options.layers);
+    arguments.option("seed", seed);
+  });
+  return [=](TokenModel& self, Result& result) {
+    constexpr std::string_view kOp = "fineTune";
+    const detail::ModelConfig& config = self.config();
+    std::vector<std::string> names;
+    if (!labels.empty()) {
+      const detail::Json list = detail::parse_json("labels", labels, labels.size());
+      for (const detail::Json& name : *list.array()) names.push_back(*name.string());
+    }
+    const bool is_new = !names.empty();
+    detail::check_fine_tuning(kOp, self.model(), options, is_new);
+    detail::check_targets(kOp, targets_of(targets), is_new ? std::ssize(names) : config.num_labels(),
+                          !is_new && config.num_labels() == 1 && config.classification_function == detail::ClassificationFunction::none);
+    if (is_new) self.model().set_head(std::move(names), seed);
+    self.tuning = std::make_shared<detail::FineTuning>(kOp, self.model(), options);
+    *result.add(std::string(config.family->architecture), Shape{1}) = 0;
+  };
+}
+
+auto end_fine_tuning(Arguments&) {
+  return [](TokenModel& self, Result&) { self.tuning.reset(); };
+}
+
+auto training_order(Arguments& arguments) {
+  std::int64_t count = 0, epoch = 0;
+  std::uint64_t seed = 0;
+  arguments.require("count", count);
+  arguments.require("epoch", epoch);
+  arguments.option("seed", seed);
+  return [=](TokenModel&, Result& result) {
+    float* to = result.add(Shape{count});
+    for (const std::size_t place : detail::training_order(static_cast<std::size_t>(count), seed, static_cast<std::uint32_t>(epoch)))
+      *to++ = static_cast<float>(place);
+  };
+}
+
+/// One step; the number is the loss.
+auto fine_tune_step(Arguments& arguments) {
+  Batch batch(arguments);
+  const TensorView targets = arguments.tensor("targets");
+  return [batch = std::move(batch), targets](TokenModel& self, Result& result) {
+    result.set_number(self.tuning->step(batch.inputs(), targets_of(targets)));
+  };
+}
+
+auto fine_tune_head_step(Arguments& arguments) {
+  const TensorView pooled = arguments.tensor("pooled"), targets = arguments.tensor("targets");
+  return [=](TokenModel& self, Result& result) {
+    const std::span values(pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1]));
+    result.set_number(self.tuning->step(values, targets_of(targets)));
+  };
+}
+
+auto pool_for_head(Arguments& arguments) {
+  Batch batch(arguments);
+  return [batch = std::move(batch)](TokenModel& self, Result& result) {
+    self.tuning->pool(batch.inputs(), result.add(Shape{batch.ids.shape[0], self.config().hidden_size}));
+  };
+}
+
+void add(const detail::Judgement& judgement, Result& result) {
+  result.set_number(judgement.loss);
+  *result.add("right", Shape{1}) = static_cast<float>(judgement.right);
+}
+
+auto judge(Arguments& arguments) {
+  Batch batch(arguments);
+  const TensorView targets = arguments.tensor("targets");
+  return
+      [batch = std::move(batch), targets](TokenModel& self, Result& result) { add(self.tuning->judge(batch.inputs(), targets_of(targets)), result); };
+}
+
+auto judge_head(Arguments& arguments) {
+  const TensorView pooled = arguments.tensor("pooled"), targets = arguments.tensor("targets");
+  return [=](TokenModel& self, Result& result) {
+    const std::span values(pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1]));
+    add(self.tuning->judge(values, targets_of(targets)), result);
+  };
+}
+
 }  // namespace
 }  // namespace attn::bindings
 
@@ -285,7 +388,17 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<get_quantized>("getQuantized", "quantized")
       .method<embed>("embed", "tensor")
       .method<classify>("classify", "tensor");
-  if constexpr (attn::detail::kHasGradients) text_model.method<gradients>("gradients", "raw").method<attribute>("attribute", "raw");
+  if constexpr (attn::detail::kHasGradients)
+    text_model.method<gradients>("gradients", "raw")
+        .method<attribute>("attribute", "raw")
+        .method<begin_fine_tuning>("beginFineTuning", "raw")
+        .method<end_fine_tuning>("endFineTuning", "none")
+        .method<training_order>("trainingOrder", "raw")
+        .method<fine_tune_step>("fineTuneStep", "raw")
+        .method<fine_tune_head_step>("fineTuneHeadStep", "raw")
+        .method<pool_for_head>("poolForHead", "raw")
+        .method<judge>("judge", "raw")
+        .method<judge_head>("judgeHead", "raw");
   // JavaScript holds the model as long as its table, and frees the model alone.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

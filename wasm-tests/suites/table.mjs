@@ -35,6 +35,7 @@ const suites = {
   text_model: ['variant', 'engine'],
   model_edits: ['threads'],
   explaining: ['variant'],
+  fine_tuning: ['variant'],
   int8_files: [],
   sentiment: ['variant', 'engine'],
   quantize: [],
@@ -62,7 +63,20 @@ export const isComplete = ({ engine, variant, threads }) => threads > 1 && varia
 export function suitesOf({ engine, variant, threads, build }) {
   const names = Object.keys(suites);
   if (build !== 'release') {
-    const others = ['explaining', 'loading', 'threads', 'worker', 'bits', 'out_of_memory', 'sizes', 'kept_models', 'aborting', 'tokenizer', 'start_worker'];
+    const others = [
+      'explaining',
+      'fine_tuning',
+      'loading',
+      'threads',
+      'worker',
+      'bits',
+      'out_of_memory',
+      'sizes',
+      'kept_models',
+      'aborting',
+      'tokenizer',
+      'start_worker',
+    ];
     return names.filter((name) => !others.includes(name));
   }
   const here = names.filter((name) => engine === 'node' || suites[name].includes('engine'));

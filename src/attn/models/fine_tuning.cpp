@@ -1,6 +1,7 @@
 #include "attn/models/fine_tuning.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -36,9 +37,24 @@ void check_fine_tuning(std::string_view op, const EncoderModel& model, const Fin
   check_at_least_0(op, "weight_decay", options.weight_decay);
   const ModelConfig& config = model.config();
   if (!new_head && config.num_labels() > 1 && config.classification_function != ClassificationFunction::softmax)
-    fail(ErrorCode::unsupported, op, "the head", {"one answer for a text"}, {"one of several for a text: problem_type in config.json"});
+    fail(ErrorCode::unsupported, op, "the head", {"one answer for a text"}, {"for several (multi-label)"});
   if (options.layers && (*options.layers < 0 || *options.layers > config.num_hidden_layers))
     fail(ErrorCode::out_of_range, op, "layers", {"0 to ", config.num_hidden_layers, ", all that there are"}, {*options.layers});
+}
+
+void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, bool is_regression) {
+  const auto is_good = [&](double target) {
+    if (is_regression) return std::isfinite(target);
+    if (classes == 1) return target >= 0 && target <= 1;
+    return target >= 0 && target < static_cast<double>(classes) && target == std::floor(target);
+  };
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (!is_good(targets[i]))
+      fail(ErrorCode::out_of_range, op, text({"examples[", i, "].label"}),
+           {is_regression  ? std::string("a finite number")
+            : classes == 1 ? std::string("a number from 0 to 1")
+                           : text({"a label from 0 to ", classes - 1})},
+           {targets[i]}, {{"index", static_cast<double>(i)}});
 }
 
 std::vector<std::size_t> training_order(std::size_t count, std::uint64_t seed, std::uint32_t epoch) {
@@ -58,7 +74,11 @@ FineTuning::Trained::Trained(EncoderModel& model, std::optional<std::int64_t> la
   const auto is_trained = [&](const std::string& name) {
     constexpr std::string_view kLayers = "encoder.layers.";
     if (!layers || name.starts_with("classifier")) return true;
-    if (name.starts_with(kLayers)) return std::stoll(name.substr(kLayers.size())) >= config.num_hidden_layers - *layers;
+    if (name.starts_with(kLayers)) {
+      std::int64_t layer = 0;
+      std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
+      return layer >= config.num_hidden_layers - *layers;
+    }
     return *layers > 0 && name.starts_with("encoder.norm.");
   };
   // Of those that the checkpoint has: biases that a family does without stay 0.

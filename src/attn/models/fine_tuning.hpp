@@ -25,6 +25,10 @@ struct FineTuningOptions {
 /// layers that are not there.
 void check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options, bool new_head);
 
+/// Throws OUT_OF_RANGE for the label of an example that is none: of so many classes its number, of one what lies between 0 and 1, of a regression
+/// any finite number.
+void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, bool is_regression);
+
 /// What a model makes of examples.
 struct Judgement {
   double loss = 0;         ///< summed over the examples

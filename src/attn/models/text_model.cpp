@@ -432,8 +432,7 @@ std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples,
 }
 
 /// What the model shall say of each example.
-std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& labels, bool is_regression) {
-  const auto classes = static_cast<double>(labels.size());
+std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& labels) {
   std::vector<double> targets;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const std::string where = detail::text({"examples[", i, "].label"});
@@ -444,14 +443,6 @@ std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, con
       target = static_cast<double>(label_of(kFineTune, where, labels, *name));
     else
       target = static_cast<double>(std::get<std::int64_t>(examples[i].label));
-    if (is_regression ? !std::isfinite(target)
-        : classes > 1 ? !(target >= 0 && target < classes && target == std::floor(target))
-                      : !(target >= 0 && target <= 1))
-      detail::fail(ErrorCode::out_of_range, kFineTune, where,
-                   {is_regression ? "a finite number"
-                    : classes > 1 ? detail::text({"a label from 0 to ", labels.size() - 1})
-                                  : "a number from 0 to 1"},
-                   {target});
     targets.push_back(target);
   }
   return targets;
@@ -467,7 +458,8 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   const std::vector<std::string> labels = labels_of(examples, options.labels, config.labels);
   const bool is_new = labels != config.labels;
   const bool is_regression = !is_new && labels.size() == 1 && config.classification_function == detail::ClassificationFunction::none;
-  const std::vector<double> targets = targets_of(examples, labels, is_regression);
+  const std::vector<double> targets = targets_of(examples, labels);
+  detail::check_targets(kFineTune, targets, std::ssize(labels), is_regression);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];

@@ -21,7 +21,19 @@
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
 
-export type { BackwardResult, Loss, ModelGradients, Optimizer, ParameterGroup, TextAttribution, TextModelGradients } from './gradients.js';
+export type {
+  BackwardResult,
+  FineTuneExample,
+  FineTuneOptions,
+  FineTuneProgress,
+  FineTuneResult,
+  Loss,
+  ModelGradients,
+  Optimizer,
+  ParameterGroup,
+  TextAttribution,
+  TextModelGradients,
+} from './gradients.js';
 
 /** Sizes of a tensor, outermost first: whole numbers from 0 to 2³¹ − 1, at most 8 of them. */
 export type Dims = readonly number[];

@@ -9,7 +9,8 @@ export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
 
 export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
 export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256'>;
-export type BatchProgress = (p: { done: number; total: number }) => void;
+/** Of whatever a method reports. */
+export type AnyProgress = (p: never) => void;
 
 export type AskedMethod =
   | 'tokenize'
@@ -22,7 +23,8 @@ export type AskedMethod =
   | 'classify'
   | 'export'
   | 'gradients'
-  | 'attribute';
+  | 'attribute'
+  | 'fineTune';
 
 /** What the caller's side knows of a model: its number, that of its words, and what does not change. */
 export interface RemoteParts {
@@ -48,7 +50,9 @@ export interface Host {
   abort(task: number): void;
   loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
   /** A method of a model that takes texts, tokens or names. */
-  askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: BatchProgress | undefined): unknown;
+  askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined): unknown;
+  /** What fineTune() may have changed. */
+  factsOf(id: number): Pick<RemoteParts, 'config' | 'labels'>;
   dispose(): Promise<void>;
 }
 

@@ -100,7 +100,7 @@ function quantizationOf({ quantized, hasHead }: Exported): object {
 }
 
 /** Members of the object that a JSON text is, as they are written there: 2.0 stays 2.0, which transformers tells from 2. */
-function membersOf(json: string): string[] {
+export function membersOf(json: string): string[] {
   const members: string[] = [];
   let [depth, start] = [0, 0];
   for (const { 0: found, index } of json.matchAll(/"(?:[^"\\]|\\.)*"|[[{,}\]]/g)) {

@@ -152,6 +152,78 @@ export interface ModelGradients {
       signal?: AbortSignal | undefined;
     },
   ): Promise<TextAttribution>;
+  /**
+   * Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm 1, the
+   * learning rate falling linearly to 0, no decay of biases and norms; cross entropy of softmax, of one label binary cross entropy, of a regression the
+   * squared error. No dropout. A model without a head, or with other labels than are asked for, gets a new one: weights N(0, 0.02²) from the seed.
+   * `labels`, `config` and the names of `stateDict` are then those of transformers' …ForSequenceClassification, and `export` writes what it loads.
+   * Weights and result follow from the seed, whatever the number of threads. Between two steps the model can be used, with the weights of then.
+   *
+   * @throws AttnError before anything has changed: `ARGUMENT`, `CONFIG`, `OUT_OF_RANGE` for labels and layers that are not there, `UNSUPPORTED` for int8
+   * weights and for heads with several answers for a text, `BUSY` while another run trains this model. In the middle: `ABORTED`, `MEMORY`, and
+   * `OUT_OF_RANGE` with the step's number for a loss or gradient that is no finite number; weights are those after the last whole step then
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const model = await attn.loadModel('models/all-MiniLM-L6-v2');
+   * const examples = [{ text: 'It broke after a day', label: 'quality' }, { text: 'arrived two weeks late', label: 'delivery' }];
+   * await model.fineTune(examples, { layers: 'head', epochs: 20, onProgress: ({ step, loss }) => console.log(step, loss) });
+   * console.log(await model.classify('It came late'));
+   * const files = await model.export(); // as load() and transformers read them
+   * ```
+   */
+  fineTune(examples: readonly FineTuneExample[], options?: FineTuneOptions): Promise<FineTuneResult>;
+}
+
+/** A text, or a pair of them, and what the model shall say of it. */
+export interface FineTuneExample {
+  readonly text: string | readonly [string, string];
+  /** A label by name or number; of one label 0, 1 or what lies between, of a regression any number. */
+  readonly label: number | string;
+}
+
+/** What `onProgress` is told after each step. */
+export interface FineTuneProgress {
+  /** Counted from 1. */
+  epoch: number;
+  step: number;
+  /** Of the whole run. */
+  steps: number;
+  /** Of the step's batch, before the step. */
+  loss: number;
+  /** After an epoch, where some examples are held out; of a regression no accuracy. */
+  validationLoss?: number;
+  validationAccuracy?: number;
+}
+
+export interface FineTuneOptions {
+  /** Default 3. */
+  epochs?: number | undefined;
+  /** Default 16. */
+  batchSize?: number | undefined;
+  /** Above 0, at the start; default 5e-5, of the head alone 1e-3. */
+  learningRate?: number | undefined;
+  /** Default 0.01, of all but biases and norms. */
+  weightDecay?: number | undefined;
+  /** Default `'all'`. A number: so many of the last layers, and the head. `'head'` sends each text through the encoder once. */
+  layers?: 'head' | 'all' | number | undefined;
+  /** Of the head. Default the model's own, else those of the examples: names in their order, or `LABEL_0` and so on. */
+  labels?: readonly string[] | undefined;
+  /** 0 to 2⁵³ − 1, default 0: of the order of the examples, and of a new head. */
+  seed?: number | undefined;
+  /** Share of the examples, from 0 up to, not including, 1, that are held out; default 0. */
+  validation?: number | undefined;
+  signal?: AbortSignal | undefined;
+  onProgress?: ((progress: FineTuneProgress) => void) | undefined;
+}
+
+export interface FineTuneResult {
+  /** Mean over the steps of the last epoch. */
+  loss: number;
+  validationAccuracy?: number;
 }
 
 /** What the training build has beside the gradients of layers; the others throw `ENVIRONMENT`, which names `load({ training: true })`. */

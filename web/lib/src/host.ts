@@ -164,7 +164,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async askModel(id, name, args, task, onProgress) {
       const { model, turns } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (name !== 'embed' && name !== 'classify' && name !== 'attribute')
+      if (name !== 'embed' && name !== 'classify' && name !== 'attribute' && name !== 'fineTune')
         return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
       const [texts, options] = args;
       return move(
@@ -174,6 +174,10 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           task,
         ),
       );
+    },
+    factsOf(id) {
+      const { config, labels } = moduleOf(id, 'fineTune').model!;
+      return { config, labels };
     },
     dispose: () => all.take(true, () => attn?.dispose()),
   };

@@ -4,11 +4,13 @@ import { aborted } from './abort.js';
 import { elements } from './arrays.js';
 import { breathe } from './breathe.js';
 import { describe, fail, reading } from './error.js';
+import type { membersOf } from './export_model.js';
+import { fineTune } from './fine_tuning.js';
 import type { Result } from './heap.js';
 import type { readEncoded } from './model_options.js';
 import { readSignal } from './options.js';
 import { choice, readArguments, readMembers, whole } from './signature.js';
-import type { limits, Parts, signatureOf } from './text_model.js';
+import type { limits, padded, Parts, signatureOf, tokenized } from './text_model.js';
 
 /** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
 export interface Lent {
@@ -16,6 +18,11 @@ export interface Lent {
   readonly limits: typeof limits;
   readonly signatureOf: typeof signatureOf;
   readonly readEncoded: typeof readEncoded;
+  readonly padded: typeof padded;
+  readonly tokenized: typeof tokenized;
+  readonly membersOf: typeof membersOf;
+  /** Labels of a new head, and the files and config.json that go with it. */
+  renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
 }
 
 const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
@@ -113,4 +120,4 @@ export async function attribute({ find, limits, signatureOf }: Lent, model: Cont
   };
 }
 
-export const modelGradients = { gradients, attribute };
+export const modelGradients = { gradients, attribute, fineTune };

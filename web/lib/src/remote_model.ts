@@ -1,14 +1,14 @@
 /** A model in the worker: its arguments are checked here, and all the work is done there. */
-import type { Encoding, ModelSource, Tensor, TextModel as Direct } from './attn.js';
+import type { Encoding, FineTuneResult, ModelSource, Tensor, TextModel as Direct } from './attn.js';
 import type * as Contract from './worker.js';
 import { abortable, aborted } from './abort.js';
-import type { AskedMethod, BatchProgress, RemoteParts } from './channel.js';
+import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
 import { type Adopted, isMarked, Parcel, type RemoteLender, watched } from './client.js';
 import * as Comlink from './comlink.js';
 import { asyncDisposeSymbol, disposeSymbol } from './dispose.js';
 import { AttnError, fail } from './error.js';
+import { fineTuneOptions } from './fine_tune_options.js';
 import {
-  type CheckedTextOptions,
   classifyOptions,
   embedOptions,
   frozen,
@@ -25,7 +25,7 @@ import {
   tokenizeOptions,
   withAdvice,
 } from './model_options.js';
-import { readSignal } from './options.js';
+import { readCallback, readSignal } from './options.js';
 import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signature } from './signature.js';
 
 let lastTask = 0;
@@ -49,7 +49,7 @@ async function abortableTask<T>(
 }
 
 interface State extends RemoteLender {
-  readonly parts: RemoteParts;
+  parts: RemoteParts;
   words: Adopted | undefined;
   disposed: boolean;
 }
@@ -65,12 +65,16 @@ function usable(op: string, self: unknown): State {
 }
 
 /** Asks the model for what `read` makes of the arguments, whose getters may have disposed of it. */
-async function ask(self: unknown, name: AskedMethod, read: () => { args: readonly unknown[]; options?: CheckedTextOptions }): Promise<never> {
+async function ask(
+  self: unknown,
+  name: AskedMethod,
+  read: () => { args: readonly unknown[]; options?: { readonly signal: AbortSignal | undefined; readonly onProgress: AnyProgress | undefined } },
+): Promise<never> {
   usable(name, self);
   const { args, options } = read();
   const state = usable(name, self);
   const { signal, onProgress } = options ?? {};
-  const report: BatchProgress | undefined = watched(name, onProgress);
+  const report: AnyProgress | undefined = watched(name, onProgress);
   return abortableTask(state, name, signal, (task) =>
     state.session.call(name, (host) => host.askModel(state.parts.id, name, args, task, report && Comlink.proxy(report)) as Promise<unknown>),
   );
@@ -193,8 +197,28 @@ class RemoteTextModel {
     return ask(this, 'attribute', () => {
       const [method, target, steps, signal] =
         options === undefined ? [] : readMembers('attribute', 'options', options, ['method', 'target', 'steps', 'signal']);
-      return { args: [text, { method, target, steps }], options: { plain: {}, signal: readSignal('attribute', signal), onProgress: undefined } };
+      return { args: [text, { method, target, steps }], options: { signal: readSignal('attribute', signal), onProgress: undefined } };
     });
+  }
+
+  async fineTune(examples: unknown, options?: unknown): Promise<FineTuneResult> {
+    try {
+      return await ask(this, 'fineTune', () => {
+        const values = options === undefined ? [] : readMembers('fineTune', 'options', options, fineTuneOptions);
+        const { signal, onProgress, ...plain } = Object.fromEntries(fineTuneOptions.map((name, i) => [name, values[i]]));
+        return {
+          args: [examples, plain],
+          options: {
+            signal: readSignal('fineTune', signal),
+            onProgress: readCallback('fineTune', 'onProgress', onProgress) as AnyProgress | undefined,
+          },
+        };
+      });
+    } finally {
+      const state = stateOf('fineTune', this);
+      const facts = state.disposed ? undefined : await state.session.ask((host) => host.factsOf(state.parts.id)).catch(() => undefined);
+      if (facts) state.parts = { ...state.parts, config: frozen(facts.config), labels: facts.labels && frozen(facts.labels) };
+    }
   }
 
   async dispose(): Promise<void> {

@@ -1,16 +1,17 @@
 /** A model, and what it can do. */
-import type { EncoderTrace, Encoding, Embedding, StateDict, TextModel as Contract, TextModelOutput, Tensor } from './attn.js';
+import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, TextModel as Contract, TextModelOutput, Tensor } from './attn.js';
 import { aborted } from './abort.js';
 import { breathe } from './breathe.js';
 import { disposeSymbol } from './dispose.js';
 import type { Engine } from './engine.js';
 import { allocate, AttnError, describe, fail, reason } from './error.js';
-import { exportFiles } from './export_model.js';
+import { exportFiles, membersOf } from './export_model.js';
 import type { Disk } from './model_files.js';
 import {
   classifyOptions,
   embedOptions,
   type FileName,
+  frozen,
   readEncoded,
   readExportOptions,
   readId,
@@ -220,13 +221,27 @@ export class TextModel implements Contract {
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
-    const lent = lend(this, 'gradients');
+    const lent = this.#lend('gradients');
     return lent.find().lender.engine.gradientsOf('gradients').gradients(lent, inputs, options);
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
-    const lent = lend(this, 'attribute');
+    const lent = this.#lend('attribute');
     return lent.find().lender.engine.gradientsOf('attribute').attribute(lent, this, text, options);
+  }
+
+  async fineTune(examples: Parameters<Contract['fineTune']>[0], options?: FineTuneOptions): ReturnType<Contract['fineTune']> {
+    const lent = this.#lend('fineTune');
+    return lent.find().lender.engine.gradientsOf('fineTune').fineTune(lent, this, examples, options);
+  }
+
+  #lend(operation: string): Lent {
+    const find = () => partsOf(operation, this);
+    const renew: Lent['renew'] = (labels, files, config) => {
+      const parts = find();
+      this.#parts = { ...parts, files, config: frozen(config), about: { ...parts.about, labels: frozen(labels) } };
+    };
+    return { find, limits, signatureOf, readEncoded, padded, tokenized, membersOf, renew };
   }
 
   dispose(): void {
@@ -242,8 +257,6 @@ export class TextModel implements Contract {
     this.dispose();
   }
 }
-
-const lend = (model: TextModel, operation: string): Lent => ({ find: () => partsOf(operation, model), limits, signatureOf, readEncoded });
 
 /** What goes before each text: of both the prompt counts, as in sentence-transformers. */
 function promptOf({ prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
@@ -294,7 +307,7 @@ function call(model: TextModel, name: 'forward' | 'traceLayer', inputs: unknown,
 }
 
 /** Rows side by side, filled up to the longest. With what does not matter: it is masked, and nothing is made of it. */
-function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
+export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
   const length = Math.max(...rows.map(({ ids }) => ids.length));
   const size = rows.length * length;
   const [inputIds, attentionMask, tokenTypeIds] = encodingOf(operation, size);
@@ -355,7 +368,7 @@ async function inBatches(
   }
 }
 
-function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
+export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
   try {
     const { inputIds: ids, tokenTypeIds: types } = tokenizer.encode([text], limit);
     return { index, ids, types };

@@ -1,0 +1,204 @@
+/** fineTune(): what the native library learns, with heads of all kinds; ends in the middle; what is asked wrongly; the same in attn/worker. */
+import type { Attn, FineTuneExample, FineTuneOptions, FineTuneProgress, TextModel } from 'attn';
+import { load as loadWorker } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects } from '../support/errors.ts';
+import { loadHere, url } from '../support/host.ts';
+import { loadCheckpoint } from '../support/model_cases.ts';
+
+const good = [
+  'a warm , funny and clever film',
+  'beautifully acted from start to end',
+  'one of the best of the year',
+  'moving , honest and alive',
+  'a delight',
+];
+const bad = [
+  'dull and far too long',
+  'a boring mess without any ideas',
+  'the jokes are stale and the plot is stupid',
+  'tedious',
+  'it never works and it never ends',
+];
+/** As native-tests/models/fine_tuning_test.cpp has them. */
+const films = (ofGood: string, ofBad: string): FineTuneExample[] =>
+  good.flatMap((text, i) => [
+    { text, label: ofGood },
+    { text: bad[i]!, label: ofBad },
+  ]);
+const turned = films('negative', 'positive');
+const much: FineTuneOptions = { epochs: 12, batchSize: 4, learningRate: 3e-3 };
+
+const stateOf = (model: TextModel) => new Map([...model.stateDict()].map(([name, { data }]) => [name, [...data]]));
+const changed = (model: TextModel, before: ReturnType<typeof stateOf>) => {
+  const now = stateOf(model);
+  return [...before.keys()].filter((name) => before.get(name)!.some((x, i) => !Object.is(x, now.get(name)![i])));
+};
+const answer = async (model: TextModel, text: string) => (await model.classify(text))[0]![0]!;
+
+describe('text models that learn', () => {
+  let attn: Attn;
+  before(async () => void (attn = await loadHere({ training: true })));
+  after(() => attn.dispose());
+
+  it('learns the opposite of what it knew, as the native library does', async () => {
+    const model = await loadCheckpoint(attn, 'sentiment');
+    const seen: FineTuneProgress[] = [];
+    const { loss, ...others } = await model.fineTune(turned, { ...much, onProgress: (p) => void seen.push(p) });
+    assert.deepEqual(others, {});
+    assert.closeTo(loss, 0.1527796, 1e-6);
+    assert.lengthOf(seen, 36);
+    assert.deepEqual({ ...seen.at(-1)!, loss: 0 }, { epoch: 12, step: 36, steps: 36, loss: 0 });
+    for (const { text, label } of turned) assert.equal((await answer(model, text as string)).label, label);
+    model.dispose();
+  });
+
+  it('trains the head alone, or the last layers, and judges what it holds out', async () => {
+    for (const layers of ['head', 0, 1] as const) {
+      const model = await loadCheckpoint(attn, 'tiny-distilbert');
+      const before = stateOf(model);
+      const labels = model.labels;
+      const seen: FineTuneProgress[] = [];
+      const options: FineTuneOptions = { epochs: 2, batchSize: 3, learningRate: 1e-3, layers, validation: 0.3, onProgress: (p) => void seen.push(p) };
+      const { validationAccuracy } = await model.fineTune(films(labels[0]!, labels[1]!), options);
+      assert.deepEqual(
+        seen.map((p) => p.validationLoss !== undefined),
+        [false, false, true, false, false, true],
+      );
+      assert.equal(validationAccuracy, seen.at(-1)!.validationAccuracy);
+      assert.isTrue([0, 1 / 3, 2 / 3, 1].includes(validationAccuracy!));
+      const names = changed(model, before);
+      assert.include(names, 'classifier.weight');
+      assert.equal(
+        names.some((name) => name.includes('layer.1.')),
+        layers === 1,
+      );
+      assert.isFalse(names.some((name) => name.includes('embeddings') || name.includes('layer.0.')));
+      model.dispose();
+    }
+  });
+
+  it('gives a model a head for other labels, and writes what it reads', async () => {
+    for (const name of ['tiny-bert-cls', 'tiny-mpnet-mean', 'sentiment']) {
+      const model = await loadCheckpoint(attn, name);
+      const before = model.labels;
+      await model.fineTune(films('tasty "tea"', 'milk'), { ...much, learningRate: 5e-3, labels: ['milk', 'tasty "tea"'] });
+      assert.notDeepEqual(model.labels, before);
+      assert.deepEqual(model.labels, ['milk', 'tasty "tea"']);
+      assert.deepEqual(model.config['id2label'], { 0: 'milk', 1: 'tasty "tea"' });
+      assert.match((model.config['architectures'] as string[])[0]!, /ForSequenceClassification$/);
+      assert.equal((await answer(model, 'tedious')).label, 'milk');
+      const again = await attn.loadModel(await model.export());
+      assert.deepEqual(again.labels, model.labels);
+      assert.deepEqual([...again.parameterShapes()], [...model.parameterShapes()]);
+      assert.isEmpty(changed(again, stateOf(model)));
+      assert.deepEqual(await answer(again, 'a film'), await answer(model, 'a film'));
+      model.dispose();
+      again.dispose();
+    }
+    const model = await loadCheckpoint(attn, 'tiny-bert-cls');
+    await model.fineTune([
+      { text: 'a', label: 2 },
+      { text: ['b', 'c'], label: 0 },
+    ]);
+    assert.deepEqual(model.labels, ['LABEL_0', 'LABEL_1', 'LABEL_2']);
+    model.dispose();
+  });
+
+  it('ends in the middle with the weights of the last whole step', async () => {
+    const model = await loadCheckpoint(attn, 'sentiment');
+    const run = async (options: FineTuneOptions) => {
+      let [last, step] = [stateOf(model), 0];
+      const onProgress = (p: FineTuneProgress) => {
+        [last, step] = [stateOf(model), p.step];
+        options.onProgress?.(p);
+      };
+      const error = await model.fineTune(turned, { ...much, ...options, onProgress }).catch((error: unknown) => error);
+      assert.isEmpty(changed(model, last));
+      return { step, error: error as Error };
+    };
+    const stop = new AbortController();
+    const stopped = await run({ signal: stop.signal, onProgress: ({ step }) => step === 3 && stop.abort() });
+    assert.equal(stopped.step, 3);
+    await assertRejects(Promise.reject(stopped.error), 'ABORTED', []);
+    await assertRejects(Promise.reject((await run({ signal: AbortSignal.abort() })).error), 'ABORTED', []);
+    const thrown = await run({
+      onProgress: () => {
+        throw new Error('enough');
+      },
+    });
+    assert.equal(thrown.step, 1);
+    await assertRejects(Promise.reject(thrown.error), 'ARGUMENT', ['onProgress']);
+    const wild = await run({ learningRate: 1e30, epochs: 50 });
+    assert.isAbove(wild.step, 0);
+    await assertRejects(Promise.reject(wild.error), 'OUT_OF_RANGE', [`of step ${wild.step + 1}`]);
+    model.dispose();
+
+    // One run at a time; calls in between see the weights of then; the model may go.
+    const other = await loadCheckpoint(attn, 'sentiment');
+    const first = other.fineTune(turned, much);
+    await assertRejects(other.fineTune(turned), 'BUSY', []);
+    assert.equal((await other.classify('tedious')).length, 1);
+    other.dispose();
+    await assertRejects(first, 'DISPOSED', []);
+  });
+
+  it('refuses what cannot be trained, and changes nothing', async () => {
+    const model = await loadCheckpoint(attn, 'sentiment');
+    const before = stateOf(model);
+    const check = async (code: Parameters<typeof assertRejects>[1], words: string[], examples: unknown, options?: unknown) => {
+      await assertRejects(model.fineTune(examples as never, options as never), code, words);
+      assert.isEmpty(changed(model, before));
+      assert.deepEqual(model.labels, ['negative', 'positive']);
+    };
+    for (const examples of [undefined, {}, 'a', [], [5], [{ text: 'a' }], [{ text: 5, label: 0 }], [{ text: ['a'], label: 0 }]])
+      await check('ARGUMENT', ['examples'], examples);
+    await check('ARGUMENT', ['lable', 'label'], [{ text: 'a', lable: 0 }]);
+    for (const label of [2, -1, 0.5, NaN, Infinity]) await check('OUT_OF_RANGE', ['examples[0].label'], [{ text: 'a', label }]);
+    await check('OUT_OF_RANGE', ['examples[1].label', 'neutral', 'negative, positive'], [turned[0], { text: 'b', label: 'neutral' }]);
+    await check('OUT_OF_RANGE', ['examples[0].label'], turned, { labels: ['x', 'y'] });
+    for (const [name, value] of [
+      ['epochs', 0],
+      ['batchSize', 0],
+      ['learningRate', 0],
+      ['learningRate', NaN],
+      ['weightDecay', -1],
+      ['validation', 1],
+      ['layers', 'last'],
+    ] as const)
+      await check('CONFIG', [name], turned, { [name]: value });
+    await check('OUT_OF_RANGE', ['layers'], turned, { layers: 99 });
+    await check('ARGUMENT', ['labels[1]'], turned, { labels: ['a', 'a'] });
+    await check('ARGUMENT', ['labels'], turned, { labels: [] });
+    await check('ARGUMENT', ['epoch', 'epochs'], turned, { epoch: 3 });
+    await check('ARGUMENT', ['onProgress'], turned, { onProgress: 5 });
+    model.dispose();
+    const int8 = await loadCheckpoint(attn, 'tiny-bert', 'int8');
+    await assertRejects(int8.fineTune([{ text: 'a', label: 0 }]), 'UNSUPPORTED', ['weights float32']);
+    int8.dispose();
+    const several = await loadCheckpoint(attn, 'tiny-bert-multilabel');
+    await assertRejects(several.fineTune([{ text: 'a', label: 0 }]), 'UNSUPPORTED', ['several']);
+    several.dispose();
+  });
+
+  it('is the same in attn/worker', async () => {
+    const remote = await loadWorker({ training: true });
+    const there = await remote.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
+    const here = await loadCheckpoint(attn, 'tiny-bert-cls');
+    const seen: FineTuneProgress[] = [];
+    const options: FineTuneOptions = { epochs: 2, validation: 0.2, layers: 'head', onProgress: (p) => void seen.push(p) };
+    const examples = films('good', 'bad');
+    const of = await there.fineTune(examples, options);
+    const steps = seen.splice(0);
+    assert.deepEqual(await here.fineTune(examples, options), of);
+    assert.deepEqual(seen, steps);
+    assert.deepEqual(await there.labels, ['bad', 'good']);
+    assert.deepEqual(await there.config, here.config);
+    assert.deepEqual(await there.classify('tedious'), await here.classify('tedious'));
+    await assertRejects(there.fineTune(examples, { epochs: 1000, signal: AbortSignal.abort() }), 'ABORTED', []);
+    await assertRejects(there.fineTune([{ text: 'a', label: 'c' }]), 'OUT_OF_RANGE', ['examples[0].label']);
+    await assertRejects(there.fineTune([{ text: 'a', label: 'c' }], { epoch: 1 } as never), 'ARGUMENT', ['epochs']);
+    await remote.dispose();
+    here.dispose();
+  });
+});
