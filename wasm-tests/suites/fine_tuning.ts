@@ -60,7 +60,7 @@ describe('text models that learn', () => {
       const labels = model.labels;
       const seen: FineTuneProgress[] = [];
       const options: FineTuneOptions = { epochs: 2, batchSize: 3, learningRate: 1e-3, layers, validation: 0.3, onProgress: (p) => void seen.push(p) };
-      const { validationAccuracy } = await model.fineTune(films(labels[0]!, labels[1]!), options);
+      const { validationAccuracy } = await model.fineTune(films(labels![0]!, labels![1]!), options);
       assert.deepEqual(
         seen.map((p) => p.validationLoss !== undefined),
         [false, false, true, false, false, true],

@@ -180,9 +180,9 @@ export interface ModelGradients {
 
 /** A text, or a pair of them, and what the model shall say of it. */
 export interface FineTuneExample {
-  readonly text: string | readonly [string, string];
+  text: string | readonly [string, string];
   /** A label by name or number; of one label 0, 1 or what lies between, of a regression any number. */
-  readonly label: number | string;
+  label: number | string;
 }
 
 /** What `onProgress` is told after each step. */
