@@ -12,19 +12,6 @@ namespace {
 using attn::Trace;
 using attn::TraceName;
 
-constexpr Trace kLayerTraces = Trace::from_bits((1U << attn::kAttentionTraceCount) - 1);
-constexpr Trace kFunctionTraces =
-    Trace::from_bits(kLayerTraces.bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
-
-constexpr std::array<attn::Activation, 9> kActivations{attn::Activation::relu,     attn::Activation::gelu, attn::Activation::gelu_tanh,
-                                                       attn::Activation::silu,     attn::Activation::tanh, attn::Activation::sigmoid,
-                                                       attn::Activation::identity, attn::Activation::mish, attn::Activation::quick_gelu};
-
-Dims input_dims(std::size_t rank, std::size_t B, std::size_t H, std::size_t rows, std::size_t width) {
-  if (rank == 4) return {B, H, rows, width};
-  return rank == 3 ? Dims{B, rows, width} : Dims{rows, width};
-}
-
 /// Gradients of inputs, traces in their order.
 template <class Found>
 std::vector<Values> values_of_gradients(const Found& found) {

@@ -312,4 +312,19 @@ inline bool record(Generator& g, Hash& hash, const Call& call) {
   return true;
 }
 
+/// All that attentions trace, and what of it functions have.
+inline constexpr attn::Trace kLayerTraces = attn::Trace::from_bits((1U << attn::kAttentionTraceCount) - 1);
+inline constexpr attn::Trace kFunctionTraces = attn::Trace::from_bits(
+    kLayerTraces.bits() & ~attn::Trace{attn::TraceName::q_proj, attn::TraceName::k_proj, attn::TraceName::v_proj, attn::TraceName::merged}.bits());
+
+inline constexpr std::array<attn::Activation, 9> kActivations{attn::Activation::relu,     attn::Activation::gelu, attn::Activation::gelu_tanh,
+                                                              attn::Activation::silu,     attn::Activation::tanh, attn::Activation::sigmoid,
+                                                              attn::Activation::identity, attn::Activation::mish, attn::Activation::quick_gelu};
+
+/// The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4.
+inline Dims input_dims(std::size_t rank, std::size_t B, std::size_t H, std::size_t rows, std::size_t width) {
+  if (rank == 4) return {B, H, rows, width};
+  return rank == 3 ? Dims{B, rows, width} : Dims{rows, width};
+}
+
 }  // namespace digest

@@ -10,20 +10,7 @@ namespace {
 using attn::Trace;
 using attn::TraceName;
 
-constexpr Trace kLayerTraces = Trace::from_bits((1U << attn::kAttentionTraceCount) - 1);
 constexpr Trace kEncoderTraces = Trace::from_bits((1U << attn::kTraceNames.size()) - 1);
-constexpr Trace kFunctionTraces =
-    Trace::from_bits(kLayerTraces.bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
-
-constexpr std::array<attn::Activation, 9> kActivations{attn::Activation::relu,     attn::Activation::gelu, attn::Activation::gelu_tanh,
-                                                       attn::Activation::silu,     attn::Activation::tanh, attn::Activation::sigmoid,
-                                                       attn::Activation::identity, attn::Activation::mish, attn::Activation::quick_gelu};
-
-/// The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4.
-Dims input_dims(std::size_t rank, std::size_t B, std::size_t H, std::size_t rows, std::size_t width) {
-  if (rank == 4) return {B, H, rows, width};
-  return rank == 3 ? Dims{B, rows, width} : Dims{rows, width};
-}
 
 /// Shapes of a call of an attention function.
 struct AttentionSizes {

@@ -1,24 +1,26 @@
 /** The random gradients: the twin of native-tests/digest/backward.cpp. Change both together; digest_draw.ts says what order means. */
-import type { Attn, AttentionOptions, BackwardResult, MultiHeadAttentionOptions, Tensor, TraceName } from 'attn';
+import type { Attn, AttentionOptions, BackwardResult, MultiHeadAttentionOptions, Tensor } from 'attn';
 import type { Generator } from './generator.ts';
-import { attentionOptions, batch, type Call, large, length, masks, probability, rows, seed, sizes, values } from './digest_draw.ts';
+import {
+  activations,
+  attentionOptions,
+  batch,
+  type Call,
+  functionTraces,
+  inputDims,
+  large,
+  layerTraces,
+  length,
+  masks,
+  newCall,
+  probability,
+  rows,
+  seed,
+  sizes,
+  values,
+} from './digest_draw.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-
-const layerTraces: readonly TraceName[] = [
-  ...(['q_proj', 'k_proj', 'v_proj', 'q', 'k', 'v', 'scores', 'masked_scores', 'probabilities', 'weights', 'weighted_values'] as const),
-  ...(['context', 'merged', 'output'] as const),
-];
-const functionTraces = layerTraces.filter((name) => name !== 'merged' && !name.endsWith('_proj'));
-
-const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'] as const;
-
-const newCall = (): Call => ({ batch: 0, dropping: false, constants: [], inputs: [], masks: {}, run: () => [] });
-
-function inputDims(rank: number, B: number, H: number, rows: number, width: number): number[] {
-  if (rank === 4) return [B, H, rows, width];
-  return rank === 3 ? [B, rows, width] : [rows, width];
-}
 
 /** Gradients of inputs, traces in their order. */
 function gradientTensors({ gradQuery, gradKey, gradValue, trace }: BackwardResult): Tensor[] {

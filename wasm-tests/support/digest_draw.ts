@@ -4,7 +4,7 @@
  * Every draw is a statement of its own: the order of the lines is the order of the draws. A draw is skipped only where the result of an earlier one
  * says that the whole tensor, mask or list is not there.
  */
-import type { AttentionOptions, Mask, Tensor } from 'attn';
+import type { AttentionOptions, Mask, Tensor, TraceName } from 'attn';
 import type { Generator } from './generator.ts';
 import { product, slice } from './tensors.ts';
 
@@ -192,4 +192,32 @@ export function record(g: Generator, hash: Hash, call: Call): boolean {
     { mask: rowOfMask(call.masks.mask, 3, at), keyPaddingMask: rowOfMask(call.masks.keyPaddingMask, 2, at) },
   );
   return alone.length === results.length && alone.every((t, i) => isRow(t, results[i], at));
+}
+
+export const layerTraces: readonly TraceName[] = [
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'q',
+  'k',
+  'v',
+  'scores',
+  'masked_scores',
+  'probabilities',
+  'weights',
+  'weighted_values',
+  'context',
+  'merged',
+  'output',
+];
+export const functionTraces = layerTraces.filter((name) => name !== 'merged' && !name.endsWith('_proj'));
+
+export const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'] as const;
+
+export const newCall = (): Call => ({ batch: 0, dropping: false, constants: [], inputs: [], masks: {}, run: () => [] });
+
+/** The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4. */
+export function inputDims(rank: number, B: number, H: number, rows: number, width: number): number[] {
+  if (rank === 4) return [B, H, rows, width];
+  return rank === 3 ? [B, rows, width] : [rows, width];
 }

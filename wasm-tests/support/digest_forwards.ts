@@ -13,42 +13,33 @@ import type {
   Module,
   MultiHeadAttentionOptions,
   Tensor,
-  TraceName,
 } from 'attn';
 import type { Generator } from './generator.ts';
 import { product } from './tensors.ts';
-import { attentionOptions, batch, large, length, masks, policies, probability, rows, seed, sizes, trace, values, type Call } from './digest_draw.ts';
+import {
+  activations,
+  attentionOptions,
+  batch,
+  type Call,
+  functionTraces,
+  inputDims,
+  large,
+  layerTraces,
+  length,
+  masks,
+  newCall,
+  policies,
+  probability,
+  rows,
+  seed,
+  sizes,
+  trace,
+  values,
+} from './digest_draw.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-const layerTraces: readonly TraceName[] = [
-  'q_proj',
-  'k_proj',
-  'v_proj',
-  'q',
-  'k',
-  'v',
-  'scores',
-  'masked_scores',
-  'probabilities',
-  'weights',
-  'weighted_values',
-  'context',
-  'merged',
-  'output',
-];
 const encoderTraces: readonly EncoderTraceName[] = [...layerTraces, 'attn_residual', 'norm1', 'ff_hidden', 'ff_output', 'ff_residual', 'norm2'];
-const functionTraces = layerTraces.filter((name) => name !== 'merged' && !name.endsWith('_proj'));
-
-const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'] as const;
-
-const newCall = (): Call => ({ batch: 0, dropping: false, constants: [], inputs: [], masks: {}, run: () => [] });
-
-/** The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4. */
-function inputDims(rank: number, B: number, H: number, rows: number, width: number): number[] {
-  if (rank === 4) return [B, H, rows, width];
-  return rank === 3 ? [B, rows, width] : [rows, width];
-}
 
 /** Output, weights, traces in their order, keys and values for the next call. */
 function attentionTensors(r: AttentionResult): Tensor[] {
