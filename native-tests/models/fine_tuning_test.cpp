@@ -1,7 +1,9 @@
 // Fine-tuning: each step is AdamW's along the gradients that others tests hold against torch, and what comes out is kept, written and read.
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <random>
@@ -9,6 +11,7 @@
 
 #include "attn/attn.hpp"
 #include "attn/models/fine_tuning.hpp"
+#include "attn/models/kept_model.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "models/edit.hpp"
 #include "models/goldens.hpp"
@@ -194,6 +197,40 @@ TEST_CASE("layers that are not trained stay as they are", "[models][training]") 
   }
 }
 
+TEST_CASE("backward ends at the lowest layer that is trained", "[models][training]") {
+  for (const char* checkpoint : kFamilies) {
+    const auto model = with_head(checkpoint);
+    const std::int64_t layers = model->config().num_hidden_layers;
+    const Batch batch = some_ids(3, 7, model->config().vocab_size);
+    const detail::ModelPlan plan = model->plan("test", batch.inputs(), {.for_backward = true});
+    std::vector<float> hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
+    const auto kept = model->run_and_keep(plan, batch.inputs(), {hidden.data(), {}, {}}, true);
+    const std::vector<float> grad{1, -2, 3, 0.5F, 0.25F, -1, 2, 2, -1};
+    const auto gradients_from = [&](std::optional<std::int64_t> first_layer) {
+      detail::Gradients gradients;
+      gradients.reserve(model->state_shapes());
+      model->backward(*kept, grad.data(), {.parameters = &gradients, .first_layer = first_layer});
+      return gradients;
+    };
+    const detail::Gradients whole = gradients_from(std::nullopt);
+    for (std::int64_t first = 0; first <= layers; ++first) {
+      const detail::Gradients gradients = gradients_from(first);
+      std::size_t there = 0;
+      for (const auto& [name, shape] : model->state_shapes()) {
+        CAPTURE(checkpoint, first, name);
+        const bool is_above = name.starts_with("classifier") || (first < layers && name.starts_with("encoder.norm")) ||
+                              (name.starts_with("encoder.layers.") && std::stoll(name.substr(std::string("encoder.layers.").size())) >= first);
+        const float* const numbers = gradients.find(name);
+        CHECK((numbers != nullptr) == (is_above && whole.find(name) != nullptr));
+        if (numbers == nullptr) continue;
+        ++there;
+        CHECK(std::equal(numbers, numbers + checked_size(shape, "test", name), whole.find(name)));
+      }
+      CHECK(there >= 3);
+    }
+  }
+}
+
 TEST_CASE("orders of examples are random, whole, and follow from the seed", "[models][training]") {
   std::set<std::vector<std::size_t>> all;
   for (std::uint64_t seed = 0; seed < 5; ++seed)
@@ -304,6 +341,46 @@ TEST_CASE("a head for other labels is drawn, trained, written and read", "[model
                 {.epochs = 60, .batch_size = 3, .learning_rate = 1e-2, .labels = {"yes"}});
   CHECK(one.classify({"one two three"})[0][0].score > 0.8F);
   CHECK(one.classify({"four five"})[0][0].score < 0.2F);
+}
+
+TEST_CASE("a model of one label learns what its files say its answer is", "[models][training]") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-one-label-" + std::to_string(std::random_device()()));
+  TextModel one = stock("tiny-bert");
+  const std::vector<FineTuneExample> numbers{{"one two three", 3.5}, {"four five", -2.0}, {"six", 0.5}, {"seven", 1.0}};
+  one.fine_tune({{"a", 0.0}}, {.epochs = 1, .labels = {"score"}});
+  one.save_pretrained(folder);
+  const std::vector<std::uint8_t> bytes = bytes_of(folder / "config.json");
+  const auto with = [&](const char* name, const json& value) {
+    json config = json::parse(bytes.begin(), bytes.end());
+    config[name] = value;
+    std::ofstream(folder / "config.json") << config.dump();
+    return TextModel::load(folder);
+  };
+  const auto names = [](const char* activation) { return json{{"activation_fn", std::string("torch.nn.modules.") + activation}}; };
+  // A regression, and a cross-encoder whose answer is the logit: the squared error, and nothing is right or wrong.
+  std::array models{with("problem_type", "regression"), with("sentence_transformers", names("linear.Identity"))};
+  for (TextModel& model : models) {
+    const auto answer = [&](const FineTuneExample& example) { return static_cast<double>(model.classify({example.text})[0][0].score); };
+    double squares = 0;
+    for (const FineTuneExample& example : numbers) squares += std::pow(answer(example) - std::get<double>(example.label), 2);
+    std::vector<FineTuneProgress> progress;
+    const auto keep = [&](const FineTuneProgress& at) {
+      progress.push_back(at);
+      return true;
+    };
+    model.fine_tune(numbers, {.epochs = 1, .batch_size = 4, .learning_rate = 1e-9, .on_progress = keep});
+    CHECK(std::abs(progress.at(0).loss - squares / 4) < 1e-5);
+    const FineTuneResult result =
+        model.fine_tune(numbers, {.epochs = 100, .batch_size = 3, .learning_rate = 1e-2, .validation = 0.25, .on_progress = keep});
+    CHECK(result.loss < 0.1);
+    CHECK_FALSE(result.validation_accuracy);
+    CHECK_FALSE(progress.back().validation_accuracy);
+    CHECK(progress.back().validation_loss);
+  }
+  TextModel sigmoid = with("sentence_transformers", names("activation.Sigmoid"));
+  check_error({ErrorCode::out_of_range, "fine_tune", "examples[0].label", {"from 0 to 1"}}, [&] { sigmoid.fine_tune(numbers); });
+  CHECK(sigmoid.fine_tune({{"a", 0.75}, {"b", 0.25}}, {.validation = 0.5}).validation_accuracy);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a run that ends early leaves the weights of its last whole step", "[models][training]") {

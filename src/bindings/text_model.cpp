@@ -300,9 +300,9 @@ auto begin_fine_tuning(Arguments& arguments) {
       for (const detail::Json& name : *list.array()) names.push_back(*name.string());
     }
     const bool is_new = !names.empty();
-    detail::check_fine_tuning(kOp, self.model(), options, is_new);
-    detail::check_targets(kOp, targets_of(targets), is_new ? std::ssize(names) : config.num_labels(),
-                          !is_new && config.num_labels() == 1 && config.classification_function == detail::ClassificationFunction::none);
+    const std::int64_t count = is_new ? std::ssize(names) : config.num_labels();
+    const detail::HeadLoss loss = detail::check_fine_tuning(kOp, self.model(), options, is_new ? std::optional<std::int64_t>(count) : std::nullopt);
+    detail::check_targets(kOp, targets_of(targets), count, loss);
     if (is_new) self.model().set_head(std::move(names), seed);
     self.tuning = std::make_shared<detail::FineTuning>(kOp, self.model(), options);
     *result.add(std::string(config.family->architecture), Shape{1}) = 0;
@@ -350,9 +350,10 @@ auto pool_for_head(Arguments& arguments) {
   };
 }
 
+/// The number is the loss; of a regression that is all.
 void add(const detail::Judgement& judgement, Result& result) {
   result.set_number(judgement.loss);
-  *result.add("right", Shape{1}) = static_cast<float>(judgement.right);
+  if (judgement.right) *result.add("right", Shape{1}) = static_cast<float>(*judgement.right);
 }
 
 auto judge(Arguments& arguments) {

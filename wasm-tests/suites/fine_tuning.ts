@@ -105,6 +105,29 @@ describe('text models that learn', () => {
     model.dispose();
   });
 
+  it('judges nothing right or wrong where the answer is the logit itself, whichever file says so', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-bert');
+    await model.fineTune([{ text: 'a', label: 0 }], { epochs: 1, labels: ['score'] });
+    const files = (await model.export()) as Record<string, Uint8Array>;
+    const numbers = good.map((text, i) => ({ text, label: i - 1.5 }));
+    const activation = (name: string) => ({ sentence_transformers: { activation_fn: `torch.nn.modules.${name}` } });
+    const saying = (said: object) =>
+      attn.loadModel({ ...files, 'config.json': new TextEncoder().encode(JSON.stringify({ ...model.config, ...said })) });
+    for (const said of [{ problem_type: 'regression' }, activation('linear.Identity')]) {
+      const other = await saying(said);
+      const seen: FineTuneProgress[] = [];
+      const result = await other.fineTune(numbers, { epochs: 1, validation: 0.4, onProgress: (p) => void seen.push(p) });
+      assert.deepEqual(Object.keys(result), ['loss']);
+      assert.isNumber(seen.at(-1)!.validationLoss);
+      assert.isUndefined(seen.at(-1)!.validationAccuracy);
+      other.dispose();
+    }
+    const other = await saying(activation('activation.Sigmoid'));
+    await assertRejects(other.fineTune(numbers), 'OUT_OF_RANGE', ['examples[0].label', 'from 0 to 1']);
+    other.dispose();
+    model.dispose();
+  });
+
   it('ends in the middle with the weights of the last whole step', async () => {
     const model = await loadCheckpoint(attn, 'sentiment');
     const run = async (options: FineTuneOptions) => {

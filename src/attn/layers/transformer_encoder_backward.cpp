@@ -82,7 +82,7 @@ void TransformerEncoder::run_backward(const TensorView& grad, const detail::Enco
 void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients,
                                   const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
   if (options_.final_norm) norm_.backward(to.grad_x, kept.last, kept.B * kept.L, to.grad_x, prefix + "norm.", gradients, scratch);
-  for (std::size_t i = layers_.size(); i-- > 0;) {
+  for (std::size_t i = layers_.size(); i-- > to.first_layer;) {
     layers_[i].backward(kept, static_cast<std::uint32_t>(i), to.grad_x, prefix + "layers." + std::to_string(i) + ".", gradients, to, scratch);
     if (kept.patched_layer == static_cast<std::int64_t>(i)) std::fill_n(to.grad_x, size_of(kept.B * kept.L, kept.E), 0.0F);
   }

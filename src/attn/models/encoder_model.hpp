@@ -59,6 +59,8 @@ struct ModelGradientBuffers {
   float* embeddings = nullptr;          ///< (B,L,E), of the word embedding at each place
   std::vector<float*> attentions = {};  ///< by layer (B,H,L,L)
   Gradients* parameters = nullptr;      ///< by the names of EncoderModel::state_shapes()
+  /// The lowest layer that gradients are wanted of, as many as there are: of the head alone. Backward ends there; none: it goes through everything.
+  std::optional<std::int64_t> first_layer = std::nullopt;
 };
 
 struct KeptModel;  // models/kept_model.hpp, as the next

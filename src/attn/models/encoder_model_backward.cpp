@@ -104,10 +104,12 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   const std::int64_t E = config_.hidden_size, rows = kept.encoder->B * kept.encoder->L, sequences = kept.sequences;
   const std::size_t size = size_of(rows, E), width = size_of(1, E);
   const detail::ModelInputs inputs = kept.inputs();
+  const bool ends_at_head = to.first_layer == config_.num_hidden_layers;
   float* const of_x = scratch.take(size);
   if (kept.of_head) {
-    float* const of_pooled = scratch.take(size_of(sequences, E));
+    float* const of_pooled = ends_at_head ? nullptr : scratch.take(size_of(sequences, E));
     head_backward(grad, kept.pooled, kept.dense, sequences, of_pooled, gradients, scratch);
+    if (ends_at_head) return;
     pool_sequences_backward(inputs, E, of_pooled, E, kept.encoder->output, config_.classifier_pooling, of_x);
   } else {
     float* const more = config_.poolings.size() > 1 ? scratch.take(size) : nullptr;
@@ -117,13 +119,13 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
     }
   }
 
-  detail::EncoderGradientBuffers of_encoder{.grad_x = of_x};
+  detail::EncoderGradientBuffers of_encoder{.grad_x = of_x, .traces = {}, .first_layer = static_cast<std::size_t>(to.first_layer.value_or(0))};
   if (!to.attentions.empty()) {
     of_encoder.traces.resize(to.attentions.size());
     for (std::size_t layer = 0; layer < to.attentions.size(); ++layer)
       of_encoder.traces[layer][static_cast<std::size_t>(TraceName::weights)] = to.attentions[layer];
   }
-  float* const of_buckets = gradients.at("position_bias.weight");
+  float* const of_buckets = to.first_layer ? nullptr : gradients.at("position_bias.weight");
   const detail::PositionBias& bias = kept.encoder->layers.front().attention.position_bias;
   const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
   if (of_buckets != nullptr) {
@@ -138,6 +140,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
         of_buckets[detail::bucket_of(distance) * heads + head] += *from++;
   }
 
+  if (to.first_layer) return;
   embedding_norm_.backward(of_x, kept.embeddings, rows, of_x, "embedding_norm.", gradients, scratch);
   if (to.embeddings != nullptr) std::copy_n(of_x, size, to.embeddings);
   const detail::Rows of_rows(of_x, size_of(rows, 1), width);

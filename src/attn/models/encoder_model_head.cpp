@@ -30,7 +30,6 @@ void EncoderModel::set_head(std::vector<std::string> labels, std::uint64_t seed)
   memory.add("its weights", {E + C + 64, E});
   memory.check("its weights");
 
-  const detail::TensorNames& names = config_.family->names;
   const std::string prefix(config_.family->prefix);
   const detail::Parameters before = parameters();
   const auto is_of_head = [&](const detail::CheckpointTensor& tensor) {
@@ -53,14 +52,11 @@ void EncoderModel::set_head(std::vector<std::string> labels, std::uint64_t seed)
   const detail::Parameters all = parameters();
   for (const auto& [name, parameter] : all)
     if (name.starts_with("classifier")) draw(name, parameter, seed, place++);
-  const auto add = [&](const std::string& name, const std::string& ours, bool bias) {
-    tensors.push_back({name + ".weight", {all.at(ours + ".weight")}, all.at(ours + ".weight").shape().rank() == 2});
+  detail::for_each_part_of_head(config_, [&](detail::HeadPart part, std::string_view of_file, const std::string& ours, bool bias) {
+    const std::string name = (part == detail::HeadPart::pooler ? prefix : "") + std::string(of_file);
+    tensors.push_back({name + ".weight", {all.at(ours + ".weight")}, part != detail::HeadPart::norm});
     if (bias) tensors.push_back({name + ".bias", {all.at(ours + ".bias")}});
-  };
-  if (!names.pooler.empty()) add(prefix + std::string(names.pooler), "classifier_dense", true);
-  if (!names.classifier_dense.empty()) add(std::string(names.classifier_dense), "classifier_dense", config_.classifier_bias);
-  if (!names.classifier_norm.empty()) add(std::string(names.classifier_norm), "classifier_norm", config_.norm_bias);
-  add(std::string(names.classifier), "classifier", true);
+  });
   detail::sort_compactly(tensors, [](const detail::CheckpointTensor& a, const detail::CheckpointTensor& b) { return a.name < b.name; });
   set_tensors(std::move(tensors));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -50,6 +51,19 @@ struct Family {
   /// The class of transformers that reads its WordPiece tokenizer where tokenizer_config.json names none.
   std::string_view tokenizer_class = {};
 };
+
+/// The pooler belongs to the base model.
+enum class HeadPart : std::uint8_t { pooler, linear, norm };
+
+/// What a head is made of, in the order of its work: add(kind, its name in files, ours, whether it has a bias).
+template <class Add>
+void for_each_part_of_head(const ModelConfig& config, Add add) {
+  const TensorNames& names = config.family->names;
+  if (!names.pooler.empty()) add(HeadPart::pooler, names.pooler, "classifier_dense", true);
+  if (!names.classifier_dense.empty()) add(HeadPart::linear, names.classifier_dense, "classifier_dense", config.classifier_bias);
+  if (!names.classifier_norm.empty()) add(HeadPart::norm, names.classifier_norm, "classifier_norm", config.norm_bias);
+  add(HeadPart::linear, names.classifier, "classifier", true);
+}
 
 extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;
 

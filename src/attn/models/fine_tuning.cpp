@@ -24,36 +24,39 @@ AdamWOptions adamw(const FineTuningOptions& options) {
   return {.learning_rate = options.learning_rate, .weight_decay = options.weight_decay, .groups = {{.names = does_not_decay, .weight_decay = 0}}};
 }
 
-EncoderModel& checked(std::string_view op, EncoderModel& model, const FineTuningOptions& options) {
-  check_fine_tuning(op, model, options, false);
-  return model;
+HeadLoss loss_of_head(std::string_view op, const ModelConfig& config) {
+  if (config.num_labels() == 1)
+    return config.classification_function == ClassificationFunction::none ? HeadLoss::mse : HeadLoss::binary_cross_entropy;
+  if (config.classification_function != ClassificationFunction::softmax)
+    fail(ErrorCode::unsupported, op, "the head", {"one answer for a text"}, {"for several (multi-label)"});
+  return HeadLoss::cross_entropy;
 }
 
 }  // namespace
 
-void check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options, bool new_head) {
+HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options, std::optional<std::int64_t> new_labels) {
   model.check_gradients(op);
   check_at_least_0(op, "learning_rate", options.learning_rate, true);
   check_at_least_0(op, "weight_decay", options.weight_decay);
   const ModelConfig& config = model.config();
-  if (!new_head && config.num_labels() > 1 && config.classification_function != ClassificationFunction::softmax)
-    fail(ErrorCode::unsupported, op, "the head", {"one answer for a text"}, {"for several (multi-label)"});
   if (options.layers && (*options.layers < 0 || *options.layers > config.num_hidden_layers))
     fail(ErrorCode::out_of_range, op, "layers", {"0 to ", config.num_hidden_layers, ", all that there are"}, {*options.layers});
+  if (!new_labels) return loss_of_head(op, config);
+  return *new_labels == 1 ? HeadLoss::binary_cross_entropy : HeadLoss::cross_entropy;
 }
 
-void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, bool is_regression) {
+void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, HeadLoss loss) {
   const auto is_good = [&](double target) {
-    if (is_regression) return std::isfinite(target);
-    if (classes == 1) return target >= 0 && target <= 1;
+    if (loss == HeadLoss::mse) return std::isfinite(target);
+    if (loss == HeadLoss::binary_cross_entropy) return target >= 0 && target <= 1;
     return target >= 0 && target < static_cast<double>(classes) && target == std::floor(target);
   };
   for (std::size_t i = 0; i < targets.size(); ++i)
     if (!is_good(targets[i]))
       fail(ErrorCode::out_of_range, op, text({"examples[", i, "].label"}),
-           {is_regression  ? std::string("a finite number")
-            : classes == 1 ? std::string("a number from 0 to 1")
-                           : text({"a label from 0 to ", classes - 1})},
+           {loss == HeadLoss::mse                    ? std::string("a finite number")
+            : loss == HeadLoss::binary_cross_entropy ? std::string("a number from 0 to 1")
+                                                     : text({"a label from 0 to ", classes - 1})},
            {targets[i]}, {{"index", static_cast<double>(i)}});
 }
 
@@ -96,7 +99,9 @@ StateParameters FineTuning::Trained::state_parameters() const {
 
 FineTuning::FineTuning(std::string_view op, EncoderModel& model, const FineTuningOptions& options)
     : op_(op),
-      model_(checked(op, model, options)),
+      model_(model),
+      loss_(check_fine_tuning(op, model, options)),
+      first_layer_(options.layers ? std::optional(model.config().num_hidden_layers - *options.layers) : std::nullopt),
       learning_rate_(options.learning_rate),
       steps_(options.steps),
       trained_(model, options.layers),
@@ -110,54 +115,52 @@ void FineTuning::refuse(std::string_view what, double value) const {
 double FineTuning::loss_of(const float* logits, std::span<const double> targets, float* gradient) const {
   const auto rows = static_cast<std::int64_t>(targets.size()), classes = model_.config().num_labels();
   const TensorView view(logits, {rows, classes});
-  if (classes > 1) {
+  if (loss_ == HeadLoss::cross_entropy) {
     const std::vector<std::int64_t> labels(targets.begin(), targets.end());
     return static_cast<double>(cross_entropy(view, labels, {}, gradient));
   }
   const std::vector<float> numbers(targets.begin(), targets.end());
   const TensorView wanted(numbers.data(), {rows, 1});
-  if (model_.config().classification_function == ClassificationFunction::none) return static_cast<double>(mse_loss(view, wanted, {}, gradient));
-  return static_cast<double>(binary_cross_entropy(view, wanted, {}, gradient));
+  return static_cast<double>(loss_ == HeadLoss::mse ? mse_loss(view, wanted, {}, gradient) : binary_cross_entropy(view, wanted, {}, gradient));
 }
 
-Gradients& FineTuning::new_gradients() {
+template <class Forward, class Backward>
+double FineTuning::take_step(std::span<const double> targets, Forward forward, Backward backward) {
+  std::vector<float> grad(targets.size() * static_cast<std::size_t>(model_.config().num_labels()));
   Gradients& gradients = modules_.front().gradients();
   gradients.zero();
   gradients.reserve(trained_.parameter_shapes());
-  return gradients;
-}
-
-void FineTuning::update() {
+  const double loss = loss_of(forward(), targets, grad.data());
+  if (!std::isfinite(loss)) refuse("the loss", loss);
+  backward(grad.data(), gradients);
   const double norm = clip_grad_norm(modules_, kMaxNorm);
   if (!std::isfinite(norm)) refuse("the norm of the gradient", norm);
   optimizer_.set_learning_rate(linear_schedule(step_, {.learning_rate = learning_rate_, .steps = steps_}));
   optimizer_.step();
   ++step_;
+  return loss;
 }
 
 double FineTuning::step(const ModelInputs& inputs, std::span<const double> targets) {
   const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
   AlignedFloats hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
-  std::vector<float> grad(targets.size() * static_cast<std::size_t>(model_.config().num_labels()));
-  Gradients& gradients = new_gradients();
-  const std::unique_ptr<KeptModel> kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true);
-  const double loss = loss_of(kept->result, targets, grad.data());
-  if (!std::isfinite(loss)) refuse("the loss", loss);
-  model_.backward(*kept, grad.data(), {.parameters = &gradients});
-  update();
-  return loss;
+  std::unique_ptr<KeptModel> kept;
+  const auto forward = [&] {
+    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true);
+    return kept->result;
+  };
+  return take_step(targets, forward, [&](const float* grad, Gradients& gradients) {
+    model_.backward(*kept, grad, {.parameters = &gradients, .first_layer = first_layer_});
+  });
 }
 
 double FineTuning::step(std::span<const float> pooled, std::span<const double> targets) {
-  std::vector<float> grad(targets.size() * static_cast<std::size_t>(model_.config().num_labels()));
-  Gradients& gradients = new_gradients();
   KeptHead kept{.pooled = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size())};
-  model_.run_head_and_keep(kept);
-  const double loss = loss_of(kept.logits, targets, grad.data());
-  if (!std::isfinite(loss)) refuse("the loss", loss);
-  model_.backward(kept, grad.data(), gradients);
-  update();
-  return loss;
+  const auto forward = [&] {
+    model_.run_head_and_keep(kept);
+    return kept.logits;
+  };
+  return take_step(targets, forward, [&](const float* grad, Gradients& gradients) { model_.backward(kept, grad, gradients); });
 }
 
 void FineTuning::pool(const ModelInputs& inputs, float* pooled) const {
@@ -171,12 +174,13 @@ Judgement FineTuning::judge_logits(const float* logits, std::span<const double> 
   const auto classes = static_cast<std::size_t>(model_.config().num_labels());
   std::vector<float> unused(targets.size() * classes);
   Judgement judgement{.loss = loss_of(logits, targets, unused.data()) * static_cast<double>(targets.size())};
+  if (loss_ == HeadLoss::mse) return judgement;
+  judgement.right = 0;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const float* const row = logits + i * classes;
-    if (classes > 1)
-      judgement.right += std::max_element(row, row + classes) - row == static_cast<std::ptrdiff_t>(targets[i]) ? 1 : 0;
-    else if (model_.config().classification_function == ClassificationFunction::sigmoid)
-      judgement.right += (row[0] > 0) == (targets[i] > 0.5) ? 1 : 0;
+    const bool is_right = loss_ == HeadLoss::cross_entropy ? std::max_element(row, row + classes) - row == static_cast<std::ptrdiff_t>(targets[i])
+                                                           : (row[0] > 0) == (targets[i] > 0.5);
+    if (is_right) ++*judgement.right;
   }
   return judgement;
 }

@@ -21,18 +21,26 @@ struct FineTuningOptions {
   std::optional<std::int64_t> layers = std::nullopt;  ///< the last so many and the head, 0: the head alone; none: everything
 };
 
-/// Throws UNSUPPORTED for int8 and, unless the head is to be a new one, for one whose labels are several for a text, CONFIG, OUT_OF_RANGE for
-/// layers that are not there.
-void check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options, bool new_head);
+/// What a head learns by, which follows from what makes answers of its logits, wherever the model's files say that.
+enum class HeadLoss : std::uint8_t {
+  cross_entropy,         ///< softmax of several labels
+  binary_cross_entropy,  ///< the sigmoid of one label
+  mse,                   ///< the one logit itself: a regression, or a cross-encoder whose files name Identity
+};
+
+/// The loss of the run. `new_labels`: so many of a head that is to be a new one. Throws UNSUPPORTED for int8 and a head whose labels are several for
+/// a text, CONFIG, OUT_OF_RANGE for layers that are not there.
+HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options,
+                           std::optional<std::int64_t> new_labels = std::nullopt);
 
 /// Throws OUT_OF_RANGE for the label of an example that is none: of so many classes its number, of one what lies between 0 and 1, of a regression
 /// any finite number.
-void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, bool is_regression);
+void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, HeadLoss loss);
 
 /// What a model makes of examples.
 struct Judgement {
-  double loss = 0;         ///< summed over the examples
-  std::int64_t right = 0;  ///< whose answer is the label; 0 for a regression
+  double loss = 0;                                   ///< summed over the examples
+  std::optional<std::int64_t> right = std::nullopt;  ///< whose answer is the label; none for a regression
 };
 
 /// Places of `count` examples in random order: the same on every machine, from the seed and the number of the epoch.
@@ -74,12 +82,15 @@ class FineTuning {
   /// The mean loss of logits; gradient gets that with respect to them.
   double loss_of(const float* logits, std::span<const double> targets, float* gradient) const;
   Judgement judge_logits(const float* logits, std::span<const double> targets) const;
-  Gradients& new_gradients();
-  void update();
+  /// A step whose forward() gives the logits, and whose backward(their gradient, gradients) goes on from there.
+  template <class Forward, class Backward>
+  double take_step(std::span<const double> targets, Forward forward, Backward backward);
   [[noreturn]] void refuse(std::string_view what, double value) const;
 
   std::string op_;
   EncoderModel& model_;
+  HeadLoss loss_;
+  std::optional<std::int64_t> first_layer_;  ///< that is trained; none: the embeddings are, too
   double learning_rate_;
   std::int64_t steps_, step_ = 0;
   Trained trained_;

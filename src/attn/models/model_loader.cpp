@@ -150,11 +150,13 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   }
   if (!names.final_norm.empty()) add_norm(text_of(names.final_norm), "encoder.norm", config.norm_bias);
   if (config.labels.empty()) return all;
-  if (!names.pooler.empty()) add_linear(text_of(names.pooler), {"classifier_dense"}, true);
-  in_base = false;
-  if (!names.classifier_dense.empty()) add_linear(text_of(names.classifier_dense), {"classifier_dense"}, config.classifier_bias);
-  if (!names.classifier_norm.empty()) add_norm(text_of(names.classifier_norm), "classifier_norm", config.norm_bias);
-  add_linear(text_of(names.classifier), {"classifier"}, true);
+  for_each_part_of_head(config, [&](HeadPart part, std::string_view name, const char* ours, bool bias) {
+    in_base = part == HeadPart::pooler;
+    if (part == HeadPart::norm)
+      add_norm(text_of(name), ours, bias);
+    else
+      add_linear(text_of(name), {ours}, bias);
+  });
   return all;
 }
 

@@ -457,19 +457,10 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   model.check_gradients(kFineTune);
   const std::vector<std::string> labels = labels_of(examples, options.labels, config.labels);
   const bool is_new = labels != config.labels;
-  const bool is_regression = !is_new && labels.size() == 1 && config.classification_function == detail::ClassificationFunction::none;
   const std::vector<double> targets = targets_of(examples, labels);
-  detail::check_targets(kFineTune, targets, std::ssize(labels), is_regression);
-  std::vector<Row> rows;
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const FineTuneExample& example = examples[i];
-    EncodedTexts text =
-        example.text_pair ? encode(std::vector{std::pair(example.text, *example.text_pair)}, 0, 1, {}) : encode(std::vector{example.text}, 0, 1, {});
-    rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
-  }
-
-  const std::vector<std::size_t> order = detail::training_order(rows.size(), options.seed, 0);
-  const auto held_out = std::min(rows.size() - 1, static_cast<std::size_t>(std::llround(options.validation * static_cast<double>(rows.size()))));
+  const std::vector<std::size_t> order = detail::training_order(examples.size(), options.seed, 0);
+  const auto held_out =
+      std::min(examples.size() - 1, static_cast<std::size_t>(std::llround(options.validation * static_cast<double>(examples.size()))));
   const std::vector<std::size_t> validating(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(held_out)),
       training(order.begin() + static_cast<std::ptrdiff_t>(held_out), order.end());
   const auto size = static_cast<std::size_t>(options.batch_size);
@@ -479,7 +470,16 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
                                         .learning_rate = options.learning_rate.value_or(of_head ? 1e-3 : 5e-5),
                                         .weight_decay = options.weight_decay,
                                         .layers = options.layers};
-  detail::check_fine_tuning(kFineTune, model, given, is_new);
+  const detail::HeadLoss loss =
+      detail::check_fine_tuning(kFineTune, model, given, is_new ? std::optional<std::int64_t>(std::ssize(labels)) : std::nullopt);
+  detail::check_targets(kFineTune, targets, std::ssize(labels), loss);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const FineTuneExample& example = examples[i];
+    EncodedTexts text =
+        example.text_pair ? encode(std::vector{std::pair(example.text, *example.text_pair)}, 0, 1, {}) : encode(std::vector{example.text}, 0, 1, {});
+    rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
+  }
   if (is_new) model.set_head(labels, options.seed);
   detail::FineTuning tuning(kFineTune, model, given);
 
@@ -531,11 +531,11 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
           const detail::Judgement of_part =
               of_head ? tuning.judge(pooled_at(part), targets_at(part)) : tuning.judge(Batch(part).inputs(), targets_at(part));
           judgement.loss += of_part.loss;
-          judgement.right += of_part.right;
+          if (of_part.right) judgement.right = judgement.right.value_or(0) + *of_part.right;
         });
         const auto count = static_cast<double>(validating.size());
         progress.validation_loss = judgement.loss / count;
-        if (!is_regression) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(judgement.right) / count;
+        if (judgement.right) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(*judgement.right) / count;
       }
       if (options.on_progress && !options.on_progress(progress)) return result;
       progress.validation_loss = progress.validation_accuracy = std::nullopt;

@@ -227,16 +227,16 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
         mean = sum / (i + 1);
         const progress: Parameters<NonNullable<typeof onProgress>>[0] = { epoch, step: ++step, steps, loss };
         if (i + 1 === batches.length && validating.length > 0) {
-          let [all, right] = [0, 0];
+          let all = 0;
+          let right: number | undefined;
           for (const part of portions(validating)) {
             await turn();
             const { number, entries } = run('judge', 'judgeHead', part);
             all += number;
-            right += entries[0]!.tensor.data[0]!;
+            if (entries.length > 0) right = (right ?? 0) + entries[0]!.tensor.data[0]!;
           }
           progress.validationLoss = all / validating.length;
-          if (about.labels?.length !== 1 || isNew || find().config['problem_type'] !== 'regression')
-            progress.validationAccuracy = accuracy = right / validating.length;
+          if (right !== undefined) progress.validationAccuracy = accuracy = right / validating.length;
         }
         try {
           onProgress?.(progress);

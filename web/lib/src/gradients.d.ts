@@ -155,7 +155,7 @@ export interface ModelGradients {
   /**
    * Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm 1, the
    * learning rate falling linearly to 0, no decay of biases and norms; cross entropy of softmax, of one label binary cross entropy, of a regression the
-   * squared error. No dropout. A model without a head, or with other labels than are asked for, gets a new one: weights N(0, 0.02²) from the seed.
+   * squared error (`problem_type`, or a cross-encoder whose files name `Identity`). No dropout. A model without a head, or with other labels than are asked for, gets a new one: weights N(0, 0.02²) from the seed.
    * `labels`, `config` and the names of `stateDict` are then those of transformers' …ForSequenceClassification, and `export` writes what it loads.
    * Weights and result follow from the seed, whatever the number of threads. Between two steps the model can be used, with the weights of then.
    *
