@@ -104,6 +104,61 @@ const ofModels = {
       assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /no head/);
     },
   },
+  'fine_tune.mjs': {
+    async 'learns from a CSV, and writes a folder that is read again'(run) {
+      const [csv, out] = [at('build/wasm-tests/fine_tune.csv'), at('build/wasm-tests/fine_tuned')];
+      rmSync(out, { recursive: true, force: true });
+      mkdirSync(at('build/wasm-tests'), { recursive: true });
+      const { texts } = JSON.parse(readFileSync(at('testdata/sentiment/films.json'), 'utf8'));
+      const line = ({ text, label }) => `${label ? 'good' : 'so ""so""'}`.replace(/^(.*)$/, '"$1"') + `,"${text.replaceAll('"', '""')}"\r\n`;
+      writeFileSync(
+        csv,
+        `\uFEFFlabel,text\r\n${texts
+          .filter((_, i) => i % 4 === 0)
+          .map(line)
+          .join('')}`,
+      );
+      const text = await run([csv, '--out', out]);
+      assert.match(
+        text,
+        /^530 texts, labels good, so "so"\n(epoch [123], step \d+ of 81, loss 0\.\d{3}, [6-9]\d\.\d % of held-out texts right\n){3}written/,
+      );
+      const answers = await output(process.execPath, [at('examples/node/classify.mjs'), '--model', out, 'A delight.', 'Dull and far too long.']);
+      assert.match(answers, /^good 0\.\d{3} {2}A delight\.\nso "so" 0\.\d{3} {2}Dull and far too long\.\n$/);
+    },
+    async 'says which line of the CSV is wrong, and writes nothing'(run, refused) {
+      const [csv, out] = [at('build/wasm-tests/bad.csv'), at('build/wasm-tests/not_written')];
+      for (const [content, words] of [
+        ['a,good\n"b\nb",bad\nc\n', /bad\.csv, line 4: 1 fields, expected 2, a text and a label$/m],
+        ['text,label\na,good\n\n"b,bad\nc,good\n', /bad\.csv, line 4: a quote opens and does not close$/m],
+        ['a,good\n"b"b,bad\n', /bad\.csv, line 2: "b" after a closing quote/],
+        ['a,good\nb "c",bad\n', /bad\.csv, line 2: a quote in the middle/],
+        ['a,good\nb,\n', /bad\.csv, line 2: the label is empty$/m],
+        ['id,text,label\n1,a,good\n2,b,bad,worse\n', /bad\.csv, line 3: 4 fields, expected 3$/m],
+        ['a,good\nb,good\n', /bad\.csv has one label, good; two/],
+        ['', /bad\.csv has no texts/],
+      ]) {
+        writeFileSync(csv, content);
+        const { code, text } = await refused([csv, '--out', out]);
+        assert.equal(code, 1, content);
+        assert.match(text, words);
+      }
+      assert.ok(!existsSync(out));
+      assert.match((await refused(['none.csv', '--out', out])).text, /ENOENT/);
+    },
+    async 'says what is mistyped'(run, refused) {
+      for (const [args, words] of [
+        [['a.csv'], /^--out is missing/],
+        [['--out', 'x'], /^expected one CSV file/],
+        [['a.csv', '--out', 'x', '--layers', 'last'], /^--layers is last; it has to be head, all or a number/],
+        [['a.csv', '--out', 'x', '--epochs', '0'], /^--epochs is 0/],
+      ]) {
+        const { code, text } = await refused(args);
+        assert.equal(code, 2);
+        assert.match(text, words);
+      }
+    },
+  },
   'words.mjs': {
     async 'finds neighbours, similarities and analogies'(run) {
       const text = await run();
@@ -152,7 +207,7 @@ const ofModels = {
 async function modelExample(checks, name, parts) {
   const program = (flags, args) => [process.execPath, [...flags, at('examples/node', name), ...args]];
   await checks.check(`${name} --help`, async () => assert.match(await output(...program([], ['--help'])), new RegExp(`^node examples/node/${name}`)));
-  if (!existsSync(miniLm) && !['classify.mjs', 'explain.mjs'].includes(name)) {
+  if (!existsSync(miniLm) && !['classify.mjs', 'explain.mjs', 'fine_tune.mjs'].includes(name)) {
     // tools/test.mjs fetches it; with CI=true its absence is a failure there and here.
     if (process.env.CI === 'true')
       await checks.check(`${name} has its model`, () => assert.fail('models/all-MiniLM-L6-v2 is missing: tools/setup models'));
