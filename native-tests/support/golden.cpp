@@ -175,6 +175,19 @@ TransformerClassifierOptions GoldenCase::encoder() const {
   assign(given, "bias", options.bias);
   assign(given, "norm", kNormKindNames, options.norm);
   assign(given, "gated", options.gated);
+  assign(given, "numKeyValueHeads", options.num_key_value_heads);
+  if (given.contains("rotary")) {
+    const nlohmann::json& rotary = given.at("rotary");
+    RotaryOptions& asked = options.rotary.emplace();
+    assign(rotary, "theta", asked.theta);
+    assign(rotary, "offset", asked.offset);
+    assign(rotary, "interleaved", asked.interleaved);
+  }
+  if (given.contains("window")) {
+    const auto sides = given.at("window").get<std::vector<std::int64_t>>();
+    options.window = {sides.at(0), sides.at(1)};
+  }
+  assign(given, "softcap", options.softcap);
   assign(given, "numLayers", options.num_layers);
   assign(given, "finalNorm", options.final_norm);
   assign(given, "numClasses", options.num_classes);

@@ -1,7 +1,7 @@
 """testdata/encoder_backward.safetensors: gradients by torch.autograd of the encoder cases of transformer.safetensors.
 
 A case has the name of the forward's and the gradient of its output, of a classifier that of the logits; the forward's inputs
-and state stay where they are. Gradients are those of the formula, which must agree with the backward of torch's own modules."""
+and state stay where they are. Cases of what torch's modules have not (grouped heads, rotary, windows, softcap) store their own. Gradients are those of the formula, which must agree with the backward of torch's own modules."""
 
 import contextlib
 
@@ -10,15 +10,17 @@ import torch.nn.functional as F
 
 import common
 import transformer
+from attention import draw_mask, draw_padding
 from backward import autograd
 from common import Case
-from transformer import ATTENTION, LAYER
+from transformer import ATTENTION, LAYER, options
 
 SEEN = ("probabilities", "weights", "weighted_values")  # what a query does not see has no gradient
 
 
 # Dimensions that have features; of other parameters all of them, of other steps none.
-FLIPPED = {"x": (-1,), "in_proj_weight": (1,), "in_proj_bias": (), "out_proj.weight": (0,), "classifier.weight": (1,),
+FLIPPED = {"x": (-1,), "in_proj_weight": (1,), "in_proj_bias": (), **{f"{n}_proj.weight": (1,) for n in "qkv"},
+           **{f"{n}_proj.bias": () for n in "qkv"}, "out_proj.weight": (0,), "classifier.weight": (1,),
            "classifier.bias": (), "output": (-1,), **{n: (-1,) for n in LAYER}}  # fmt: skip
 
 
@@ -35,13 +37,20 @@ def worse_of(one, other, double):
 
 
 class Encoders(transformer.Builder):
-    """The list of transformer.py, but the policy nan, whose gradients are not autograd's, and classifiers of token ids."""
+    """The list of transformer.py, but the policy nan, whose gradients are not autograd's, and classifiers of token ids; and, where own, cases that have no forward there."""
+
+    own = False
 
     def case(self, op, name, x, module, *, mask=None, padding=None, inputs=None, blocks_all=False, sentences=None, **options):
         if sentences is not None or options.get("fullyMasked") == "nan":
             return
-        of = transformer.Drawn(Case(common.GoldenFile(), name, op, state=[]), op, name, x, module, mask, padding, inputs, None, options)
-        case = Case(self.golden, name, op + "_backward", options={}, of="transformer")
+        if self.own:
+            case = Case(self.golden, name, op + "_backward", module=module, options=options, state=[])
+        else:
+            case = Case(self.golden, name, op + "_backward", options={}, of="transformer")
+        forward = case if self.own else Case(common.GoldenFile(), name, op, state=[])
+        of = transformer.Drawn(forward, op, name, x, module, mask, padding, inputs, None, options)
+        assert bool((~of.allowed.any(-1)).any()) == blocks_all, name
         padded = ~of.present
         if inputs:  # what is spoiled has no part in anything
             of.x[padded] = 0
@@ -74,7 +83,7 @@ class Encoders(transformer.Builder):
             grad[padded] = 0
         case.store("grad", grad[0] if of.flat else grad)
         single, double = (autograd(run, tensors, grad, dtype) for dtype in (torch.float32, torch.float64))
-        if all(of.dims) and not inputs and not blocks_all:
+        if all(of.dims) and not inputs and not blocks_all and not self.own:
             with loaded_as_they_are():
                 again = autograd(of_torch, tensors, grad, torch.float64)
                 modules = autograd(of_torch, tensors, grad, torch.float32)
@@ -120,12 +129,40 @@ def loaded_as_they_are():
         torch.nn.Module.load_state_dict = load
 
 
+def more(b):
+    """What torch's modules have not, each alone and all at once, in both orders of the norms."""
+    every = {"names": [*ATTENTION, "weighted_values", *LAYER]}
+    grouped, rotary, interleaved = {"numKeyValueHeads": 2}, {"rotary": {}}, {"rotary": {"theta": 100, "offset": 3, "interleaved": True}}
+    window, softcap = {"window": [2, 1]}, {"softcap": 0.5}
+    pad = {"padding": lambda d: draw_padding(d, "attend", 2, 5, [5, 3])}
+    for label, order in transformer.BOTH:
+        def layer(name, given, label=label, order=order, **call):
+            b.layer(f"{label}_{name}", (2, 5, 8), options(8, 4, 6, **given, **order), **call)
+
+        layer("grouped", grouped, trace=every)
+        layer("one_group", {"numKeyValueHeads": 1, "bias": False}, isCausal=True)
+        layer("rotary", rotary, trace=every)
+        layer("rotary_interleaved", interleaved, **pad)
+        layer("window", window, trace=every)
+        layer("window_to_the_left", {"window": [1, -1]}, isCausal=True)
+        layer("softcap", softcap, trace=every)
+        layer("softcap_mask", softcap, mask=lambda d: draw_mask(d, "additive", (2, 4, 5, 5)))
+        all_of = {**grouped, **interleaved, **window, "softcap": 2, "gated": True, "norm": "rms_norm", "activation": "silu", **order}
+        layer("everything", {n: t for n, t in all_of.items() if n not in order}, isCausal=True, trace=every, **pad)
+        b.encoder(f"{label}_everything", (2, 5, 8), options(8, 4, 6, numLayers=2, finalNorm=True, **all_of), **pad)
+        for pooling in ("none", "mean", "cls", "max"):
+            b.classifier(f"{label}_everything_{pooling}", (2, 5, 8),
+                         options(8, 4, 6, numLayers=2, finalNorm=True, numClasses=3, pooling=pooling, **all_of), **pad)  # fmt: skip
+
+
 def generate():
     b = Encoders()
     for part in (transformer.kinds, transformer.sizes, transformer.masks, transformer.traces, transformer.encoders, transformer.classifiers,
                  transformer.reference):  # fmt: skip
         part(b)
-    b.golden.write(common.TESTDATA / "encoder_backward.safetensors", limit=1_300_000)
+    b.own = True
+    more(b)
+    b.golden.write(common.TESTDATA / "encoder_backward.safetensors", limit=1_500_000)
 
 
 if __name__ == "__main__":

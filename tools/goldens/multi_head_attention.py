@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 import common
 from attention import draw_mask, draw_padding, keep_first, mask_to_rank4
+from functional import rotate
 
 # Mixing bool and float masks still works in torch and is combined by hand below.
 warnings.filterwarnings("ignore", message="Support for mismatched")
@@ -119,8 +120,13 @@ def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
         if letter != "q" and module.get("addZeroAttn", False):
             rows.append(projected.new_zeros(len(x), count, 1, rows[0].shape[-1]))
         steps[letter] = rows[0] if len(rows) == 1 else torch.cat(rows, 2)
+    if "rotary" in module:
+        steps["q"], steps["k"] = (rotate(steps[n], **module["rotary"]) for n in "qk")
     k, v = (steps[n] if groups == heads else steps[n].repeat_interleave(heads // groups, 1) for n in "kv")
-    steps.update(common.attention(steps["q"], k, v, scale, allowed, additive, policy))
+    scores = steps["q"] @ k.transpose(-2, -1) * scale
+    if cap := module.get("softcap"):
+        scores = cap * torch.tanh(scores / cap)
+    steps.update(common.attend(scores, v, allowed, additive, policy))
     steps["merged"] = steps["context"].transpose(1, 2).flatten(2)
     steps["output"] = steps["merged"]
     if "out_proj.weight" in state:

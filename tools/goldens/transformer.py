@@ -50,7 +50,12 @@ def norm_shapes(name, module):
 
 def layer_shapes(module):
     width, hidden, bias = module["dModel"], module["dimFeedforward"], module.get("bias", True)
-    linears = {"self_attn.in_proj_": (3 * width, width), "self_attn.out_proj.": (width, width), "linear1.": (hidden, width)}
+    if "numKeyValueHeads" in module:
+        shared = width // module["nhead"] * module["numKeyValueHeads"]
+        linears = {"self_attn.q_proj.": (width, width), "self_attn.k_proj.": (shared, width), "self_attn.v_proj.": (shared, width)}
+    else:
+        linears = {"self_attn.in_proj_": (3 * width, width)}
+    linears |= {"self_attn.out_proj.": (width, width), "linear1.": (hidden, width)}
     if module.get("gated"):
         linears["linear_gate."] = (hidden, width)
     linears["linear2."] = (width, hidden)
@@ -114,6 +119,7 @@ def feed_forward(module, state, x):
 def layer_steps(module, state, x, allowed, additive, policy):
     """Every step of one layer, under the names of the trace; and what it gives."""
     attention = {"embedDim": module["dModel"], "numHeads": module["nhead"]}
+    attention |= {n: module[n] for n in ("numKeyValueHeads", "rotary", "softcap") if n in module}
     scale = (module["dModel"] // module["nhead"]) ** -0.5
     before = module.get("normFirst", False)
     steps = {"norm1": normalise(module, state, "norm1", x)} if before else {}
@@ -297,6 +303,10 @@ class Drawn:
             present = common.mask_terms(pad)[0]
         causal, policy = options.get("isCausal", False), options.get("fullyMasked", "zero")
         allowed, additive = common.combine(dims, masks, causal)
+        distance = torch.arange(dims[-1]) - torch.arange(dims[-2])[:, None]
+        for side, most in zip((-distance, distance), module.get("window", (-1, -1))):
+            if most >= 0:
+                allowed = allowed & (side <= most)
         self.flat, self.found, self.state, self.encoder, self.module = flat, found, state, encoder, full
         self.x = None if sentences is not None else batched
         self.sentences, self.dims, self.masks, self.causal, self.policy = sentences, dims, masks, causal, policy
