@@ -1,0 +1,35 @@
+"""fine_tune.py start FOLDER: writes the untrained encoder of train.py, without a head, and its texts as examples.json.
+fine_tune.py logistic FILE: accuracy of scikit-learn's logistic regression on the vectors of a safetensors file.
+
+fine_tune.mjs calls both."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.numpy import load_file
+from sklearn.linear_model import LogisticRegression
+
+import data
+import train
+
+
+def start(folder):
+    torch.manual_seed(train.SEED)
+    training, held_out = data.films()
+    model, tokenizer = train.build(train.fetch(), [s.text for s in training])
+    train.save(model.bert, tokenizer, folder)
+    parts = {"training": training, "heldOut": held_out}
+    examples = {name: [{"text": s.text, "rating": s.rating} for s in part] for name, part in parts.items()}
+    (folder / "examples.json").write_text(json.dumps(examples), "utf-8")
+
+
+def logistic(file):
+    tensors = load_file(file)
+    model = LogisticRegression(max_iter=10000).fit(tensors["training"], tensors["training_labels"])
+    print(model.score(tensors["held_out"], tensors["held_out_labels"]))
+
+
+if __name__ == "__main__":
+    {"start": start, "logistic": logistic}[sys.argv[1]](Path(sys.argv[2]))
