@@ -11,7 +11,7 @@ export function chosen({ models, cases }, { texts = [], most = {}, kinds } = {})
     if (kinds && !kinds.includes(one.kind)) continue;
     if (texts.length && !texts.some((text) => one.name.includes(text))) continue;
     if (flops(one) > (most[one.kind] ?? Infinity) * 1e9) continue;
-    const group = (one.model ?? one.kind) + (one.int8 ? ' int8' : '');
+    const group = (one.kind === 'training' ? `training ${one.model}` : (one.model ?? one.kind)) + (one.int8 ? ' int8' : '');
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(one);
   }
@@ -43,8 +43,8 @@ export const weightBytes = ({ kind, int8, shape }) =>
 /** Of a text model: its published files, or those that `attn convert` makes of them. */
 export const folderOf = ({ checkpoint, files }) => (files ? `${checkpoint}-${files}` : checkpoint);
 
-/** The name without " weights": the two belong side by side. */
-export const pairName = ({ name }) => name.replace(/ weights$/, '');
+/** The name without " weights" or the part of a training step: those belong side by side. */
+export const pairName = ({ name, part }) => (part ? name.slice(0, -part.length - 1) : name.replace(/ weights$/, ''));
 
 /** Numbers in [-1, 1), the same for the same seed. */
 export function numbers(count, seed = 1) {

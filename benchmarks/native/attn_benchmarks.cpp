@@ -19,6 +19,7 @@
 #include <initializer_list>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -211,6 +212,91 @@ void encoder(benchmark::State& state, const Json& one, const Json& shape) {
   measure_forward(state, size_of(shape, "layers") * B * S * E * (4 * E + 2 * F + 2 * S), [&] { return layers.forward(x, options); });
 }
 
+/// An encoder with a classifier of every token and its AdamW, from the start weights that the peers have too (wasm/training.mjs).
+class Training {
+ public:
+  Training(const Json& one, const Json& shape)
+      : model_({.d_model = shape.at("E"),
+                .nhead = shape.at("H"),
+                .dim_feedforward = shape.at("F"),
+                .dropout = 0,
+                .activation = one.at("activation") == "gelu" ? attn::Activation::gelu : attn::Activation::relu,
+                .num_layers = shape.at("layers"),
+                .num_classes = one.at("classes")}),
+        x_(numbers<3>({size_of(one, "B"), size_of(one, "S"), size_of(shape, "E")}, 1)),
+        labels_(std::array<std::size_t, 2>{size_of(one, "B"), size_of(one, "S")}) {
+    const std::size_t E = size_of(shape, "E"), F = size_of(shape, "F"), C = size_of(one, "classes");
+    std::map<std::string, attn::AnyTensor> state;
+    std::uint32_t seed = 10;
+    const auto add = [&](const std::string& name, const std::vector<std::size_t>& dims) { state[name] = parameter(dims, seed++, E); };
+    for (std::size_t i = 0; i < size_of(shape, "layers"); ++i) {
+      const std::string layer = "encoder.layers." + std::to_string(i) + ".";
+      add(layer + "self_attn.in_proj_weight", {3 * E, E});
+      add(layer + "self_attn.in_proj_bias", {3 * E});
+      add(layer + "self_attn.out_proj.weight", {E, E});
+      add(layer + "self_attn.out_proj.bias", {E});
+      add(layer + "linear1.weight", {F, E});
+      add(layer + "linear1.bias", {F});
+      add(layer + "linear2.weight", {E, F});
+      add(layer + "linear2.bias", {E});
+      for (const std::string norm : {"norm1", "norm2"}) {
+        add(layer + norm + ".weight", {E});
+        state[layer + norm + ".weight"].fill(1);
+        add(layer + norm + ".bias", {E});
+        state[layer + norm + ".bias"].fill(0);
+      }
+    }
+    add("classifier.weight", {C, E});
+    add("classifier.bias", {C});
+    model_.load_state_dict(state);
+    const auto drawn = numbers<1>({labels_.size()}, 2);
+    for (std::size_t i = 0; i < labels_.size(); ++i) labels_.data()[i] = static_cast<int>((drawn[i] + 1) / 2 * static_cast<float>(C));
+    gradient_ = attn::cross_entropy(forward(false), labels_).gradient;
+  }
+
+  attn::Tensor<3> forward(bool for_backward) const {
+    attn::EncoderForwardOptions options;
+    options.for_backward = for_backward;
+    return model_.forward(x_, options).logits;
+  }
+  void forward_and_backward() {
+    forward(true);
+    model_.zero_grad();
+    model_.backward(gradient_);
+  }
+  float step() {
+    const auto [loss, gradient] = attn::cross_entropy(forward(true), labels_);
+    optimizer_.zero_grad();
+    model_.backward(gradient);
+    optimizer_.step();
+    return loss;
+  }
+
+ private:
+  attn::TransformerClassifier model_;
+  attn::Tensor<3> x_, gradient_;
+  xt::xtensor<int, 2> labels_;
+  attn::AdamW optimizer_{{model_}};
+};
+
+/// A part of a training step, as wasm/training.mjs has them; its numbers are the losses of the first four steps.
+void training(benchmark::State& state, const Json& one, const Json& shape) {
+  std::array<float, 4> losses;
+  Training first(one, shape), own(one, shape);
+  for (float& loss : losses) loss = first.step();
+  const auto part = one.at("part").get<std::string>();
+  measure(state, 0, [&](auto look) {
+    if (part == "step") {
+      own.step();
+    } else if (part == "forward and backward") {
+      own.forward_and_backward();
+    } else {
+      own.forward(part == "forward kept");
+    }
+    look(losses.data(), losses.size());
+  });
+}
+
 std::filesystem::path folder_of(const Json& one) {
   std::string name = one.at("checkpoint");
   if (one.contains("files")) name.append("-").append(one.at("files").get<std::string>());
@@ -320,6 +406,8 @@ void run(benchmark::State& state, const Json& one, const Json& models, unsigned 
       mha(state, one);
     } else if (kind == "encoder") {
       encoder(state, one, models.at(one.at("model").get<std::string>()));
+    } else if (kind == "training") {
+      training(state, one, models.at(one.at("model").get<std::string>()));
     } else if (kind == "example") {
       example(state);
     } else if (kind == "sentences") {

@@ -74,7 +74,7 @@ async function startAttn() {
 function contendersOf(one) {
   const { attn, onnxruntime, pytorch } = processes;
   const all = [];
-  for (const threads of one.kind === 'load' ? [1] : [1, 2]) {
+  for (const threads of ['load', 'training'].includes(one.kind) ? [1] : [1, 2]) {
     for (const [index, process] of attn.entries())
       if (index === 0 || (threads === 1 && flops(one) <= narrow * 1e9 && !one.checkpoint && (one.int8 || !process.isOfInt8)))
         all.push({ process, contender: 'attn', variant: process.variant, threads });

@@ -81,7 +81,48 @@ def encoder(case, shape):
     return lambda: model(x)
 
 
-KINDS = {"gemm": gemm, "sdpa": sdpa, "mha": mha, "encoder": encoder}
+class Training(torch.nn.Module):
+    """An encoder with a classifier of every token, whose start weights attn and the other peers have too (wasm/training.mjs)."""
+
+    def __init__(self, case, shape):
+        super().__init__()
+        E, F, H, layers, classes = (shape["E"], shape["F"], shape["H"], shape["layers"], case["classes"])
+        layer = torch.nn.TransformerEncoderLayer(E, H, F, dropout=0.0, activation=case["activation"], batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, layers)
+        self.classifier = torch.nn.Linear(E, classes)
+        for seed, (name, parameter) in enumerate(self.named_parameters(), 10):
+            if ".norm" in name:
+                torch.nn.init.constant_(parameter, float(name.endswith("weight")))
+            else:
+                parameter.data = numbers(*parameter.shape, seed=seed, divisor=E**0.5)
+        self.x = numbers(case["B"], case["S"], E, seed=1)
+        self.labels = ((numbers(case["B"] * case["S"], seed=2) + 1) / 2 * classes).long()
+        self.optimizer = torch.optim.AdamW(self.parameters(), lr=1e-3, weight_decay=1e-2)
+
+    def step(self):
+        loss = F.cross_entropy(self.classifier(self.encoder(self.x)).flatten(0, 1), self.labels)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+def training(case, shape):
+    if case["part"] != "step":
+        return None
+    with torch.inference_mode(False), torch.enable_grad():
+        first, own = Training(case, shape), Training(case, shape)
+        losses = torch.tensor([first.step() for _ in range(4)])
+
+    def step():
+        with torch.inference_mode(False), torch.enable_grad():
+            own.step()
+        return losses
+
+    return step
+
+
+KINDS = {"gemm": gemm, "sdpa": sdpa, "mha": mha, "encoder": encoder, "training": training}
 
 
 @functools.lru_cache(maxsize=1)

@@ -94,6 +94,23 @@ export function goals(records, { cases: every }) {
       share,
       { bound: 0.85 },
     );
+    // Of a training step, what a backward takes is the difference to a forward that keeps what it needs.
+    const training = (model, part) => cases.find((c) => c.kind === 'training' && c.model === model && c.part === part);
+    const time = (model, part) => find(training(model, part) ?? {})?.min_ms;
+    judge(
+      'training, minilm S 128: backward ÷ forward',
+      [training('minilm', 'forward and backward')].filter(Boolean),
+      () => (time('minilm', 'forward and backward') - time('minilm', 'forward kept')) / time('minilm', 'forward'),
+      { bound: 2.2, atMost: true, unit: '×' },
+    );
+    if (!native || variant === widest)
+      for (const [model, bound] of native
+        ? [
+            ['small', 1.5],
+            ['minilm', 1],
+          ]
+        : [['small', 2]])
+        judge(`training step, ${model}: ÷ the fastest peer`, [training(model, 'step')].filter(Boolean), overPeer(1), { bound, unit: '×' });
     const { products = '' } = ours.find((r) => r.host === host && r.variant === variant && r.products) ?? {};
     const isOneInstruction = /vpdpbusd|relaxed dot|sdot/.test(products);
     const overFloat = (one) => find({ name: one.name.replace(/ int8.*$/, '') })?.min_ms / find(one)?.min_ms;

@@ -6,8 +6,8 @@ const usual = { samples: 12, least: 20, most: 5000, warmUp: 150 };
 const patient = { ...usual, most: 18000 };
 
 /** Outputs further apart than this are of different functions. Of int8 every contender rounds in its own way, peers to 7 bits: numbers of a layer norm,
- * and of vectors of length 1. */
-export const furthest = ({ int8, kind }) => (!int8 ? 1e-3 : kind === 'encoder' ? 0.5 : 0.1);
+ * and of vectors of length 1. Of training they are losses. */
+export const furthest = ({ int8, kind }) => (kind === 'training' ? 1e-4 : !int8 ? 1e-3 : kind === 'encoder' ? 0.5 : 0.1);
 
 async function sample(call, calls) {
   const start = performance.now();

@@ -6,6 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { load } from '../../web/lib/dist/node.js';
 import { settings } from '../settings.mjs';
 import { runSuite } from './suite.mjs';
+import { tfjsWithGradients } from './tfjs_training.mjs';
 
 const here = fileURLToPath(new URL('..', import.meta.url));
 const require = createRequire(join(here, 'package.json'));
@@ -37,6 +38,19 @@ const host = {
     tf.env().set('WASM_HAS_MULTITHREAD_SUPPORT', false);
     await tf.setBackend('wasm');
     return tf;
+  },
+  async tfjsWithGradients() {
+    const tf = require(await tfjsWithGradients());
+    tf.setWasmPaths(join(here, 'node_modules/@tensorflow/tfjs-backend-wasm/dist/'));
+    tf.env().set('WASM_HAS_MULTITHREAD_SUPPORT', false);
+    await tf.setBackend('wasm');
+    return tf;
+  },
+  async jax() {
+    const jax = await import(pathToFileURL(join(here, 'node_modules/@jax-js/jax/dist/index.js')));
+    await jax.init('wasm');
+    jax.defaultDevice('wasm');
+    return jax;
   },
   async checkpoint(name) {
     const folder = join(here, '../models', name);

@@ -4,6 +4,8 @@
  *   onnxruntime(n)    onnxruntime-web, a copy of the module of its own for each number of threads
  *   gemm(variant)     glue and bytes of the GEMM alone
  *   tfjs()            tfjs-core with the WebAssembly backend chosen
+ *   tfjsWithGradients()  the same with gradients; where it is missing tfjs does not train
+ *   jax()             jax-js with its WebAssembly backend chosen
  *   file(name)        bytes of a model file
  *   checkpoint(name)  what loadModel takes
  *   texts()           the product reviews
@@ -17,6 +19,7 @@ import { furthest, interleave, peak } from './measure.mjs';
 import { onnxruntimeContenders } from './onnxruntime.mjs';
 import { runTextCase } from './texts.mjs';
 import { tfjsContender } from './tfjs.mjs';
+import { attnTraining, jaxTraining, tfjsTraining } from './training.mjs';
 
 /** Multiply-adds of one turn of the peak: a fraction of a millisecond. */
 const peakCount = 4.8e6;
@@ -31,8 +34,18 @@ async function attempt(what, make, tell) {
   }
 }
 
+async function trainingContenders(host, variants, group, tell) {
+  const all = [];
+  for (const variant of variants) all.push(await attempt(`attn ${variant}, training`, () => attnTraining(host.load, { variant }, group), tell));
+  if (host.tfjsWithGradients)
+    all.push(await attempt('tfjs-backend-wasm, training', async () => tfjsTraining(await host.tfjsWithGradients(), group), tell));
+  all.push(await attempt('jax-js, training', async () => jaxTraining(await host.jax(), group), tell));
+  return all.flat();
+}
+
 async function contendersOf(host, variants, group, tell) {
   const [{ kind, model, int8 }] = group;
+  if (kind === 'training') return trainingContenders(host, variants, group, tell);
   const weights = kind === 'encoder' ? await host.file(`${model}.safetensors`) : undefined;
   let state;
   const all = [];

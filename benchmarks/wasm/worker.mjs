@@ -35,6 +35,12 @@ const host = {
     if (!(await tf.setBackend('wasm'))) throw new Error('its WebAssembly backend does not start here');
     return tf;
   },
+  async jax() {
+    const jax = await import(`${modules}/@jax-js/jax/dist/index.js`);
+    await jax.init('wasm');
+    jax.defaultDevice('wasm');
+    return jax;
+  },
   async checkpoint(name) {
     await get(`/checkpoints/${name}/config.json`);
     return `${location.origin}/checkpoints/${name}/`;
