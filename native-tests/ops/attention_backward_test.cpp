@@ -183,6 +183,48 @@ TEST_CASE("a query or gradient that is NaN reaches only the gradients of keys th
   }
 }
 
+TEST_CASE("a query without keys has a gradient of NaN by that policy, unless nothing comes back to it", "[backward][properties]") {
+  Generator random(5);
+  AttentionCase c;
+  c.query = random.normal({1, 1, 6, 5});
+  c.key = random.normal({1, 1, 6, 5});
+  c.value = random.normal({1, 1, 6, 4});
+  c.is_causal = true;
+  c.query_offset = -3;  // queries 0 to 2
+  c.fully_masked = FullyMasked::nan;
+  Array grad = random.normal({1, 1, 6, 4});
+  std::fill_n(grad.data.begin() + 4, 4, 0.0F);  // query 1
+  const Trace asked = kAttentionTrace;
+  const Gradients found = attention_backward(grad, c, {.trace = asked});
+  for (const char* name : {"grad_query", "trace.scores", "trace.masked_scores", "trace.probabilities", "trace.weights", "trace.weighted_values"}) {
+    INFO(name);
+    const Array& gradient = found.at(name);
+    const std::size_t width = gradient.data.size() / 6;
+    for (std::size_t i = 0; i < gradient.data.size(); ++i) {
+      const std::size_t query = i / width;
+      if (query < 3 && query != 1)
+        CHECK(std::isnan(gradient.data[i]));
+      else if (query == 1)
+        CHECK(gradient.data[i] == 0);
+      else
+        CHECK(std::isfinite(gradient.data[i]));
+    }
+  }
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  for (const char* name : {"grad_key", "grad_value"}) CHECK(std::all_of(found.at(name).data.begin(), found.at(name).data.end(), is_finite));
+  const Array key_weight = random.normal({3, 5}), query_weight = random.normal({3, 5}), score_weight = random.normal({3});
+  for (const bool comes_back : {true, false}) {
+    if (!comes_back) std::fill_n(grad.data.begin(), 12, 0.0F);
+    const Gradients additive = additive_attention_backward(grad, c, {query_weight, key_weight, score_weight});
+    CHECK(std::isnan(additive.at("grad_score_weight").data[0]) == comes_back);
+    CHECK(std::isnan(additive.at("grad_query_weight").data[0]) == comes_back);
+    CHECK(std::all_of(additive.at("grad_key_weight").data.begin(), additive.at("grad_key_weight").data.end(), is_finite));
+  }
+  c.key = Array({1, 1, 0, 5}), c.value = Array({1, 1, 0, 4});
+  const Array without = attention_backward(grad, c).at("grad_query");
+  for (std::size_t i = 0; i < without.data.size(); ++i) CHECK(std::isnan(without.data[i]) == (i >= 15));
+}
+
 TEST_CASE("gradients are 0 where keys are masked, and those of a row's scores add up to 0", "[backward][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);

@@ -223,6 +223,26 @@ def attention(query, key, value, scale, allowed, additive, policy="zero"):
     return attend(query @ key.transpose(-2, -1) * scale, value, allowed, additive, policy)
 
 
+class WithoutKeys(torch.autograd.Function):
+    """Queries as they are, whose gradient is NaN where they see no key: the policy nan."""
+
+    @staticmethod
+    def forward(ctx, query, empty):
+        ctx.save_for_backward(empty)
+        return query.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.where(ctx.saved_tensors[0], torch.nan, grad), None
+
+
+def scores_of_pairs(query, key, allowed):
+    """query keyᵀ of the pairs that see each other, 0 for others: what a query or key holds reaches only gradients of what it sees, and the gradient
+    of a query without keys is NaN."""
+    query, pairs = WithoutKeys.apply(query, ~allowed.any(-1, keepdim=True)), allowed.unsqueeze(-1)
+    return (torch.where(pairs, query.unsqueeze(-2), 0) * torch.where(pairs, key.unsqueeze(-3), 0)).sum(-1)
+
+
 def attend(scores, value, allowed, additive, policy="zero"):
     """Everything after the scores, which may come from any score function."""
     steps = {"scores": scores}
@@ -245,7 +265,9 @@ def attend(scores, value, allowed, additive, policy="zero"):
     else:
         weights = torch.where(empty, 1 / max(1, weights.shape[-1]), weights)
         counted = allowed | empty
-    terms = torch.where(counted.unsqueeze(-1), weights.unsqueeze(-1) * value.unsqueeze(-3), 0)
+    # What is not seen is left out of the product, too: it would reach the gradient of a value that only a row of NaN could have counted.
+    values = torch.where((allowed if policy == "nan" else counted).unsqueeze(-1), value.unsqueeze(-3), 0)
+    terms = torch.where(counted.unsqueeze(-1), weights.unsqueeze(-1) * values, 0)
     context = terms.sum(-2)
     if policy == "nan":
         context = torch.where(empty, torch.nan, context)  # also where there is no key at all to multiply

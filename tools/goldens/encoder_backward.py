@@ -37,12 +37,12 @@ def worse_of(one, other, double):
 
 
 class Encoders(transformer.Builder):
-    """The list of transformer.py, but the policy nan, whose gradients are not autograd's, and classifiers of token ids; and, where own, cases that have no forward there."""
+    """The list of transformer.py, but classifiers of token ids; and, where own, cases that have no forward there."""
 
     own = False
 
     def case(self, op, name, x, module, *, mask=None, padding=None, inputs=None, blocks_all=False, sentences=None, **options):
-        if sentences is not None or options.get("fullyMasked") == "nan":
+        if sentences is not None:
             return
         if self.own:
             case = Case(self.golden, name, op + "_backward", module=module, options=options, state=[])
@@ -51,10 +51,14 @@ class Encoders(transformer.Builder):
         forward = case if self.own else Case(common.GoldenFile(), name, op, state=[])
         of = transformer.Drawn(forward, op, name, x, module, mask, padding, inputs, None, options)
         assert bool((~of.allowed.any(-1)).any()) == blocks_all, name
-        padded = ~of.present
+        head, alone = "classifier.weight" in of.state, op == "transformer_encoder_layer"
+        padded, policy = ~of.present, of.policy
+        if policy == "nan" and head and module.get("pooling", "none") != "none":
+            # The pool sees nothing of a sequence that is all padding, so nothing comes back to it, whatever its queries would make of that.
+            assert torch.equal(~of.allowed.any(-1), padded.all(-1)[:, None, None].expand(of.dims[:-1])), name
+            policy = "zero"
         if inputs:  # what is spoiled has no part in anything
             of.x[padded] = 0
-        head, alone = "classifier.weight" in of.state, op == "transformer_encoder_layer"
         tensors = {"x": of.x, **{"state." + n: t for n, t in of.state.items()}}
 
         def encoder_of(leaves):
@@ -68,7 +72,7 @@ class Encoders(transformer.Builder):
             return F.linear(pooled, leaves["state.classifier.weight"], leaves["state.classifier.bias"])
 
         def run(leaves):
-            results = transformer.encoder_steps(of.module, encoder_of(leaves), leaves["x"], of.allowed, of.additive, of.policy)
+            results = transformer.encoder_steps(of.module, encoder_of(leaves), leaves["x"], of.allowed, of.additive, policy)
             steps = {n: t for n, t in results.items() if n.startswith("trace.")}
             return {**steps, "output": output_of(results, leaves)}
 
@@ -104,9 +108,13 @@ class Encoders(transformer.Builder):
         for layer in trace.get("layers", layers):
             for n in trace.get("names", (*ATTENTION, *LAYER)):
                 one, two = (t[f"trace.{layer}.{n}"] for t in (single, double))
-                if n in SEEN:
+                if n in SEEN or n in ("scores", "masked_scores") and policy == "nan":
                     seen = of.allowed.unsqueeze(-1) if n == "weighted_values" else of.allowed
                     one, two = torch.where(seen, one, 0), torch.where(seen, two, 0)
+                    if policy == "nan":
+                        empty = ~of.allowed.any(-1, keepdim=True)
+                        empty = empty.unsqueeze(-1) if n == "weighted_values" else empty
+                        one, two = torch.where(empty, torch.nan, one), torch.where(empty, torch.nan, two)
                 case.expect(f"trace.{layer}.{n}", *(t[0] if of.flat else t for t in (one, two)))
 
 
@@ -146,6 +154,7 @@ def more(b):
         layer("window", window, trace=every)
         layer("window_to_the_left", {"window": [1, -1]}, isCausal=True)
         layer("softcap", softcap, trace=every)
+        layer("nan_trace", {}, fullyMasked="nan", blocks_all=True, mask=lambda d: draw_mask(d, "attend", (5, 5), row=2), trace=every)
         layer("softcap_mask", softcap, mask=lambda d: draw_mask(d, "additive", (2, 4, 5, 5)))
         all_of = {**grouped, **interleaved, **window, "softcap": 2, "gated": True, "norm": "rms_norm", "activation": "silu", **order}
         layer("everything", {n: t for n, t in all_of.items() if n not in order}, isCausal=True, trace=every, **pad)

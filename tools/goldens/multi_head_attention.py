@@ -111,6 +111,10 @@ def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
     heads, groups, _, _ = widths(module)
     state = {name: tensor.to(dtype) for name, tensor in state.items()}
     steps = {}
+    leaves_out = policy == "nan" and torch.is_grad_enabled()  # rows of NaN, which must reach no gradient of what they do not see
+    if leaves_out:
+        seen = allowed.any((1, 2)).unsqueeze(-1)
+        inputs = (inputs[0], *(torch.where(seen, x, 0) for x in inputs[1:]))
     for letter, x, weight, bias, count in zip("qkv", inputs, *projections(state), (heads, groups, groups)):
         projected = F.linear(x.to(dtype), weight, bias)
         steps[f"{letter}_proj"] = projected
@@ -123,7 +127,7 @@ def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
     if "rotary" in module:
         steps["q"], steps["k"] = (rotate(steps[n], **module["rotary"]) for n in "qk")
     k, v = (steps[n] if groups == heads else steps[n].repeat_interleave(heads // groups, 1) for n in "kv")
-    scores = steps["q"] @ k.transpose(-2, -1) * scale
+    scores = (common.scores_of_pairs(steps["q"], k, allowed) if leaves_out else steps["q"] @ k.transpose(-2, -1)) * scale
     if cap := module.get("softcap"):
         scores = cap * torch.tanh(scores / cap)
     steps.update(common.attend(scores, v, allowed, additive, policy))

@@ -54,8 +54,9 @@ AttentionGradientBuffers allocate_gradients(const AttentionPlan& plan, const Ten
 /// the shape of what it is of. P is computed again: besides a trace nothing is as large as (B,H,L,S). need_weights, average_weights and
 /// output_present change nothing here.
 /// Masked keys are skipped, as in the forward: whatever they hold, NaN included, reaches no gradient. A query whose keys are all masked has,
-/// by its policy, a gradient of 0 and gives none (zero, the default), one of NaN and gives none (nan), or one of 0 and shares its own among
-/// all values (uniform). Sums over queries and heads are in an order of their own: same bits for any number of threads.
+/// by its policy, a gradient of 0 and gives none (zero, the default), one of NaN and gives none (nan; 0 where that of its output is 0), or one
+/// of 0 and shares its own among all values (uniform). Sums over queries and heads are in an order of their own: same bits for any number of
+/// threads.
 /// Traces: q k v scores masked_scores probabilities weights weighted_values context output; 0 for keys that a query does not see.
 /// Throws UNSUPPORTED for a past: give its keys and values before the new ones as key and value, and its length as query_offset; SHAPE
 /// when grad does not have the output's shape; else as scaled_dot_product_attention.

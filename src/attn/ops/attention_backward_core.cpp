@@ -40,6 +40,11 @@ std::int64_t row_of_scores(std::int64_t S) {
 /// A multiple of the numbers that any kernel adds side by side.
 constexpr std::size_t kLanes = 64;
 
+/// Whether a query that sees no key, and whose context has this gradient, has one of NaN: what nothing comes back to counts for nothing.
+bool gives_nan(const AttentionSpec& spec, const float* grad) {
+  return spec.fully_masked == FullyMasked::nan && std::any_of(grad, grad + spec.value_head_dim, [](float value) { return value != 0; });
+}
+
 class Backward {
  public:
   Backward(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs, const AttentionGradientHeads& to)
@@ -74,6 +79,7 @@ class Backward {
     std::int64_t b, h, kv_head, first;
     std::size_t rows, start, count;  // of keys: where those begin that any row sees, and how many
     KeyRow keys[kMostRows];
+    bool nan[kMostRows];  // whose gradients are NaN: a row that sees no key, under that policy
   };
 
   std::size_t panels(std::size_t n, std::size_t k) const { return kernels::packed_size(kernel_.nr, n, k); }
@@ -89,7 +95,6 @@ class Backward {
   void add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width, const Heads<float>& sums) const;
 
   bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
-  bool nan(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::nan; }
   std::size_t counted(const KeyRow& keys) const { return uniform(keys) ? S_ : keys.limit; }
   /// Keys of a row from the block's start on that may count.
   std::size_t counted(const Block& block, std::size_t r) const {
@@ -182,7 +187,8 @@ void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* sco
                  .rows = static_cast<std::size_t>(std::min(sizes_.L - first, static_cast<std::int64_t>(block_))),
                  .start = S_,
                  .count = 0,
-                 .keys = {}};
+                 .keys = {},
+                 .nan = {}};
       block(rows, work, score_weight);
     }
   if (additive()) return;  // its scores were scaled already
@@ -200,6 +206,7 @@ void Backward::block(Block& block, const Work& work, float* score_weight) const 
                ? block.keys[0]
                : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), work.bias != nullptr ? work.bias + r * S_ : nullptr);
     filled = std::max(filled, counted(keys));
+    block.nan[r] = keys.limit == 0 && gives_nan(spec_, in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)));
     block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
   }
   // Sums run in lanes: from a multiple of their number on they are the same sums. Dropout counts keys from the first on.
@@ -225,7 +232,7 @@ void Backward::block(Block& block, const Work& work, float* score_weight) const 
     add_over_queries(block, work.gradient, work.queries, D_, to_.key);
   }
   for (std::size_t r = 0; r < block.rows; ++r)
-    if (nan(block.keys[r])) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
+    if (block.nan[r]) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
 }
 
 /// Scores behind softcap, without masks.
@@ -361,7 +368,7 @@ void Backward::of_additive(const Block& block, const Work& work, float* score_we
     std::fill_n(work.of_row, D_, 0.0F);
     backward_.additive_scores_backward_row(row, in_.query.at(block.b, block.h, i), in_.key.at(block.b, block.kv_head, j), in_.key.row,
                                            in_.score_weight, query, to_.key.at(block.b, block.kv_head, j), work.of_row, block.count, D_);
-    if (nan(block.keys[r])) std::fill_n(work.of_row, D_, kNaN);
+    if (block.nan[r]) std::fill_n(work.of_row, D_, kNaN);
     kernel_.add_row(score_weight, work.of_row, score_weight, D_);
   }
 }
@@ -401,8 +408,8 @@ void Backward::store(const Block& block, TraceName name, const float* values) co
   if (to == nullptr) return;
   to += static_cast<std::size_t>((block.b * spec_.num_heads + block.h) * sizes_.L + block.first) * S_;
   for (std::size_t r = 0; r < block.rows; ++r, to += S_) {
-    std::fill_n(to, S_, nan(block.keys[r]) ? kNaN : 0.0F);
-    if (!nan(block.keys[r])) std::copy_n(values + r * ld_, block.count, to + block.start);
+    std::fill_n(to, S_, block.nan[r] ? kNaN : 0.0F);
+    if (!block.nan[r]) std::copy_n(values + r * ld_, block.count, to + block.start);
   }
 }
 
@@ -417,7 +424,7 @@ void Backward::store_weighted_values(const Block& block) const {
       if (uniform(keys) || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked)))
         std::copy_n(grad, Dv_, to);
       else
-        std::fill_n(to, Dv_, nan(keys) ? kNaN : 0.0F);
+        std::fill_n(to, Dv_, block.nan[r] ? kNaN : 0.0F);
   }
 }
 
@@ -438,11 +445,10 @@ void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& si
                              const AttentionGradientHeads& to, Scratch& scratch) {
   if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return Backward(spec, sizes, inputs, to).run(scratch);
   // Without a key no query has one.
-  const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   const auto width = static_cast<std::size_t>(spec.head_dim);
   for (std::int64_t b = 0; b < sizes.B; ++b)
     for (std::int64_t h = 0; h < spec.num_heads; ++h)
-      for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(to.query.at(b, h, i), width, value);
+      for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(to.query.at(b, h, i), width, gives_nan(spec, inputs.grad.at(b, h, i)) ? kNaN : 0.0F);
   if (to.score_weight != nullptr) std::fill_n(to.score_weight, width, 0.0F);
 }
 
