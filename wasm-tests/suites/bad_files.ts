@@ -2,6 +2,7 @@
 import type { StateDict } from 'attn';
 import { Catalogue, detached, k, withData, wrong } from '../support/catalogue.ts';
 import { Generator } from '../support/generator.ts';
+import { host } from '../support/host.ts';
 import { random } from '../support/tensors.ts';
 
 const g = new Generator(17);
@@ -118,9 +119,11 @@ for (const [name, bytes, ...words] of refused) {
     return s.attn.parseSafetensors(larger.subarray(3, 3 + all.length));
   });
 }
-bad('more than 100000 tensors', 'FORMAT', ['100000', 'tensors'], (s) =>
-  s.attn.parseSafetensors(file(`{${Array.from({ length: 100001 }, (_, i) => `"${i}":${entry([0], [0, 0])}`)}}`)),
-);
+// Checked builds take two minutes for it; native tests have it with the same checks.
+if (host.build === 'release')
+  bad('more than 100000 tensors', 'FORMAT', ['100000', 'tensors'], (s) =>
+    s.attn.parseSafetensors(file(`{${Array.from({ length: 100001 }, (_, i) => `"${i}":${entry([0], [0, 0])}`)}}`)),
+  );
 for (const dtype of ['F8_E4M3', 'F8_E5M2', 'F8_E8M0', 'F4', 'C64', 'f32', '', 'F32 ', 'F128'])
   bad(`dtype '${dtype}'`, dtype === '' ? 'FORMAT' : 'UNSUPPORTED', ['"a"'], (s) => s.attn.parseSafetensors(one(entry([8], [0, 8], dtype))));
 bad('tensors past the memory', ['MEMORY', 'FORMAT'], ['"a"'], (s) => s.attn.parseSafetensors(one(entry([2 ** 31 - 1], [0, 4 * (2 ** 31 - 1)]))));
