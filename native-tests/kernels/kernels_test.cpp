@@ -300,9 +300,15 @@ TEST_CASE("unpack gives back the bits that pack took, all at once or row by row,
         CHECK(same_bits(back, w));
         for (std::size_t row = n; row-- > 0;) kernels::pack_row(w.data() + row * k, row, k, nr, rows.data());
         CHECK(same_bits(rows, panels));
-        kernels::transpose(w.data(), static_cast<std::ptrdiff_t>(k), n, k, columns.data());
+        kernels::transpose(w.data(), k, n, k, columns.data(), n);
         for (std::size_t i = 0; i < n; ++i)
           for (std::size_t p = 0; p < k; ++p) REQUIRE(std::memcmp(&columns[p * n + i], &w[i * k + p], 4) == 0);
+        std::vector<float> apart(k * (n + 3), 1);
+        kernels::transpose(w.data(), k, n, k, apart.data(), n + 3);
+        for (std::size_t p = 0; p < k; ++p) {
+          REQUIRE((n == 0 || std::memcmp(&apart[p * (n + 3)], &columns[p * n], 4 * n) == 0));
+          for (std::size_t i = n; i < n + 3; ++i) REQUIRE(apart[p * (n + 3) + i] == 1);
+        }
         std::vector<float> expected(transposed.size());
         kernels::pack(columns.data(), static_cast<std::ptrdiff_t>(n), 1, k, n, nr, expected.data());
         kernels::pack_transposed(panels.data(), n, k, nr, 0, k, transposed.data());
@@ -919,7 +925,7 @@ TEST_CASE("the table in use is the widest that this machine can run", "[kernels]
   if (const char* const asked = std::getenv("ATTN_MAX_ARCH"))
     for (const KernelTable* const table : architectures())
       if (std::string_view(table->architecture) == asked) CHECK(kernels::best().architecture == std::string_view(asked));
-#if defined(ATTN_HAVE_SSE4_2)
+#if defined(ATTN_HAVE_AVX512_VNNI) && defined(ATTN_HAVE_AVX_VNNI)
   if (std::getenv("ATTN_MAX_ARCH") != nullptr) return;
   const bool avx512 = __builtin_cpu_supports("avx512bw"), avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const std::string_view widest = kernels::best().architecture;

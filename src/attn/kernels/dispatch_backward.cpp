@@ -30,9 +30,14 @@ const BackwardTable& best_backward() {
 #if defined(ATTN_HAVE_EMULATED)
     if (name == "emulated") return backward_emulated();
 #endif
-#if defined(ATTN_HAVE_SSE4_2)
+#if defined(ATTN_HAVE_AVX512F)
     if (name.starts_with("avx512")) return backward_avx512f();
-    return name.starts_with("avx") ? backward_avx2_fma() : backward_sse4_2();
+#endif
+#if defined(ATTN_HAVE_AVX2_FMA)
+    if (name.starts_with("avx") && !name.starts_with("avx512")) return backward_avx2_fma();
+#endif
+#if defined(ATTN_HAVE_SSE4_2)
+    return backward_sse4_2();
 #else
     return backward_default_arch();
 #endif

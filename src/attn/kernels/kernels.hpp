@@ -120,8 +120,8 @@ void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, f
 void unpack_row(const float* panels, std::size_t row, std::size_t k, std::size_t nr, float* w);
 /// The panels of W (n,k) -> those of Wᵀ (k,n) from its row `first` on, a multiple of nr, up to `end`.
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed);
-/// x (m,n), rows row_stride apart -> (n,m) without gaps.
-void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* transposed);
+/// x (m,n), rows row_stride apart -> (n,m), rows to_stride apart.
+void transpose(const float* x, std::size_t row_stride, std::size_t m, std::size_t n, float* to, std::size_t to_stride);
 
 /// q of one row of int8 weights, and its scale max|w| / 127: q = nearest(w / scale), cut to ±127; where the scale is 0, q is 0. The values
 /// are finite. Returns Σ q.

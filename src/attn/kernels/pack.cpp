@@ -2,8 +2,17 @@
 
 #include <cmath>
 #include <cstring>
+#include <xsimd/xsimd.hpp>
 
 namespace attn::kernels {
+
+namespace {
+/// k rows of `Width` to rows of nr.
+template <std::size_t Width>
+void copy_rows(const float* from, std::ptrdiff_t stride, std::size_t k, std::size_t nr, float* to) {
+  for (std::size_t p = 0; p < k; ++p, from += stride, to += nr) std::memcpy(to, from, Width * sizeof(float));
+}
+}  // namespace
 
 void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::size_t n, std::size_t k, std::size_t nr, float* panels) {
   for (std::size_t first = 0; first < n; first += nr, panels += panel_size(nr, k)) {
@@ -13,6 +22,11 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
     const float* source = w + static_cast<std::ptrdiff_t>(first) * row_stride;
     // Along the direction in which w lies, since keys and values are packed in every forward.
     if (row_stride == 1) {
+      const auto copy = columns == 8 ? copy_rows<8> : columns == 16 ? copy_rows<16> : columns == 32 ? copy_rows<32> : nullptr;
+      if (copy != nullptr) {
+        copy(source, column_stride, k, nr, panels);
+        continue;
+      }
       for (std::size_t p = 0; p < k; ++p, source += column_stride)
         for (std::size_t j = 0; j < columns; ++j) panels[p * nr + j] = source[j];
     } else {
@@ -36,46 +50,55 @@ void unpack_row(const float* panels, std::size_t row, std::size_t k, std::size_t
   for (std::size_t p = 0; p < k; ++p) w[p] = from[p * nr];
 }
 
-namespace {
-/// to = fromᵀ, squares of Nr × Nr side by side.
-template <std::size_t Nr>
-void turn_square(const float* from, float* to) {
-  for (std::size_t j = 0; j < Nr; ++j)
-    for (std::size_t p = 0; p < Nr; ++p) to[j * Nr + p] = from[p * Nr + j];
-}
-}  // namespace
-
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed) {
   // Row j of W is column j of its transpose, a panel of which holds nr of k. Squares of nr × nr lie side by side in both: one is turned at
   // a time, in the order in which W lies.
-  const auto turn = nr == 8 ? turn_square<8> : nr == 16 ? turn_square<16> : nr == 32 ? turn_square<32> : nullptr;
   for (std::size_t row = 0; row < n; row += nr) {
     const std::size_t rows = n - row < nr ? n - row : nr;
     float* to = transposed + row * nr;
     for (std::size_t column = first; column < end; column += nr, to += panel_size(nr, n)) {
       const std::size_t columns = end - column < nr ? end - column : nr;
-      const float* const from = panels + row / nr * panel_size(nr, k) + column * nr;
-      if (turn != nullptr && rows == nr && columns == nr) {
-        turn(from, to);
-        continue;
-      }
-      for (std::size_t j = 0; j < rows; ++j) {
-        for (std::size_t p = 0; p < columns; ++p) to[j * nr + p] = from[p * nr + j];
+      const float* const square = panels + row / nr * panel_size(nr, k) + column * nr;
+      // The one below it lies too far away for a processor to fetch it ahead by itself.
+      constexpr std::size_t kCacheLine = 64 / sizeof(float);
+      if (row + nr < n)
+        for (std::size_t at = 0; at < columns * nr; at += kCacheLine) __builtin_prefetch(square + panel_size(nr, k) + at);
+      transpose(square, nr, columns, rows, to, nr);
+      for (std::size_t j = 0; j < rows; ++j)
         for (std::size_t p = columns; p < nr; ++p) to[j * nr + p] = 0;
-      }
     }
   }
 }
 
-void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* transposed) {
-  constexpr std::size_t kTile = 16;  // a cache line each way
-  for (std::size_t first = 0; first < m; first += kTile, x += static_cast<std::ptrdiff_t>(kTile) * row_stride) {
-    const std::size_t rows = m - first < kTile ? m - first : kTile;
+namespace {
+/// Of 4 × 4.
+void transpose_square(const float* x, std::size_t row_stride, float* to, std::size_t to_stride) {
+  using Batch = xsimd::make_sized_batch_t<float, 4>;
+  const auto row = [&](std::size_t i) { return Batch::load_unaligned(x + i * row_stride); };
+  const Batch a = row(0), b = row(1), c = row(2), d = row(3);
+  const Batch ac = xsimd::zip_lo(a, c), bd = xsimd::zip_lo(b, d), ac_high = xsimd::zip_hi(a, c), bd_high = xsimd::zip_hi(b, d);
+  xsimd::zip_lo(ac, bd).store_unaligned(to);
+  xsimd::zip_hi(ac, bd).store_unaligned(to + to_stride);
+  xsimd::zip_lo(ac_high, bd_high).store_unaligned(to + 2 * to_stride);
+  xsimd::zip_hi(ac_high, bd_high).store_unaligned(to + 3 * to_stride);
+}
+}  // namespace
+
+void transpose(const float* x, std::size_t row_stride, std::size_t m, std::size_t n, float* to, std::size_t to_stride) {
+  constexpr std::size_t kTile = 16, kSquare = 4;  // a cache line each way
+  for (std::size_t first = 0; first < m; first += kTile) {
+    const std::size_t rows = m - first < kTile ? m : first + kTile;
     for (std::size_t column = 0; column < n; column += kTile) {
-      const std::size_t end = n - column < kTile ? n : column + kTile;
-      for (std::size_t j = column; j < end; ++j)
-        for (std::size_t i = 0; i < rows; ++i)
-          transposed[j * m + first + i] = x[static_cast<std::ptrdiff_t>(i) * row_stride + static_cast<std::ptrdiff_t>(j)];
+      const std::size_t columns = n - column < kTile ? n : column + kTile;
+      for (std::size_t j = column; j < columns; j += kSquare)
+        for (std::size_t i = first; i < rows; i += kSquare) {
+          if (i + kSquare <= rows && j + kSquare <= columns) {
+            transpose_square(x + i * row_stride + j, row_stride, to + j * to_stride + i, to_stride);
+            continue;
+          }
+          for (std::size_t p = i; p < rows && p < i + kSquare; ++p)
+            for (std::size_t q = j; q < columns && q < j + kSquare; ++q) to[q * to_stride + p] = x[p * row_stride + q];
+        }
     }
   }
 }

@@ -150,7 +150,7 @@ void multiply_transposed(const TensorView& y, const TensorView& x, float* produc
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     float* const columns = buffers + worker * kColumns * rows;
     const std::size_t first = task * kColumns, count = std::min(kColumns, n - first);
-    kernels::transpose(y.data + first, y.strides[0], rows, count, columns);
+    kernels::transpose(y.data + first, static_cast<std::size_t>(y.strides[0]), rows, count, columns, rows);
     kernel.gemm({.a = columns,
                  .lda = static_cast<std::ptrdiff_t>(rows),
                  .panels = packed,

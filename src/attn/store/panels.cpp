@@ -34,29 +34,14 @@ void Panels<float>::transposed(std::size_t n, std::size_t k, std::size_t first, 
   kernels::pack_transposed(values_.data(), n, k, kernels::best().nr, first, end, panels);
 }
 
-namespace {
-/// Calls move(place in the rows, place in the panel) for each number of a panel, in tiles of a cache line each way.
-template <class Move>
-void each_number(std::size_t rows, std::size_t k, std::size_t nr, Move move) {
-  constexpr std::size_t kTile = 16;
-  for (std::size_t begin = 0; begin < k; begin += kTile) {
-    const std::size_t end = std::min(begin + kTile, k);
-    for (std::size_t j = 0; j < rows; ++j)
-      for (std::size_t p = begin; p < end; ++p) move(j * k + p, p * nr + j);
-  }
-}
-}  // namespace
-
 std::size_t Panels<float>::height() { return kernels::best().nr; }
 
 void Panels<float>::get_panel(std::size_t first, std::size_t rows, std::size_t k, float* values) const {
-  const float* const panel = values_.data() + first * k;
-  each_number(rows, k, height(), [&](std::size_t at, std::size_t packed) { values[at] = panel[packed]; });
+  kernels::transpose(values_.data() + first * k, height(), k, rows, values, k);
 }
 
 void Panels<float>::set_panel(std::size_t first, std::size_t rows, std::size_t k, const float* values) {
-  float* const panel = values_.data() + first * k;
-  each_number(rows, k, height(), [&](std::size_t at, std::size_t packed) { panel[packed] = values[at]; });
+  kernels::transpose(values, k, rows, k, values_.data() + first * k, height());
 }
 
 void Panels<float>::multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k,
