@@ -5,7 +5,17 @@ import { readGoldenFile } from '../support/golden.ts';
 import { type Opened, runBackward, runLoss, runOptimizer, runSchedule } from '../support/golden_backward.ts';
 import { loadHere } from '../support/host.ts';
 
-const names = ['backward', 'layers_backward', 'losses', 'optimizers', 'functional', 'attention', 'multi_head_attention'] as const;
+const names = [
+  'backward',
+  'layers_backward',
+  'encoder_backward',
+  'losses',
+  'optimizers',
+  'functional',
+  'attention',
+  'multi_head_attention',
+  'transformer',
+] as const;
 const files = new Map(await Promise.all(names.map(async (name) => [name, await readGoldenFile(name)] as const)));
 
 describe('gradients', () => {
@@ -18,7 +28,7 @@ describe('gradients', () => {
   });
   after(() => attn.dispose());
 
-  for (const file of ['backward', 'layers_backward'] as const) {
+  for (const file of ['backward', 'layers_backward', 'encoder_backward'] as const) {
     const { cases, metadata } = files.get(file)!;
     // By op: a case takes less time than telling of it.
     for (const op of new Set(cases.map((c) => c.op)))

@@ -1,5 +1,5 @@
-/** Golden cases of gradients, losses and optimisers (testdata/backward, layers_backward, losses and optimizers.safetensors). */
-import type { Activation, Attn, Optimizer, ParameterGroup, Tensor, TraceName } from 'attn';
+/** Golden cases of gradients, losses and optimisers (testdata/backward, layers_backward, encoder_backward, losses and optimizers.safetensors). */
+import type { Activation, Attn, EncoderForwardOptions, Optimizer, ParameterGroup, Tensor, TraceName } from 'attn';
 import { assert } from 'chai';
 import { compareCase, type GoldenCase, type Results, Running } from './golden.ts';
 import { slice } from './tensors.ts';
@@ -42,6 +42,20 @@ function attentionOptions(own: Running, forward: Running): object {
     ...(seed !== undefined && { seed }),
     trace: trace.length ? trace : false,
   };
+}
+
+/** An encoder of any kind: made, loaded, run and run back. */
+function encoderBackward(name: 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier', own: Running, forward: Running): Results {
+  const encoder = new own.attn[name](forward.case.module as never);
+  encoder.loadStateDict(forward.state());
+  const { trace, ...options } = forward.options() as EncoderForwardOptions;
+  encoder.forward(forward.input('x'), { ...options, outputAttentions: false, outputHiddenStates: false, forBackward: true });
+  const found = encoder.backward(own.input('grad'), { trace });
+  const all = gradX(found.gradX);
+  for (const [layer, tensors] of found.trace ?? []) for (const [step, tensor] of Object.entries(tensors)) all.set(`trace.${layer}.${step}`, tensor);
+  for (const [parameter, tensor] of encoder.gradients()) all.set(`state.${parameter}`, tensor);
+  encoder.dispose();
+  return all;
 }
 
 /** `own` is the case of the gradients, `forward` that of the inputs. */
@@ -89,6 +103,9 @@ const runners: Readonly<Record<string, (own: Running, forward: Running) => Resul
     mha.dispose();
     return all;
   },
+  transformer_encoder_layer_backward: (own, forward) => encoderBackward('TransformerEncoderLayer', own, forward),
+  transformer_encoder_backward: (own, forward) => encoderBackward('TransformerEncoder', own, forward),
+  transformer_classifier_backward: (own, forward) => encoderBackward('TransformerClassifier', own, forward),
 };
 
 /** One case of gradients; `file` by the name that it says, or its own. */
