@@ -1,10 +1,10 @@
 // attn_digest --arch: says which kernels are in use.
 // attn_digest --training: trains with 1, 2 and 3 threads, and holds the bytes against each other and, where the kernels are the emulated ones,
 // against testdata/training_digest.txt.
-// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: runs all random forwards, random gradients, and forwards of the checkpoints of testdata/models,
-// with 1, 2 and 3 threads and with 1 again, and one row of each random batch alone. Where a bit differs it says so and fails; else it writes the
-// hashes to FILE, one a line. With ATTN_MAX_ARCH=emulated they are those of the simd WebAssembly: wasm-tests/suites/bits.ts makes the same calls.
-// COUNT: only so many of the random ones of float32.
+// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: runs all random forwards, random gradients, and forwards and fine-tuning of the checkpoints of
+// testdata/models, with 1, 2 and 3 threads and with 1 again, and one row of each random batch alone. Where a bit differs it says so and fails; else
+// it writes the hashes to FILE, one a line. With ATTN_MAX_ARCH=emulated they are those of the simd WebAssembly: wasm-tests/suites/bits.ts makes the
+// same calls. COUNT: only so many of the random ones of float32.
 //
 // Hashes of what was quantized are those of testdata/int8_digest.txt, on every machine; INT8_FILE gets them anew.
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backward.hpp"
+#include "fine_tuning.hpp"
 #include "forwards.hpp"
 #include "models.hpp"
 #include "support/testdata.hpp"
@@ -107,6 +108,7 @@ int main(int count, char** arguments) {
     add_forwards(lines, "forward", forwards, 0x5eed0000U, draw_call);
     add_forwards(lines, "gradients", std::min(kBackwards, forwards / 8), 0x6ad00000U, draw_backward_call);
     add(lines, model_lines(attn::Weights::float32));
+    add(lines, fine_tuning_lines());
     add_forwards(int8, "int8 forward", kQuantizedForwards, 0x17800000U, draw_quantized_call);
     add(int8, model_lines(attn::Weights::int8));
     if (first.empty()) first = lines, first_int8 = int8;
@@ -118,7 +120,8 @@ int main(int count, char** arguments) {
   if (count < 3) compare(first_int8, read(attn::test::testdata("int8_digest.txt")), "int8", "in testdata/int8_digest.txt");
   if (!same) return 1;
   std::printf("On %s:\n", std::string(attn::Context::arch()).c_str());
-  std::printf("%zu forwards and gradients: the same bits with 1, 2 and 3 threads, alone or inside a batch, and when repeated\n", first.size());
+  std::printf("%zu forwards, gradients and runs of fine-tuning: the same bits with 1, 2 and 3 threads, alone or inside a batch, and when repeated\n",
+              first.size());
   std::printf("%zu forwards of what was quantized: the same bits as on every other machine, too\n", first_int8.size());
   return count > 1 && !write(arguments[1], first) ? 1 : 0;
 }

@@ -1,13 +1,14 @@
 /**
  * Bit identity: with the native 4-lane build, for every number of threads, alone or inside a batch, and when repeated. Each random forward,
  * configuration and data, follows from integers alone (support/digest_forwards.ts); its results are hashed. native-tests/digest makes the same
- * calls through the C++ library and prints the same hashes, one a line. So it does with gradients and runs of training, with forwards of the
+ * calls through the C++ library and prints the same hashes, one a line. So it does with gradients, runs of training and fine-tuning, with forwards of the
  * checkpoints of testdata/models, and of layers and checkpoints that were quantized.
  */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
 import { Hash, record } from '../support/digest_draw.ts';
 import { backwards, drawBackwardCall } from '../support/digest_backward.ts';
+import { fineTuningLines, fineTuningRuns } from '../support/digest_fine_tuning.ts';
 import { drawCall, drawQuantizedCall, forwards, quantizedForwards } from '../support/digest_forwards.ts';
 import { modelLines } from '../support/digest_models.ts';
 import { trainClassifier } from '../support/digest_training.ts';
@@ -24,6 +25,7 @@ describe('bits', () => {
   let native: string[] | undefined;
   let nativeBackwards: string[] | undefined;
   let nativeModels: string[] | undefined;
+  let nativeFineTuning: string[] | undefined;
   let compared = 0;
   const different = new Map<string, Set<number>>();
 
@@ -39,6 +41,7 @@ describe('bits', () => {
         .split('\n');
     nativeBackwards = native?.splice(forwards);
     nativeModels = nativeBackwards?.splice(backwards);
+    nativeFineTuning = nativeModels?.splice(-fineTuningRuns);
     if (native) assert.equal(native.length, forwards, 'hashes of the native build');
     for (const what of ['rows alone', ...others.keys(), ...(native ? ['the native 4-lane build'] : [])]) different.set(what, new Set());
   });
@@ -102,6 +105,18 @@ describe('bits', () => {
     const expected = host.variant === 'simd' ? new TextDecoder().decode(await bytes('testdata/training_digest.txt')).trim() : hashes[0];
     for (const [i, hash] of hashes.entries()) assert.equal(hash, expected, `${counts[i]} threads`);
     host.note(`bits: 200 steps of training end in ${expected} with ${counts.join(', ')} threads`);
+  });
+
+  it('fine-tuning', async () => {
+    const counts = host.threads === 1 ? [1] : [1, 2, 3];
+    const all: string[][] = [];
+    for (const threads of counts) {
+      const trains = await loadHere({ training: true, threads });
+      all.push(await fineTuningLines(trains));
+      trains.dispose();
+    }
+    for (const [i, lines] of all.entries()) assert.deepEqual(lines, nativeFineTuning ?? all[0], `${counts[i]} threads`);
+    host.note(`bits: ${all[0].length} runs of fine-tuning compared, with ${counts.join(', ')} threads`);
   });
 
   it('checkpoints', async () => {
