@@ -228,6 +228,62 @@ describe('out of memory', () => {
   holes('small calls, in steps of 32 bytes', 1, 2 ** 14, 8);
   holes('larger calls, in steps of 1 KiB', 12, 2 ** 16, 256);
 
+  it('a backward that fails leaves earlier gradients and what was kept: in more room it comes to its end', async () => {
+    const attn = await loadHere({ maximumMemory: 2 ** 23, training: true });
+    const g = new Generator(5);
+    const [x, grad, logits] = [random(g, [2, 5, 16]), random(g, [2, 5, 16]), random(g, [2, 3])];
+    const encoderOptions = { dModel: 16, nhead: 2, dimFeedforward: 24, numLayers: 2, finalNorm: true };
+    const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2, addBiasKv: true });
+    const encoder = new attn.TransformerEncoder(encoderOptions);
+    const classifier = new attn.TransformerClassifier({ ...encoderOptions, numClasses: 3, pooling: 'max' });
+    const layers = {
+      mha: { of: mha, forward: () => mha.forward(x, x, grad, { forBackward: true }), backward: () => mha.backward(grad) },
+      encoder: { of: encoder, forward: () => encoder.forward(x, { forBackward: true }), backward: () => encoder.backward(grad) },
+      classifier: { of: classifier, forward: () => classifier.forward(x, { forBackward: true }), backward: () => classifier.backward(logits) },
+    };
+    for (const { forward, backward } of Object.values(layers)) {
+      forward();
+      backward();
+    }
+    const failures: string[] = [];
+    for (const [name, { of, forward, backward }] of Object.entries(layers)) {
+      const earlier = of.gradients();
+      assert.isNotEmpty([...earlier]);
+      forward();
+      const most = 2 ** 15;
+      const hole = new attn.Embedding({ numEmbeddings: most, embeddingDim: 1 });
+      const ballast = fill(attn, 2 ** 18);
+      hole.dispose();
+      let failed = 0;
+      let free = 0;
+      for (let done = false; !done; free += 8 + (free >> 4)) {
+        assert.isBelow(free, most, `${name} needs more than all of the hole`);
+        const plug = plugOf(attn, most - 64 - free);
+        const { used } = attn.info.heap;
+        try {
+          backward();
+          done = true;
+        } catch (error) {
+          assertIsError(error, 'MEMORY');
+          failed++;
+          assert.equal(attn.info.heap.used, used, `heap in use after ${name} in ${4 * free} bytes`);
+        }
+        plug?.dispose();
+        for (const [parameter, now] of of.gradients()) {
+          const before = earlier.get(parameter)!;
+          const what = `${name}: ${parameter} in ${4 * free} bytes`;
+          // The same forward again: twice the gradient, and that is exact.
+          assertSameBits(now, done ? { data: before.data.map((value) => 2 * value), dims: before.dims } : before, what);
+        }
+      }
+      assert.isAtLeast(failed, 3, name);
+      failures.push(`${name} ${failed}`);
+      for (const each of ballast) each.dispose();
+    }
+    host.note(`failures of a backward on top of earlier gradients: ${failures.join(', ')}`);
+    attn.dispose();
+  });
+
   it('what would need more than there may ever be is refused before anything is done, however often', async () => {
     const attn = await loadHere({ maximumMemory: 2 ** 23 });
     settledHeap(attn);

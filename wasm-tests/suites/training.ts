@@ -480,6 +480,79 @@ if (host.build === 'release') {
       here.dispose();
     });
 
+    it('backward twice, or after the weights have changed, is refused and changes no gradient', async () => {
+      const g = new Generator(34);
+      const [x, grad] = [random(g, [2, 3, 8]), random(g, [2, 3, 8])];
+      const mha = await new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+      const optimizer = await new attn.SGD([mha], { learningRate: 0.1 });
+      const keep = () => mha.forward(x, undefined, undefined, { forBackward: true });
+      await assertRejects(mha.backward(grad), 'ARGUMENT', ['forBackward']);
+      assert.isEmpty([...(await mha.gradients())]);
+      // Asked for at once: the worker takes them one after the other.
+      const [, first, second] = await Promise.allSettled([keep(), mha.backward(grad), mha.backward(grad)]);
+      assert.equal(first.status, 'fulfilled');
+      assert.equal(second.status, 'rejected');
+      await assertRejects(Promise.reject((second as PromiseRejectedResult).reason as Error), 'ARGUMENT', ['once']);
+      const once = await mha.gradients();
+      assert.isNotEmpty([...once]);
+      // Gradients of other weights go with those.
+      const changes: Record<string, () => Promise<unknown>> = {
+        step: () => optimizer.step(),
+        loadStateDict: async () => mha.loadStateDict(await mha.stateDict()),
+        initialize: () => mha.initialize({ seed: 3 }),
+      };
+      for (const [name, change] of Object.entries(changes)) {
+        await keep();
+        await change();
+        await assertRejects(mha.backward(grad), 'ARGUMENT', ['weights']);
+        sameStates(await mha.gradients(), name === 'step' ? once : new Map(), `gradients after ${name}`);
+      }
+      await keep();
+      await mha.backward(grad);
+      await optimizer.dispose();
+      await mha.dispose();
+    });
+
+    it('fineTune that is aborted in the middle leaves the weights of the last whole step, and can go on', async () => {
+      const there = await attn.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
+      const examples = ['a warm film', 'dull and far too long', 'honest', 'tedious', 'a delight'].map((text, i) => ({ text, label: i % 2 }));
+      const options = { epochs: 200, batchSize: 2, learningRate: 1e-3, seed: 3 };
+      const steps = 600;
+      let seen = 0;
+      const stop = new AbortController();
+      const onProgress = ({ step }: { step: number }) => {
+        seen = step;
+        if (step === 3) stop.abort('enough');
+      };
+      const { cause } = await assertRejects(there.fineTune(examples, { ...options, signal: stop.signal, onProgress }), 'ABORTED', []);
+      assert.equal(cause, 'enough');
+      const state = await there.stateDict();
+      assert.isAtLeast(seen, 3);
+
+      // The same run here has these weights after one of its steps, all of them.
+      const here = await loadHere(trained);
+      const model = await loadCheckpoint(here, 'tiny-bert-cls');
+      const isSame = (other: Map<string, Tensor>) =>
+        [...state].every(([name, { data }]) => data.every((value, i) => Object.is(value, other.get(name)!.data[i])));
+      let found = 0;
+      const end = new AbortController();
+      const compare = ({ step }: { step: number }) => {
+        if (step < 3 || !isSame(model.stateDict())) return;
+        found = step;
+        end.abort();
+      };
+      await assertRejects(model.fineTune(examples, { ...options, signal: end.signal, onProgress: compare }), 'ABORTED', []);
+      assert.isAtLeast(found, 3);
+      assert.isBelow(found, steps);
+      sameStates(await there.stateDict(), state, 'a while later');
+      const [again, other] = [await there.fineTune(examples, { epochs: 1 }), await model.fineTune(examples, { epochs: 1 })];
+      assert.deepEqual(again, other);
+      sameStates(await there.stateDict(), model.stateDict(), 'after another run');
+      await there.dispose();
+      model.dispose();
+      here.dispose();
+    });
+
     it('without it, every member says what to load', async () => {
       const plain = await loadWorker({ ...setup, training: false });
       const words = ['load({ training: true })'];
