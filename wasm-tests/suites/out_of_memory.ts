@@ -269,7 +269,9 @@ describe('out of memory', () => {
           assert.equal(attn.info.heap.used, used, `heap in use after ${name} in ${4 * free} bytes`);
         }
         plug?.dispose();
-        for (const [parameter, now] of of.gradients()) {
+        const gradients = of.gradients();
+        assert.sameMembers([...gradients.keys()], [...earlier.keys()], `${name} in ${4 * free} bytes`);
+        for (const [parameter, now] of gradients) {
           const before = earlier.get(parameter)!;
           const what = `${name}: ${parameter} in ${4 * free} bytes`;
           // The same forward again: twice the gradient, and that is exact.
