@@ -283,13 +283,12 @@ auto begin_fine_tuning(Arguments& arguments) {
   std::span<const std::uint8_t> labels;
   arguments.option("labels", labels, "a list in JSON");
   detail::FineTuningOptions options;
-  std::uint64_t seed = 0;
   arguments.require_group("options", [&] {
     arguments.require("steps", options.steps);
     arguments.require("learningRate", options.learning_rate);
     arguments.require("weightDecay", options.weight_decay);
     arguments.option("layers", options.layers);
-    arguments.option("seed", seed);
+    arguments.option("seed", options.seed);
   });
   return [=](TokenModel& self, Result& result) {
     constexpr std::string_view kOp = "fineTune";
@@ -303,7 +302,7 @@ auto begin_fine_tuning(Arguments& arguments) {
     const std::int64_t count = is_new ? std::ssize(names) : config.num_labels();
     const detail::HeadLoss loss = detail::check_fine_tuning(kOp, self.model(), options, is_new ? std::optional<std::int64_t>(count) : std::nullopt);
     detail::check_targets(kOp, targets_of(targets), count, loss);
-    if (is_new) self.model().set_head(std::move(names), seed);
+    if (is_new) self.model().set_head(std::move(names), options.seed);
     self.tuning = std::make_shared<detail::FineTuning>(kOp, self.model(), options);
     *result.add(std::string(config.family->architecture), Shape{1}) = 0;
   };

@@ -1,19 +1,42 @@
-"""testdata/models/fine_tuning.safetensors: losses of training transformers' models as its Trainer does, without dropout: AdamW, gradients cut to norm 1,
-a learning rate that falls linearly to 0, no decay of biases and norms.
+"""testdata/models/fine_tuning.safetensors: losses of training transformers' models as its Trainer does: AdamW, gradients cut to norm 1, a learning rate
+that falls linearly to 0, no decay of biases and norms. Once without dropout, once with another probability in each place of the config: it is
+transformers that says where those are, and what is dropped is drawn as attn draws it.
 
 Truth is the run in float64, the error that of the same lines in float32. Weights are not compared: where a gradient is 0 but for its rounding, as
 that of a key's bias, Adam moves the number by the learning rate all the same, up or down."""
 
+from unittest import mock
+
+import numpy as np
 import torch
 import transformers
 
 import common
 import models
+from backward import philox
 from model_gradients import BATCH, FAMILIES, WITH_TYPES
 
-STEPS, LABELS = 12, [0, 2, 1]
+STEPS, LABELS, SEED = 12, [0, 2, 1], 2**35 + 7
 OPTIONS = {"learning_rate": 2e-3, "weight_decay": 0.1}
 LAST = {"tiny-bert", "tiny-modernbert"}  # the last layer and the head alone, too
+# How a config calls its dropout, each with a probability that tells it from the others; None: left to what the family takes for it.
+BERT = {"hidden_dropout_prob": 0.15, "attention_probs_dropout_prob": 0.25, "classifier_dropout": 0.35}
+DROPOUT = {
+    "tiny-bert": BERT,
+    "tiny-distilbert": {"dropout": 0.15, "attention_dropout": 0.25, "seq_classif_dropout": 0.35},
+    "tiny-roberta": BERT,
+    "tiny-xlm-roberta": {**BERT, "classifier_dropout": None},
+    "tiny-mpnet": {name: p for name, p in BERT.items() if name != "classifier_dropout"},
+    "tiny-modernbert": {"attention_dropout": 0.25, "mlp_dropout": 0.15, "embedding_dropout": 0.1, "classifier_dropout": 0.35},
+}
+# The dropouts of a forward in their order, as numbers of attn's DropoutSite: before the layers, in each, after them.
+ATTENTION, ATTENTION_OUTPUT, HIDDEN, OUTPUT, EMBEDDINGS, POOLED, CLASSIFIER = range(7)
+PLACES = {
+    "distilbert": ([EMBEDDINGS], [ATTENTION, OUTPUT], [CLASSIFIER]),
+    "modernbert": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, HIDDEN], [CLASSIFIER]),
+    "bert": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], [CLASSIFIER]),
+    **dict.fromkeys(("roberta", "xlm-roberta", "mpnet"), ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], [POOLED, CLASSIFIER])),
+}
 FORBIDDEN = [r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
 
 
@@ -24,8 +47,29 @@ def is_trained(name, model, layers):
     return any(part in last for part in name.split("."))
 
 
+class Drawn:
+    """What torch.nn.functional.dropout does in one training step, by SEMANTICS' generator instead of torch's: every call has its place."""
+
+    def __init__(self, config, step):
+        before, layer, after = PLACES[config.model_type]
+        layers = [(site, i) for i in range(config.num_hidden_layers) for site in layer]
+        self.places, self.step = iter([*((site, 0) for site in before), *layers, *((site, 0) for site in after)]), step
+
+    def __call__(self, x, p=0.5, training=True, inplace=False):
+        assert training and not inplace
+        site, layer = next(self.places)
+        words = philox([np.array(n) for n in (self.step, 0, site, layer)], (SEED & 0xFFFFFFFF, SEED >> 32))
+        dims = [*x.shape[:1], *([1] * (4 - x.dim())), *x.shape[1:]]  # (B,H,L,S), (B,1,L,E) or (B,1,1,E)
+        b, h, i, j = np.indices(dims)
+        drawn = np.stack(philox([j // 4, i, h, b], (int(words[0]), int(words[1]))), -1)
+        word = np.take_along_axis(drawn, (j % 4)[..., None], -1)[..., 0]
+        kept = torch.from_numpy(word >> np.uint64(8) >= np.uint64(np.ceil(np.float64(np.float32(p)) * 2**24)))
+        return torch.where(kept.reshape(x.shape), x / (1 - p), 0)
+
+
 @torch.enable_grad()
-def losses(model, inputs, labels, layers):
+def losses(model, inputs, labels, layers, config):
+    model.train()
     if model.config.model_type not in WITH_TYPES:
         inputs = {name: x for name, x in inputs.items() if name != "token_type_ids"}
     named = {name: p for name, p in model.named_parameters() if is_trained(name, model, layers)}
@@ -37,9 +81,12 @@ def losses(model, inputs, labels, layers):
     optimizer = torch.optim.AdamW(groups, lr=OPTIONS["learning_rate"], weight_decay=OPTIONS["weight_decay"])
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, 0, STEPS)
     results = []
-    for _ in range(STEPS):
+    for step in range(STEPS):
         model.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(**inputs).logits, labels)
+        dropout = Drawn(model.config, step) if any(config.values()) else torch.nn.functional.dropout
+        with mock.patch.object(torch.nn.functional, "dropout", dropout):
+            loss = torch.nn.functional.cross_entropy(model(**inputs).logits, labels)
+        assert dropout is torch.nn.functional.dropout or next(dropout.places, None) is None
         loss.backward()
         torch.nn.utils.clip_grad_norm_(named.values(), 1.0)
         optimizer.step()
@@ -52,17 +99,19 @@ def generate():
     golden = common.GoldenFile(transformers=transformers.__version__)
     for name in FAMILIES:
         folder = models.FOLDER / name
-        for layers in (None, 1) if name in LAST else (None,):
+        none = dict.fromkeys(DROPOUT[name], 0.0)
+        for layers, config in [(layers, config) for layers in ((None, 1) if name in LAST else (None,)) for config in (none, DROPOUT[name])]:
             inputs, _ = models.encode(folder, BATCH, 64)
             labels = torch.tensor(LABELS)
-            single = losses(models.load(folder, torch.float32), inputs, labels, layers)
+            single = losses(models.load(folder, torch.float32, **config), inputs, labels, layers, config)
             with models.modernbert_in_float64():
-                double = losses(models.load(folder, torch.float64), inputs, labels, layers)
-            assert double.dtype == torch.float64 and double[-1] < 0.8 * double[0], (name, double)
-            options = {**OPTIONS, "steps": STEPS, **({} if layers is None else {"layers": layers})}
-            case = common.Case(golden, name if layers is None else f"{name}/last", "fine_tuning", checkpoint=name, options=options)
+                double = losses(models.load(folder, torch.float64, **config), inputs, labels, layers, config)
+            assert double.dtype == torch.float64 and (config is not none or double[-1] < 0.8 * double[0]), (name, double)
+            options = {**OPTIONS, "steps": STEPS, "seed": SEED, **({} if layers is None else {"layers": layers})}
+            title = name + ("" if layers is None else "/last") + ("/dropout" if config is DROPOUT[name] else "")
+            case = common.Case(golden, title, "fine_tuning", checkpoint=name, config=config, options=options)
             for key, x in {**inputs, "labels": labels}.items():
                 case.store(key, x)
             case.expect("losses", single, double)
-            print(name, layers, double.numpy().round(4).tolist(), (single - double).abs().max().item())
+            print(title, double.numpy().round(4).tolist(), (single - double).abs().max().item())
     golden.write(models.FOLDER / "fine_tuning.safetensors")

@@ -204,9 +204,10 @@ def modernbert_in_float64():
         cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
         return tuple(x * cos + modeling_modernbert.rotate_half(x) * sin for x in (q, k))
 
-    def eager(module, query, key, value, attention_mask, scaling, **_):
+    def eager(module, query, key, value, attention_mask, scaling, dropout=0.0, **_):
         scores = query @ key.transpose(2, 3) * scaling
         weights = F.softmax(scores if attention_mask is None else scores + attention_mask, dim=-1)
+        weights = F.dropout(weights, p=dropout, training=module.training)
         return (weights @ value).transpose(1, 2).contiguous(), weights
 
     patch = mock.patch.object
@@ -218,12 +219,12 @@ def modernbert_in_float64():
         yield
 
 
-def load(folder, dtype):
-    """The model as transformers reads it from its files, computing in dtype."""
-    config = transformers.AutoConfig.from_pretrained(folder)
+def load(folder, dtype, **changes):
+    """The model as transformers reads it from its files, computing in dtype; with these members of the config."""
+    config = transformers.AutoConfig.from_pretrained(folder, **changes)
     head = any(name.endswith("ForSequenceClassification") for name in config.architectures)
     kind = transformers.AutoModelForSequenceClassification if head else transformers.AutoModel
-    model, report = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    model, report = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     assert all("pooler" in key for key in report["missing_keys"]) and not report["mismatched_keys"], (folder.name, report)
     return model.to(dtype).eval()
 

@@ -31,12 +31,15 @@ struct Uninitialized {};
 /// Random numbers of one forward of a whole module.
 struct ForwardRandom {
   bool training = false;
+  const DropoutProbabilities* probabilities = nullptr;  ///< a checkpoint's, instead of the layers' own
   std::uint64_t seed = 0, step = 0;
 };
 
 /// Dropout at one place of one layer; keeps everything unless training.
 inline Dropout dropout_at(const ForwardRandom& random, float probability, DropoutSite site, std::uint32_t layer) {
   if (!random.training) return {};
+  if constexpr (kHasGradients)  // nobody else has such
+    if (random.probabilities != nullptr) probability = random.probabilities->at(site);
   return {probability, random.seed, random.step, site, layer};
 }
 
@@ -168,7 +171,7 @@ class Module {
 
   /// Dropout on, and forwards keep what backward() needs. Step 0 is the next forward's, and each takes the next one; so forwards of a module in
   /// training must not overlap.
-  void train(const TrainOptions& options = {}) { random_ = {true, options.seed, 0}; }
+  void train(const TrainOptions& options = {}) { random_ = {.training = true, .seed = options.seed}; }
   /// Dropout off, as in a new layer.
   void eval() { random_ = {}; }
 

@@ -286,7 +286,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   // A call's own probability counts in eval too, its own seed is always at step 0.
   detail::ForwardRandom random = next_random();
   const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
-  if (options.seed || !random.training) random = {true, options.seed.value_or(0), 0};
+  if (options.seed || !random.training) random = {.training = true, .seed = options.seed.value_or(0)};
   detail::Scratch scratch = this->scratch();
   const Run run{.dropout = detail::dropout_at(random, probability, detail::DropoutSite::attention_weights, 0), .past = options.past};
   if constexpr (detail::kHasGradients)

@@ -18,6 +18,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
   config.only("position_embedding_type", "absolute");
   model.type_vocab_size = config.whole("type_vocab_size", 1, 0x7fffffff, 2);
+  if constexpr (kHasGradients) configure_dropout(config, model);
 }
 
 }  // namespace

@@ -16,6 +16,13 @@ void configure(const ConfigReader& config, ModelConfig& model) {
                    .hidden_act = "activation",
                    .layer_norm_eps = ""});
   model.classifier_activation = Activation::relu;
+  if constexpr (kHasGradients) {
+    const float dropout = config.number("dropout", 0.1F);  // not of what attention gives
+    model.dropout = {.attention_weights = config.number("attention_dropout", 0.1F),
+                     .feed_forward_output = dropout,
+                     .embeddings = dropout,
+                     .classifier = config.number("seq_classif_dropout", 0.2F)};
+  }
 }
 
 }  // namespace

@@ -274,15 +274,14 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   float* const pooled = scratch.take(size_of(B, E));
   float* const dense = scratch.take(size_of(B, E));
   detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, pooled, E);
-  run_head(pooled, B, dense, dense, logits, scratch);
+  run_head(pooled, B, dense, logits, scratch);
 }
 
-void EncoderModel::run_head(const float* pooled, std::int64_t sequences, float* dense, float* activated, float* logits,
-                            detail::Scratch& scratch) const {
+void EncoderModel::run_head(const float* pooled, std::int64_t sequences, float* dense, float* logits, detail::Scratch& scratch) const {
   classifier_dense_.forward(pooled, sequences, dense, scratch);
-  kernels::best(is_quantized_).activation_row(config_.classifier_activation, dense, activated, size_of(sequences, config_.hidden_size));
-  classifier_norm_.forward(activated, sequences, activated);
-  classifier_.forward(activated, sequences, logits, scratch);
+  kernels::best(is_quantized_).activation_row(config_.classifier_activation, dense, dense, size_of(sequences, config_.hidden_size));
+  classifier_norm_.forward(dense, sequences, dense);
+  classifier_.forward(dense, sequences, logits, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::parameter_shapes() const {

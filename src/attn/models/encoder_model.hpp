@@ -122,9 +122,11 @@ class EncoderModel {
 
   /// Throws UNSUPPORTED for int8, which has no gradients.
   void check_gradients(std::string_view op) const;
-  /// The same forward, of logits or not, with what backward() needs. `words`, where it is not null, has the word embedding of each place.
+  /// The same forward, of logits or not, with what backward() needs; where `random` is of a training with the checkpoint's probabilities, with its
+  /// dropout. `words`, where it is not null, has the word embedding of each place.
   std::unique_ptr<detail::KeptModel> run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
-                                                  const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words = nullptr) const;
+                                                  const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words = nullptr,
+                                                  const detail::ForwardRandom& random = {}) const;
   /// Gradients from that of the results, grad (sequences,result_size(of_head)). Rows of it that are 0 take no part.
   void backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const;
   /// The same of the head alone, from what is pooled on.
@@ -164,11 +166,14 @@ class EncoderModel {
   /// Its maps, without numbers yet.
   void make_head();
   void embed_ids(const detail::ModelInputs& inputs, float* x) const;
-  /// pooled (sequences,E) -> logits. dense gets what comes before the activation, activated is for the work, and may be dense.
-  void run_head(const float* pooled, std::int64_t sequences, float* dense, float* activated, float* logits, detail::Scratch& scratch) const;
+  /// pooled (sequences,E) -> logits. dense is for the work.
+  void run_head(const float* pooled, std::int64_t sequences, float* dense, float* logits, detail::Scratch& scratch) const;
+  /// The same with dropout, where that is active: of pooled itself, too. dense gets what comes before the activation.
+  void run_head(float* pooled, std::int64_t sequences, const detail::ForwardRandom& random, float* dense, float* logits,
+                detail::Scratch& scratch) const;
   /// of_pooled may be null.
-  void head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences, float* of_pooled,
-                     detail::Gradients& gradients, detail::Scratch& scratch) const;
+  void head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences, const detail::ForwardRandom& random,
+                     float* of_pooled, detail::Gradients& gradients, detail::Scratch& scratch) const;
   /// The tables whose rows are added up for each place. positions gets what they refer to.
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.

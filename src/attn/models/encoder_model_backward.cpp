@@ -11,6 +11,7 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding_backward.hpp"
 #include "attn/ops/pooling_backward.hpp"
+#include "attn/parallel/thread_pool.hpp"
 
 namespace attn {
 namespace {
@@ -37,6 +38,20 @@ void pool_sequences_backward(const detail::ModelInputs& inputs, std::int64_t E, 
   }
 }
 
+/// Dropout of rows of (..,L,width) as that of a layer, or of their gradients.
+void drop_rows(const detail::Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width) {
+  if (!dropout.active()) return;
+  const auto count = static_cast<std::size_t>(rows), n = static_cast<std::size_t>(width);
+  const double cost = 10.0 * static_cast<double>(size_of(rows, width));  // multiply-adds
+  parallel::run(count, parallel::workers_for(count, cost), [&](std::size_t row, unsigned) noexcept {
+    const auto place = static_cast<std::int64_t>(row);
+    dropout.apply(values + row * n, n, place / L, 0, place % L);
+  });
+}
+
+/// That of a place outside the layers; there is none unless the probabilities are a checkpoint's.
+detail::Dropout dropout_of(const detail::ForwardRandom& random, detail::DropoutSite site) { return detail::dropout_at(random, 0, site, 0); }
+
 }  // namespace
 
 void EncoderModel::run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers,
@@ -52,7 +67,8 @@ void EncoderModel::check_gradients(std::string_view op) const {
 }
 
 std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
-                                                              const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words) const {
+                                                              const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words,
+                                                              const detail::ForwardRandom& random) const {
   auto kept = std::make_unique<detail::KeptModel>();
   const std::int64_t rows = plan.encoder.B * plan.encoder.L, E = plan.encoder.E;
   const auto width = static_cast<std::size_t>(E);
@@ -82,11 +98,12 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
     embedding_norm_.forward_row(x + i * width, x + i * width);
   };
   detail::sum_embeddings(tables, kept->ids.size(), width, x, norm);
-  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, {}, position_bias(inputs, scratch), buffers);
+  drop_rows(dropout_of(random, detail::DropoutSite::embeddings), x, rows, plan.encoder.L, E);
+  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, position_bias(inputs, scratch), buffers);
 
   if (of_head) {
     detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
-    run_head(kept->pooled, plan.sequences, kept->dense, scratch.take(pooled), kept->result, scratch);
+    run_head(kept->pooled, plan.sequences, random, kept->dense, kept->result, scratch);
   } else {
     pool_results(inputs, config_.poolings, E, buffers.output, kept->result);
   }
@@ -108,7 +125,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   float* const of_x = scratch.take(size);
   if (kept.of_head) {
     float* const of_pooled = ends_at_head ? nullptr : scratch.take(size_of(sequences, E));
-    head_backward(grad, kept.pooled, kept.dense, sequences, of_pooled, gradients, scratch);
+    head_backward(grad, kept.pooled, kept.dense, sequences, kept.encoder->random, of_pooled, gradients, scratch);
     if (ends_at_head) return;
     pool_sequences_backward(inputs, E, of_pooled, E, kept.encoder->output, config_.classifier_pooling, of_x);
   } else {
@@ -141,6 +158,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   }
 
   if (to.first_layer) return;
+  drop_rows(dropout_of(kept.encoder->random, detail::DropoutSite::embeddings), of_x, rows, kept.encoder->L, E);
   embedding_norm_.backward(of_x, kept.embeddings, rows, of_x, "embedding_norm.", gradients, scratch);
   if (to.embeddings != nullptr) std::copy_n(of_x, size, to.embeddings);
   const detail::Rows of_rows(of_x, size_of(rows, 1), width);
@@ -152,34 +170,54 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   add_table("token_type_embeddings.weight", kept.types, -1);
 }
 
-void EncoderModel::head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences, float* of_pooled,
-                                 detail::Gradients& gradients, detail::Scratch& scratch) const {
-  const std::size_t size = size_of(sequences, config_.hidden_size), width = size_of(1, config_.hidden_size);
+void EncoderModel::run_head(float* pooled, std::int64_t sequences, const detail::ForwardRandom& random, float* dense, float* logits,
+                            detail::Scratch& scratch) const {
+  const std::int64_t E = config_.hidden_size;
+  float* const normed = scratch.take(size_of(sequences, E));
+  drop_rows(dropout_of(random, detail::DropoutSite::pooled), pooled, sequences, 1, E);
+  classifier_dense_.forward(pooled, sequences, dense, scratch);
+  kernels::best().activation_row(config_.classifier_activation, dense, normed, size_of(sequences, E));
+  classifier_norm_.forward(normed, sequences, normed);
+  drop_rows(dropout_of(random, detail::DropoutSite::classifier), normed, sequences, 1, E);
+  classifier_.forward(normed, sequences, logits, scratch);
+}
+
+void EncoderModel::head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences,
+                                 const detail::ForwardRandom& random, float* of_pooled, detail::Gradients& gradients,
+                                 detail::Scratch& scratch) const {
+  const std::int64_t E = config_.hidden_size;
+  const std::size_t size = size_of(sequences, E), width = size_of(1, E);
+  const detail::Dropout drop_normed = dropout_of(random, detail::DropoutSite::classifier);
   float* const activated = scratch.take(size);
   float* const normed = scratch.take(size);
   float* const of_hidden = scratch.take(size);
   kernels::best().activation_row(config_.classifier_activation, dense, activated, size);
   classifier_norm_.forward(activated, sequences, normed);
+  drop_rows(drop_normed, normed, sequences, 1, E);
   classifier_.backward(grad, normed, sequences, of_hidden, "classifier.", gradients, scratch);
+  drop_rows(drop_normed, of_hidden, sequences, 1, E);
   classifier_norm_.backward(of_hidden, activated, sequences, of_hidden, "classifier_norm.", gradients, scratch);
   for (std::size_t first = 0; first < size; first += width)
     if (detail::has_gradient(of_hidden + first, width))
       kernels::best_backward().activation_backward_row(config_.classifier_activation, of_hidden + first, dense + first, of_hidden + first, width);
   classifier_dense_.backward(of_hidden, pooled, sequences, of_pooled, "classifier_dense.", gradients, scratch);
+  if (of_pooled != nullptr) drop_rows(dropout_of(random, detail::DropoutSite::pooled), of_pooled, sequences, 1, E);
 }
 
 void EncoderModel::run_head_and_keep(detail::KeptHead& kept) const {
   detail::Scratch scratch(&workspace_);
   const std::size_t size = size_of(kept.sequences, config_.hidden_size);
-  kept.numbers = AlignedFloats(size + size_of(kept.sequences, config_.num_labels()));
-  kept.dense = kept.numbers.data();
+  kept.numbers = AlignedFloats(2 * size + size_of(kept.sequences, config_.num_labels()));
+  kept.pooled = kept.numbers.data();
+  kept.dense = kept.pooled + size;
   kept.logits = kept.dense + size;
-  run_head(kept.pooled, kept.sequences, kept.dense, scratch.take(size), kept.logits, scratch);
+  std::copy_n(kept.given, size, kept.pooled);
+  run_head(kept.pooled, kept.sequences, kept.random, kept.dense, kept.logits, scratch);
 }
 
 void EncoderModel::backward(const detail::KeptHead& kept, const float* grad, detail::Gradients& gradients) const {
   detail::Scratch scratch(&workspace_);
-  head_backward(grad, kept.pooled, kept.dense, kept.sequences, nullptr, gradients, scratch);
+  head_backward(grad, kept.pooled, kept.dense, kept.sequences, kept.random, nullptr, gradients, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::state_shapes() const {

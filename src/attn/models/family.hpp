@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "attn/layers/gradients.hpp"
 #include "attn/models/model_config.hpp"
 
 namespace attn::detail {
@@ -77,5 +78,8 @@ struct SizeNames {
 
 /// Reads them, the vocabulary and the positions. layer_norm_eps stays as it is where it is missing.
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names = {});
+
+/// BERT's dropout, by its names; the head has it before its last map. Families read theirs only where there are gradients: nothing else needs it.
+void configure_dropout(const ConfigReader& config, ModelConfig& model);
 
 }  // namespace attn::detail

@@ -16,6 +16,9 @@ namespace attn::detail {
 namespace {
 
 constexpr double kMaxNorm = 1;
+constexpr DropoutSite kDropoutSites[] = {DropoutSite::attention_weights,   DropoutSite::attention_output, DropoutSite::hidden,
+                                         DropoutSite::feed_forward_output, DropoutSite::embeddings,       DropoutSite::pooled,
+                                         DropoutSite::classifier};
 
 AdamWOptions adamw(const FineTuningOptions& options) {
   const auto does_not_decay = [](const std::string& name) {
@@ -39,6 +42,7 @@ HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const
   check_at_least_0(op, "learning_rate", options.learning_rate, true);
   check_at_least_0(op, "weight_decay", options.weight_decay);
   const ModelConfig& config = model.config();
+  for (const DropoutSite site : kDropoutSites) check_dropout(op, config.dropout.at(site));
   if (options.layers && (*options.layers < 0 || *options.layers > config.num_hidden_layers))
     fail(ErrorCode::out_of_range, op, "layers", {"0 to ", config.num_hidden_layers, ", all that there are"}, {*options.layers});
   if (!new_labels) return loss_of_head(op, config);
@@ -103,10 +107,15 @@ FineTuning::FineTuning(std::string_view op, EncoderModel& model, const FineTunin
       loss_(check_fine_tuning(op, model, options)),
       first_layer_(options.layers ? std::optional(model.config().num_hidden_layers - *options.layers) : std::nullopt),
       learning_rate_(options.learning_rate),
+      seed_(options.seed),
       steps_(options.steps),
       trained_(model, options.layers),
       modules_{trained_},
       optimizer_(modules_, adamw(options)) {}
+
+ForwardRandom FineTuning::random() const {
+  return {.training = true, .probabilities = &model_.config().dropout, .seed = seed_, .step = static_cast<std::uint64_t>(step_)};
+}
 
 void FineTuning::refuse(std::string_view what, double value) const {
   fail(ErrorCode::out_of_range, op_, text({what, " of step ", step_ + 1}), {"a finite number: a smaller learning_rate may help"}, {value});
@@ -142,11 +151,16 @@ double FineTuning::take_step(std::span<const double> targets, Forward forward, B
 }
 
 double FineTuning::step(const ModelInputs& inputs, std::span<const double> targets) {
+  if (first_layer_ == model_.config().num_hidden_layers) {
+    AlignedFloats pooled(targets.size() * static_cast<std::size_t>(model_.config().hidden_size));
+    pool(inputs, pooled.data());
+    return step(std::span<const float>(pooled.data(), pooled.size()), targets);
+  }
   const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
   AlignedFloats hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
   std::unique_ptr<KeptModel> kept;
   const auto forward = [&] {
-    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true);
+    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true, nullptr, random());
     return kept->result;
   };
   return take_step(targets, forward, [&](const float* grad, Gradients& gradients) {
@@ -155,7 +169,7 @@ double FineTuning::step(const ModelInputs& inputs, std::span<const double> targe
 }
 
 double FineTuning::step(std::span<const float> pooled, std::span<const double> targets) {
-  KeptHead kept{.pooled = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size())};
+  KeptHead kept{.given = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size()), .random = random()};
   const auto forward = [&] {
     model_.run_head_and_keep(kept);
     return kept.logits;
@@ -194,7 +208,7 @@ Judgement FineTuning::judge(const ModelInputs& inputs, std::span<const double> t
 }
 
 Judgement FineTuning::judge(std::span<const float> pooled, std::span<const double> targets) const {
-  KeptHead kept{.pooled = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size())};
+  KeptHead kept{.given = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size())};
   model_.run_head_and_keep(kept);
   return judge_logits(kept.logits, targets);
 }

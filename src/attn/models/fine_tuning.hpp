@@ -19,6 +19,7 @@ struct FineTuningOptions {
   std::int64_t steps = 1;  ///< of the whole run: the learning rate falls to 0 along them
   double learning_rate = 0, weight_decay = 0;
   std::optional<std::int64_t> layers = std::nullopt;  ///< the last so many and the head, 0: the head alone; none: everything
+  std::uint64_t seed = 0;                             ///< of dropout, with the number of the step
 };
 
 /// What a head learns by, which follows from what makes answers of its logits, wherever the model's files say that.
@@ -29,7 +30,7 @@ enum class HeadLoss : std::uint8_t {
 };
 
 /// The loss of the run. `new_labels`: so many of a head that is to be a new one. Throws UNSUPPORTED for int8 and a head whose labels are several for
-/// a text, CONFIG, OUT_OF_RANGE for layers that are not there.
+/// a text, CONFIG, for the checkpoint's dropout as well, OUT_OF_RANGE for layers that are not there.
 HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options,
                            std::optional<std::int64_t> new_labels = std::nullopt);
 
@@ -53,10 +54,11 @@ class FineTuning {
   FineTuning(std::string_view op, EncoderModel& model, const FineTuningOptions& options);
 
   /// One step of AdamW down the gradient of the mean loss of some sequences, whose norm is cut to 1 (Pascanu et al. 2013); the learning rate falls
-  /// linearly, biases and norms do not decay (transformers' Trainer). Returns the loss before it. Throws OUT_OF_RANGE for a loss or gradient
-  /// that is no finite number, MEMORY, and as a forward; weights are those of the step before then.
+  /// linearly, biases and norms do not decay, and there is dropout where and as likely as the config has it, of layers that stay as they are, too
+  /// (transformers' Trainer). Returns the loss before it. Throws OUT_OF_RANGE for a loss or gradient that is no finite number, MEMORY, and as a
+  /// forward; weights are those of the step before then.
   double step(const ModelInputs& inputs, std::span<const double> targets);
-  /// The same of the head alone, from pooled (sequences,E) on, as pool() gives it.
+  /// The same of the head alone, from pooled (sequences,E) on, as pool() gives it: without dropout before that. With layers 0 both are the same.
   double step(std::span<const float> pooled, std::span<const double> targets);
   void pool(const ModelInputs& inputs, float* pooled) const;
 
@@ -85,6 +87,7 @@ class FineTuning {
   /// A step whose forward() gives the logits, and whose backward(their gradient, gradients) goes on from there.
   template <class Forward, class Backward>
   double take_step(std::span<const double> targets, Forward forward, Backward backward);
+  ForwardRandom random() const;
   [[noreturn]] void refuse(std::string_view what, double value) const;
 
   std::string op_;
@@ -92,6 +95,7 @@ class FineTuning {
   HeadLoss loss_;
   std::optional<std::int64_t> first_layer_;  ///< that is trained; none: the embeddings are, too
   double learning_rate_;
+  std::uint64_t seed_;
   std::int64_t steps_, step_ = 0;
   Trained trained_;
   std::vector<ModuleRef> modules_;

@@ -18,7 +18,7 @@ struct KeptModel {
   std::int64_t sequences = 0;
   bool of_head = false;
   float* embeddings = nullptr;  ///< (rows,E), sums of the tables' rows, before their norm
-  float* pooled = nullptr;      ///< (sequences,E), of the head
+  float* pooled = nullptr;      ///< (sequences,E), of the head, after dropout
   float* dense = nullptr;       ///< (sequences,E), of the head, before the activation
   float* result = nullptr;      ///< (sequences,result_size(of_head))
   AlignedFloats numbers = {};
@@ -36,8 +36,10 @@ struct KeptModel {
 
 /// What the head's forward leaves for its backward.
 struct KeptHead {
-  const float* pooled = nullptr;  ///< (sequences,E), the caller's
+  const float* given = nullptr;  ///< (sequences,E), what is pooled: the caller's
   std::int64_t sequences = 0;
+  ForwardRandom random = {};
+  float* pooled = nullptr;  ///< (sequences,E), after dropout
   float* dense = nullptr;   ///< (sequences,E), before the activation
   float* logits = nullptr;  ///< (sequences,C)
   AlignedFloats numbers = {};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "attn/models/family.hpp"
@@ -113,6 +114,13 @@ double ConfigReader::positive(std::string_view name, double otherwise) const {
   return *number;
 }
 
+float ConfigReader::number(std::string_view name, float otherwise) const {
+  const Json* value = json_.find(name);
+  if (value == nullptr) return otherwise;
+  const double* number = value->number();
+  return number != nullptr ? static_cast<float>(*number) : std::numeric_limits<float>::quiet_NaN();
+}
+
 bool ConfigReader::flag(std::string_view name, bool otherwise) const {
   const Json* value = json_.find(name);
   if (value == nullptr) return otherwise;
@@ -170,6 +178,15 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   model.hidden_act = config.activation(names.hidden_act);
   if (!names.layer_norm_eps.empty())
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
+}
+
+void configure_dropout(const ConfigReader& config, ModelConfig& model) {
+  const float hidden = config.number("hidden_dropout_prob", 0.1F);
+  model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", 0.1F),
+                   .attention_output = hidden,
+                   .feed_forward_output = hidden,
+                   .embeddings = hidden,
+                   .classifier = config.number("classifier_dropout", hidden)};
 }
 
 ModelConfig read_model_config(const ModelFiles& files) {

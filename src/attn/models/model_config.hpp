@@ -9,6 +9,7 @@
 
 #include "attn/io/json.hpp"
 #include "attn/ops/activation.hpp"
+#include "attn/ops/dropout.hpp"
 #include "attn/ops/pooling.hpp"
 
 namespace attn::detail {
@@ -78,6 +79,8 @@ struct ModelConfig {
   Activation classifier_activation = Activation::tanh;
   bool classifier_norm = false, classifier_bias = true;
 
+  DropoutProbabilities dropout = {};  ///< in training; not checked
+
   // What sentence-transformers' files say.
   std::vector<Pooling> poolings = {Pooling::mean};  ///< their results side by side
   std::optional<DenseConfig> dense = std::nullopt;
@@ -114,6 +117,8 @@ class ConfigReader {
   /// A size: 1 to 2³¹ - 1.
   std::int64_t size(std::string_view name) const { return whole(name, 1, 0x7fffffff); }
   double positive(std::string_view name, double otherwise) const;
+  /// What is no number is NaN: who asks for it checks it.
+  float number(std::string_view name, float otherwise) const;
   bool flag(std::string_view name, bool otherwise) const;
   std::string string(std::string_view name, std::string_view otherwise) const;
   Activation activation(std::string_view name) const;

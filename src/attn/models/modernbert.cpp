@@ -61,6 +61,14 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.classifier_activation = config.has("classifier_activation") ? config.activation("classifier_activation") : Activation::gelu;
   model.classifier_norm = true;
   model.classifier_bias = config.flag("classifier_bias", false);
+  if constexpr (kHasGradients) {
+    const float attention = config.number("attention_dropout", 0);
+    model.dropout = {.attention_weights = attention,
+                     .attention_output = attention,
+                     .hidden = config.number("mlp_dropout", 0),
+                     .embeddings = config.number("embedding_dropout", 0),
+                     .classifier = config.number("classifier_dropout", 0)};
+  }
 }
 
 }  // namespace

@@ -15,6 +15,10 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;
   // transformers sizes the table by the config and looks things up in it as if it had 32 rows.
   model.position_buckets = config.whole("relative_attention_num_buckets", 32, 32, 32);
+  if constexpr (kHasGradients) {
+    configure_dropout(config, model);
+    model.dropout.pooled = model.dropout.classifier = model.dropout.embeddings;  // whatever classifier_dropout says
+  }
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.padding_idx = config.whole("pad_token_id", 0, model.max_position_embeddings - 2, 1);
   model.pad_token_id = model.padding_idx < model.vocab_size ? model.padding_idx : -1;
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;
+  if constexpr (kHasGradients) {
+    configure_dropout(config, model);
+    model.dropout.pooled = model.dropout.classifier;
+  }
 }
 
 }  // namespace

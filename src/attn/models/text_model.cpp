@@ -469,7 +469,8 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   const detail::FineTuningOptions given{.steps = steps,
                                         .learning_rate = options.learning_rate.value_or(of_head ? 1e-3 : 5e-5),
                                         .weight_decay = options.weight_decay,
-                                        .layers = options.layers};
+                                        .layers = options.layers,
+                                        .seed = options.seed};
   const detail::HeadLoss loss =
       detail::check_fine_tuning(kFineTune, model, given, is_new ? std::optional<std::int64_t>(std::ssize(labels)) : std::nullopt);
   detail::check_targets(kFineTune, targets, std::ssize(labels), loss);

@@ -119,7 +119,7 @@ struct FineTuneOptions {
   /// Of the head. Others than the model has, or for a model without a head: a new one is drawn. Default the model's own, else those of the
   /// examples: names in their order, or LABEL_0 and so on.
   std::vector<std::string> labels = {};
-  std::uint64_t seed = 0;  ///< of the order of the examples, and of a new head
+  std::uint64_t seed = 0;  ///< of the order of the examples, of dropout, and of a new head
   double validation = 0;   ///< share of the examples, from 0 up to, not including, 1, that are held out
   /// False ends the run after this step.
   std::function<bool(const FineTuneProgress&)> on_progress = nullptr;
@@ -323,8 +323,10 @@ class TextModel {
 
   /// Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm
   /// 1, the learning rate falling linearly to 0, cross entropy of softmax; of one label binary cross entropy, of a regression the squared error.
-  /// No dropout. With layers 0 each text meets the encoder once. Weights, order and result follow from the seed, and have the same bits for any
-  /// number of threads. save_pretrained() writes what transformers reads.
+  /// Each step has dropout in transformers' places, as likely as config.json says (hidden_dropout_prob and so on, transformers' default where it
+  /// says nothing), what is held out is judged without. With layers 0 each text meets the encoder once, without dropout; the head's own is in each
+  /// step. Weights, order and result follow from the seed, and have the same bits for any number of threads. save_pretrained() writes what
+  /// transformers reads.
   /// Throws, before anything has changed, UNSUPPORTED for int8 weights, without a tokenizer and for heads with several answers for a text,
   /// ARGUMENT without examples, OUT_OF_RANGE for labels and layers that are not there, CONFIG, MEMORY; OUT_OF_RANGE with the step's number where
   /// a loss or gradient is no finite number. Then, and where on_progress throws, weights are those after the last whole step.

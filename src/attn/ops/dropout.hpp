@@ -9,8 +9,23 @@
 // Dropout whose random numbers belong to places, not to an order. Internal: ops and layers share it.
 namespace attn::detail {
 
-/// Where a dropout sits. The numbers are part of the key.
-enum class DropoutSite : std::uint32_t { attention_weights, attention_output, hidden, feed_forward_output };
+/// Where a dropout sits; the last three are a checkpoint's. The numbers are part of the key.
+enum class DropoutSite : std::uint32_t { attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier };
+
+/// By place.
+struct DropoutProbabilities {
+  float attention_weights = 0, attention_output = 0;
+  float hidden = 0;               ///< of the feed-forward, after the activation
+  float feed_forward_output = 0;  ///< before it is added to what came in
+  float embeddings = 0;           ///< after their norm
+  float pooled = 0;               ///< what the head takes
+  float classifier = 0;           ///< what the head's last map takes
+
+  float at(DropoutSite site) const {
+    const float all[] = {attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier};
+    return all[static_cast<std::size_t>(site)];
+  }
+};
 
 /// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout): each value becomes 0 with the probability given,
 /// the others are divided by 1 - probability. Whether one is kept follows from (seed, step, site, layer, batch, head, query, key) by

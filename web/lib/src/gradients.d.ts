@@ -155,11 +155,14 @@ export interface ModelGradients {
   /**
    * Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm 1, the
    * learning rate falling linearly to 0, no decay of biases and norms; cross entropy of softmax, of one label binary cross entropy, of a regression the
-   * squared error (`problem_type`, or a cross-encoder whose files name `Identity`). No dropout. A model without a head, or with other labels than are asked for, gets a new one: weights N(0, 0.02²) from the seed.
+   * squared error (`problem_type`, or a cross-encoder whose files name `Identity`). Each step has dropout in transformers' places, as likely as
+   * `config.json` says (`hidden_dropout_prob` and so on, transformers' default where it says nothing; 0 there is none); with `layers: 'head'` in the head
+   * alone, for texts are pooled before. What is held out is judged without. A model without a head, or with other labels than are asked for, gets a new
+   * one: weights N(0, 0.02²) from the seed.
    * `labels`, `config` and the names of `stateDict` are then those of transformers' …ForSequenceClassification, and `export` writes what it loads.
    * Weights and result follow from the seed, whatever the number of threads. Between two steps the model can be used, with the weights of then.
    *
-   * @throws AttnError before anything has changed: `ARGUMENT`, `CONFIG`, `OUT_OF_RANGE` for labels and layers that are not there, `UNSUPPORTED` for int8
+   * @throws AttnError before anything has changed: `ARGUMENT`, `CONFIG` (for a dropout of the file that is not in [0, 1), too), `OUT_OF_RANGE` for labels and layers that are not there, `UNSUPPORTED` for int8
    * weights and for heads with several answers for a text, `BUSY` while another run trains this model. In the middle: `ABORTED`, `MEMORY`, and
    * `OUT_OF_RANGE` with the step's number for a loss or gradient that is no finite number; weights are those after the last whole step then
    *
@@ -212,7 +215,7 @@ export interface FineTuneOptions {
   layers?: 'head' | 'all' | number | undefined;
   /** Of the head. Default the model's own, else those of the examples: names in their order, or `LABEL_0` and so on. */
   labels?: readonly string[] | undefined;
-  /** 0 to 2⁵³ − 1, default 0: of the order of the examples, and of a new head. */
+  /** 0 to 2⁵³ − 1, default 0: of the order of the examples, of dropout, and of a new head. */
   seed?: number | undefined;
   /** Share of the examples, from 0 up to, not including, 1, that are held out; default 0. */
   validation?: number | undefined;
