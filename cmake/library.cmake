@@ -142,7 +142,6 @@ set(ATTN_BACKWARD_SOURCES
   src/attn/ops/losses.cpp
   src/attn/ops/norm_backward.cpp
   src/attn/ops/pooling_backward.cpp
-  src/attn/ops/rotary_backward.cpp
   src/attn/ops/row_sums.cpp
   src/attn/ops/score_functions_backward.cpp
   src/attn/ops/softmax_backward.cpp

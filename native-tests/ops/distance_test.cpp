@@ -148,7 +148,7 @@ TEST_CASE("a rotary table turns as apply_rotary does, but for the rounding of an
   Array x = Generator(5).normal({1, 600, D});
   const TensorView view{x.data.data(), x.dims};
   Array expected(x.dims);
-  detail::apply_rotary(view, {.theta = theta}, expected.data.data());
+  detail::apply_rotary(view, {.theta = theta}, 1, expected.data.data());
   const auto width = static_cast<std::size_t>(D);
   for (std::size_t row = 0; row < 600; ++row) table.rotate(x.data.data() + row * width, 1, row);
   for (std::size_t i = 0; i < x.data.size(); ++i) {

@@ -49,16 +49,6 @@ AttentionCall read_attention_options(Arguments& arguments) {
   return call;
 }
 
-void rotary_option(Arguments& arguments, std::optional<RotaryOptions>& rotary) {
-  RotaryOptions options;
-  const bool given = arguments.group("rotary", [&] {
-    arguments.option("theta", options.theta);
-    arguments.option("interleaved", options.interleaved);
-    arguments.option("offset", options.offset);
-  });
-  if (given) rotary = options;
-}
-
 detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, bool traced, Result& result) {
   detail::AttentionBuffers buffers;
   buffers.output = result.add(plan.output);

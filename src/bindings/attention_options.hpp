@@ -36,9 +36,6 @@ void softcap_option(Arguments& arguments, T& softcap) {
   softcap = rounded == 0 && given != 0 ? std::numeric_limits<float>::denorm_min() : rounded;
 }
 
-/// The member `rotary` of a layer's options.
-void rotary_option(Arguments& arguments, std::optional<RotaryOptions>& rotary);
-
 /// Buffers in the result for everything that the plan says.
 detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, bool traced, Result& result);
 

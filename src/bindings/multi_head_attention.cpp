@@ -5,6 +5,7 @@
 #include "attention_options.hpp"
 #include "define.hpp"
 #include "gradients.hpp"
+#include "rotary_options.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -25,7 +26,7 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
     arguments.option("dropout", options.dropout);
     arguments.option("scale", options.scale);
     arguments.option("outProj", options.out_proj);
-    rotary_option(arguments, options.rotary);
+    options.rotary = rotary_options(arguments, "rotary");
   });
   return options;
 }

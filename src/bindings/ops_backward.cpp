@@ -1,9 +1,9 @@
 #include "attn/ops/activation_backward.hpp"
 #include "attn/ops/linear_backward.hpp"
 #include "attn/ops/norm_backward.hpp"
-#include "attn/ops/rotary_backward.hpp"
 #include "attn/ops/softmax_backward.hpp"
 #include "define.hpp"
+#include "rotary_options.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -71,15 +71,10 @@ auto activation_backward(Arguments& arguments) {
 
 auto apply_rotary_backward(Arguments& arguments) {
   const TensorView grad = arguments.tensor("grad");
-  RotaryOptions options;
-  arguments.group("options", [&] {
-    arguments.option("theta", options.theta);
-    arguments.option("offset", options.offset);
-    arguments.option("interleaved", options.interleaved);
-  });
+  const RotaryOptions options = rotary_options(arguments, "options").value_or(RotaryOptions{});
   return [=](Result& result) {
-    const Shape shape = detail::check_rotary_backward(grad, options);
-    detail::apply_rotary_backward(grad, options, result.add(shape));
+    const Shape shape = detail::check_rotary("apply_rotary_backward", "grad", grad, options);
+    detail::apply_rotary(grad, options, -1, result.add(shape));
   };
 }
 

@@ -1,6 +1,7 @@
 #include "attn/ops/positions.hpp"
 
 #include "define.hpp"
+#include "rotary_options.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -17,15 +18,10 @@ auto sinusoidal_positions(Arguments& arguments) {
 
 auto apply_rotary(Arguments& arguments) {
   const TensorView x = arguments.tensor("x");
-  RotaryOptions options;
-  arguments.group("options", [&] {
-    arguments.option("theta", options.theta);
-    arguments.option("offset", options.offset);
-    arguments.option("interleaved", options.interleaved);
-  });
+  const RotaryOptions options = rotary_options(arguments, "options").value_or(RotaryOptions{});
   return [=](Result& result) {
-    const Shape shape = detail::check_rotary(x, options);
-    detail::apply_rotary(x, options, result.add(shape));
+    const Shape shape = detail::check_rotary("apply_rotary", "x", x, options);
+    detail::apply_rotary(x, options, 1, result.add(shape));
   };
 }
 

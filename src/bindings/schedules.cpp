@@ -5,28 +5,30 @@
 namespace attn::bindings {
 namespace {
 
-auto linear_schedule(Arguments& arguments) {
-  std::int64_t step = 0;
-  LinearScheduleOptions options;
+/// The step and what both schedules have; `more` reads the others.
+template <class Options, class More>
+Options read(Arguments& arguments, std::int64_t& step, More more) {
+  Options options;
   arguments.require("step", step);
   arguments.require_group("options", [&] {
     arguments.require("learningRate", options.learning_rate);
     arguments.option("warmup", options.warmup);
     arguments.require("steps", options.steps);
+    more(options);
   });
+  return options;
+}
+
+auto linear_schedule(Arguments& arguments) {
+  std::int64_t step = 0;
+  const auto options = read<LinearScheduleOptions>(arguments, step, [](LinearScheduleOptions&) {});
   return [=](Result& result) { result.set_number(attn::linear_schedule(step, options)); };
 }
 
 auto cosine_schedule(Arguments& arguments) {
   std::int64_t step = 0;
-  CosineScheduleOptions options;
-  arguments.require("step", step);
-  arguments.require_group("options", [&] {
-    arguments.require("learningRate", options.learning_rate);
-    arguments.option("warmup", options.warmup);
-    arguments.require("steps", options.steps);
-    arguments.option("minimum", options.minimum);
-  });
+  const auto options =
+      read<CosineScheduleOptions>(arguments, step, [&](CosineScheduleOptions& cosine) { arguments.option("minimum", cosine.minimum); });
   return [=](Result& result) { result.set_number(attn::cosine_schedule(step, options)); };
 }
 

@@ -8,6 +8,7 @@
 #include "attn/layers/transformer_encoder_layer.hpp"
 #include "define.hpp"
 #include "encoder_forward.hpp"
+#include "rotary_options.hpp"
 
 namespace attn::bindings {
 namespace {
@@ -26,7 +27,7 @@ void layer_members(Arguments& arguments, Options& options) {
   arguments.option("norm", options.norm, kNormKindNames);
   arguments.option("gated", options.gated);
   arguments.option("numKeyValueHeads", options.num_key_value_heads);
-  rotary_option(arguments, options.rotary);
+  options.rotary = rotary_options(arguments, "rotary");
   arguments.option("window", options.window);
   softcap_option(arguments, options.softcap);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "attn/models/encoder_model.hpp"
@@ -16,7 +17,6 @@ namespace {
 // Sequences that go through the model together. Numbers of them: no bits depend on it.
 constexpr std::int64_t kStepsOfAPortion = 8, kTextsOfAPortion = 16;
 constexpr std::int64_t kMostSteps = 10'000;
-constexpr double kPi = 3.14159265358979323846;
 
 bool has_gradient(AttributionMethod method) { return method != AttributionMethod::attention_rollout && method != AttributionMethod::leave_one_out; }
 
@@ -25,7 +25,7 @@ bool has_gradient(AttributionMethod method) { return method != AttributionMethod
 Quadrature::Quadrature(std::int64_t n) : places(static_cast<std::size_t>(n)), weights(places.size()) {
   // Roots of the Legendre polynomial of degree n by Newton's method; they lie symmetrically.
   for (std::size_t i = 0; i < (places.size() + 1) / 2; ++i) {
-    double x = sin_cos_of(kPi * (static_cast<double>(i) + 0.75) / (static_cast<double>(n) + 0.5)).cos, slope = 0;
+    double x = sin_cos_of(std::numbers::pi * (static_cast<double>(i) + 0.75) / (static_cast<double>(n) + 0.5)).cos, slope = 0;
     for (int iteration = 0; iteration < 20; ++iteration) {
       double before = 0, value = 1;
       for (std::int64_t k = 1; k <= n; ++k) {

@@ -63,18 +63,18 @@ void check_rotary_options(std::string_view op, const RotaryOptions& options, std
 
 std::vector<double> rotary_frequencies(double theta, std::size_t D) { return frequencies(theta, D, D / 2); }
 
-Shape check_rotary(const TensorView& x, const RotaryOptions& options) {
-  if (x.shape.rank() < 2) fail(ErrorCode::shape, "apply_rotary", "x", {"(..,L,D)"}, {x.shape});
-  if (x.shape.back(0) % 2 != 0) fail(ErrorCode::shape, "apply_rotary", "x", {"an even last dimension"}, {x.shape});
-  check_rotary_options("apply_rotary", options);
-  MemoryEstimate memory("apply_rotary");
+Shape check_rotary(std::string_view op, std::string_view argument, const TensorView& x, const RotaryOptions& options) {
+  if (x.shape.rank() < 2) fail(ErrorCode::shape, op, argument, {"(..,L,D)"}, {x.shape});
+  if (x.shape.back(0) % 2 != 0) fail(ErrorCode::shape, op, argument, {"an even last dimension"}, {x.shape});
+  check_rotary_options(op, options);
+  MemoryEstimate memory(op);
   memory.add("the result", x.shape);
-  if (checked_size(x.shape, "apply_rotary", "x") > 0) memory.add("the angles", {x.shape.back(0), 1 + 2 * std::int64_t{num_threads()}});
+  if (checked_size(x.shape, op, argument) > 0) memory.add("the angles", {x.shape.back(0), 1 + 2 * std::int64_t{num_threads()}});
   memory.check();
   return x.shape;
 }
 
-void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
+void apply_rotary(const TensorView& x, const RotaryOptions& options, double direction, float* y) {
   const auto size = static_cast<std::size_t>(checked_size(x.shape, "apply_rotary", "x"));
   if (size == 0) return;
   const auto D = static_cast<std::size_t>(x.shape.back(0)), L = static_cast<std::size_t>(x.shape.back(1)), pairs = D / 2;
@@ -88,7 +88,10 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y) {
   parallel::run(L, workers, [&](std::size_t row, unsigned worker) noexcept {
     SinCos* const turn = turns.data() + worker * pairs;
     const auto position = static_cast<double>(options.offset + static_cast<std::int64_t>(row));
-    for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency[i]);
+    for (std::size_t i = 0; i < pairs; ++i) {
+      turn[i] = sin_cos_of(position * frequency[i]);
+      turn[i].sin *= direction;
+    }
     for (std::size_t at = row; at < rows.count(); at += L) columns.turn(rows[at], turn, y + at * D);
   });
 }

@@ -45,8 +45,9 @@ struct RotaryPairs {
   }
 };
 
-Shape check_rotary(const TensorView& x, const RotaryOptions& options);
-void apply_rotary(const TensorView& x, const RotaryOptions& options, float* y);
+Shape check_rotary(std::string_view op, std::string_view argument, const TensorView& x, const RotaryOptions& options);
+/// Turns by direction · angle; -1 turns back.
+void apply_rotary(const TensorView& x, const RotaryOptions& options, double direction, float* y);
 Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length);
 void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length, float* y);
 }  // namespace detail
@@ -69,8 +70,8 @@ TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
 template <TensorLike X>
 auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
   const detail::Input view(x, "apply_rotary", "x");
-  auto y = detail::empty<kRankOf<X>>(detail::check_rotary(view, options));
-  detail::apply_rotary(view, options, y.data());
+  auto y = detail::empty<kRankOf<X>>(detail::check_rotary("apply_rotary", "x", view, options));
+  detail::apply_rotary(view, options, 1, y.data());
   return y;
 }
 

@@ -1,6 +1,7 @@
 #include "attn/train/schedules.hpp"
 
 #include <cmath>
+#include <numbers>
 #include <string_view>
 
 #include "attn/ops/elementary.hpp"
@@ -36,8 +37,7 @@ double cosine_schedule(std::int64_t step, const CosineScheduleOptions& options) 
     detail::fail(ErrorCode::config, "cosine_schedule", "minimum", {"a number from 0 to learning_rate ", learning_rate}, {minimum});
   if (step < warmup) return learning_rate * ratio(step, warmup);
   if (step >= steps) return minimum;
-  constexpr double kPi = 3.14159265358979323846;
-  return minimum + (learning_rate - minimum) * 0.5 * (1 + detail::sin_cos_of(kPi * ratio(step - warmup, steps - warmup)).cos);
+  return minimum + (learning_rate - minimum) * 0.5 * (1 + detail::sin_cos_of(std::numbers::pi * ratio(step - warmup, steps - warmup)).cos);
 }
 
 }  // namespace attn

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "attn/ops/positions.hpp"
+#include "signature.hpp"
+
+namespace attn::bindings {
+
+/// The group of that name; null where it is not given.
+inline std::optional<RotaryOptions> rotary_options(Arguments& arguments, const char* name) {
+  RotaryOptions options;
+  const bool given = arguments.group(name, [&] {
+    arguments.option("theta", options.theta);
+    arguments.option("offset", options.offset);
+    arguments.option("interleaved", options.interleaved);
+  });
+  return given ? std::optional(options) : std::nullopt;
+}
+
+}  // namespace attn::bindings
