@@ -925,7 +925,7 @@ TEST_CASE("the table in use is the widest that this machine can run", "[kernels]
   if (const char* const asked = std::getenv("ATTN_MAX_ARCH"))
     for (const KernelTable* const table : architectures())
       if (std::string_view(table->architecture) == asked) CHECK(kernels::best().architecture == std::string_view(asked));
-#if defined(ATTN_HAVE_AVX512_VNNI) && defined(ATTN_HAVE_AVX_VNNI)
+#if defined(ATTN_HAVE_AVX2_FMA) && defined(ATTN_HAVE_AVX512F)
   if (std::getenv("ATTN_MAX_ARCH") != nullptr) return;
   const bool avx512 = __builtin_cpu_supports("avx512bw"), avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const std::string_view widest = kernels::best().architecture;

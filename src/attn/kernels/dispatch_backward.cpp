@@ -34,7 +34,7 @@ const BackwardTable& best_backward() {
     if (name.starts_with("avx512")) return backward_avx512f();
 #endif
 #if defined(ATTN_HAVE_AVX2_FMA)
-    if (name.starts_with("avx") && !name.starts_with("avx512")) return backward_avx2_fma();
+    if (name.starts_with("avx")) return backward_avx2_fma();
 #endif
 #if defined(ATTN_HAVE_SSE4_2)
     return backward_sse4_2();

@@ -6,14 +6,6 @@
 
 namespace attn::kernels {
 
-namespace {
-/// k rows of `Width` to rows of nr.
-template <std::size_t Width>
-void copy_rows(const float* from, std::ptrdiff_t stride, std::size_t k, std::size_t nr, float* to) {
-  for (std::size_t p = 0; p < k; ++p, from += stride, to += nr) std::memcpy(to, from, Width * sizeof(float));
-}
-}  // namespace
-
 void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::size_t n, std::size_t k, std::size_t nr, float* panels) {
   for (std::size_t first = 0; first < n; first += nr, panels += panel_size(nr, k)) {
     const std::size_t columns = n - first < nr ? n - first : nr;
@@ -22,11 +14,6 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
     const float* source = w + static_cast<std::ptrdiff_t>(first) * row_stride;
     // Along the direction in which w lies, since keys and values are packed in every forward.
     if (row_stride == 1) {
-      const auto copy = columns == 8 ? copy_rows<8> : columns == 16 ? copy_rows<16> : columns == 32 ? copy_rows<32> : nullptr;
-      if (copy != nullptr) {
-        copy(source, column_stride, k, nr, panels);
-        continue;
-      }
       for (std::size_t p = 0; p < k; ++p, source += column_stride)
         for (std::size_t j = 0; j < columns; ++j) panels[p * nr + j] = source[j];
     } else {

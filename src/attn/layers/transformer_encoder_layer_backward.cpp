@@ -139,19 +139,13 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     parallel::run(count, parallel::workers_for(count, cost), [&](std::size_t row, unsigned) noexcept { change(row); });
   };
   const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(stack.random, options_.dropout, site, index); };
-  const auto drop = [&](const detail::Dropout& site, float* values, std::size_t n, std::size_t row) {
-    const auto place = static_cast<std::int64_t>(row);
-    if (site.active()) site.apply(values, n, place / stack.L, 0, place % stack.L);
-  };
   /// The gradient of what a dropout of rows of E took; the same where it keeps everything.
   const auto before_dropout = [&](detail::DropoutSite place, const float* of_dropped) {
     const detail::Dropout site = dropout(place);
     if (!site.active()) return of_dropped;
     float* const result = scratch.take(size);
-    each_row(E, [&](std::size_t row) noexcept {
-      std::copy_n(of_dropped + row * E, E, result + row * E);
-      drop(site, result + row * E, E, row);
-    });
+    std::copy_n(of_dropped, size, result);
+    detail::drop_rows(site, result, rows, stack.L, stack.E);
     return static_cast<const float*>(result);
   };
   const auto add_to_grad = [&](const float* more) {
@@ -178,13 +172,13 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
       float* const values = hidden + at;
       kernel.activation_row(options_.activation, (options_.gated ? kept.linear_gate : kept.linear1) + at, values, F);
       if (options_.gated) kernel.multiply_row(values, kept.linear1 + at, values, F);
-      drop(drop_hidden, values, F, row);
     });
+    detail::drop_rows(drop_hidden, hidden, rows, stack.L, options_.dim_feedforward);
     float* const of_hidden = scratch.take(hidden_size);
     linear2_.backward(of_output, hidden, rows, of_hidden, prefix + "linear2.", gradients, scratch);
 
     float* const of_gate = options_.gated ? scratch.take(hidden_size) : nullptr;
-    each_row(F, [&](std::size_t row) noexcept { drop(drop_hidden, of_hidden + row * F, F, row); });
+    detail::drop_rows(drop_hidden, of_hidden, rows, stack.L, options_.dim_feedforward);
     copy(TraceName::ff_hidden, of_hidden, hidden_size);
     each_row(F, [&](std::size_t row) noexcept {
       const std::size_t at = row * F;

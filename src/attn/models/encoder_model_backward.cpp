@@ -11,7 +11,6 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding_backward.hpp"
 #include "attn/ops/pooling_backward.hpp"
-#include "attn/parallel/thread_pool.hpp"
 
 namespace attn {
 namespace {
@@ -36,17 +35,6 @@ void pool_sequences_backward(const detail::ModelInputs& inputs, std::int64_t E, 
     hidden += count * length * E;
     of_hidden += count * length * E;
   }
-}
-
-/// Dropout of rows of (..,L,width) as that of a layer, or of their gradients.
-void drop_rows(const detail::Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width) {
-  if (!dropout.active()) return;
-  const auto count = static_cast<std::size_t>(rows), n = static_cast<std::size_t>(width);
-  const double cost = 10.0 * static_cast<double>(size_of(rows, width));  // multiply-adds
-  parallel::run(count, parallel::workers_for(count, cost), [&](std::size_t row, unsigned) noexcept {
-    const auto place = static_cast<std::int64_t>(row);
-    dropout.apply(values + row * n, n, place / L, 0, place % L);
-  });
 }
 
 /// That of a place outside the layers; there is none unless the probabilities are a checkpoint's.
@@ -98,7 +86,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
     embedding_norm_.forward_row(x + i * width, x + i * width);
   };
   detail::sum_embeddings(tables, kept->ids.size(), width, x, norm);
-  drop_rows(dropout_of(random, detail::DropoutSite::embeddings), x, rows, plan.encoder.L, E);
+  detail::drop_rows(dropout_of(random, detail::DropoutSite::embeddings), x, rows, plan.encoder.L, E);
   kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, position_bias(inputs, scratch), buffers);
 
   if (of_head) {
@@ -158,7 +146,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   }
 
   if (to.first_layer) return;
-  drop_rows(dropout_of(kept.encoder->random, detail::DropoutSite::embeddings), of_x, rows, kept.encoder->L, E);
+  detail::drop_rows(dropout_of(kept.encoder->random, detail::DropoutSite::embeddings), of_x, rows, kept.encoder->L, E);
   embedding_norm_.backward(of_x, kept.embeddings, rows, of_x, "embedding_norm.", gradients, scratch);
   if (to.embeddings != nullptr) std::copy_n(of_x, size, to.embeddings);
   const detail::Rows of_rows(of_x, size_of(rows, 1), width);
@@ -174,11 +162,11 @@ void EncoderModel::run_head(float* pooled, std::int64_t sequences, const detail:
                             detail::Scratch& scratch) const {
   const std::int64_t E = config_.hidden_size;
   float* const normed = scratch.take(size_of(sequences, E));
-  drop_rows(dropout_of(random, detail::DropoutSite::pooled), pooled, sequences, 1, E);
+  detail::drop_rows(dropout_of(random, detail::DropoutSite::pooled), pooled, sequences, 1, E);
   classifier_dense_.forward(pooled, sequences, dense, scratch);
   kernels::best().activation_row(config_.classifier_activation, dense, normed, size_of(sequences, E));
   classifier_norm_.forward(normed, sequences, normed);
-  drop_rows(dropout_of(random, detail::DropoutSite::classifier), normed, sequences, 1, E);
+  detail::drop_rows(dropout_of(random, detail::DropoutSite::classifier), normed, sequences, 1, E);
   classifier_.forward(normed, sequences, logits, scratch);
 }
 
@@ -193,15 +181,15 @@ void EncoderModel::head_backward(const float* grad, const float* pooled, const f
   float* const of_hidden = scratch.take(size);
   kernels::best().activation_row(config_.classifier_activation, dense, activated, size);
   classifier_norm_.forward(activated, sequences, normed);
-  drop_rows(drop_normed, normed, sequences, 1, E);
+  detail::drop_rows(drop_normed, normed, sequences, 1, E);
   classifier_.backward(grad, normed, sequences, of_hidden, "classifier.", gradients, scratch);
-  drop_rows(drop_normed, of_hidden, sequences, 1, E);
+  detail::drop_rows(drop_normed, of_hidden, sequences, 1, E);
   classifier_norm_.backward(of_hidden, activated, sequences, of_hidden, "classifier_norm.", gradients, scratch);
   for (std::size_t first = 0; first < size; first += width)
     if (detail::has_gradient(of_hidden + first, width))
       kernels::best_backward().activation_backward_row(config_.classifier_activation, of_hidden + first, dense + first, of_hidden + first, width);
   classifier_dense_.backward(of_hidden, pooled, sequences, of_pooled, "classifier_dense.", gradients, scratch);
-  if (of_pooled != nullptr) drop_rows(dropout_of(random, detail::DropoutSite::pooled), of_pooled, sequences, 1, E);
+  if (of_pooled != nullptr) detail::drop_rows(dropout_of(random, detail::DropoutSite::pooled), of_pooled, sequences, 1, E);
 }
 
 void EncoderModel::run_head_and_keep(detail::KeptHead& kept) const {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attn/kernels/philox.hpp"
+#include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
 
 namespace attn::detail {
@@ -28,6 +29,16 @@ void Dropout::apply(float* values, std::size_t n, std::int64_t batch, std::int64
         key_);
     for (std::size_t i = 0; i < 4 && key + i < n; ++i) values[key + i] = words[i] >> 8 < threshold_ ? 0.0F : values[key + i] * factor_;
   }
+}
+
+void drop_rows(const Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width) {
+  if (!dropout.active()) return;
+  const auto count = static_cast<std::size_t>(rows), n = static_cast<std::size_t>(width);
+  const double cost = 10.0 * static_cast<double>(count) * static_cast<double>(n);  // multiply-adds
+  parallel::run(count, parallel::workers_for(count, cost), [&](std::size_t row, unsigned) noexcept {
+    const auto place = static_cast<std::int64_t>(row);
+    dropout.apply(values + row * n, n, place / L, 0, place % L);
+  });
 }
 
 float check_dropout(std::string_view op, float probability) {

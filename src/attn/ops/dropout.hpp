@@ -46,6 +46,9 @@ class Dropout {
   float factor_ = 1;
 };
 
+/// The same for rows (..,L,width), each as a query of its own without heads; or for their gradients.
+void drop_rows(const Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width);
+
 /// Throws CONFIG outside [0,1).
 float check_dropout(std::string_view op, float probability);
 
