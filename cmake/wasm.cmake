@@ -55,11 +55,13 @@ set(attn_link_web_threads ${attn_link_web} -sTRUSTED_TYPES)
 # Node has no global Worker: its threads take glue of their own, for the same .wasm.
 set(attn_link_node_threads -sENVIRONMENT=node)
 
+# All but the kernels is optimised as a whole when it is linked: a tenth of the binary. Kernels are not, since where their registers go was
+# looked at as each is compiled by itself.
+if(NOT ATTN_WASM_CHECKS STREQUAL "asan")
+  set(attn_compile_core -flto)
+endif()
 if(ATTN_WASM_CHECKS STREQUAL "")
   set(attn_release --release)
-  # All but the kernels is optimised as a whole when it is linked: a tenth of the binary. Kernels are not, since where their registers go was
-  # looked at as each is compiled by itself.
-  set(attn_compile_core -flto)
   set(attn_models single threads)
   set(attn_variants simd relaxed)
   set(attn_kinds "" -train)
@@ -81,7 +83,8 @@ else()
   list(APPEND attn_link_all -O1 --profiling-funcs)
   if(ATTN_WASM_CHECKS STREQUAL "debug")
     list(APPEND attn_link_all -sMAXIMUM_MEMORY=4GB
-      # Every load and store is checked for null, alignment and bounds; Embind and the runtime check themselves; so does the stack.
+      # Every load and store is checked for null, alignment and bounds; Embind and the runtime check themselves; so does the stack. All of it
+      # is put in by linking: the objects are those of the release, and ccache has them.
       -sSAFE_HEAP=1 -sASSERTIONS=2 -sSTACK_OVERFLOW_CHECK=2 -sMALLOC=emmalloc
       -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr)
   elseif(ATTN_WASM_CHECKS STREQUAL "asan")
@@ -154,7 +157,7 @@ foreach(model IN LISTS attn_models)
   endif()
 
   set(of_layers ${ATTN_SOURCES} ${ATTN_BINDINGS})
-  if("" IN_LIST attn_kinds)
+  if(NOT ATTN_WASM_CHECKS STREQUAL "asan")
     attn_core(attn_core_${model} ${of_layers})
     set(objects_${model} $<TARGET_OBJECTS:attn_core_${model}>)
     list(FILTER of_layers INCLUDE REGEX ${attn_of_layers})

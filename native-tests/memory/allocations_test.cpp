@@ -410,6 +410,24 @@ TEST_CASE("a backward without memory changes no gradient, whatever allocation fa
   exhaust_backward<TransformerEncoderLayer>("TransformerEncoderLayer", detail::layer_options(o), in.x, in.padding, random.normal({2, 5, 8}));
   exhaust_backward<TransformerEncoder>("TransformerEncoder", detail::encoder_options(o), in.x, in.padding, random.normal({2, 5, 8}));
   exhaust_backward<TransformerClassifier>("TransformerClassifier", o, in.x, in.padding, random.normal({2, 3}));
+
+  // An Embedding's goes through few: a number for each row of the table, and no trace.
+  Embedding table(EmbeddingOptions{.num_embeddings = 4, .embedding_dim = 8});
+  const xt::xtensor<std::int32_t, 2> ids{{0, 1, 1}, {2, 3, 1}};
+  const xt::xtensor<float, 3> grad = tensor_of<3>(random.normal({2, 3, 8}));
+  const auto gradients = [&] { return arrays_of(table.gradients()); };
+  for (const bool accumulate : {false, true}) {
+    const std::map<std::string, Array> before = gradients();
+    CHECK(before.empty() != accumulate);
+    table.forward(ids, {.for_backward = true});
+    std::int64_t n = 0;
+    while (attempt([&] { table.backward(grad); }, n) == End::out_of_memory) {
+      INFO("Embedding, allocation " << n++ << ", accumulate " << accumulate);
+      CHECK(gradients() == before);
+    }
+    CHECK(n > 0);
+    CHECK(gradients() != before);
+  }
 }
 
 TEST_CASE("reading and writing safetensors gives MEMORY for every allocation that fails", "[memory][io]") {

@@ -52,7 +52,7 @@ struct Compiled {
   bool runs;  ///< on this machine
 };
 
-#if defined(ATTN_HAVE_AVX2_FMA) || defined(ATTN_HAVE_AVX512F) || defined(ATTN_HAVE_NEON_DOTPROD)
+#if defined(ATTN_HAVE_AVX_VNNI) || defined(ATTN_HAVE_AVX512_VNNI) || defined(ATTN_HAVE_NEON_DOTPROD)
 /// The same but for the products of int8.
 struct WithInt8 {
   KernelTable table, everywhere;
@@ -87,18 +87,22 @@ std::vector<Compiled> compiled() {
 #if defined(ATTN_HAVE_EMULATED)
   all.push_back({&table_emulated(), true});
 #endif
-#if defined(ATTN_HAVE_SSE4_2)  // the others of x86 as far as cmake/library.cmake takes them, those of int8 with theirs
+#if defined(ATTN_HAVE_SSE4_2)  // the others of x86 as far as cmake/library.cmake takes them
   [[maybe_unused]] const auto machine = xsimd::available_architectures();
   all.push_back({&table_sse4_2(), true});
 #if defined(ATTN_HAVE_AVX2_FMA)
   const bool avx2 = machine.has(xsimd::fma3<xsimd::avx2>{});
   all.push_back({&table_avx2_fma(), avx2});
+#endif
+#if defined(ATTN_HAVE_AVX_VNNI)
   static const WithInt8 avx_vnni(table_avx2_fma(), "avx_vnni", int8_avx_vnni());
   all.push_back({&avx_vnni.table, avx2 && machine.has(xsimd::avxvnni{})});
 #endif
 #if defined(ATTN_HAVE_AVX512F)
   const bool avx512 = machine.has(xsimd::avx512f{}) && machine.has(xsimd::avx512bw{});
   all.push_back({&table_avx512f(), avx512});
+#endif
+#if defined(ATTN_HAVE_AVX512_VNNI)
   static const WithInt8 avx512_vnni(table_avx512f(), "avx512_vnni", int8_avx512_vnni());
   all.push_back({&avx512_vnni.table, avx512 && machine.has(xsimd::avx512vnni<xsimd::avx512bw>{})});
 #endif
