@@ -234,11 +234,11 @@ export const tests = {
     await tabTo(page, "nameOf(document.activeElement) === 'Causal mask'");
     await driver.press(' ');
     await page.numbers('Attention weights', forward({ isCausal: true }));
-    const passed = await tabTo(page, "document.activeElement.closest('#steps') && text(document.activeElement) === 'Next step'");
+    const passed = await tabTo(page, "document.activeElement.closest('#example') && text(document.activeElement) === 'Next step'");
     assert.ok(passed.includes('heads'), 'all heads are on the way');
+    await tabTo(page, "document.activeElement.closest('#steps') && text(document.activeElement) === 'Next step'");
     await driver.press('Enter');
     await page.until(`text(${section('steps')}.querySelector('h3')).startsWith('Step 2 ')`, 'Enter goes on');
-    await tabTo(page, "document.activeElement.closest('#example') && text(document.activeElement) === 'Next step'");
     await tabTo(page, "nameOf(document.activeElement) === 'Q'");
     await page.tool('(document.activeElement.select(), true)');
     await driver.type('[[1,0,0]]');
