@@ -5,11 +5,13 @@ import '../styles/steps.css';
 import { fixed, shortNumber } from '../numbers.ts';
 import { changeInFocus, changeLayer, isChanged, undoChanges, update, view, type Edit } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
+import { Blocks } from '../ui/blocks.tsx';
 import { Subscripted } from '../ui/subscripted.tsx';
 import { Term } from '../ui/term.tsx';
 import { AnswerStep, ConcatStep, FeedForwardStep, FirstNormStep, OutputStep, SecondNormStep } from './steps/after.tsx';
 import { CompareStep, ContextStep, InputStep, MaskStep, ProjectionStep, ScaleStep, SoftmaxStep } from './steps/attention.tsx';
 import { columnInFocus, publishedNumber, rowInFocus, sizesOf, type StepProps } from './steps/parts.tsx';
+import { picturesOf } from './steps/picture.ts';
 
 interface Step {
   readonly title: string;
@@ -133,6 +135,7 @@ function Loaded({ walk }: { walk: Walk }) {
           <h3 aria-live="polite">
             Step {index + 1} of {steps.length}: <Subscripted>{current.title}</Subscripted>
           </h3>
+          <Blocks pieces={picturesOf(walk, sizes)[index]!()} what={`Picture of step ${index + 1}`} />
           <div class="step-body" key={`${run.model.id} ${layer} ${head} ${index}`}>
             <current.Body walk={walk} sizes={sizes} />
           </div>
