@@ -1,4 +1,5 @@
 /** The flow through attention as a picture that lights up step by step; a click on a part leads to its step. */
+import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
 import { edgeShapes, flowOf, nodeShapes, stateOf, type FlowPart, type FlowShape } from '../../draw/flow.ts';
 import { download } from '../../export/download.ts';
@@ -30,6 +31,9 @@ const Shape = ({ of: { kind: Kind, look, at, text } }: { of: FlowShape }) => (
     {text}
   </Kind>
 );
+
+/** What stands beside a matrix, and is not part of its button. */
+const asides: readonly FlowShape['look'][] = ['size', 'word'];
 
 export function FlowDiagram({ titles }: { titles: readonly string[] }) {
   const frame = useRef<HTMLDivElement>(null);
@@ -87,20 +91,25 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
           {flow.nodes.map((node) => {
             const first = node.steps[0]!;
             const state = stateOf(node, step);
+            const shapes = nodeShapes(node, valuesOf(node.id), node.id === 'X' ? exampleWords : undefined);
+            const drawn = (isAside: boolean) =>
+              shapes.filter(({ look }) => asides.includes(look) === isAside).map((shape, i) => <Shape key={i} of={shape} />);
             return (
-              <g
-                key={node.id}
-                class={`flow-node ${state}`}
-                role="button"
-                tabindex={node.id === stop ? 0 : -1}
-                aria-label={`${node.name}, step ${first + 1}: ${titles[first]}`}
-                aria-current={state === 'now' ? 'step' : undefined}
-                onClick={() => go(first)}
-              >
-                {nodeShapes(node, valuesOf(node.id), node.id === 'X' ? exampleWords : undefined).map((shape, i) => (
-                  <Shape key={i} of={shape} />
-                ))}
-              </g>
+              <Fragment key={node.id}>
+                <g
+                  class={`flow-node ${state}`}
+                  role="button"
+                  tabindex={node.id === stop ? 0 : -1}
+                  aria-label={`${node.name}, step ${first + 1}: ${titles[first]}`}
+                  aria-current={state === 'now' ? 'step' : undefined}
+                  onClick={() => go(first)}
+                >
+                  {drawn(false)}
+                </g>
+                <g class={`flow-aside ${state}`} aria-hidden="true">
+                  {drawn(true)}
+                </g>
+              </Fragment>
             );
           })}
         </svg>
