@@ -125,7 +125,7 @@ export function keepInHash(): void {
   const readOthers = (hash: string) => {
     const text = hash.replace(/^#/, '');
     unread.value = isTooLong(text)
-      ? `Its address has ${text.length} characters behind the #, and this page reads up to ${longestHash}, as many as it writes. What you see is the first view.`
+      ? `Its address has ${text.length} characters after the #, and this page reads up to ${longestHash}. What you see is the page as it first opens.`
       : undefined;
     const params = new URLSearchParams(unread.value === undefined ? text : '');
     exampleFromParams(params);

@@ -43,7 +43,7 @@ const input: Step = {
 };
 
 const projections: Step = {
-  title: 'A query, a key and a value for each word',
+  title: 'Each word gets a query, a key and a value',
   text: (
     <>
       The <Term word="query" /> is what a word is looking for. The <Term word="key" /> is what others can find it by. The <Term word="value" /> is
@@ -197,7 +197,7 @@ const weigh: Step = {
     return exampleWords.map((word, i) => (
       <Matrix
         key={word}
-        name={`Weighted values for ${word}`}
+        name={`Weighted values of ${word}`}
         tensor={{ data: weightedValues.data.subarray(i * count * width, (i + 1) * count * width), dims: [count, width] }}
         rows="key"
         columns="number"
