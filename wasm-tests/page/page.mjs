@@ -137,6 +137,23 @@ export function assertNear(written, expected, what, unit = 1) {
 export const matrix = (rows) => ({ data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0].length] });
 export const transposed = (rows) => rows[0].map((_, j) => rows.map((row) => row[j]));
 
+/** The file that is handed to the visitor by what `press` does: name, bytes and text. */
+export async function saved(page, press) {
+  await page.tool(`(() => {
+    const blobs = new Map();
+    URL.createObjectURL = (blob) => (blobs.set('blob:saved' + blobs.size, blob), 'blob:saved' + (blobs.size - 1));
+    globalThis.savedFile = new Promise((done, fail) => {
+      HTMLAnchorElement.prototype.click = function () {
+        blobs.get(this.href).arrayBuffer().then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
+      };
+    });
+    return true;
+  })()`);
+  await press();
+  const [name, bytes] = await page.driver.evaluate('savedFile');
+  return { name, bytes: Uint8Array.from(bytes), text: Buffer.from(bytes).toString() };
+}
+
 /** All that is computed when the page has been opened: the speed comes last. */
 export const settled = (page) => page.until("!!find('table', 'Speed') && !find('button', 'Measure again').disabled", 'the speed', 60000);
 /** Presses the button, sees it at work, and waits for the end. */

@@ -1,9 +1,10 @@
 /** One head step by step, and the example by hand. */
 import { strict as assert } from 'node:assert';
 import { sentence } from './data.mjs';
-import { assertNear, json, ofHead, part, section } from './page.mjs';
+import { assertNear, json, ofHead, part, saved, section } from './page.mjs';
 
 const steps = section('steps');
+const example = section('example');
 const [layer, head] = [1, 3];
 const query = `bert.encoder.layer.${layer}.attention.self.query.weight`;
 const second = `bert.encoder.layer.${layer}.output.dense.weight`;
@@ -246,19 +247,98 @@ export const tests = {
   },
   async 'the worked example shows its real numbers at every step'({ page }) {
     await page.open();
-    const example = section('example');
     await page.until(`!find('button', 'Next step', ${example}).disabled && !/starting/.test(text(${example}))`, 'the example');
     const seen = [];
     for (let i = 0; i < 20; i++) {
       seen.push(await page.tool(`text(${example})`));
+      const lit = await page.tool(`Array.from(${example}.querySelectorAll('[aria-current=step]'), nameOf)`);
+      assert.ok(
+        lit.some((name) => name.includes(`, step ${i === 7 ? 7 : i + 1}: `)),
+        `step ${i + 1} is lit in the diagram: ${lit}`,
+      );
       if (await page.tool(`find('button', 'Next step', ${example}).disabled`)) break;
       await page.click('button', 'Next step', example);
       await page.until(`text(${example}.querySelector('h3')).startsWith('Step ${i + 2} ')`, 'the next step');
     }
-    assert.equal(seen.length, 8);
+    assert.equal(seen.length, 10);
     const all = seen.join('\n');
     for (const number of ['0.063379', '0.468311', '0.982008', '0.880537', '0.119168', '1.936621', '6.683105', '1.595068', '7.963992', '0.358389'])
       assert.ok(all.includes(number), `${number} is shown`);
-    for (const short of ['1.5', '7.8', '0.3']) assert.ok(seen.at(-1).includes(short), `the article's ${short} is shown`);
+    for (const short of ['1.5', '7.8', '0.3']) assert.ok(seen[7].includes(short), `the article's ${short} is shown`);
+    assert.match(await page.tool(`${example}.querySelector('.lede a').href`), /^https:.*illustrated-self-attention/);
+  },
+  async 'the diagram of the example leads to each step, by keyboard too, and is saved'({ page }) {
+    await page.open();
+    const { driver } = page;
+    const title = (step) => page.until(`text(${example}.querySelector('h3')).startsWith('Step ${step} of 10')`, `step ${step}`);
+    const part = (name) => `find('button', ${json(name)}, ${example})`;
+    const press = (name) => page.tool(`(${part(name)}.dispatchEvent(new MouseEvent('click', { bubbles: true })), true)`);
+    await page.until(`!!${part('softmax, step 6: Softmax')}`, 'the diagram');
+    await press('softmax, step 6: Softmax');
+    await title(6);
+    const { rows, columns, totals } = await page.table('Shares', example);
+    assert.deepEqual(
+      [rows, columns, totals],
+      [
+        ['cats', 'chase', 'mice'],
+        ['cats', 'chase', 'mice'],
+        ['1.000000', '1.000000', '1.000000'],
+      ],
+    );
+    // One tab stop, the part that is lit; from there by arrows.
+    await page.tool(`(${example}.querySelector('svg [tabindex="0"]').focus(), true)`);
+    await driver.press('ArrowRight');
+    await title(7);
+    await page.until("nameOf(document.activeElement) === '· V, step 7: Weigh the values'", 'the focus goes along');
+    await driver.press('End');
+    await title(10);
+    assert.equal(await page.tool(`${example}.querySelectorAll('svg [tabindex="0"]').length`), 1);
+    // One lit matrix in the diagram, and no other step is the current one.
+    assert.deepEqual(await page.tool(`Array.from(${example}.querySelectorAll('svg [aria-current]'), nameOf)`), ['· Wo, step 10: Mix the heads: Wo']);
+    await page.until("location.hash.includes('hand.step=10')", 'the address');
+    const { name, text } = await saved(page, () => page.click('button', 'Save diagram as SVG', example));
+    assert.equal(name, 'attention-by-hand-step-10.svg');
+    assert.match(text, /<title>Attention by hand, step 10 of 10: Mix the heads: Wo<\/title>/);
+    assert.ok(!/class=|var\(|rgb\(/.test(text), 'colours of its own');
+    // What was changed comes back with the address, and the fields with it.
+    await press('X, step 1: Words are rows of numbers');
+    await title(1);
+    await page.fill('X, cats, number 1', '10', example);
+    await page.until('/hand\\.X=10/.test(location.hash)', 'the number in the address');
+    await page.open(await driver.evaluate('location.hash.slice(1)'));
+    await page.until(`find('spinbutton', 'X, cats, number 1', ${example}).value === '10'`, 'the number');
+    await page.click('button', 'Original numbers', example);
+    await page.until(`find('spinbutton', 'X, cats, number 1', ${example}).value === '1'`, "the article's number");
+  },
+  async 'each step of the walk has its picture, with the row and the column in question'({ page, data }) {
+    await page.open('cell=2.4&locked=1');
+    const rows = data.tokens(sentence).length;
+    const picture = `${steps}.querySelector('.blocks svg')`;
+    await page.until(`!!${picture}`, 'the walk');
+    const seen = new Set();
+    for (let step = 1; step <= 13; ++step) {
+      await page.tool(`(${steps}.querySelectorAll('.step-list button')[${step - 1}].click(), true)`);
+      const name = await page.until(
+        `${picture}?.getAttribute('aria-label').startsWith('Picture of step ${step}: ') && nameOf(${picture})`,
+        'its picture',
+      );
+      seen.add(name.replace(/^.*?: /, ''));
+      if (step < 13) assert.ok((await page.tool(`${picture}.querySelectorAll('.block-lit').length`)) > 0, `step ${step}: something is lit`);
+    }
+    assert.equal(seen.size, 13);
+    await goTo(page, 'Compare queries with keys');
+    const name = await page.until(`/step 3/.test(nameOf(${picture})) && nameOf(${picture})`, 'the picture');
+    assert.equal(name, `Picture of step 3: Q, ${rows} × 16, · Kᵀ, 16 × ${rows}, = QKᵀ, ${rows} × ${rows}`);
+    // The matrices that both pictures have are the same elements: they move.
+    const id = await page.tool(`(globalThis.kept = ${steps}.querySelectorAll('.block')[2], text(kept))`);
+    await goTo(page, 'Scale');
+    await page.until(`/step 4/.test(nameOf(${picture}))`, 'the picture');
+    assert.ok(await page.tool(`text(kept) === ${json(id)} && kept.isConnected`), 'QKᵀ stays');
+    // Row 2 and column 4 of Q Kᵀ.
+    const [x, y] = await page.tool(
+      "/translate\\(([\\d.]+)px, ([\\d.]+)px\\)/.exec(kept.querySelector('.block-lit').style.transform).slice(1).map(Number)",
+    );
+    const side = await page.tool("Number.parseFloat(kept.querySelector('.block-body').style.width)");
+    assert.ok(Math.abs(x - (4 / rows) * side) < 1 && Math.abs(y - (2 / rows) * side) < 1, `${x}, ${y} of ${side}`);
   },
 };

@@ -4,25 +4,11 @@ import { strict as assert } from 'node:assert';
 import { pagePolicy } from '../../tools/policies.mjs';
 import { sentence } from './data.mjs';
 import { loadFrom, shows } from './models.mjs';
-import { json, measureAgain, ofHead, section, settled } from './page.mjs';
+import { json, measureAgain, ofHead, saved, section, settled } from './page.mjs';
 
 const bar = section('sentence');
-/** Files that are saved instead of shown: name and bytes as base64. */
-async function saved(page, format) {
-  await page.tool(`(() => {
-    const blobs = new Map();
-    URL.createObjectURL = (blob) => (blobs.set('blob:saved' + blobs.size, blob), 'blob:saved' + (blobs.size - 1));
-    globalThis.savedFile = new Promise((done, fail) => {
-      HTMLAnchorElement.prototype.click = function () {
-        blobs.get(this.href).arrayBuffer().then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
-      };
-    });
-    return true;
-  })()`);
-  await page.click('button', format, "find('group', 'Save what is shown as')");
-  const [name, bytes] = await page.driver.evaluate('savedFile');
-  return { name, bytes: Uint8Array.from(bytes), text: Buffer.from(bytes).toString() };
-}
+/** What the export of the map saves in this format. */
+const exported = (page, format) => saved(page, () => page.click('button', format, "find('group', 'Save what is shown as')"));
 
 /** Presses Tab from the top of the page on until the focus is what the expression says; the sections on the way. */
 async function tabTo(page, expression, most = 400) {
@@ -190,7 +176,7 @@ export const tests = {
     await page.click('button', 'Export');
     const same = (numbers, what) =>
       numbers.forEach((row, i) => row.forEach((value, j) => assert.equal(value.toFixed(4), cells[i][j], `${what}: ${i},${j}`)));
-    const csv = await saved(page, 'CSV');
+    const csv = await exported(page, 'CSV');
     assert.equal(csv.name, 'attention-sentiment-classifier-layer-2-head-4.csv');
     const lines = csv.text
       .trim()
@@ -201,20 +187,20 @@ export const tests = {
       lines.slice(1).map((line) => line.slice(1).map(Number)),
       'CSV',
     );
-    const { labels, weights, layer, head, special_tokens: special } = JSON.parse((await saved(page, 'JSON')).text);
+    const { labels, weights, layer, head, special_tokens: special } = JSON.parse((await exported(page, 'JSON')).text);
     assert.deepEqual([labels, layer, head, special], [rows, 2, 4, 'hide']);
     same(weights, 'JSON');
-    const { bytes } = await saved(page, '.npy');
+    const { bytes } = await exported(page, '.npy');
     assert.match(Buffer.from(bytes.subarray(10, 128)).toString(), new RegExp(`'<f4'.*False.*\\(${n}, ${n}\\)`));
     const floats = new Float32Array(bytes.buffer, bytes.length - 4 * n * n);
     same(
       Array.from({ length: n }, (_, i) => [...floats.subarray(i * n, (i + 1) * n)]),
       '.npy',
     );
-    const svg = (await saved(page, 'SVG')).text;
+    const svg = (await exported(page, 'SVG')).text;
     assert.equal(svg.match(/<rect /g).length, n * n + 1, 'a rectangle for each cell, and the paper');
     assert.ok(svg.includes(`<title>film to actors, ${cells[rows.indexOf('film')][rows.indexOf('actors')]}</title>`));
-    const png = (await saved(page, 'PNG')).bytes;
+    const png = (await exported(page, 'PNG')).bytes;
     assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]);
     assert.ok(new DataView(png.buffer).getUint32(16) > 300, 'pixels across');
   },
@@ -234,11 +220,11 @@ export const tests = {
     await tabTo(page, "nameOf(document.activeElement) === 'Causal mask'");
     await driver.press(' ');
     await page.numbers('Attention weights', forward({ isCausal: true }));
-    const passed = await tabTo(page, "document.activeElement.closest('#steps') && text(document.activeElement) === 'Next step'");
+    const passed = await tabTo(page, "document.activeElement.closest('#example') && text(document.activeElement) === 'Next step'");
     assert.ok(passed.includes('heads'), 'all heads are on the way');
+    await tabTo(page, "document.activeElement.closest('#steps') && text(document.activeElement) === 'Next step'");
     await driver.press('Enter');
     await page.until(`text(${section('steps')}.querySelector('h3')).startsWith('Step 2 ')`, 'Enter goes on');
-    await tabTo(page, "document.activeElement.closest('#example') && text(document.activeElement) === 'Next step'");
     await tabTo(page, "nameOf(document.activeElement) === 'Q'");
     await page.tool('(document.activeElement.select(), true)');
     await driver.type('[[1,0,0]]');

@@ -16,8 +16,8 @@ const sections = [
   ['sentence', 'A sentence'],
   ['focus', 'One head'],
   ['heads', 'All heads'],
-  ['steps', 'Step by step'],
   ['example', 'By hand'],
+  ['steps', 'Step by step'],
   ['lab', 'Your numbers'],
   ['use', 'Use it'],
   ['words', 'Words'],
@@ -67,8 +67,8 @@ export function App() {
         <Bar />
         <Focus onHelp={showHelp} />
         <Overview />
-        <Steps />
         <Example />
+        <Steps />
         <Lab />
         <Use />
         <Words />

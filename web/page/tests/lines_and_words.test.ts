@@ -84,7 +84,7 @@ describe('words', () => {
 
   it('say why they are not in the table', () => {
     expect(faultOfWord({ text: 'king', id: 7, pieces: ['king'] })).toBeUndefined();
-    expect(faultOfWord({ text: '', id: undefined, pieces: [] })).toBe('Write a word.');
+    expect(faultOfWord({ text: '', id: undefined, pieces: [] })).toBe('Enter a word.');
     expect(faultOfWord({ text: 'kingly', id: undefined, pieces: ['king', '##ly'] })).toContain('king + ##ly');
     expect(faultOfWord({ text: '☃', id: undefined, pieces: ['[UNK]'] })).toContain('does not know');
     expect(['Ġking', '▁king', '##ly', '▁'].map(readable)).toEqual(['king', 'king', '##ly', '▁']);

@@ -477,7 +477,7 @@ describe('the other kind of weights beside', () => {
     expect(besideFailure.value).toEqual({
       what: 'sentiment classifier could not be loaded as int8.',
       cause: 'full (MEMORY)',
-      fix: 'Close other pages, or take a smaller model or a shorter text.',
+      fix: 'Close other pages, or use a smaller model or a shorter text.',
       code: 'MEMORY',
     });
     expect([failure.value, status.value, beside.value, loadingBeside.value]).toEqual([undefined, said, undefined, undefined]);

@@ -5,7 +5,7 @@ import { font, ink, keyInk, layoutOf, paper, queryInk } from './picture.ts';
 import type { Selection } from './selection.ts';
 
 /** Control characters are not allowed in XML at all. */
-const escaped = (text: string) =>
+export const escaped = (text: string) =>
   text
     .replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')
     .replace(/[&<>"]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign]!);

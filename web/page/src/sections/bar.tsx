@@ -29,7 +29,7 @@ import { Progress } from '../ui/progress.tsx';
 import { Term } from '../ui/term.tsx';
 
 const examples: readonly { readonly what: string; readonly text: string; readonly pair?: string }[] = [
-  { what: 'A turn', text: 'A film with wonderful actors and a terrible script.' },
+  { what: 'Praise and blame', text: 'A film with wonderful actors and a terrible script.' },
   { what: 'Negation', text: 'Not a bad film at all, and never boring.' },
   { what: 'Pronouns', text: 'The actress thanked the director because she loved his script.' },
   { what: 'Repeated words', text: 'The best of the best: the best cast in the best film of the year.' },
@@ -44,9 +44,9 @@ export function Bar() {
       <div class="bar-head">
         <h1 id="sentence-title">Which words look at which?</h1>
         <p>
-          A Transformer, the kind of model behind chat and search, lets every word of a text gather from the others. How much from each is its{' '}
-          <Term word="attention weight">attention</Term>: where a cell is bright, the word of the <span class="as-query">row</span> looks at the word
-          of the <span class="as-key">column</span>. <strong>Try:</strong> point at a word, then change the sentence.
+          A Transformer, the kind of model behind chat and search, lets every word of a text take something from the others. How much it takes from
+          each is its <Term word="attention weight">attention</Term>: where a cell is bright, the word of the <span class="as-query">row</span> looks
+          at the word of the <span class="as-key">column</span>. <strong>Try:</strong> point at a word, then change the sentence.
         </p>
       </div>
       <div class="bar-body">
@@ -144,15 +144,17 @@ function Share() {
   const share = async () => {
     const hash = linkHash();
     if (hash.length > longestHash)
-      return void setSaid(`The link would have ${hash.length} characters, and many programs cut it off: shorten the text, or undo edits.`);
+      return void setSaid(
+        `The link would be ${hash.length} characters long, and many programs cut such links off. Shorten the text, or undo some changes.`,
+      );
     const address = new URL(hash ? `#${hash}` : '', location.href.replace(/#.*/, '')).href;
     try {
       await navigator.clipboard.writeText(address);
       setLink(undefined);
-      setSaid(`Copied. The text is part of the link: whoever has it can read it.${filesNote()}`);
+      setSaid(`Copied. The text is part of the link: anyone who has the link can read it.${filesNote()}`);
     } catch {
       setLink(address);
-      setSaid(`Copy it from here. The text is part of it: whoever has it can read it.${filesNote()}`);
+      setSaid(`Copy the link from here. The text is part of it: anyone who has the link can read it.${filesNote()}`);
     }
   };
   return (
@@ -168,7 +170,7 @@ function Share() {
   );
 }
 
-const filesNote = () => (view.value.model === 'files' ? ' The model from your files is not in it.' : '');
+const filesNote = () => (view.value.model === 'files' ? ' The model from your files is not part of it.' : '');
 
 /** Of a model from a link: its host and its folder can be seen. */
 const longestAddress = 300;
@@ -284,8 +286,8 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
     <div class="notice">
       <p>
         {id === 'files'
-          ? 'This link was made with a model from files. Choose the same files to see it as its sender did.'
-          : `This link is about the model ${known?.name ?? cut(id, longestAddress)}.`}
+          ? 'This link was made with a model from files. Choose the same files to see what its sender saw.'
+          : `This link was made with the model ${known?.name ?? cut(id, longestAddress)}.`}
       </p>
       <div class="buttons">
         {id !== 'files' && (
@@ -340,7 +342,7 @@ function Other({ onChoose }: { onChoose: (id: string) => void }) {
       setError('');
       onChoose(url.href);
     } catch {
-      setError('This is no address. Give that of a folder, such as https://example.org/models/my-bert/.');
+      setError('This is no address. Enter the address of a folder, such as https://example.org/models/my-bert/.');
     }
   };
   const choose = (event: { currentTarget: HTMLInputElement }) => {
@@ -390,8 +392,8 @@ function Other({ onChoose }: { onChoose: (id: string) => void }) {
         <span class="note">or drop them anywhere on the page</span>
       </div>
       <p class="note">
-        An encoder as Hugging Face has it: config.json, tokenizer.json and model.safetensors, of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
-        MPNet or ModernBERT. Files stay on this computer.
+        An encoder in Hugging Face’s format (config.json, tokenizer.json, model.safetensors) of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
+        MPNet or ModernBERT. Your files stay on this computer.
       </p>
     </div>
   );
@@ -470,7 +472,7 @@ function Unread() {
       <p>
         <strong>This link was not read.</strong> {unread.value}
       </p>
-      <p>Ask its sender for a shorter text or fewer edits.</p>
+      <p>Ask its sender for a link with a shorter text or fewer edits.</p>
       <div class="buttons">
         <button type="button" class="quiet" onClick={() => (unread.value = undefined)}>
           Close

@@ -67,7 +67,7 @@ function Kind({ of }: { of: Run }) {
   return (
     <p class="focus-kind">
       {summary && <>Here it {lookText(summary)}.</>}
-      {of.view.off.includes(layer * of.model.heads + head) && <strong> Switched off: nobody gets what it finds.</strong>}
+      {of.view.off.includes(layer * of.model.heads + head) && <strong> Switched off: the model goes on without it.</strong>}
     </p>
   );
 }
@@ -112,7 +112,7 @@ function Loaded({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () 
     return (
       <div class="focus-body">
         <Controls of={of} />
-        <p>There is nothing to show: the text is empty and the special tokens are hidden.</p>
+        <p>Nothing to show: the text is empty, and the special tokens are hidden.</p>
       </div>
     );
   return (
@@ -131,7 +131,7 @@ function Loaded({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () 
           onDrawn={drawn}
         />
         <p class="note" id="map-hint">
-          Point at a cell to read it, click to lock it. By keyboard: arrow keys move, Enter locks, ? lists all keys.
+          Point at a cell to read it, click to lock it. On the keyboard: arrow keys move, Enter locks, ? lists all keys.
         </p>
       </div>
       <div class="focus-side">
@@ -140,7 +140,7 @@ function Loaded({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () 
       </div>
       <ShadedText shown={now} texts={lineOf(of).texts} cell={cell} locked={locked} onPoint={point} onLock={lock} />
       <p class="try">
-        <strong>Try:</strong> hide the <Term word="special token">special tokens</Term> and renormalise. What do the words look at among themselves?
+        <strong>Try:</strong> hide the <Term word="special token">special tokens</Term> and renormalise. What do the words look at now?
       </p>
       <Controls of={of} />
       <div class="buttons">
@@ -167,8 +167,8 @@ function Loaded({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () 
 function Legend({ shown: { largest, blocked }, scaleBy, threshold }: { shown: Shown; scaleBy: View['scaleBy']; threshold: number }) {
   return (
     <p class="legend">
-      <span class="as-query">rows ask</span>
-      <span class="as-key">columns answer</span>
+      <span class="as-query">rows look</span>
+      <span class="as-key">at columns</span>
       <span class="legend-scale">
         <span class="figure">0</span>
         <span class="legend-ramp" aria-hidden="true" />
@@ -204,8 +204,8 @@ function Reading({ shown: { places, weights }, cell, locked, special }: { shown:
         )}
       </p>
       <p class="note">
-        Of all that {query.label} gathers, {share} comes from {key.label}. The row sums to <span class="figure">{fixed(sum, 4)}</span>
-        {special === 'hide' && '; the rest is on the hidden special tokens'}
+        {key.label} makes up {share} of what {query.label} takes in. The row sums to <span class="figure">{fixed(sum, 4)}</span>
+        {special === 'hide' && '; the rest went to the hidden special tokens'}
         {special === 'renormalise' && ', after division by what is left without special tokens'}.
       </p>
     </div>
@@ -265,7 +265,7 @@ function Controls({ of }: { of: Run }) {
           <option value="row">by row</option>
         </select>
         <span class="note" id="colours-note">
-          {scaleBy === 'head' ? 'Rows can be compared.' : 'Brightest is each row’s own largest weight.'}
+          {scaleBy === 'head' ? 'Rows can be compared.' : 'In each row the largest weight is brightest.'}
         </span>
       </div>
       <div class="slider">
@@ -287,7 +287,7 @@ function Controls({ of }: { of: Run }) {
           onInput={(event) => update({ threshold: thresholds[Number(event.currentTarget.value)]! })}
         />
         <p class="note" id="threshold-note">
-          Smaller weights are not drawn. The table and the files have all of them.
+          Smaller weights are not drawn. The table and exported files still have them.
         </p>
       </div>
       <Check on={mergeWords} onChange={(on) => update({ mergeWords: on })} hint={mergeHint(words.tokens)}>
@@ -298,7 +298,7 @@ function Controls({ of }: { of: Run }) {
         onChange={(on) => update({ causal: on })}
         hint={
           <>
-            The whole model runs anew: no <Term word="token">token</Term> may look at a later one, as in a model that writes text.
+            The whole model runs again, and no <Term word="token">token</Term> may look at a later one, as in a model that writes text.
           </>
         }
       >
@@ -309,14 +309,14 @@ function Controls({ of }: { of: Run }) {
 }
 
 const specialNotes: Readonly<Record<SpecialTokens, string>> = {
-  show: 'All that the model reads.',
-  hide: 'Rows sum to less than 1.',
-  renormalise: 'Each row is divided by what is left of it.',
+  show: 'Everything the model reads.',
+  hide: 'Rows then sum to less than 1.',
+  renormalise: 'Each row is divided by its sum, so that it is 1 again.',
 };
 
 const mergeHint = (tokens: readonly string[]) =>
-  `A rare word is read in parts. Their rows are averaged, their columns summed (Clark et al. 2019). ${
-    tokens.some((token) => token.startsWith('##')) ? 'Parts that go on with a word begin with ##.' : 'Try “unputdownable”.'
+  `The model reads a rare word in parts. Their rows are averaged and their columns summed (Clark et al. 2019). ${
+    tokens.some((token) => token.startsWith('##')) ? 'Parts that continue a word begin with ##.' : 'Try “unputdownable”.'
   }`;
 
 function Export({ of, handle }: { of: Run; handle: { current: { open(): void } | null } }) {
@@ -337,7 +337,7 @@ function Export({ of, handle }: { of: Run; handle: { current: { open(): void } |
       setMessage('');
       status.value = { text: `Saved ${await save(selection, format)}.` };
     } catch (error) {
-      setMessage(`It could not be saved: ${explain(error)} Another format may go.`);
+      setMessage(`It could not be saved. ${explain(error)} Try another format.`);
     }
   };
   return (

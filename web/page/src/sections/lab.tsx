@@ -136,11 +136,12 @@ export function Lab() {
       <div class="lede">
         <h2 id="lab-title">Your own numbers</h2>
         <p>
-          Type arrays, or drop .npy and <Term word="safetensors" /> files on the fields. You get the weights, the output and every step between, and
-          the code that gives the same. Rows are always queries.
+          Type arrays, or drop .npy and <Term word="safetensors" /> files on the fields. You get the weights, the output and every step in between,
+          and code that computes the same. In the results, rows are queries.
         </p>
         <p class="try">
-          <strong>Try:</strong> to begin with, the fields hold Q, K and V of the example above: write 1 into Scale, run, and you get its numbers.
+          <strong>Try:</strong> the fields start with Q, K and V of the example by hand. Enter 1 as Scale, run, and you get the numbers of its steps 6
+          and 8.
         </p>
       </div>
       <form
@@ -229,7 +230,7 @@ export function Lab() {
       {ran ? (
         <Results key={ran.inputs.mode} ran={ran} />
       ) : (
-        <p class="note results-empty">{running ? '' : 'Press “Run attention” to see weights, output and every step between.'}</p>
+        <p class="note results-empty">{running ? '' : 'Press “Run attention” to see the weights, the output and every step in between.'}</p>
       )}
     </section>
   );
@@ -308,8 +309,8 @@ function Results({ ran: { result, inputs } }: { ran: Ran }) {
         <ResultTable name="Weights" result={result.weights} batch={batch} head={head} main />
         <ResultTable name="Output" result={result.output} batch={batch} head={head} main />
       </div>
-      <h3>Every step between, by name</h3>
-      <p class="note">{result.note || 'In the order they come up. Those with a head dimension show the head chosen above.'}</p>
+      <h3>Every step in between, by name</h3>
+      <p class="note">{result.note || 'In the order in which they are computed. Those with a head dimension show the head chosen above.'}</p>
       <div class="trace">
         {result.trace.map((entry) => (
           <ResultTable key={entry.name} name={entry.name} result={entry} batch={batch} head={head} />
@@ -338,7 +339,7 @@ function Programs({ inputs }: { inputs: LabInputs }) {
       <h3>The same numbers from code</h3>
       {file && (
         <div class="buttons">
-          <p class="note">The numbers are too many to print. The programs read them from {inputsFile}, from the folder that they run in.</p>
+          <p class="note">There are too many numbers to print. The programs read them from {inputsFile} in the folder where they run.</p>
           <button type="button" onClick={save}>
             Save {inputsFile}
           </button>

@@ -25,12 +25,12 @@ export function Overview() {
       <h2 id="heads-title">All heads</h2>
       <div class="lede">
         <p>
-          Each <Term word="layer">layer</Term> has several <Term word="head">heads</Term>, and each has learned to look for something else. A small
-          picture is the map above for one of them: its diagonal is every word looking at itself, a line below it is the word before, a column is one
-          token that all look at.
+          Each <Term word="layer">layer</Term> has several <Term word="head">heads</Term>, and each has learned to look for something different. A
+          small picture is the map above for one head. A bright diagonal means that every word looks at itself, a line just below it that it looks at
+          the word before, and a bright column that all words look at one token.
         </p>
         <p class="try">
-          <strong>Try:</strong> sort by <Term word="entropy" />, choose the first head, which settles on the fewest tokens, and switch it off.{' '}
+          <strong>Try:</strong> sort by <Term word="entropy" /> and choose the first head: its words look at the fewest tokens. Then switch it off.{' '}
           {shownModel.value && !shownModel.value.labels ? 'Do the maps of later layers change?' : 'Does the answer above change?'}
         </p>
       </div>
@@ -131,28 +131,29 @@ function Loaded() {
           <div>
             <dt>previous, next, self</dt>
             <dd>
-              The mean weight from a token of the text to the one before it, after it, or to itself. The kind with the largest share names the head,
-              if that is at least {Math.round(100 * leastShare)} %.
+              How much a token of the text looks at the one before it, at the one after it, or at itself, on average. The largest of the three names
+              the head, if it is at least {Math.round(100 * leastShare)} %.
             </dd>
           </div>
           <div>
             <dt>separator</dt>
             <dd>
-              The weight on all <Term word="special token">special tokens</Term> together: where a head looks when it has nothing to say (Clark et al.
-              2019).
+              How much it looks at all <Term word="special token">special tokens</Term> together. Heads that have nothing to add often look there
+              (Clark et al. 2019).
             </dd>
           </div>
           <div>
             <dt>diffuse</dt>
             <dd>
-              No such share, and rows that spread over at least {Math.round(100 * leastSpread)} % of the tokens. A row of weights w spreads over{' '}
+              None of these is that large, and a row spreads over at least {Math.round(100 * leastSpread)} % of the tokens. A row of weights w spreads
+              over{' '}
               <math>
                 <msup>
                   <mi>e</mi>
                   <mi>H</mi>
                 </msup>
               </math>{' '}
-              tokens, as many as if it looked at so many of them alike, with its <Term word="entropy">entropy</Term>{' '}
+              tokens, as if it looked at that many of them equally, where H is its <Term word="entropy">entropy</Term>{' '}
               <math>
                 <mi>H</mi>
                 <mo>=</mo>
@@ -171,12 +172,12 @@ function Loaded() {
                   <mi>j</mi>
                 </msub>
               </math>
-              ; of all rows the mean H is taken.
+              ; H is the mean over all rows.
             </dd>
           </div>
           <div>
             <dt>mixed</dt>
-            <dd>The rest: it depends on the words. These are the ones to read word by word.</dd>
+            <dd>None of these: it depends on the words. These heads are worth reading word by word.</dd>
           </div>
         </dl>
       </details>

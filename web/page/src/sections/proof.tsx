@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { encoderSize, gigaflops, multiplyAdds } from '../flops.ts';
-import { counted, milliseconds, scientific } from '../numbers.ts';
+import { counted, median, milliseconds, scientific } from '../numbers.ts';
 import { editedWeights, shownModel } from '../state/derived.ts';
 import {
   answerName,
@@ -16,8 +16,8 @@ import {
 } from '../state/model.ts';
 import { quantized, type Answered, type Quantized } from '../state/quantized.ts';
 import { comparison, type Compared, type Comparison } from '../state/reference.ts';
-import { selfCheck, selfCheckTolerance, type SelfCheck } from '../state/self_check.ts';
-import { followSpeed, measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed } from '../state/speed.ts';
+import { selfCheck, type SelfCheck } from '../state/self_check.ts';
+import { followSpeed, measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Disturbance, type Speed } from '../state/speed.ts';
 import '../styles/proof.css';
 import { Formula, Group } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
@@ -35,12 +35,12 @@ export function ProofSection() {
       <h2 id="proof-title">Proof</h2>
       <div class="lede">
         <p>
-          Why believe these numbers? Where there are numbers that PyTorch, the program in which such models are made, computed from the same model,
-          the page has just compared its own with them. It has computed every layer a second time in another way. It tells what rounding the weights
-          to 8 bits changes, where you ask for it. And it has measured how fast this browser is.
+          Why believe these numbers? PyTorch, the program in which such models are made, has computed the sentiment classifier too: the page has just
+          compared its own numbers with those. It has computed every layer once more without its WebAssembly module. It can show what rounding the
+          weights to 8 bits changes. And it has measured how fast this browser is.
         </p>
         <p class="try">
-          <strong>Try:</strong> measure again while a video plays in another tab, or with the laptop unplugged.
+          <strong>Try:</strong> measure the speed again while a video plays in another tab, or with the laptop unplugged.
         </p>
       </div>
       {of && (
@@ -77,14 +77,14 @@ function Agreement({ of }: { of: LoadedModel }) {
     <Part title="The same numbers as PyTorch">
       {of.id !== 'sentiment' && (
         <p>
-          The page has PyTorch’s numbers of the sentiment classifier only, not of {of.name}. attn’s own tests compare every family of models with
-          PyTorch; what can be checked here without references stands below.
+          The page has PyTorch’s numbers for the sentiment classifier only, not for {of.name}. attn’s own tests compare every family of models with
+          PyTorch. What can be checked here without PyTorch’s numbers comes next.
           {of.dtype === 'int8' &&
-            ' With int8 weights the numbers are not those of PyTorch’s float32 in any case, but near them: how near is told below, too.'}
+            ' With int8 weights the numbers are not those of PyTorch’s float32 in any case, only close to them. “What int8 changes” shows how close.'}
         </p>
       )}
       {of.id === 'sentiment' && editedWeights.value.length > 0 && (
-        <p>Numbers of the weights have been written over, so the model is not PyTorch’s any more. Undo the changes, and it is compared again.</p>
+        <p>You have changed weights, so this is not the model that PyTorch computed. Undo the changes, and it is compared again.</p>
       )}
       <Failed what="The comparison with PyTorch failed." why={comparison.failure.value} />
       {made && editedWeights.value.length === 0 && <Agreed of={made} />}
@@ -104,13 +104,13 @@ function Agreed({ of: { rows, texts, torch, transformers } }: { of: Comparison }
       <p class={passes ? 'proof-verdict' : 'proof-verdict failed'}>
         <strong>{passes ? 'They agree.' : 'They do not agree.'}</strong> The largest difference to PyTorch {torch} is{' '}
         <strong class="figure">{scientific(worst.difference)}</strong>, where <span class="figure">{scientific(worst.tolerance)}</span> is allowed;{' '}
-        {total(rows)} numbers of {counted(texts, 'text')} were compared just now, here.
+        {total(rows)} numbers from {counted(texts, 'text')} were compared just now, in this page.
       </p>
       <ComparedTable name="Differences to PyTorch" rows={rows} />
       <p>
-        PyTorch’s numbers are those of transformers {transformers} in float64, y<sub>64</sub>. Allowed is twice what float32 costs PyTorch itself, and
-        10
-        <sup>-6</sup>, both times the largest value where that is above 1:
+        PyTorch’s numbers were computed by transformers {transformers} in float64: y<sub>64</sub>. A difference may be twice as large as that between
+        PyTorch’s own float32 and float64, plus 10
+        <sup>-6</sup>. For values above 1 both grow with the largest:
       </p>
       <Formula>
         <Largest>
@@ -199,20 +199,40 @@ function ComparedTable({ name, rows }: { name: string; rows: readonly Compared[]
 function Checks({ of }: { of: LoadedModel }) {
   const made = selfCheck.value.value?.model === of ? selfCheck.value.value : undefined;
   return (
-    <Part title="Checked without references">
+    <Part title="Computed once more, without the module">
       <p>
-        Of any model two things can be told. Every row of attention weights has to sum to 1. And each layer, which the module runs in one go, has to
-        give the same when it is computed once more, step by step, by the package’s own functions from what was traced.
+        Any model can be checked in two ways. Every row of attention weights has to sum to 1. And each step of each layer is computed once more in
+        plain JavaScript with 64-bit numbers, from the weights and from what went into the step: not one line of the module has a part in it.
       </p>
       <Failed what="The check failed." why={selfCheck.failure.value} />
       {of.dtype === 'int8' && (
         <p>
-          The weights are int8: before each product the rows that go in are rounded to 8 bits, and the page does the same before it multiplies them in
-          float32 by the numbers that the weights stand for.
+          The weights are int8: before each product the rows that go in are rounded to 8 bits. The check rounds them in the same way, and multiplies
+          them by the numbers that the weights stand for.
         </p>
       )}
       {made ? <Checked of={made} layers={of.layers} /> : !selfCheck.failure.value && <p>Checking …</p>}
     </Part>
+  );
+}
+
+/** Why the speed is lower than this computer's. */
+function Disturbed({ by: { kind, from, to } }: { by: Disturbance }) {
+  const peak = (value: number) => <span class="figure">{value.toFixed(1)}</span>;
+  return (
+    <p class="proof-disturbed">
+      <strong>Something else was using this computer.</strong>{' '}
+      {kind === 'unsteady' ? (
+        <>
+          The peak came out between {peak(from)} and {peak(to)} GFLOP/s from one moment to the next.
+        </>
+      ) : (
+        <>
+          The peak was {peak(from)} GFLOP/s this time, and {peak(to)} before.
+        </>
+      )}{' '}
+      So these times are longer than they need be. Measure again when the computer is idle.
+    </p>
   );
 }
 
@@ -222,28 +242,21 @@ function shortened(text: string, most = 80): string {
   return letters.length <= most ? text : `${letters.slice(0, most).join('').trimEnd()} …`;
 }
 
-function Checked({
-  of: {
-    rows,
-    steps,
-    text,
-    model: { dtype },
-  },
-  layers,
-}: {
-  of: SelfCheck;
-  layers: number;
-}) {
+function Checked({ of: { sums, rows, tokens, steps, text }, layers }: { of: SelfCheck; layers: number }) {
+  const passes = steps.every((each) => each.passes);
   return (
     <>
-      <p>
-        The sums of {rows.count} rows miss 1 by at most <strong class="figure">{scientific(rows.difference)}</strong>. The steps of{' '}
-        {counted(layers, 'layer')}, for “{shortened(text)}”:
+      <p class={passes ? 'proof-verdict' : 'proof-verdict failed'}>
+        <strong>{passes ? 'They agree.' : 'They do not agree.'}</strong> The text was “{shortened(text)}”, and{' '}
+        {rows === tokens ? `all of its ${counted(tokens, 'token')}` : `${rows} of its ${counted(tokens, 'token')}`} were computed in{' '}
+        {counted(layers, 'layer')}. The sums of {sums.count} rows of weights miss 1 by at most{' '}
+        <strong class="figure">{scientific(sums.difference)}</strong>.
       </p>
       <ComparedTable name="Layers recomputed step by step" rows={steps} />
       <p class="note">
-        Allowed is {scientific(selfCheckTolerance[dtype])} times the largest value where that is above 1:{' '}
-        {dtype === 'int8' ? 'int8 products are summed exactly in the module, and in float32 here.' : 'products may be summed in another order.'}
+        Of each step you see the number that comes nearest to what is allowed: what sums of that many 32-bit products may lose to rounding, √K · 2
+        <sup>-23</sup> times the sum of their sizes for K products, and a few roundings more. Positions, masks and embeddings are not part of this
+        check.
       </p>
     </>
   );
@@ -265,8 +278,8 @@ function Quantization({ of }: { of: LoadedModel }) {
   return (
     <Part title="What int8 changes">
       <p>
-        <Term word="int8" /> weights are a quarter of <Term word="float32" />, to download where the files hold them, and in memory. What they cost
-        can be told on the very text above: the same model with both, side by side. Here it is with {of.dtype}.
+        <Term word="int8" /> weights take a quarter of the memory of <Term word="float32" /> ones, and a quarter of the download where the files are
+        int8 already. What do they cost? Load the model in both forms and compare them on your text. The one above is {of.dtype}.
       </p>
       {!beside.value && !way && (
         <p>
@@ -290,11 +303,7 @@ function Quantization({ of }: { of: LoadedModel }) {
             <span aria-live="polite">{made || edited || quantized.failure.value ? '' : 'Comparing …'}</span>
           </p>
           <Failed what="The two could not be compared." why={quantized.failure.value} />
-          {edited ? (
-            <p>Numbers of the weights have been written over. Undo the changes, and the two are compared again.</p>
-          ) : (
-            made && <Compare of={made} />
-          )}
+          {edited ? <p>You have changed weights. Undo the changes, and the two are compared again.</p> : made && <Compare of={made} />}
         </>
       )}
     </Part>
@@ -344,13 +353,13 @@ function Compare({ of: { models, tokens, layers, all, cosines, leastOfLines, lin
         }}
       />
       <p class="note">
-        The text above with its {counted(tokens, 'token')}, in the model as it was published: no masks, all heads. Times are medians of 5 samples,
-        taken in turns; the way to the worker and back is in them. Memory is what the module holds more since that model was loaded.
+        Your text with its {counted(tokens, 'token')}, through the model as it was published: no masks, all heads. Times are medians of 5 samples,
+        taken in turns, and include the message to the worker and back. Memory is how much more the module holds since that model was loaded.
         {models.int8.isStoredAsInt8
           ? models.float32.isStoredAsInt8
-            ? ' The files hold int8, so float32 is what these weights stand for: only what goes into the products is rounded in one and not in the other.'
+            ? ' The files hold int8 weights, and float32 means the numbers that these stand for. So only what they are multiplied with is rounded in one and not in the other.'
             : ''
-          : ' The int8 weights were made here from the files’ own while they were read, so both read the same files.'}
+          : ' The int8 weights were made here while the files were read, so both have read the same files.'}
       </p>
     </>
   );
@@ -402,7 +411,7 @@ function SpeedPart({ of }: { of: LoadedModel }) {
   );
 }
 
-function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Speed }) {
+function Measured({ of: { model, tokens, alone, batch, peaks, way, disturbance, info } }: { of: Speed }) {
   const size = encoderSize(model.config);
   const parts = multiplyAdds(size, tokens);
   const columns = ['time', 'GFLOP/s', 'share of the peak'];
@@ -429,15 +438,21 @@ function Measured({ of: { model, tokens, alone, batch, peak, info } }: { of: Spe
         cell={(i, j) => {
           const { timed } = rows[i]!;
           const rate = gigaflops(timed.multiplyAdds, timed.milliseconds);
-          return [milliseconds(timed.milliseconds), rate.toFixed(1), `${((100 * rate) / peak).toFixed(0)} %`][j];
+          return [milliseconds(timed.milliseconds), rate.toFixed(1), `${(100 * timed.share).toFixed(0)} %`][j];
         }}
       />
+      {disturbance && <Disturbed by={disturbance} />}
       <p>
-        Medians, for the text alone of {samples} samples of {sampleMilliseconds} ms of forwards one after the other; the way to the worker and back is
-        in them, and for a short text in a small model it is most of the time. The peak, <strong class="figure">{peak.toFixed(1)} GFLOP/s</strong>, is
-        what one thread of this browser reaches with multiply-adds in registers alone, measured a moment ago.
+        The peak, <strong class="figure">{median(peaks).toFixed(1)} GFLOP/s</strong>, is what one thread of this browser does with multiply-adds in
+        registers alone. It is measured beside each run, so that a run and its peak see the same computer.
         {model.dtype === 'int8' &&
-          ' That is a peak of float32: products of int8 weights are of whole numbers, counted in the same way, and may go beyond it.'}
+          ' It is a peak of float32. Products of int8 weights are of whole numbers, counted in the same way, and may go beyond it.'}
+      </p>
+      <p>
+        A message to the worker and back takes <strong class="figure">{milliseconds(way)}</strong>, which is part of each time:{' '}
+        {Math.round((100 * way) / alone.milliseconds)} % of that of the text alone. Softmax, norms and copies take time as well, and count as no
+        operations. Times are medians: for the text alone of {samples} samples, each of forwards one after the other for {sampleMilliseconds} ms, and
+        of 5 for the copies.
       </p>
       <p>
         <Term word="GFLOP/s" /> counts two operations for each multiply-add of the projections, the attention and the{' '}

@@ -5,11 +5,13 @@ import '../styles/steps.css';
 import { fixed, shortNumber } from '../numbers.ts';
 import { changeInFocus, changeLayer, isChanged, undoChanges, update, view, type Edit } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
+import { Blocks } from '../ui/blocks.tsx';
 import { Subscripted } from '../ui/subscripted.tsx';
 import { Term } from '../ui/term.tsx';
 import { AnswerStep, ConcatStep, FeedForwardStep, FirstNormStep, OutputStep, SecondNormStep } from './steps/after.tsx';
 import { CompareStep, ContextStep, InputStep, MaskStep, ProjectionStep, ScaleStep, SoftmaxStep } from './steps/attention.tsx';
 import { columnInFocus, publishedNumber, rowInFocus, sizesOf, type StepProps } from './steps/parts.tsx';
+import { picturesOf } from './steps/picture.ts';
 
 interface Step {
   readonly title: string;
@@ -49,13 +51,13 @@ export function Steps() {
       <div class="lede">
         <h2 id="steps-title">Step through one head</h2>
         <p>
-          Every number between your text and the map: what goes into a <Term word="layer" />, how one <Term word="head" /> compares and mixes it, and
-          where it goes from there. Select a number to see how it came about. Any number of X and of the weights can be written over, and everything
-          after it follows.
+          The same steps with the real model and your text, and every number of them: what goes into a <Term word="layer" />, what one{' '}
+          <Term word="head" /> makes of it, and where that goes. Select a number to see how it was computed. Change any number of X or of the weights,
+          and everything after it is computed again.
         </p>
         <p class="try">
-          <strong>Try:</strong> in step 4 pull the score scale to 0, so that every token counts alike. Then look at the last step:{' '}
-          {walk && !walk.run.model.labels ? 'how far does it reach?' : 'what does the classifier say now?'}
+          <strong>Try:</strong> in step 4 pull the score scale down to 0, so that every token counts the same. Then go to the last step:{' '}
+          {walk && !walk.run.model.labels ? 'how far does the change reach?' : 'what does the classifier say now?'}
         </p>
       </div>
       {walkFailure.value && (
@@ -63,7 +65,7 @@ export function Steps() {
           The steps could not be computed. {walkFailure.value}
         </p>
       )}
-      {walk ? <Loaded walk={walk} /> : <p class="note">The steps come with the first map.</p>}
+      {walk ? <Loaded walk={walk} /> : <p class="note">The steps appear with the first map.</p>}
     </section>
   );
 }
@@ -133,6 +135,7 @@ function Loaded({ walk }: { walk: Walk }) {
           <h3 aria-live="polite">
             Step {index + 1} of {steps.length}: <Subscripted>{current.title}</Subscripted>
           </h3>
+          <Blocks pieces={picturesOf(walk, sizes)[index]!()} what={`Picture of step ${index + 1}`} />
           <div class="step-body" key={`${run.model.id} ${layer} ${head} ${index}`}>
             <current.Body walk={walk} sizes={sizes} />
           </div>
@@ -182,7 +185,7 @@ function Changes({ walk }: { walk: Walk }) {
       undo: () => update({ weights: without(weights, edit) }),
     })),
     ...(change && change.layer !== layer
-      ? [{ what: `layer ${change.layer + 1} changed, until this one is`, undo: () => update({ change: undefined }) }]
+      ? [{ what: `changes in layer ${change.layer + 1}; one here replaces them`, undo: () => update({ change: undefined }) }]
       : []),
   ];
   return (
@@ -203,7 +206,7 @@ function Changes({ walk }: { walk: Walk }) {
       <button type="button" onClick={undoChanges}>
         Undo all changes
       </button>
-      <p class="note">Δ beside a step: the most by which one of its numbers now differs from that of the unchanged model.</p>
+      <p class="note">Δ beside a step is the largest difference between its numbers and those of the unchanged model.</p>
     </details>
   );
 }

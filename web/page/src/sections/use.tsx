@@ -12,6 +12,7 @@ import '../styles/use.css';
 import { BarNumber } from '../ui/bar_number.tsx';
 import { Call, Eq, Formula } from '../ui/formula.tsx';
 import { MatrixMap } from '../ui/matrix_map.tsx';
+import { Paper } from '../ui/papers.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
 
@@ -32,13 +33,13 @@ export function Use() {
       <h2 id="use-title">Use it</h2>
       <div class="lede">
         <p>
-          What is all this attention for? After the last <Term word="layer">layer</Term> every token has a row of numbers that knows of the others. A
-          classifier reads its answer from these rows. Put together (most models take their mean) they are one <Term word="vector">vector</Term> for
-          the whole text: texts that the model takes to be alike have vectors that point the same way.
+          What is all this attention for? After the last <Term word="layer">layer</Term> the row of each token carries something of the others. A
+          classifier reads its answer from these rows. Their mean, in most models, is one <Term word="vector">vector</Term> for the whole text: texts
+          that the model finds similar have vectors that point in similar directions.
         </p>
         <p class="try">
-          <strong>Try:</strong> write a line of your own and see which lines it is nearest to. Then switch off a few heads at the end of this section
-          and watch the answers change.
+          <strong>Try:</strong> add a line of your own and see which lines are closest to it. Then switch off a few heads further down, and watch the
+          answers change.
         </p>
       </div>
       <Similarity />
@@ -70,11 +71,11 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
 /** What the vectors of this model are good for. */
 function goodFor({ id, name, labels }: LoadedModel): string {
   if (id === 'sentiment')
-    return 'The sentiment classifier has learned one thing: whether a film review is kind. Its vectors sort texts by mood, whatever they speak of. For meaning, load all-MiniLM-L6-v2 above and watch the same lines fall into other groups.';
+    return 'The sentiment classifier has learned one thing: whether a film review is positive. Its vectors group texts by that, whatever they are about. To group them by topic, load all-MiniLM-L6-v2 above.';
   if (id === 'all-MiniLM-L6-v2')
-    return 'all-MiniLM-L6-v2 was trained so that texts of like meaning have like vectors: acting goes with acting and music with music, praise or not.';
-  if (labels) return `${name} was trained to tell ${labels.join(', ')} apart; its vectors sort texts by that more than by anything else.`;
-  return `What the vectors of ${name} sort texts by is what it was trained for. They say most where it was trained to compare sentences.`;
+    return 'all-MiniLM-L6-v2 was trained to give texts with similar meanings similar vectors: acting goes with acting and music with music, good or bad.';
+  if (labels) return `${name} was trained to tell ${labels.join(', ')} apart, so its vectors group texts mostly by that.`;
+  return `How ${name} groups texts depends on what it was trained for. The groups mean most if it was trained to compare sentences.`;
 }
 
 function Similarity() {
@@ -87,7 +88,7 @@ function Similarity() {
   return (
     <Part title="Which texts are alike?">
       <p>
-        The <Term word="cosine" /> of two vectors says how alike their directions are. Light cells are pairs that the model takes to be alike; the
+        The <Term word="cosine" /> of two vectors says how similar their directions are. Bright cells are pairs that the model finds similar. On the
         diagonal is every text with itself.
       </p>
       <Formula>
@@ -228,23 +229,23 @@ function Classification({ of }: { of: LoadedModel }) {
   const current = made?.model === of ? made : undefined;
   const { labels } = of;
   return (
-    <Part title="What does it say of each?">
+    <Part title="What does the classifier answer?">
       {!labels && (
         <p>
-          {of.name} has no classifier: it was published to compare texts, not to sort them into classes. The sentiment classifier has one; choose it
-          above, and its probabilities for these lines stand here.
+          {of.name} has no classifier: it was made to compare texts, not to sort them into classes. The sentiment classifier has one. Load it above to
+          see its answers for these lines.
         </p>
       )}
       {labels && (
         <p>
           {answerFunction(of) === 'identity' ? (
             <>
-              The same lines, each with the model’s <Term word="logits" />: it was trained to estimate numbers, and these are its estimates.
+              The same lines, each with the model’s <Term word="logits" />. It was trained to estimate numbers, and these are its estimates.
             </>
           ) : (
             <>
-              The same lines, each with the probability of every answer. They come from the <Term word="logits" /> through{' '}
-              {answerFunction(of) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}, and say how sure the model is, not whether
+              The same lines, each with the probability of every answer. It is computed from the <Term word="logits" /> by{' '}
+              {answerFunction(of) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}, and says how sure the model is, not whether
               it is right.
             </>
           )}
@@ -290,8 +291,8 @@ function Heads({ of }: { of: LoadedModel }) {
   return (
     <Part title="What if heads are switched off?">
       <p>
-        A head that is off hands over nothing: what it has found is multiplied by 0 before the heads are put together, an{' '}
-        <Term word="ablation">ablation</Term>. A pressed button is a head that is off; it is off everywhere on this page.
+        A head that is switched off contributes nothing: its results are multiplied by 0 before the heads are put together. That is an{' '}
+        <Term word="ablation">ablation</Term>. Press a button to switch its head off, everywhere on this page.
       </p>
       <div class="use-heads" role="group" aria-label="Heads that are off">
         {count(of.layers).map((layer) => (
@@ -332,14 +333,14 @@ function effectOf({ texts, all, off, without, model }: Lines): string {
   const similarity = furthest(all.similarity, without!.similarity);
   const [i, j] = [Math.floor(similarity.index / texts.length), similarity.index % texts.length];
   const now = without!.similarity.data[similarity.index]!;
-  let text = `${counted(off.length, 'head')} off. The similarity that changes most is that of lines ${i + 1} and ${j + 1}: ${fixed(now - similarity.difference, 4)} before, ${fixed(now, 4)} now (${signed(similarity.difference)}).`;
+  let text = `${counted(off.length, 'head')} off. The similarity of lines ${i + 1} and ${j + 1} changes most: ${fixed(now - similarity.difference, 4)} before, ${fixed(now, 4)} now (${signed(similarity.difference)}).`;
   if (labels && all.probabilities && without!.probabilities) {
     const probability = furthest(all.probabilities, without!.probabilities);
     const line = Math.floor(probability.index / labels.length);
     const changed = without!.probabilities.data[probability.index]!;
     const [was, is] = [largestOf(all.probabilities), largestOf(without!.probabilities)];
     const turned = texts.filter((_, each) => was[each] !== is[each]).length;
-    text += ` The ${answerName(model)} that changes most is “${labels[probability.index % labels.length]}” of line ${line + 1}: ${fixed(changed - probability.difference, 4)} before, ${fixed(changed, 4)} now. ${turned === 0 ? 'No answer turns.' : `${counted(turned, 'answer')} of ${texts.length} ${turned === 1 ? 'turns' : 'turn'}.`}`;
+    text += ` The ${answerName(model)} that changes most is “${labels[probability.index % labels.length]}” of line ${line + 1}: ${fixed(changed - probability.difference, 4)} before, ${fixed(changed, 4)} now. ${turned === 0 ? 'No answer changes.' : `${counted(turned, 'answer')} of ${texts.length} ${turned === 1 ? 'changes' : 'change'}.`}`;
   }
   return text;
 }
@@ -355,9 +356,11 @@ function InTurn({ of }: { of: LoadedModel }) {
     <Part title="Which heads matter?">
       <p>
         {of.labels
-          ? 'Each head alone is switched off once, and the classifier is asked again about the sentence at the top of the page.'
-          : 'Each head alone is switched off once, and the vector of the sentence at the top of the page is compared with what it was.'}{' '}
-        Often most heads can be spared, and a few cannot (Michel et al. 2019).
+          ? 'Each head is switched off alone, and the classifier answers again for the sentence at the top of the page.'
+          : 'Each head is switched off alone, and the vector of the sentence at the top of the page is compared with what it was before.'}{' '}
+        Often a model can do without most of its heads, but not without a few of them (
+        <Paper of="Michel et al. 2019" />
+        ).
       </p>
       <div class="use-turn">
         <button type="button" disabled={progress !== undefined} onClick={() => void switchEachOff()}>
@@ -383,11 +386,11 @@ function InTurn({ of }: { of: LoadedModel }) {
       {made && (
         <>
           <p>
-            {!isCurrent(made) && 'The text or the model has changed since: try them again. '}
+            {!isCurrent(made) && 'The text or the model has changed since then: try them again. '}
             {made.answer
-              ? `With all heads the answer is “${made.answer.label}”, ${answerName(of)} ${fixed(made.answer.probability, 4)}. The table says by how much that ${answerName(of)} changes without the head.`
-              : 'The table says how far the cosine to the vector with all heads falls below 1 without the head.'}{' '}
-            The strongest is layer {layer + 1}, head {head + 1}: {signed(data![strongest]!)}.
+              ? `With all heads the answer is “${made.answer.label}”, ${answerName(of)} ${fixed(made.answer.probability, 4)}. The table shows how much that ${answerName(of)} changes without each head.`
+              : 'The table shows how far the cosine with the vector of all heads falls below 1 without each head.'}{' '}
+            The largest change comes from layer {layer + 1}, head {head + 1}: {signed(data![strongest]!)}.
           </p>
           <p class="buttons">
             <button type="button" onClick={() => update({ layer, head })}>
@@ -402,7 +405,7 @@ function InTurn({ of }: { of: LoadedModel }) {
             tint={(i, j) => (most > 0 ? Math.abs(made.effects.data[i * of.heads + j]!) / most : 0)}
           />
           <p class="note">
-            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on each time, and nothing is masked.
+            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and nothing is masked.
           </p>
         </>
       )}

@@ -37,15 +37,15 @@ export function Words() {
       <div class="lede">
         <p>
           Before any attention, every <Term word="token">token</Term> is a row of the <Term word="word table">word table</Term>, which the model has
-          learned as well. Words that are used alike have rows that point the same way.{' '}
+          learned too. Words that are used in similar ways have rows that point in similar directions.{' '}
           {of && (
             <>
-              The one of the loaded model, {of.name}, has {tableSize(of.shapes)}.
+              The table of the {of.name} has {tableSize(of.shapes)}.
             </>
           )}
         </p>
         <p class="try">
-          <strong>Try:</strong> look for the neighbours of “music”, then fill in the analogy “queen is to king as actress is to …”.
+          <strong>Try:</strong> look up the neighbours of “music”. Then try the analogy “queen is to king as actress is to …”.
         </p>
       </div>
       <div class="words-parts">
@@ -111,7 +111,7 @@ function Ranked({ name, near }: { name: string; near: readonly Near[] }) {
           </li>
         ))}
       </ol>
-      {near.some(({ token }) => token.startsWith('##')) && <p class="note">Tokens that go on with a word begin with ##.</p>}
+      {near.some(({ token }) => token.startsWith('##')) && <p class="note">Tokens that continue a word begin with ##.</p>}
     </>
   );
 }
@@ -122,7 +122,7 @@ function Neighbours() {
     <div class="words-part">
       <h3>Nearest words</h3>
       <p>
-        By the <Term word="cosine" /> of their rows.
+        The words whose rows have the largest <Term word="cosine" /> with the row of yours.
       </p>
       <WordField label="Word" value={wordsView.value.word} found={made?.word} onInput={(word) => updateWords({ word })} />
       <Failed why={neighbours.failure.value} />
@@ -145,7 +145,7 @@ function Pair() {
       <p class="words-answer" aria-live="polite">
         Similarity: {made?.similarity === undefined ? 'none' : <BarNumber value={made.similarity} />}
       </p>
-      <p class="note words-opposites">Opposites are often near each other: they stand in the same places of a sentence.</p>
+      <p class="note words-opposites">Opposites are often close to each other, since they appear in the same kinds of sentences.</p>
     </>
   );
 }
@@ -160,7 +160,8 @@ function AnalogyPart() {
     <>
       <h3 class="words-second">Analogies</h3>
       <p>
-        The way from the first word to the second, gone from the third: where does it lead? That is an <Term word="analogy" />.
+        Take the difference between the first two words and add it to the third. Which word is closest to the result? That is an{' '}
+        <Term word="analogy" />.
       </p>
       <Formula>
         <mi>b</mi>
@@ -206,9 +207,9 @@ function MapPart() {
     <div class="words-part words-wide">
       <h3>A map of words</h3>
       <p>
-        A table with {shownModel.value?.hiddenSize ?? 'many'} columns has as many dimensions, and paper has two. The map shows the two directions in
-        which these words differ most, their <Term word="principal components" />. Words that are close here need not be close, but words that are far
-        apart here are.
+        A row of {shownModel.value?.hiddenSize ?? 'many'} numbers is a point in as many dimensions, and a map has two. This one shows the two
+        directions in which these words differ most, their <Term word="principal components" />. Words that are far apart on it are far apart in the
+        table. Words that are close on it may still differ in the directions left out.
       </p>
       <div class="words-map-fields">
         <div class="field">
@@ -249,8 +250,8 @@ function MapPart() {
         <figure class="words-map">
           <WordMapPicture of={made} label="Map of the words and their neighbours; the table below has the same numbers" />
           <figcaption class="note">
-            Full circles are the words that were asked for, open ones their neighbours. The first direction, from left to right, holds{' '}
-            {percent(made.shares[0])} of all differences, the second {percent(made.shares[1])}. At most {mostMapWords} words.
+            Filled circles are your words, open circles their neighbours. The first direction, from left to right, shows {percent(made.shares[0])} of
+            all differences, the second {percent(made.shares[1])}. The map takes up to {mostMapWords} words.
           </figcaption>
         </figure>
       )}

@@ -1,5 +1,6 @@
 /** The view in the page's address, so that a link shows what its sender saw. Only what differs from the first view is there. */
 import { effect, signal } from '@preact/signals';
+import { exampleFromParams, exampleToParams } from './example.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
 import { linesFromParams, linesToParams } from './lines.ts';
 import { initialView, update, view, type Edit, type LayerChanges, type View } from './view.ts';
@@ -98,10 +99,10 @@ export function toHash(of: View): string {
   return params.toString();
 }
 
-/** Everything that the page is set to: the view, the numbers of the lab, texts to compare and words. */
+/** Everything that the page is set to: the view, the numbers of the example and the lab, texts to compare and words. */
 export function linkHash(): string {
   const params = new URLSearchParams(toHash(view.value));
-  for (const [name, text] of [...labToParams(lab.value), ...linesToParams(), ...wordsToParams()]) params.set(name, text);
+  for (const [name, text] of [...exampleToParams(), ...labToParams(lab.value), ...linesToParams(), ...wordsToParams()]) params.set(name, text);
   return params.toString();
 }
 
@@ -124,9 +125,10 @@ export function keepInHash(): void {
   const readOthers = (hash: string) => {
     const text = hash.replace(/^#/, '');
     unread.value = isTooLong(text)
-      ? `Its address has ${text.length} characters behind the #, and this page reads up to ${longestHash}, as many as it writes. What you see is the first view.`
+      ? `Its address has ${text.length} characters after the #, and this page reads up to ${longestHash}. What you see is the page as it first opens.`
       : undefined;
     const params = new URLSearchParams(unread.value === undefined ? text : '');
+    exampleFromParams(params);
     lab.value = labFromParams(params);
     linesFromParams(params);
     wordsFromParams(params);

@@ -35,8 +35,8 @@ export const readLines = (text: string): readonly string[] =>
 /** What is wrong with the lines, and what to do. */
 export function faultOf(lines: readonly string[]): string | undefined {
   if (lines.length < fewestLines)
-    return `There ${lines.length === 1 ? 'is 1 text' : `are ${lines.length} texts`}: write at least ${fewestLines}, one a line.`;
-  if (lines.length > mostLines) return `There are ${lines.length} texts: keep at most ${mostLines}, one a line.`;
+    return `There ${lines.length === 1 ? 'is 1 text' : `are ${lines.length} texts`}: enter at least ${fewestLines}, one per line.`;
+  if (lines.length > mostLines) return `There are ${lines.length} texts: keep at most ${mostLines}, one per line.`;
   return undefined;
 }
 

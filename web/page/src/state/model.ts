@@ -132,22 +132,22 @@ async function fetchSentiment(): Promise<ModelSource> {
 function advice(code: unknown): string {
   switch (code) {
     case 'NETWORK':
-      return 'Check the address and the connection. Files on disk can be dropped onto the page instead.';
+      return 'Check the address and the connection. Or drop the model’s files onto the page.';
     case 'MEMORY':
-      return 'Close other pages, or take a smaller model or a shorter text.';
+      return 'Close other pages, or use a smaller model or a shorter text.';
     case 'UNSUPPORTED':
-      return 'Encoders of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT can be loaded, as model.safetensors.';
+      return 'The page can load encoders of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT, with their weights in model.safetensors.';
     case 'ARGUMENT':
     case 'FORMAT':
     case 'MISMATCH':
     case 'CONFIG':
-      return 'Take config.json, tokenizer.json and model.safetensors of one and the same model, as they were published.';
+      return 'Use config.json, tokenizer.json and model.safetensors of one and the same model, as they were published.';
     case 'ENVIRONMENT':
       return 'This page needs WebAssembly with SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, or later.';
     case 'ABORTED':
-      return 'Start it again when you like.';
+      return 'Start it again whenever you like.';
     default:
-      return 'Reload the page; if it stays, the detail above says where to look.';
+      return 'Reload the page. If it happens again, the detail above says where to look.';
   }
 }
 

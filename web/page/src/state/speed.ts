@@ -2,7 +2,7 @@
 import { effect, signal, untracked } from '@preact/signals';
 import type { Encoding, RuntimeInfo } from 'attn';
 import type { Attn } from 'attn/worker';
-import { encoderSize, multiplyAdds } from '../flops.ts';
+import { encoderSize, gigaflops, multiplyAdds } from '../flops.ts';
 import { median } from '../numbers.ts';
 import { idle, inBackground, shownModel } from './derived.ts';
 import { engine, type LoadedModel } from './model.ts';
@@ -18,6 +18,8 @@ export interface Timed {
   readonly milliseconds: number;
   /** Of all copies. */
   readonly multiplyAdds: number;
+  /** Of the peak that was measured beside each sample: whoever else uses the computer takes from both. Median. */
+  readonly share: number;
 }
 
 export interface Speed {
@@ -25,8 +27,11 @@ export interface Speed {
   readonly tokens: number;
   readonly alone: Timed;
   readonly batch: Timed;
-  /** GFLOP/s of multiply-adds in registers alone. */
-  readonly peak: number;
+  /** GFLOP/s of multiply-adds in registers alone: each time that it was measured, rising. */
+  readonly peaks: readonly number[];
+  /** Milliseconds of a message to the worker and its answer. */
+  readonly way: number;
+  readonly disturbance: Disturbance | undefined;
   readonly info: RuntimeInfo;
 }
 
@@ -70,22 +75,54 @@ export const sample = (of: LoadedModel, encoding: Encoding): Promise<number> =>
     return elapsed / done;
   });
 
-async function time(of: LoadedModel, encoding: Encoding, times: number): Promise<number> {
+const peakOperations = 2.5e8;
+
+/** GFLOP/s of multiply-adds in registers, now. */
+async function peakNow(attn: Attn): Promise<number> {
+  const start = performance.now();
+  const done = await attn.peak(peakOperations);
+  return (2e-6 * done) / (performance.now() - start);
+}
+
+/** Samples of a forward, each beside one of the peak, which goes into `peaks`. */
+async function time(attn: Attn, of: LoadedModel, encoding: Encoding, times: number, each: number, peaks: number[]): Promise<Timed> {
   await sample(of, encoding); // the first is not counted
+  const copies = encoding.dims[0]!;
   const found: number[] = [];
-  for (let i = 0; i < times; ++i) found.push(await sample(of, encoding));
+  const shares: number[] = [];
+  for (let i = 0; i < times; ++i) {
+    const milliseconds = await sample(of, encoding);
+    const peak = await peakNow(attn);
+    found.push(milliseconds);
+    peaks.push(peak);
+    shares.push(gigaflops(each * copies, milliseconds) / peak);
+  }
+  return { copies, milliseconds: median(found), multiplyAdds: each * copies, share: median(shares) };
+}
+
+async function wayTo(attn: Attn): Promise<number> {
+  const found: number[] = [];
+  for (let i = 0; i < 15; ++i) {
+    const start = performance.now();
+    for (let j = 0; j < 4; ++j) await attn.info;
+    found.push((performance.now() - start) / 4);
+  }
   return median(found);
 }
 
-/** The best of a few samples, as benchmarks/wasm/measure.mjs has it. */
-async function peakOf(attn: Attn): Promise<number> {
-  let best = 0;
-  for (let i = 0; i < 4; ++i) {
-    const start = performance.now();
-    const done = await attn.peak(5e8);
-    best = Math.max(best, (2e-6 * done) / (performance.now() - start));
-  }
-  return best;
+/** The same peak, measured again and again, is steady on a computer that does nothing else: quarters of the samples this far apart are not. */
+const steady = 1.2;
+/** Best of this visit: what this computer can do when it is let. */
+let best = 0;
+
+/** Why the numbers are lower than they could be, as far as the peak tells. */
+export type Disturbance = { readonly kind: 'unsteady' | 'slower'; readonly from: number; readonly to: number };
+
+export function disturbanceOf(peaks: readonly number[], bestSoFar: number): Disturbance | undefined {
+  const at = (share: number) => peaks[Math.round(share * (peaks.length - 1))]!;
+  if (at(0.75) > steady * at(0.25)) return { kind: 'unsteady', from: at(0), to: at(1) };
+  if (bestSoFar > steady * at(0.5)) return { kind: 'slower', from: at(0.5), to: bestSoFar };
+  return undefined;
 }
 
 /** Multiply-adds of a batch: long enough to time, short enough for a visitor who types meanwhile. */
@@ -99,10 +136,13 @@ async function measureNow(): Promise<void> {
     const length = encoding.dims[1]!;
     const each = multiplyAdds(encoderSize(of.config), length).total;
     const copies = Math.min(256, Math.max(1, Math.round(wantedMultiplyAdds / each)));
-    const alone = { copies: 1, milliseconds: await time(of, encoding, samples), multiplyAdds: each };
-    const batch = { copies, milliseconds: await time(of, copiesOf(encoding, copies), 5), multiplyAdds: each * copies };
-    const peak = await peakOf(attn);
-    speed.value = { model: of, tokens: length, alone, batch, peak, info: await attn.info };
+    const peaks: number[] = [];
+    const alone = await time(attn, of, encoding, samples, each, peaks);
+    const batch = await time(attn, of, copiesOf(encoding, copies), 5, each, peaks);
+    peaks.sort((a, b) => a - b);
+    const disturbance = disturbanceOf(peaks, best);
+    best = Math.max(best, peaks.at(-1)!);
+    speed.value = { model: of, tokens: length, alone, batch, peaks, way: await wayTo(attn), disturbance, info: await attn.info };
     speedFailure.value = undefined;
   } catch (error) {
     if (shownModel.peek() === of) speedFailure.value = explain(error);

@@ -115,11 +115,11 @@ export async function findWords(of: LoadedModel, texts: readonly string[]): Prom
 /** Why a word has no place in the table; undefined: it has one. */
 export function faultOfWord({ text, id, pieces }: Word): string | undefined {
   if (id !== undefined) return undefined;
-  if (text === '') return 'Write a word.';
+  if (text === '') return 'Enter a word.';
   const word = cut(text, longestToken);
   if (pieces.some(isUnknown) || pieces.length === 0) return `The model does not know “${word}”.`;
   const read = cut(pieces.slice(0, longestToken).map(readable).join(' + '), longestMessage);
-  return `“${word}” is not one token: the model reads ${read}. Take a more common word.`;
+  return `“${word}” is not one token: the model reads it as ${read}. Try a more common word.`;
 }
 
 async function named(of: LoadedModel, near: readonly { readonly id: number; readonly similarity: number }[]): Promise<readonly Near[]> {
@@ -205,8 +205,8 @@ export interface WordMap {
 export const readWords = (text: string): readonly string[] => [...new Set(text.split(/[\s,;]+/).filter((word) => word !== ''))];
 
 export function faultOfMap(words: readonly string[]): string | undefined {
-  if (words.length < 3) return 'Write at least 3 words.';
-  if (words.length > mostMapWords) return `There are ${words.length} words: keep at most ${mostMapWords}.`;
+  if (words.length < 3) return 'Enter at least 3 words.';
+  if (words.length > mostMapWords) return `These are ${words.length} words. The map takes up to ${mostMapWords}.`;
   return undefined;
 }
 

@@ -2,16 +2,16 @@ import type { RefObject } from 'preact';
 import { pageStep } from './attention_map.tsx';
 
 const keys: readonly (readonly [string, string])[] = [
-  ['Arrow keys', 'move to another cell of the map, or to another of the small pictures'],
+  ['Arrow keys', 'move to another cell of the map, or to another small picture'],
   ['Page Up, Page Down', `${pageStep} rows up or down`],
-  ['Home, End', 'first and last key of the row; with Ctrl, first and last cell'],
-  ['Enter', 'lock the cell, or let it go; Escape lets it go too'],
+  ['Home, End', 'first and last cell of the row; with Ctrl, of the map'],
+  ['Enter', 'lock the cell, or unlock it; Escape unlocks it too'],
   [', and .', 'previous and next head'],
   ['[ and ]', 'previous and next layer'],
-  ['m', 'causal mask on or off'],
+  ['m', 'switch the causal mask on or off'],
   ['e', 'export what is shown'],
-  ['?', 'this list'],
-  ['Ctrl + Enter', 'in a field of your own numbers: run'],
+  ['?', 'show this list'],
+  ['Ctrl + Enter', 'run, in a field of “Your own numbers”'],
 ];
 
 export function Help({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {

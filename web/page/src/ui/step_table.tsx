@@ -98,7 +98,7 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
     if (!editing || !open.current) return;
     const number = Number(text.trim().replace('−', '-'));
     if (text.trim() === '' || !Number.isFinite(Math.fround(number))) {
-      if (back) setError(`“${text}” is not a number. Write one such as 0.5 or -2, or press Escape to leave the old one.`);
+      if (back) setError(`“${text}” is not a number. Enter one such as 0.5 or -2, or press Escape to keep the old one.`);
       else end(false);
       return;
     }

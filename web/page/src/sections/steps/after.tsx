@@ -43,7 +43,7 @@ export function ConcatStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        The results of all {H} heads side by side. A head that is switched off gives zeros, and the model goes on without it (
+        The results of all {H} heads stand side by side. Switch one off, and its results are zeros: the model goes on without it (
         <Term word="ablation" />
         ).
       </p>
@@ -77,7 +77,7 @@ export function ConcatStep({ walk, sizes }: StepProps) {
         ))}
       </fieldset>
       <p class="note">
-        Of the {width} columns, {first + 1} to {first + D} are those of head {head + 1}
+        Columns {first + 1} to {first + D} of {width} come from head {head + 1}
         {isOff(head) ? ', which is switched off' : ''}.
       </p>
       <StepTable
@@ -103,7 +103,7 @@ export function OutputStep({ walk, sizes }: StepProps) {
   const linear = names?.output;
   return (
     <>
-      <p>One more matrix mixes the heads into a row as wide as X.</p>
+      <p>One more matrix mixes the heads, into rows as wide as X.</p>
       <Formula>
         <I>Y</I>
         <Eq />
@@ -196,7 +196,7 @@ function Norm({
         ({brief(x)} − {bracketed(mean)}) / √({brief(variance)} + {eps.toExponential()}) · {bracketed(weight)}
         {bias !== undefined && ` ${joined(bias)}`} = {fixed(at(output, row, column))}
       </Working>
-      <p class="note">Mean and variance are those of the row of {tokens[row]}.</p>
+      <p class="note">Mean and variance are taken over the row of {tokens[row]}.</p>
       {isShown(walk, linear) && (
         <WeightsBehind>
           <LinearTables walk={walk} name="γ" biasName="β" linear={linear} inKind="model" outKind="model" />
@@ -236,7 +236,8 @@ export function FirstNormStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        What attention found is added to X, as a <Term word="residual" />, and a <Term word="layer norm" /> brings each row back to size.
+        The output of attention is added to X (a <Term word="residual" /> connection), and a <Term word="layer norm" /> brings each row back to a
+        standard size.
       </p>
       <h4>The sum</h4>
       <Formula>
@@ -250,7 +251,7 @@ export function FirstNormStep({ walk, sizes }: StepProps) {
       <h4>The norm</h4>
       {sizes.preNorm && (
         <p class="note">
-          This model is <Term word="pre-norm" />: only what goes into the feed-forward is normed, Z itself goes on as it is.
+          This model is <Term word="pre-norm" />: only the input of the feed-forward is normed. Z itself stays as it is.
         </p>
       )}
       {sizes.preNorm ? (
@@ -340,16 +341,16 @@ export function FeedForwardStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        The <Term word="feed-forward" />: every token by itself goes from {E} numbers to {F}, through the{' '}
-        <Term word="activation">activation {activation}</Term>, and back.
+        The <Term word="feed-forward" /> takes each token by itself: from {E} numbers to {F}, through the{' '}
+        <Term word="activation">activation {activation}</Term>, and back to {E}.
         {gated && (
           <>
             {' '}
-            In this model it is <Term word="gated" />.
+            This model’s is <Term word="gated" />.
           </>
         )}
       </p>
-      <p class="note">Z stands for the normed Z of the step before.</p>
+      <p class="note">Z here is the normed Z of the step before.</p>
       <Choice
         name="Map shown"
         value={map}
@@ -408,8 +409,8 @@ export function SecondNormStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        Added again{sizes.preNorm ? '' : ', normed again'}: this is the output of layer {layer + 1}
-        {layer + 1 < run.model.layers ? `, and the X of layer ${layer + 2}` : ', the last one'}.
+        Add again{sizes.preNorm ? '' : ', norm again'}, and this is the output of layer {layer + 1}
+        {layer + 1 < run.model.layers ? `, which is the X of layer ${layer + 2}` : ', the last one'}.
       </p>
       <h4>The sum</h4>
       <Formula>
@@ -435,7 +436,7 @@ export function SecondNormStep({ walk, sizes }: StepProps) {
         trace="ff_residual"
       />
       {sizes.preNorm ? (
-        <p class="note">This model is pre-norm: there is no norm here but the one after the last layer.</p>
+        <p class="note">This model is pre-norm: there is no norm here, only one after the last layer.</p>
       ) : (
         <>
           <h4>The norm</h4>
@@ -488,8 +489,8 @@ function Answer({ walk }: { walk: Walk }) {
 }
 
 const functionWords = {
-  softmax: ', and softmax makes probabilities of them.',
-  sigmoid: ', and the sigmoid, 1 / (1 + e⁻ˣ), makes a probability of each.',
+  softmax: '. Softmax turns these into probabilities.',
+  sigmoid: '. The sigmoid, 1 / (1 + e⁻ˣ), turns each into a probability.',
   identity: ', which are the answer.',
 };
 
@@ -501,16 +502,16 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
     <>
       <p>
         {layer + 1 < run.model.layers
-          ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} of the same build. `
+          ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} built the same way. `
           : 'This was the last layer. '}
         {labels ? (
           <>
-            At the end the classifier makes its scores, the <Term word="logits" />, of the last rows
+            At the end the classifier turns the last rows into scores, the <Term word="logits" />
             {functionWords[answerFunction(run.model)]}
           </>
         ) : (
           <>
-            This model has no classifier: what comes out are the rows of its last <Term word="hidden state" />. Put together, they are one{' '}
+            This model has no classifier. Its result is the last <Term word="hidden state" />: most models take the mean of its rows, which is one{' '}
             <Term word="vector" /> for the whole text.
           </>
         )}
@@ -534,7 +535,7 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
           tint={(i) => shareOf(found[i]!.difference)}
         />
       ) : (
-        <p class="note">Nothing is changed. Write over a number of X or of a weight, or move a slider, and it will be listed here stage by stage.</p>
+        <p class="note">Nothing is changed yet. Change a number of X or of a weight, or move a slider, and you will see here how far that reaches.</p>
       )}
     </>
   );

@@ -34,7 +34,9 @@ export function InputStep({ walk, sizes }: StepProps) {
     <>
       <p>
         One row for each <Term word="token" />: its <Term word="hidden state" /> of {sizes.E} numbers.{' '}
-        {layer === 0 ? 'Before the first layer it is the token’s own vector with its position.' : `X is what came out of layer ${layer}.`}
+        {layer === 0
+          ? 'Before the first layer that is the token’s own vector, plus one for its position.'
+          : `X is what layer ${layer} has made of them.`}
       </p>
       <Formula>
         <I>X</I>
@@ -54,7 +56,7 @@ export function InputStep({ walk, sizes }: StepProps) {
         <>
           <p class="note">
             This model is <Term word="pre-norm" />:{' '}
-            {layer === 0 ? 'its first layer has no norm of its own, X goes on as it is.' : 'X is normed before it goes on.'}
+            {layer === 0 ? 'but its first layer leaves the norm out, and X is used as it is.' : 'X is normed before it is used.'}
           </p>
           {layer > 0 && <TokenTable sizes={sizes} name="Norm of X" tensor={trace.norm1} kind="model" />}
         </>
@@ -130,8 +132,8 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
       {rotates && (
         <>
           <p class="note">
-            This model has <Term word="rotary">rotary positions</Term>: before they are compared, {letter} is turned by its position. That is computed
-            from the position alone; there is nothing learned in it to change.
+            This model has <Term word="rotary">rotary positions</Term>: before they are compared, the rows of {letter} are turned by an angle that
+            depends on their position only. Nothing about it is learned, so there is nothing to change.
           </p>
           <TokenTable
             sizes={sizes}
@@ -157,13 +159,13 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
           <p class="note">
             In the model’s file W_{letter} is part of {linear.weight.name}
             {linear.weight.first > 0 || linear.weight.count !== walk.parameters.get(linear.weight.name)!.dims[0]
-              ? ', which holds queries, keys and values one below the other'
+              ? ', which holds the matrices for queries, keys and values one after the other'
               : ''}
-            : {D} of its {linear.weight.count} columns are this head’s.
+            : {D} of its {linear.weight.count} columns belong to this head.
           </p>
         </WeightsBehind>
       ) : (
-        <p class="note">The weights of this family are not known here.</p>
+        <p class="note">The page does not know where this family of models keeps these weights.</p>
       )}
     </>
   );
@@ -217,7 +219,7 @@ export function CompareStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        Every query is compared with every key by their <Term word="dot product" />: a large number says that this key is what that query looks for.
+        Every query is compared with every key by their <Term word="dot product" />. The larger it is, the better the key fits the query.
       </p>
       <ScoreFormula score={score} />
       <div class="step-controls">
@@ -231,11 +233,14 @@ export function CompareStep({ walk, sizes }: StepProps) {
             ))}
           </select>
         </label>
-        {score === 'scaled_dot' && <p class="note">What this model was trained with. The others are earlier ways to compare.</p>}
+        {score === 'scaled_dot' && <p class="note">This model was trained with this one. The others are older ways to compare.</p>}
         {(score === 'general' || score === 'additive') && (
           <p class="note">
-            No checkpoint has learned weights for it:{' '}
-            {score === 'general' ? 'W is the unit matrix, which leaves the dot product' : 'W_Q and W_K are unit matrices, v is all ones'}.
+            This model has no learned weights for it, so{' '}
+            {score === 'general'
+              ? 'W is the identity matrix, and what is left is the dot product'
+              : 'W_Q and W_K are identity matrices, and v is all ones'}
+            .
           </p>
         )}
       </div>
@@ -277,8 +282,8 @@ export function ScaleStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        One factor for all scores, by default one over the root of a query’s width. Without it scores grow with the width and a few tokens take
-        everything.
+        All scores are multiplied by one factor: one over the root of a query’s width. Without it, wide queries give large scores, and a few tokens
+        get all the attention.
       </p>
       <Formula>
         <I>S</I>
@@ -313,7 +318,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
           step={0.05}
           value={factor}
           text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.D}` : '1'} = ${fixed(scale, 4)}`}
-          hint="Larger: each token settles on fewer tokens. Zero: all count alike."
+          hint="Larger: each token looks at fewer tokens. Zero: it looks at all of them equally."
           onInput={(value) => changeLayer({ factor: value })}
         />
         <button type="button" disabled={factor === 1} onClick={() => changeLayer({ factor: 1 })}>
@@ -337,8 +342,8 @@ export function ScaleStep({ walk, sizes }: StepProps) {
       </Working>
       {sizes.positionBias && (
         <p class="note">
-          This model adds a <Term word="position bias" />, learned for each distance of two tokens and shared by all layers; it cannot be written over
-          here.
+          This model adds a <Term word="position bias" />: one learned number for each distance between two tokens, the same in all layers. It cannot
+          be changed here.
         </p>
       )}
     </>
@@ -355,15 +360,15 @@ export function MaskStep({ walk, sizes }: StepProps) {
   const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
   const value = at(masked, row, column);
   const reasons = [
-    causal && column > row && 'the key comes later, and the causal mask hides what comes later',
+    causal && column > row && 'the key comes later, and the causal mask hides later keys',
     padding.includes(column) && 'the key is hidden as padding',
-    drawn.includes(row * L + column) && 'it is in the mask that you drew',
+    drawn.includes(row * L + column) && 'you blocked it in the drawn mask',
   ].filter((each) => each !== false);
   return (
     <>
       <p>
-        A <Term word="mask" /> says which keys a query may not look at: their scores become −Infinity, and softmax makes 0 of that. It holds in every
-        layer and head.
+        A <Term word="mask" /> says which keys a query may not look at. Their scores become −Infinity, and softmax turns that into 0. It applies to
+        every layer and head.
       </p>
       <Formula>
         <Sub base="s" sub="ij" />
@@ -395,7 +400,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
           ))}
         </fieldset>
         <div class="buttons">
-          <p class="note">Click cells of the table, or press Enter on them, to draw a mask of your own.</p>
+          <p class="note">To draw your own mask, click cells of the table, or press Enter on them.</p>
           <button type="button" disabled={drawn.length === 0} onClick={() => update({ drawn: [] })}>
             Clear the drawn mask
           </button>
@@ -412,8 +417,8 @@ export function MaskStep({ walk, sizes }: StepProps) {
       />
       <Working name={`${tokens[row]} to ${tokens[column]}, masked`} value={value}>
         {value === -Infinity
-          ? `Blocked: ${reasons.join('; ') || (sizes.rotary ? 'it lies outside the window of this layer’s local attention, or is padding' : 'it is padding')}.`
-          : 'Not blocked: the score stays as it was.'}
+          ? `Blocked: ${reasons.join('; ') || (sizes.rotary ? 'it is outside of what this layer’s local attention can see, or it is padding' : 'it is padding')}.`
+          : 'Not blocked: the score stays the same.'}
       </Working>
     </>
   );
@@ -472,12 +477,16 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
             {fixed(working.exponentials[column]!)} / {fixed(working.sum)} = {fixed(working.exponentials[column]! / working.sum)}
           </>
         ) : (
-          'Every key is blocked: each gets the same share, as in transformers.'
+          'Every key is blocked, so all get the same share, as in the transformers library.'
         )}
       </Working>
-      {working && <p class="note">The largest score of the row is taken away first. That changes no share, and no exponential can be too large.</p>}
+      {working && (
+        <p class="note">
+          The largest score of the row is subtracted first. That does not change the shares, and it keeps the exponentials from overflowing.
+        </p>
+      )}
       <p>
-        In training <Term word="dropout" /> hides some of the weights at random. Here it can be tried with a seed: the same seed, the same weights.
+        In training, <Term word="dropout" /> sets some of the weights to 0 at random. Try it here: the same seed hits the same weights.
       </p>
       <div class="step-controls">
         <Slider
@@ -487,7 +496,7 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
           step={0.05}
           value={dropout}
           text={dropout === 0 ? 'none' : String(dropout)}
-          hint="The probability of a weight to become 0, as in training; the others are divided by what is left."
+          hint="How likely a weight is set to 0. The others grow to make up for it."
           onInput={(value) => changeLayer({ dropout: value })}
         />
         <label class="field seed">
@@ -524,7 +533,7 @@ export function ContextStep({ walk, sizes }: StepProps) {
   const [row, column] = [rowInFocus(sizes), numberInFocus('head', D)];
   return (
     <>
-      <p>Each query takes every value, times its share, and adds them up: a mixture of what the tokens have to say.</p>
+      <p>Multiply the value of every token by its share and add them up. The result is a mixture of the values the query looked at.</p>
       <Formula>
         <Sub base="o" sub="i" />
         <Eq />
@@ -541,7 +550,7 @@ export function ContextStep({ walk, sizes }: StepProps) {
       >
         <Dot a={(j) => at(weights, row, j)} b={(j) => at(v, j, column)} count={L} result={at(context, row, column)} />
       </Working>
-      <p class="note">In each product the first number is the share of a token, the second its value.</p>
+      <p class="note">In each product the first number is a token’s share, the second is from its value.</p>
     </>
   );
 }

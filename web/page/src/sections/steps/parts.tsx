@@ -246,9 +246,7 @@ export const WeightsBehind = ({ children }: { children: ComponentChildren }) => 
     <h4>The weights behind it</h4>
     <EditHint />
     {model.value?.dtype === 'int8' && (
-      <p class="note hint">
-        They are int8, with one scale for each column of W: the others of a column are rounded anew when one of them is written over.
-      </p>
+      <p class="note hint">They are int8, with one scale for each column of W. When you change one, the others in its column are rounded again.</p>
     )}
     {children}
   </>
@@ -283,7 +281,7 @@ export function Choice<T extends string>({
 
 export const EditHint = () => (
   <p class="note hint">
-    Click a number, or move to it with the arrow keys and press Enter, to write over it. Enter applies, Escape leaves the old one.
+    To change a number, click it, or move to it with the arrow keys and press Enter. Enter keeps the new number, Escape the old one.
   </p>
 );
 

@@ -1,0 +1,96 @@
+/** One layer of a model once more: each of its results from what went into it, row by row, by check/float64.ts. */
+import type { EncoderTrace, Tensor } from 'attn';
+import { product } from '../arrays.ts';
+import { roundedTo8Bits } from '../int8.ts';
+import { layerNames, type LinearNames, type ParameterRows } from '../parameter_names.ts';
+import { activated, activations, layerNorm, linear, mixture, scores, softmax, type Bounded } from './float64.ts';
+
+/** What of a model is asked for. */
+export interface Checkable {
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly shapes: ReadonlyMap<string, readonly number[]>;
+  readonly dtype: string;
+  readonly heads: number;
+  readonly parameter: (name: string) => Promise<Tensor>;
+}
+
+/** Given what was made of one row, and what the module has there. */
+export type Note = (what: string, made: Bounded, traced: ArrayLike<number>) => void;
+
+/** Row `i` of the last dimension. */
+const rowOf = ({ data, dims }: Tensor, i: number): Float32Array => {
+  const width = dims.at(-1)!;
+  return data.subarray(i * width, (i + 1) * width);
+};
+/** Of (1,H,L,W): all of a head. */
+const headOf = ({ data, dims }: Tensor, head: number): Float32Array => {
+  const size = product(dims.slice(-2));
+  return data.subarray(head * size, (head + 1) * size);
+};
+
+/** `breathe` is awaited after each row, so that the page can draw meanwhile. */
+export async function checkLayer(
+  of: Checkable,
+  layer: number,
+  x: Tensor,
+  trace: Required<EncoderTrace>,
+  rows: readonly number[],
+  note: Note,
+  breathe: () => Promise<void>,
+): Promise<void> {
+  const { config, heads } = of;
+  const family = config['model_type'];
+  const length = trace.q.dims[2]!;
+  const scale = 1 / Math.sqrt(trace.q.dims[3]!);
+  for (const i of rows)
+    for (let head = 0; head < heads; ++head) {
+      const at = head * length + i;
+      // MPNet adds its position bias to the scores.
+      if (family !== 'mpnet') note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
+      note('Softmax of the scores', softmax(rowOf(trace.masked_scores, at)), rowOf(trace.probabilities, at));
+      note('Values weighed by the shares', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
+      await breathe();
+    }
+  const names = layerNames(of.shapes, layer);
+  if (!names) return;
+
+  const read = async ({ name, first, count }: ParameterRows): Promise<Float32Array> => {
+    const { data, dims } = await of.parameter(name);
+    const width = data.length / dims[0]!;
+    return data.subarray(first * width, (first + count) * width);
+  };
+  const partsOf = async ({ weight, bias }: LinearNames) => [await read(weight), bias && (await read(bias))] as const;
+  // What goes into a product of int8 weights is rounded row by row; the weights as they are read are the numbers that they stand for.
+  const into = of.dtype === 'int8' ? roundedTo8Bits : (row: ArrayLike<number>) => row;
+  const checkLinear = async (what: string, input: Tensor, part: LinearNames, traced: Tensor, after = (made: Bounded) => made) => {
+    const [weight, bias] = await partsOf(part);
+    for (const i of rows) {
+      note(what, after(linear(into(rowOf(input, i)), weight, bias, traced.dims.at(-1)!)), rowOf(traced, i));
+      await breathe();
+    }
+  };
+  const epsilon = Number(config['layer_norm_eps'] ?? config['norm_eps'] ?? 1e-12);
+  const checkNorm = async (input: Tensor, part: LinearNames | undefined, traced: Tensor) => {
+    const [weight, bias] = part ? await partsOf(part) : [];
+    for (const i of rows) note('Layer norms', part ? layerNorm(rowOf(input, i), weight, bias, epsilon) : exactly(rowOf(input, i)), rowOf(traced, i));
+    await breathe();
+  };
+  const preNorm = family === 'modernbert';
+  const projected = preNorm ? trace.norm1 : x;
+  for (const [name, part] of [
+    ['q_proj', 'query'],
+    ['k_proj', 'key'],
+    ['v_proj', 'value'],
+  ] as const)
+    await checkLinear('Q, K, V from X', projected, names[part], trace[name]);
+  await checkLinear('W_O', trace.merged, names.output, trace.output);
+  await checkNorm(preNorm ? x : trace.attn_residual, names.norm1, trace.norm1);
+  await checkNorm(preNorm ? trace.attn_residual : trace.ff_residual, names.norm2, trace.norm2);
+  const activation = activations[String(config['hidden_act'] ?? config['activation'] ?? config['hidden_activation'])];
+  const hiddenFrom = preNorm ? trace.norm2 : trace.norm1;
+  if (activation && !names.gate) await checkLinear('Feed-forward', hiddenFrom, names.linear1, trace.ff_hidden, (made) => activated(made, activation));
+  await checkLinear('Feed-forward', trace.ff_hidden, names.linear2, trace.ff_output);
+}
+
+/** A norm that a model leaves out. */
+const exactly = (row: Float32Array): Bounded => ({ values: Float64Array.from(row), bounds: new Float64Array(row.length) });
