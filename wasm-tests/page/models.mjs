@@ -19,20 +19,19 @@ const said = `(() => {
 export const shows = (page, name, milliseconds = 30000) =>
   page.until(`${said}.includes(${json(name)}) && ${ready}`, `${name} is loaded`, milliseconds);
 
-/** Opens the form for another model; it closes by itself when a model has come. */
+/** Opens what takes files; it closes by itself when a model has come. */
 async function another(page) {
   const opener = `find('button', 'Another model', ${bar})`;
   await page.until(
-    `(${opener}.ariaExpanded === 'true' || ${opener}.click(), all('textbox', 'Address of a model’s folder', ${bar}).length > 0)`,
-    'the field',
+    `(${opener}.ariaExpanded === 'true' || ${opener}.click(), ${bar}.querySelector('.other-model').getClientRects().length > 0)`,
+    'the buttons for files',
   );
 }
 
-/** Loads a model from an address, by the form in the bar. */
+/** Loads a model from the Hub or an address, by the field in the bar. */
 export async function loadFrom(page, address) {
-  await another(page);
-  await page.fill('Address of a model’s folder', address, bar);
-  await page.click('button', 'Load from there', bar);
+  await page.fill('Model', address, bar);
+  await page.click('button', 'Load model', bar);
 }
 
 /** What the table shows for a head of another model, with its tokens; both from 1. */
@@ -84,6 +83,12 @@ const filesOf = (name, paths, others = {}, folder = '') =>
     ...${json(paths)}.map(async (path) => [${json(folder)} + path, await (await fetch(${json(`testdata/models/${name}/`)} + path)).blob()]),
     ...Object.entries(${json(others)}),
   ].map(async (each) => { const [path, content] = await each; return [path, new File([content], path.split('/').at(-1))]; }))`;
+
+/** A model whose weights are in two files. */
+const sharded = () =>
+  `Promise.all(['config.json', 'tokenizer.json', 'model.safetensors.index.json', 'model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'].map(
+    async (path) => [path, new File([await (await fetch('/hub-files/sharded/main/' + path)).blob()], path)],
+  ))`;
 
 /**
  * Files in the hand of the pointer, in objects that look like a browser's: a script can make no folders, and WebKit does not read what a script has put
@@ -162,9 +167,9 @@ export const tests = {
   async 'a model that cannot be loaded is an alert with cause and fix, and the page goes on'({ page, data }) {
     await page.open('table=1');
     for (const [address, cause] of [
-      ['model/gone/sentiment', /sentiment could not be loaded\. .*model\.safetensors.*404.*\(NETWORK\).*Check the address/],
-      ['model/html/sentiment', /could not be loaded\. .*HTML.*\(FORMAT\)/],
-      ['model/plain/nothing', /nothing could not be loaded\. .*config\.json.*404/],
+      ['model/gone/sentiment', /sentiment could not be loaded\. 127\.0\.0\.1:\d+ has no model\.safetensors.*404.*Check the address.*\(NETWORK\)/],
+      ['model/html/sentiment', /could not be loaded\. .*gave a web page.*HTML.*\(FORMAT\)/],
+      ['model/plain/nothing', /nothing could not be loaded\. .*has no config\.json there \(404\)/],
     ]) {
       await loadFrom(page, address);
       assert.match(await page.until(`text(find('alert', undefined, ${bar}))`, 'the alert'), cause);
@@ -172,9 +177,51 @@ export const tests = {
       await page.click('button', 'Close', `find('alert', undefined, ${bar})`);
     }
     await loadFrom(page, 'ftp://example.org/');
-    await page.until(`/This is no address/.test(text(find('alert', undefined, ${bar})))`, 'an alert for what is no address');
+    await page.until(`/This is no address.*owner\\/name/.test(text(find('alert', undefined, ${bar})))`, 'an alert for what is no address');
     await page.fill('Sentence', 'Still here.');
     await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
+  },
+  async 'a model is taken from the Hub by its name, in the layouts in which models are published'({ page, data }) {
+    await page.open('table=1', 'without/hub/');
+    const bert = await data.another('testdata/models/tiny-bert', sentence);
+    const pooled = await data.another('testdata/models/tiny-bert-cls', sentence);
+    // What is going to be asked of whom is said before.
+    await page.fill('Model', 'tests/plain', bar);
+    await page.until(`/Asks huggingface\\.co for config\\.json.* of tests\\/plain\\./.test(text(${bar}.querySelector('#address-plan')))`, 'the plan');
+    for (const [written, name, expected] of [
+      ['tests/plain', 'tests/plain', bert],
+      ['https://huggingface.co/tests/sentences/blob/main/1_Pooling/config.json', 'tests/sentences', pooled],
+      ['hf.co/tests/onnx-beside/tree/main/onnx', 'tests/onnx-beside', bert],
+      ['tests/legacy', 'tests/legacy', pooled],
+      ['https://huggingface.co/tests/inside/tree/main/models/small', 'tests/inside/models/small', bert],
+      ['tests/revised@v2.0', 'tests/revised@v2.0', bert],
+      ['https://huggingface.co/tests/revised/tree/refs%2Fpr%2F3', 'tests/revised@refs/pr/3', bert],
+      ['tests/no-architectures', 'tests/no-architectures', pooled],
+    ]) {
+      await loadFrom(page, written);
+      await shows(page, `${name}, ${expected.layers} × ${expected.heads} heads`);
+      await assertHeads(page, expected, [[1, 1]]);
+    }
+    await page.until("location.hash.includes('model=tests%2Fno-architectures')", 'the name in the address');
+    for (const [written, cause, fix] of [
+      ['tests/inside', /has no config\.json in tests\/inside \(404\)/, /…\/tree\/main\/folder/],
+      ['tests/sharded', /weights are in several files/, /Download the folder and drop it/],
+      ['tests/pickle', /a pickle only \(pytorch_model\.bin\)/, /In Python.*save_pretrained/],
+      ['tests/onnx-only', /only a graph for onnxruntime/, /Take the model that it was exported from/],
+      ['tests/no-tokenizer', /without tokenizer\.json/, /AutoTokenizer/],
+      ['tests/decoder', /kind of model/, /families BERT/],
+      ['tests/gated', /has no model tests\/gated, or not for everybody \(401\)/, /Check the spelling/],
+      ['tests/nothing', /has no model tests\/nothing, or not for everybody \(401\)/, /Check the spelling/],
+    ]) {
+      await loadFrom(page, written);
+      const alert = `find('alert', undefined, ${bar}.querySelector('.model'))`;
+      const said = await page.until(`text(${alert}).includes(${json(written)}) && text(${alert})`, `the alert for ${written}`);
+      assert.match(said, cause);
+      assert.match(said, fix);
+      const status = await page.tool("text(find('status'))");
+      assert.match(status, /could not be loaded\.$/, 'the status says that, and leaves the cause to the alert');
+      await page.click('button', 'Close', alert);
+    }
   },
   async 'a model comes from an address, its coming is shown, and it can be cancelled'({ page }) {
     await page.open();
@@ -231,6 +278,16 @@ export const tests = {
     const inside = [pooling, ...files, 'modules.json', 'sentence_bert_config.json'];
     await drop(page, carried.folder(filesOf('tiny-bert-cls', inside, { 'notes.txt': 'words' }, 'tiny-bert-cls/'), 'downloads'));
     await came('tiny-bert-cls', pooled);
+    // As the Hub's own programs keep it.
+    const snapshot = `snapshots/${'0123456789'.repeat(4)}/`;
+    await drop(page, carried.folder(filesOf('tiny-roberta', files, { 'refs/main': '0' }, snapshot), 'models--tests--tiny-roberta'));
+    await came('tests/tiny-roberta', roberta);
+    // Its modules.json names a folder that was left behind.
+    await drop(page, carried.loose(filesOf('tiny-bert-cls', [...files, 'modules.json', 'sentence_bert_config.json'])));
+    await came('your files', pooled);
+    await page.until(`/1_Pooling was not among the files/.test(text(${bar}.querySelector('.model')))`, 'what was done without');
+    await drop(page, carried.folder(sharded(), 'tiny-bert'));
+    await came('tiny-bert', bert);
     if (engine === 'chromium') {
       await page.driver.drop([join(repository, 'testdata/models/tiny-bert')], 600, 300);
       await came('tiny-bert', bert);
@@ -246,7 +303,8 @@ export const tests = {
     for (const [made, cause] of [
       [carried.loose(filesOf('', [], { 'cat.png': '\u0089PNG' })), /could not be loaded\. .*config\.json/],
       [carried.loose(filesOf('', [], { 'pytorch_model.bin': 'PK' })), /could not be loaded\. .*(config\.json|pytorch_model\.bin)/],
-      [carried.loose(filesOf('tiny-bert', files.slice(0, 3), { 'pytorch_model.bin': 'PK' })), /pytorch_model\.bin.*model\.safetensors/],
+      [carried.loose(filesOf('', [], { 'bert.zip': 'PK' })), /bert\.zip is an archive.*Unpack it/],
+      [carried.loose(filesOf('tiny-bert', files.slice(0, 3), { 'pytorch_model.bin': 'PK' })), /a pickle only.*In Python.*save_pretrained/],
       [carried.loose(filesOf('tiny-bert', ['config.json'])), /could not be loaded\. .*(tokenizer\.json|model\.safetensors)/],
       [carried.loose(filesOf('tiny-bert', files.slice(0, 3), broken)), /header is longer.*\(FORMAT\)/],
       [carried.folder(filesOf('', []), 'empty'), /could not be loaded\. .*config\.json/],
@@ -292,7 +350,9 @@ export const tests = {
   async 'where all-MiniLM-L6-v2 is not beside the page, its button says what to do'({ page, data }) {
     await page.open('table=1', 'without/models/');
     await loadMini(page);
-    await assertProblem(page, /all-MiniLM-L6-v2 could not be loaded\. .*404.*\(NETWORK\).*Check the address/);
+    const alert = `find('alert', undefined, ${bar}.querySelector('.model'))`;
+    await page.until(`all('button', 'Load it from huggingface.co, 91 MB', ${alert}).length === 1`, 'the offer to ask the Hub');
+    await assertProblem(page, /all-MiniLM-L6-v2 could not be loaded\. .*has no config\.json there \(404\).*Check the address.*\(NETWORK\)/);
     await offered(page);
     await page.fill('Sentence', 'Still here.');
     await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
@@ -396,7 +456,7 @@ export const tests = {
   async 'a model for which the memory is not enough is an alert, and the old one goes on'({ page, data }) {
     await page.open('table=1', 'without/much-growth/');
     await loadFrom(page, '/model/plain/large-tiny-bert');
-    await assertProblem(page, /large-tiny-bert could not be loaded\. .*memory.*\(MEMORY\).*smaller model/);
+    await assertProblem(page, /large-tiny-bert could not be loaded\. .*not enough memory.*smaller model.*\(MEMORY\)/);
     await page.fill('Sentence', 'Still here.');
     await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
   },

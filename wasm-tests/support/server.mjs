@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { types } from '../../tools/content_types.mjs';
 import { pagePolicy, workerPolicy } from '../../tools/policies.mjs';
+import { hub } from './hub.mjs';
 import { modelFolders } from './model_folders.mjs';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
@@ -36,6 +37,11 @@ const probe = `(() => {
  */
 const lacking = {
   models: '',
+  // The Hub itself: this server has one in its place (hub.mjs).
+  hub: `{
+    const ask = globalThis.fetch;
+    globalThis.fetch = (url, init) => ask(String(url).replace('https://huggingface.co/', location.origin + '/hub/'), init);
+  }`,
   webassembly: 'delete globalThis.WebAssembly;',
   memory: "WebAssembly.instantiate = WebAssembly.instantiateStreaming = async () => { throw new RangeError('could not allocate memory'); };",
   growth: "WebAssembly.Memory.prototype.grow = () => { throw new RangeError('could not grow memory'); };",
@@ -107,6 +113,7 @@ export function startServer({
     '/digest/': join(repository, 'build/native'),
   };
   const models = modelFolders(join(repository, 'testdata/models'));
+  const published = hub(join(repository, 'testdata/models'));
 
   const server = createServer((request, response) => {
     // The suites in Node and in a page of the other server read these too.
@@ -118,7 +125,7 @@ export function startServer({
       response.setHeader('cross-origin-opener-policy', 'same-origin');
       response.setHeader('cross-origin-embedder-policy', 'require-corp');
     }
-    if (models(request, response)) return;
+    if (models(request, response) || published(request, response)) return;
     const whole = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     const [, without, path] = /^(?:\/without\/([\w-]+)(?=\/))?(.*)$/.exec(whole);
     if (Object.hasOwn(fixtures, path) && !(path === '/favicon.ico' && root && existsSync(join(root, path)))) {

@@ -11,8 +11,9 @@ const forDeveloping = {
     html.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace("connect-src 'self'", "connect-src 'self' ws:"),
 } as const;
 
-/** What the files of a model come to that will stand beside the page (tools/setup models); 0 where they are not there now. */
+/** What the files of a model come to that will stand beside the page (tools/setup models); 0 where they are not there now, or are to be left out. */
 function bytesOf(folder: string): number {
+  if (process.env['MODELS'] === '0') return 0;
   const at = fileURLToPath(new URL(`../../models/${folder}`, import.meta.url));
   if (!existsSync(join(at, 'model.safetensors'))) return 0;
   return readdirSync(at, { recursive: true, encoding: 'utf8' }).reduce((sum, file) => {

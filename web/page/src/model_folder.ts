@@ -1,15 +1,154 @@
-/** A model's files by their names in its folder, wherever that folder is in what was dropped or chosen. */
-export function modelFiles<T>(files: readonly (readonly [path: string, file: T])[]): {
-  readonly folder: string;
+/** A model among files that were dropped or chosen: in which folder it is, what it is called, and what is put right before it is read. */
+import { nameInPath } from './model_address.ts';
+
+/** What is wrong with the files, and what to do. */
+export interface FilesProblem {
+  readonly cause: string;
+  readonly fix: string;
+}
+
+export interface FoundModel<T> {
+  readonly name: string;
+  /** By their names in the model's folder. */
   readonly files: Readonly<Record<string, T>>;
-} {
-  const depth = (path: string) => path.split('/').length;
-  const configs = files.map(([path]) => path).filter((path) => /(^|\/)config\.json$/.test(path));
+  readonly problem?: FilesProblem;
+}
+
+const unnamed = 'your files';
+const folderOf = (path: string) => path.slice(0, path.lastIndexOf('/') + 1);
+const depth = (path: string) => path.split('/').length;
+
+/** The uppermost folder that a model can be read from: with modules.json, or with config.json and what else a model has. */
+function rootOf(paths: readonly string[]): string | undefined {
+  const has = new Set(paths);
+  const folders = [...new Set(paths.map(folderOf))].filter((folder) => has.has(`${folder}modules.json`) || has.has(`${folder}config.json`));
   // Folders inside a model's, such as 1_Pooling, have a config.json of their own.
-  const config = configs.reduce<string | undefined>((best, path) => (best === undefined || depth(path) < depth(best) ? path : best), undefined);
-  const root = config?.replace(/config\.json$/, '') ?? '';
+  const isModel = (folder: string) =>
+    has.has(`${folder}modules.json`) ||
+    paths.some((path) => folderOf(path) === folder && /(tokenizer\.json|\.safetensors|\.bin|vocab\.\w+)$/.test(path));
+  const uppermost = (some: readonly string[]) => some.reduce((best, each) => (depth(each) < depth(best) ? each : best), some[0]!);
+  const models = folders.filter(isModel);
+  return models.length > 0 ? uppermost(models) : folders.length > 0 ? uppermost(folders) : undefined;
+}
+
+const archive = /\.(zip|tar|tgz|gz|7z|rar|xz|zst)$/i;
+
+function problemOf(paths: readonly string[]): FilesProblem | undefined {
+  const packed = paths.find((path) => archive.test(path));
+  if (packed !== undefined)
+    return {
+      cause: `${packed.split('/').at(-1)} is an archive, and what is in it is not read.`,
+      fix: 'Unpack it, and drop the folder that comes out.',
+    };
+  if (paths.some((path) => /(^|\/)blobs\/[0-9a-f]{40}/.test(path)))
+    return {
+      cause: 'This is a folder of the Hub’s cache. It holds links to its files, which the browser has left out.',
+      fix: 'Copy it with its files, as `cp -rL models--…/snapshots/… my-model` does, and drop the copy; or use “Choose a folder …”.',
+    };
+  if (paths.length === 0)
+    return {
+      cause: 'There is no file in it that the browser hands on.',
+      fix: 'Drop a folder with config.json, tokenizer.json and model.safetensors.',
+    };
+  const [weights, words] = [paths.find((path) => /\.safetensors$/.test(path)), 'config.json, tokenizer.json and model.safetensors'];
   return {
-    folder: root.split('/').at(-2) ?? 'your files',
+    cause:
+      weights === undefined
+        ? 'There is no config.json among these files: they are no model.'
+        : `There is no config.json beside ${weights.split('/').at(-1)}.`,
+    fix: `Drop ${words} together, or the folder that they are in.`,
+  };
+}
+
+/** A model's files by their names in its folder, wherever that folder is in what was dropped or chosen. */
+export function modelFiles<T>(files: readonly (readonly [path: string, file: T])[]): FoundModel<T> {
+  const paths = files.map(([path]) => path);
+  const root = rootOf(paths);
+  const all = Object.fromEntries(files);
+  if (root === undefined) return { name: nameInPath(folderOf(paths[0] ?? ''), unnamed), files: all, problem: problemOf(paths)! };
+  return {
+    name: nameInPath(root, unnamed),
     files: Object.fromEntries(files.filter(([path]) => path.startsWith(root)).map(([path, file]) => [path.slice(root.length), file])),
   };
+}
+
+interface Ready {
+  readonly files: Readonly<Record<string, Blob>>;
+  /** What was done without, in words. */
+  readonly note?: string;
+}
+
+/** What modules.json says of a module. */
+interface Module {
+  readonly type?: unknown;
+  readonly path?: unknown;
+}
+
+/** modules.json names folders of its own. Where that of the pooling was left behind, the mean stands in for it, as where there is no modules.json. */
+async function withPooling(files: Readonly<Record<string, Blob>>): Promise<Ready> {
+  const list = files['modules.json'];
+  if (!list) return { files };
+  let modules: unknown;
+  try {
+    modules = JSON.parse(await list.text());
+  } catch {
+    return { files }; // the loader says what is wrong with it
+  }
+  const paths = (Array.isArray(modules) ? (modules as (Module | null)[]) : []).flatMap((each) =>
+    String(each?.type).endsWith('.Pooling') ? [String(each!.path).replace(/\/$/, '')] : [],
+  );
+  const lost = paths.find((path) => !Object.hasOwn(files, `${path}/config.json`));
+  if (lost === undefined) return { files };
+  const mean = new Blob([JSON.stringify({ pooling_mode_mean_tokens: true, pooling_mode_cls_token: false, pooling_mode_max_tokens: false })]);
+  return {
+    files: { ...files, [`${lost}/config.json`]: mean },
+    note: `${lost} was not among the files: a text’s vector is the mean of those of its tokens.`,
+  };
+}
+
+/** Of a safetensors file: what its header says, and where the numbers begin. */
+async function headerOf(file: Blob): Promise<{ readonly start: number; readonly tensors: Record<string, { data_offsets: [number, number] }> }> {
+  const length = Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
+  if (!(length < file.size)) throw new Error('its header is longer than the file');
+  return { start: 8 + length, tensors: JSON.parse(await file.slice(8, 8 + length).text()) as Record<string, { data_offsets: [number, number] }> };
+}
+
+const shardIndex = 'model.safetensors.index.json';
+
+/** Weights in several files, as large models have them, put one behind the other: nothing is copied. */
+async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<Record<string, Blob>>> {
+  const index = files[shardIndex];
+  if (!index || files['model.safetensors']) return files;
+  const { weight_map } = JSON.parse(await index.text()) as { readonly weight_map: Readonly<Record<string, string>> };
+  const names = [...new Set(Object.values(weight_map))];
+  const lost = names.filter((name) => !Object.hasOwn(files, name));
+  if (lost.length > 0)
+    throw new Error(`${shardIndex} names ${lost[0]}${lost.length > 1 ? ` and ${lost.length - 1} more` : ''}, which is not among the files`);
+  const [all, parts]: [Record<string, unknown>, Blob[]] = [{}, []];
+  let offset = 0;
+  for (const name of names) {
+    const file = files[name]!;
+    const { start, tensors } = await headerOf(file);
+    for (const [tensor, about] of Object.entries(tensors)) {
+      if (tensor === '__metadata__') continue;
+      const [from, to] = about.data_offsets;
+      all[tensor] = { ...about, data_offsets: [from + offset, to + offset] };
+    }
+    parts.push(file.slice(start));
+    offset += file.size - start;
+  }
+  const text = new TextEncoder().encode(JSON.stringify(all));
+  const padding = new Uint8Array((8 - (text.length % 8)) % 8).fill(0x20);
+  const size = new DataView(new ArrayBuffer(8));
+  size.setBigUint64(0, BigInt(text.length + padding.length), true);
+  return {
+    ...Object.fromEntries(Object.entries(files).filter(([name]) => !names.includes(name))),
+    'model.safetensors': new Blob([size, text, padding, ...parts]),
+  };
+}
+
+/** The files as the package reads them. Throws what is wrong with those of several parts. */
+export async function readyToLoad(files: Readonly<Record<string, Blob>>): Promise<Ready> {
+  const { files: known, ...about } = await withPooling(files);
+  return { files: await joined(known), ...about };
 }

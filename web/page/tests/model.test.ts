@@ -10,6 +10,7 @@ import {
   chooseDType,
   chooseFiles,
   chooseModel,
+  chooseOnHub,
   closeBeside,
   engine,
   expectedBytes,
@@ -42,6 +43,7 @@ const files = Object.fromEntries(
     new Blob([Uint8Array.from(readFileSync(inTestdata(`models/sentiment/${name}`)))]),
   ]),
 );
+const inFolder = (folder: string) => Object.entries(files).map(([name, file]) => [`${folder}/${name}`, file] as const);
 const changes = { off: [1], padding: [2], drawn: [3], weights: [{ name: 'a', index: 0, value: 1 }], layer: 0, head: 1, locked: true } as const;
 
 /** How many numbers the model has. */
@@ -114,21 +116,21 @@ describe('choosing a model', () => {
   it('of files opens them; what was said of the model before is let go, and that model too', async () => {
     const before = model.value!;
     const id = view.value.model;
-    await chooseFiles(files, `a ${'long '.repeat(40)}name`);
+    await chooseFiles(inFolder(`a ${'long '.repeat(40)}name`));
     expect(model.value).not.toBe(before);
     expect([id, model.value!.id, view.value.model]).toEqual(['sentiment', 'files', 'files']);
     expect(model.value!.name.length).toBe(80);
     expect(view.value).toEqual({ ...initialView, model: 'files' });
     await expect(before.text.tokenize('a')).rejects.toThrow(/disposed/);
     view.value = { ...view.value, ...changes };
-    await chooseFiles(files, 'again');
+    await chooseFiles(inFolder('again'));
     expect(view.value.off, 'another model').toEqual([]);
   });
 
   it('that the view waits for keeps the view', async () => {
     await chooseModel('sentiment');
     view.value = { ...initialView, ...changes, model: 'files' };
-    await chooseFiles(files, 'waited for');
+    await chooseFiles(inFolder('waited for'));
     expect(view.value).toEqual({ ...initialView, ...changes, model: 'files' });
   });
 
@@ -139,8 +141,19 @@ describe('choosing a model', () => {
       asked.push(source);
       throw failing('NETWORK');
     });
-    for (const id of ['all-MiniLM-L6-v2', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'a b:c']) await chooseModel(id);
-    expect(asked).toEqual(['models/all-MiniLM-L6-v2-int8/', './mine/', '/models/x', 'https://host/x/', '../up', 'file:x', 'models/a b:c/']);
+    for (const id of ['all-MiniLM-L6-v2', './mine/', '/models/x', 'https://host/x/', '../up', 'owner/name', 'owner/name@v1']) await chooseModel(id);
+    expect(asked).toEqual([
+      'models/all-MiniLM-L6-v2-int8/',
+      'http://localhost/mine/',
+      'http://localhost/models/x/',
+      'https://host/x/',
+      'http://localhost/up/',
+      'https://huggingface.co/owner/name/resolve/main/',
+      'https://huggingface.co/owner/name/resolve/v1/',
+    ]);
+    asked.length = 0;
+    await chooseModel('file:x');
+    expect([asked, failure.value!.cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on a disk/), true]);
     await chooseModel('sentiment');
     expect(Object.keys(asked.at(-1) as object)).toEqual(Object.keys(files));
     engine.value = own;
@@ -212,7 +225,7 @@ describe('choosing a model', () => {
     reports[0]!();
     expect(loading.value!.name).toBe('second');
     reports[1]!();
-    expect(loading.value!.file).toBe('./second/');
+    expect(loading.value!.file).toBe('http://localhost/second/');
     later[0]!(textOf('first'));
     await first;
     expect(disposed).toEqual(['first']);
@@ -260,9 +273,10 @@ describe('choosing a model', () => {
     const before = model.value;
     engine.value = withLoad(own, () => Promise.reject(failing(code, 'no such thing')));
     await chooseModel('./folder/');
-    expect(failure.value).toMatchObject({ what: 'folder could not be loaded.', cause: `no such thing (${code})`, code });
+    expect(failure.value).toMatchObject({ what: 'folder could not be loaded.', detail: `no such thing (${code})`, code });
+    expect(failure.value!.cause, 'in words of the page').toMatch(/^[A-Za-z][^()]+\.$/);
     expect(failure.value!.fix).toMatch(fix);
-    expect(status.value).toEqual({ text: `folder could not be loaded. no such thing (${code})`, failed: true });
+    expect(status.value, 'the cause is said once').toEqual({ text: 'folder could not be loaded.', failed: true });
     expect([model.value, loading.value]).toEqual([before, undefined]);
     engine.value = withLoad(own, () => new Promise(() => undefined));
     void chooseModel('./other/');
@@ -283,13 +297,13 @@ describe('the weights of a model', () => {
     const own = engine.value!;
     const { attn, asked } = watched(own);
     engine.value = attn;
-    await chooseFiles(files, 'mine');
+    await chooseFiles(inFolder('mine'));
     expect(model.value).toMatchObject({ dtype: 'int8', isStoredAsInt8: false });
     const { memory } = model.value!;
     expect(memory).toBeGreaterThan(parameters());
     expect(memory, 'a quarter, and what stays float32').toBeLessThan(2 * parameters());
     view.value = { ...view.value, dtype: 'float32' };
-    await chooseFiles(files, 'mine');
+    await chooseFiles(inFolder('mine'));
     expect(model.value!.dtype).toBe('float32');
     expect(model.value!.memory).toBeGreaterThan(4 * parameters());
     for (const dtype of ['int8', 'float32'] as const) {
@@ -302,7 +316,7 @@ describe('the weights of a model', () => {
   });
 
   it('can be chosen anew for what is here; the view stays', async () => {
-    await chooseFiles(files, 'mine');
+    await chooseFiles(inFolder('mine'));
     const text = model.value!.text;
     view.value = { ...view.value, ...changes, dtype: 'float32' };
     await chooseDType();
@@ -358,7 +372,13 @@ describe('the weights of a model', () => {
     engine.value = folders(() => Promise.reject(absent(404)));
     await chooseModel('all-MiniLM-L6-v2');
     expect(asked.length, 'neither is there').toBe(2);
-    expect(failure.value).toMatchObject({ what: 'all-MiniLM-L6-v2 could not be loaded.', code: 'NETWORK' });
+    const repository = 'sentence-transformers/all-MiniLM-L6-v2';
+    expect(failure.value).toMatchObject({ what: 'all-MiniLM-L6-v2 could not be loaded.', code: 'NETWORK', onHub: repository });
+    asked.length = 0;
+    view.value = { ...view.value, dtype: 'float32' };
+    await chooseOnHub('all-MiniLM-L6-v2');
+    expect(asked, 'the Hub is asked where the visitor says so').toEqual([[`https://huggingface.co/${repository}/resolve/main/`, 'float32']]);
+    expect(failure.value!.onHub, 'it is not offered once more').toBeUndefined();
     engine.value = own;
   });
 
@@ -389,7 +409,7 @@ describe('the other kind of weights beside', () => {
     expect([both(), asked]).toEqual([['float32', 'int8'], ['int8']]);
     expect([view.value, loadingBeside.value, besideFailure.value]).toEqual([before, undefined, undefined]);
     const { text } = beside.value!;
-    await chooseFiles(files, 'mine');
+    await chooseFiles(inFolder('mine'));
     expect(both()).toEqual(['int8', undefined]);
     await expect(text.tokenize('a')).rejects.toThrow(/disposed/);
     await openBeside();
@@ -415,7 +435,7 @@ describe('the other kind of weights beside', () => {
     await expect(model.value!.text.tokenize('a')).resolves.toBeDefined();
     // Other files are another model, whatever they are called.
     view.value = { ...view.value, dtype: 'float32' };
-    await chooseFiles(files, 'mine');
+    await chooseFiles(inFolder('mine'));
     expect([both(), asked]).toEqual([['float32', undefined], ['float32']]);
     engine.value = own;
   });
@@ -476,7 +496,8 @@ describe('the other kind of weights beside', () => {
     await openBeside();
     expect(besideFailure.value).toEqual({
       what: 'sentiment classifier could not be loaded as int8.',
-      cause: 'full (MEMORY)',
+      cause: 'There is not enough memory for it.',
+      detail: 'full (MEMORY)',
       fix: 'Close other pages, or use a smaller model or a shorter text.',
       code: 'MEMORY',
     });
@@ -494,7 +515,7 @@ describe('the other kind of weights beside', () => {
 describe('the module', () => {
   it('starts anew with the same model, the view stays', async () => {
     await chooseModel('sentiment');
-    await chooseFiles(files, 'mine');
+    await chooseFiles(inFolder('mine'));
     view.value = { ...initialView, ...changes, model: 'files' };
     const [before, text] = [engine.value, model.value!.text];
     await restart();
@@ -533,7 +554,7 @@ describe('the module', () => {
   it('without the files of the page says which address answered what', async () => {
     vi.stubGlobal('fetch', async () => new Response('', { status: 404 }));
     await chooseModel('sentiment');
-    expect(failure.value!.cause).toMatch(/config\.json answered 404|safetensors answered 404|tokenizer.*answered 404/);
+    expect(failure.value!.detail).toMatch(/config\.json answered 404|safetensors answered 404|tokenizer.*answered 404/);
     await until('the end', () => loading.value === undefined);
   });
 });
@@ -567,7 +588,8 @@ describe('what is known of a model', () => {
   it('its name: that of the page, or of its folder', () => {
     for (const { id, name } of knownModels) expect(nameOf(id)).toBe(name);
     expect(nameOf('https://host/folder/')).toBe('folder');
-    expect(nameOf('a/b')).toBe('b');
-    expect(nameOf('/')).toBe('');
+    expect(nameOf('a/b')).toBe('a/b');
+    expect(nameOf('https://huggingface.co/a/b/resolve/main/x/')).toBe('a/b/x');
+    expect(nameOf('no address')).toBe('no address');
   });
 });

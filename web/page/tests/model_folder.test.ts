@@ -1,26 +1,127 @@
-import { expect, it } from 'vitest';
-import { modelFiles } from '../src/model_folder.ts';
+import { describe, expect, it } from 'vitest';
+import { modelFiles, readyToLoad } from '../src/model_folder.ts';
 
 const of = (...paths: string[]) => modelFiles(paths.map((path) => [path, path] as const));
+const commit = '0123456789abcdef0123456789abcdef01234567';
 
-it('the folder is where the uppermost config.json is; what lies outside of it is left out', () => {
-  const { folder, files } = of('m/1_Pooling/config.json', 'm/config.json', 'm/model.safetensors', 'other/x');
-  expect(folder).toBe('m');
-  expect(files).toEqual({
-    '1_Pooling/config.json': 'm/1_Pooling/config.json',
-    'config.json': 'm/config.json',
-    'model.safetensors': 'm/model.safetensors',
+describe('a model among files', () => {
+  it('is where the uppermost config.json with weights is; what lies outside of it is left out', () => {
+    const { name, files } = of('m/1_Pooling/config.json', 'm/config.json', 'm/model.safetensors', 'other/x');
+    expect(name).toBe('m');
+    expect(files).toEqual({
+      '1_Pooling/config.json': 'm/1_Pooling/config.json',
+      'config.json': 'm/config.json',
+      'model.safetensors': 'm/model.safetensors',
+    });
+  });
+  it.each([
+    ['without a folder', ['config.json', 'tokenizer.json'], 'your files', ['config.json', 'tokenizer.json']],
+    ['in a folder in a folder', ['a/b/tokenizer.json', 'a/b/config.json'], 'b', ['config.json', 'tokenizer.json']],
+    [
+      'of older sentence-transformers, which has no config.json of its own',
+      ['m/1_Pooling/config.json', 'm/0_Transformer/config.json', 'm/0_Transformer/model.safetensors', 'm/modules.json'],
+      'm',
+      ['0_Transformer/config.json', '0_Transformer/model.safetensors', '1_Pooling/config.json', 'modules.json'],
+    ],
+    [
+      'in a part of it alone',
+      ['m/0_Transformer/config.json', 'm/1_Pooling/config.json', 'm/0_Transformer/model.safetensors'],
+      'm',
+      ['config.json', 'model.safetensors'],
+    ],
+    [
+      'in the cache of the Hub',
+      [`models--o--n/blobs/${commit}`, `models--o--n/snapshots/${commit}/config.json`, `models--o--n/snapshots/${commit}/model.safetensors`],
+      'o/n',
+      ['config.json', 'model.safetensors'],
+    ],
+    [
+      'of which a snapshot was dropped alone',
+      [`${commit}/config.json`, `${commit}/model.safetensors`],
+      'your files',
+      ['config.json', 'model.safetensors'],
+    ],
+    [
+      'with onnx beside',
+      ['m/onnx/config.json', 'm/onnx/model.onnx', 'm/config.json', 'm/model.safetensors'],
+      'm',
+      ['config.json', 'model.safetensors'],
+    ],
+  ])('%s', (_, paths, name, expected) => {
+    const found = of(...paths);
+    expect(found.name).toBe(name);
+    expect(found.problem).toBeUndefined();
+    expect(Object.keys(found.files).sort()).toEqual(expect.arrayContaining(expected));
+    for (const each of expected) expect(found.files[each], each).toMatch(new RegExp(`${each}$`));
+  });
+  it.each([
+    [['notes.txt', 'my_config.json'], /no config\.json/],
+    [['model.safetensors'], /no config\.json beside model\.safetensors/],
+    [['bert.zip'], /archive/],
+    [['downloads/bert.tar.gz', 'downloads/notes.txt'], /archive/],
+    [[`models--o--n/blobs/${commit}`, 'models--o--n/refs/main'], /links/],
+    [[], /no file/],
+  ])('%j is refused with cause and fix', (paths, cause) => {
+    const { problem } = of(...paths);
+    expect(problem!.cause).toMatch(cause);
+    expect(problem!.fix).toMatch(/^[A-Z].*\.$/);
   });
 });
-it('files without a folder', () => {
-  expect(of('config.json', 'tokenizer.json')).toEqual({
-    folder: 'your files',
-    files: { 'config.json': 'config.json', 'tokenizer.json': 'tokenizer.json' },
+
+const text = (content: unknown) => new Blob([JSON.stringify(content)]);
+const modules = text([
+  { idx: 0, path: '', type: 'sentence_transformers.models.Transformer' },
+  { idx: 1, path: '1_Pooling', type: 'sentence_transformers.models.Pooling' },
+]);
+
+describe('before it is read', () => {
+  it('a pooling that modules.json names and that is missing is the mean, and this is said', async () => {
+    const { files, note } = await readyToLoad({ 'modules.json': modules, 'config.json': text({}) });
+    expect(JSON.parse(await files['1_Pooling/config.json']!.text())).toMatchObject({ pooling_mode_mean_tokens: true, pooling_mode_cls_token: false });
+    expect(note).toMatch(/^1_Pooling was not among the files.*mean/);
   });
-});
-it('a folder in a folder', () => {
-  expect(of('a/b/tokenizer.json', 'a/b/config.json')).toMatchObject({ folder: 'b', files: { 'tokenizer.json': 'a/b/tokenizer.json' } });
-});
-it('no config.json: all that is there, for the loader to say what is missing', () => {
-  expect(of('notes.txt', 'my_config.json').files).toEqual({ 'notes.txt': 'notes.txt', 'my_config.json': 'my_config.json' });
+  it('with that folder it stays, and so does one that cannot be read', async () => {
+    const whole = { 'modules.json': modules, 'config.json': text({}), '1_Pooling/config.json': text({}) };
+    expect(await readyToLoad(whole)).toEqual({ files: whole });
+    const broken = { 'modules.json': new Blob(['[']), 'config.json': text({}) };
+    expect(await readyToLoad(broken)).toEqual({ files: broken });
+  });
+
+  const shard = (tensors: Readonly<Record<string, readonly number[]>>): Blob => {
+    let at = 0;
+    const header = Object.fromEntries(
+      Object.entries(tensors).map(([name, values]) => [
+        name,
+        { dtype: 'F32', shape: [values.length], data_offsets: [at, (at += 4 * values.length)] },
+      ]),
+    );
+    const head = new TextEncoder().encode(JSON.stringify({ __metadata__: { format: 'pt' }, ...header }));
+    const size = new DataView(new ArrayBuffer(8));
+    size.setBigUint64(0, BigInt(head.length), true);
+    return new Blob([size, head, Float32Array.from(Object.values(tensors).flat())]);
+  };
+  const sharded = {
+    'model.safetensors.index.json': text({
+      weight_map: { a: 'model-1-of-2.safetensors', b: 'model-2-of-2.safetensors', c: 'model-2-of-2.safetensors' },
+    }),
+    'model-1-of-2.safetensors': shard({ a: [1, 2, 3] }),
+    'model-2-of-2.safetensors': shard({ b: [4], c: [5, 6] }),
+  };
+  it('weights in several files become one, in which every tensor has its numbers', async () => {
+    const { load } = await import('attn');
+    const attn = await load();
+    const { files } = await readyToLoad({ ...sharded, 'config.json': text({}) });
+    expect(Object.keys(files).sort()).toEqual(['config.json', 'model.safetensors', 'model.safetensors.index.json']);
+    const tensors = attn.parseSafetensors(new Uint8Array(await files['model.safetensors']!.arrayBuffer()));
+    expect([...tensors].map(([name, { data }]) => [name, [...data]])).toEqual([
+      ['a', [1, 2, 3]],
+      ['b', [4]],
+      ['c', [5, 6]],
+    ]);
+    attn.dispose();
+  });
+  it('a part that is missing is named', async () => {
+    const { 'model-2-of-2.safetensors': _, ...some } = sharded;
+    await expect(readyToLoad(some)).rejects.toThrow(/names model-2-of-2\.safetensors, which is not among the files/);
+  });
 });

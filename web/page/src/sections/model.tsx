@@ -1,13 +1,13 @@
 /** What is loaded, what else can be, and files that are dropped. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { cut } from '../cut.ts';
-import { modelFiles } from '../model_folder.ts';
+import { hubHost, readAddress } from '../model_address.ts';
 import { longestHash } from '../state/hash.ts';
 import {
   beside,
   chooseDType,
   chooseFiles,
   chooseModel,
+  chooseOnHub,
   expectedBytes,
   failure,
   keepLoaded,
@@ -15,6 +15,7 @@ import {
   loading,
   model,
   nameOf,
+  otherHostOf,
   restart,
   type Failure,
   type LoadedModel,
@@ -25,9 +26,6 @@ import '../styles/model.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
 import { Progress } from '../ui/progress.tsx';
 import { Term } from '../ui/term.tsx';
-
-/** Of a model from a link: its host and its folder can be seen. */
-const longestAddress = 300;
 
 export function Model() {
   const [more, setMore] = useState(false);
@@ -58,10 +56,12 @@ export function Model() {
           Another model
         </button>
       </div>
+      {loaded?.note && <p class="note">{loaded.note}</p>}
       {loaded && others && <Offer id={wanted} onChoose={choose} loaded={loaded} />}
       {loaded && isOtherDType && <OtherDType of={loaded} />}
       {loading.value && loaded && <Progress of={loading.value} />}
       {failure.value && <Problem of={failure.value} />}
+      <Address onChoose={choose} />
       {!loading.value && (
         <div class="buttons">
           {loaded?.id !== known.id && wanted !== known.id && (
@@ -78,14 +78,18 @@ export function Model() {
         </div>
       )}
       <div id="other-model" hidden={!more || !!loading.value}>
-        <Other onChoose={choose} />
+        <Files />
       </div>
     </div>
   );
 }
 
 const wholeMegabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
-const loadKnown = (id: string) => `Load ${nameOf(id)}, ${wholeMegabytes(expectedBytes(id, view.value.dtype)!)}, runs locally`;
+/** What it brings, and from where if that is another host. */
+function loadKnown(id: string): string {
+  const host = otherHostOf(id);
+  return `Load ${nameOf(id)}, ${wholeMegabytes(expectedBytes(id, view.value.dtype)!)}${host ? ` from ${host}` : ''}, runs locally`;
+}
 
 /** What its weights were made of. */
 function origin({ dtype, isStoredAsInt8, bytes }: LoadedModel): string {
@@ -135,12 +139,13 @@ function OtherDType({ of }: { of: LoadedModel }) {
 /** A link may speak of another model than the one that is here. It is never loaded unasked. */
 function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onChoose: (id: string) => void }) {
   const known = knownModels.find((each) => each.id === id);
+  const host = otherHostOf(id);
   return (
     <div class="notice">
       <p>
         {id === 'files'
           ? 'This link was made with a model from files. Choose the same files to see what its sender saw.'
-          : `This link was made with the model ${known?.name ?? cut(id, longestAddress)}.`}
+          : `This link was made with the model ${nameOf(id)}${host && !known ? `. Its files are at ${host}` : ''}.`}
       </p>
       <div class="buttons">
         {id !== 'files' && (
@@ -156,18 +161,25 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
   );
 }
 
-function Problem({ of: { what, cause, fix, code } }: { of: Failure }) {
+function Problem({ of: { what, cause, fix, detail, code, onHub } }: { of: Failure }) {
   const stopped = code === 'INTERNAL' || code === 'ABORTED' || !model.value;
+  const known = knownModels.find((each) => 'repository' in each && each.repository === onHub);
   return (
     <div role="alert" class="problem">
       <p>
         <strong>{what}</strong> {cause}
       </p>
       <p>{fix}</p>
+      {detail && <p class="note">{detail}</p>}
       <div class="buttons">
         {stopped && (
           <button type="button" onClick={() => void restart()}>
             Restart
+          </button>
+        )}
+        {known && (
+          <button type="button" onClick={() => void chooseOnHub(known.id)}>
+            Load it from {hubHost}, {wholeMegabytes(known.bytes)}
           </button>
         )}
         <button type="button" class="quiet" onClick={() => (failure.value = undefined)}>
@@ -178,61 +190,97 @@ function Problem({ of: { what, cause, fix, code } }: { of: Failure }) {
   );
 }
 
-function choosePaths(files: readonly (readonly [string, File])[]): void {
-  const { folder, files: byName } = modelFiles(files);
-  void chooseFiles(byName, folder);
+/** What is going to be asked of whom: said while the address is written. */
+function planOf(text: string): string | undefined {
+  if (!text.trim()) return undefined;
+  const known = knownModels.find(({ id, name }) => id === text.trim() || name === text.trim());
+  try {
+    const { name, host, hub } = readAddress(known && 'repository' in known ? known.repository : text, location.href);
+    const bytes = knownModels.find((each) => 'repository' in each && each.repository === hub?.repository)?.bytes;
+    if (known) return `${loadKnown(known.id)}.`;
+    const size = bytes === undefined ? 'Their size is shown once it answers.' : `${wholeMegabytes(bytes)}.`;
+    return `Asks ${host} for config.json, tokenizer.json and model.safetensors of ${name}. ${size}`;
+  } catch {
+    return undefined;
+  }
 }
 
-function Other({ onChoose }: { onChoose: (id: string) => void }) {
+const examples = ['sentence-transformers/all-MiniLM-L6-v2', 'BAAI/bge-small-en-v1.5', 'google-bert/bert-base-uncased'];
+
+/** A model by its name on the Hub or by an address. */
+function Address({ onChoose }: { onChoose: (id: string) => void }) {
   const [address, setAddress] = useState('');
   const [error, setError] = useState('');
   const load = () => {
     try {
-      if (!address.trim() || address.length > longestHash) throw new Error();
-      // A folder's address ends in a slash; relative ones are relative to the page.
-      const url = new URL(address.trim().replace(/\/*$/, '/'), location.href.replace(/#.*/, ''));
-      if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error();
+      const known = knownModels.find(({ id, name }) => id === address.trim() || name === address.trim());
+      const { id } = known ?? readAddress(address.slice(0, longestHash), location.href);
       setError('');
-      onChoose(url.href);
-    } catch {
-      setError('This is no address. Enter the address of a folder, such as https://example.org/models/my-bert/.');
+      onChoose(id);
+    } catch (failed) {
+      setError((failed as Error).message);
     }
   };
-  const choose = (event: { currentTarget: HTMLInputElement }) => {
-    const files = Array.from(event.currentTarget.files ?? [], (file) => [file.webkitRelativePath || file.name, file] as const);
-    // The same files may be chosen again after they were changed.
-    event.currentTarget.value = '';
-    if (files.length === 0) return;
-    choosePaths(files);
-  };
+  const plan = planOf(address);
   return (
-    <div class="other-model">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          load();
-        }}
-      >
-        <label class="field">
-          <span>Address of a model’s folder</span>
-          <input
-            type="text"
-            inputMode="url"
-            spellcheck={false}
-            autocomplete="off"
-            value={address}
-            aria-invalid={error ? 'true' : undefined}
-            aria-describedby={error ? 'address-error' : undefined}
-            onInput={(event) => setAddress(event.currentTarget.value)}
-          />
-        </label>
-        <button type="submit">Load from there</button>
-      </form>
+    <form
+      class="model-address"
+      onSubmit={(event) => {
+        event.preventDefault();
+        load();
+      }}
+    >
+      <label class="inline-field">
+        <span>Model</span>
+        <input
+          type="text"
+          inputMode="url"
+          spellcheck={false}
+          autocomplete="off"
+          autocapitalize="off"
+          placeholder="owner/name, or an address"
+          list="model-examples"
+          value={address}
+          aria-invalid={error ? 'true' : undefined}
+          aria-describedby={[error && 'address-error', plan && 'address-plan'].filter(Boolean).join(' ') || undefined}
+          onInput={(event) => {
+            setAddress(event.currentTarget.value);
+            setError('');
+          }}
+        />
+      </label>
+      <datalist id="model-examples">
+        {examples.map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+      <button type="submit" disabled={!!loading.value}>
+        Load model
+      </button>
+      {plan && !loading.value && (
+        <p id="address-plan" class="note">
+          {plan}
+        </p>
+      )}
       {error && (
         <p role="alert" id="address-error" class="error">
           {error}
         </p>
       )}
+    </form>
+  );
+}
+
+/** A model that is on this computer. */
+function Files() {
+  const choose = (event: { currentTarget: HTMLInputElement }) => {
+    const files = Array.from(event.currentTarget.files ?? [], (file) => [file.webkitRelativePath || file.name, file] as const);
+    // The same files may be chosen again after they were changed.
+    event.currentTarget.value = '';
+    if (files.length > 0) void chooseFiles(files);
+  };
+  return (
+    <div class="other-model">
       <div class="buttons">
         <label class="file">
           <input type="file" multiple aria-label="Choose files" onChange={choose} />
@@ -242,11 +290,12 @@ function Other({ onChoose }: { onChoose: (id: string) => void }) {
           <input type="file" {...{ webkitdirectory: true }} aria-label="Choose a folder" onChange={choose} />
           <span aria-hidden="true">Choose a folder …</span>
         </label>
-        <span class="note">or drop them anywhere on the page</span>
+        <span class="note">or drop them anywhere on the page. Files stay on this computer.</span>
       </div>
       <p class="note">
-        An encoder in Hugging Face’s format (config.json, tokenizer.json, model.safetensors) of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
-        MPNet or ModernBERT. Your files stay on this computer.
+        An encoder as Hugging Face has it: config.json, tokenizer.json and model.safetensors, of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
+        MPNet or ModernBERT. In the field above: its name there, such as BAAI/bge-small-en-v1.5, any address of it, or that of a folder such as
+        https://example.org/models/my-bert/.
       </p>
     </div>
   );
@@ -269,7 +318,7 @@ export function DropZone() {
       setOver(false);
       if (event.defaultPrevented || !hasFiles(event)) return;
       event.preventDefault();
-      droppedFiles(event.dataTransfer!).then(choosePaths, () => choosePaths([]));
+      droppedFiles(event.dataTransfer!).then(chooseFiles, () => chooseFiles([]));
     };
     addEventListener('dragover', dragover);
     addEventListener('dragleave', dragleave);

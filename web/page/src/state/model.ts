@@ -8,6 +8,9 @@ import tokenizerUrl from '../../../../testdata/models/sentiment/tokenizer.json?u
 import tokenizerConfigUrl from '../../../../testdata/models/sentiment/tokenizer_config.json?url';
 import { cut, longestName } from '../cut.ts';
 import { encoderSize } from '../flops.ts';
+import { AddressError, hubHost, readAddress } from '../model_address.ts';
+import { explainLoading, type Origin } from '../model_errors.ts';
+import { modelFiles, readyToLoad } from '../model_folder.ts';
 import { codeOf, explain, status } from './status.ts';
 import { initialView, update, view, type DType } from './view.ts';
 
@@ -16,6 +19,8 @@ export interface LoadedModel {
   readonly id: string;
   /** For people. */
   readonly name: string;
+  /** What was done without, in words. */
+  readonly note?: string | undefined;
   readonly text: TextModel;
   readonly config: Readonly<Record<string, unknown>>;
   readonly labels: readonly string[] | undefined;
@@ -72,7 +77,11 @@ export interface Failure {
   readonly what: string;
   readonly cause: string;
   readonly fix: string;
+  /** What the package or the browser said. */
+  readonly detail?: string;
   readonly code: unknown;
+  /** A model that is not beside the page, and can be asked for on the Hub. */
+  readonly onHub?: string;
 }
 
 export const engine = signal<Attn | undefined>(undefined);
@@ -88,8 +97,8 @@ export const besideFailure = signal<Failure | undefined>(undefined);
 export const otherOf = (dtype: DType): DType => (dtype === 'int8' ? 'float32' : 'int8');
 
 /**
- * Models that the page knows by name. The second is served by `make demo` where it is there; a link to it never begins a download. Its int8 files are a
- * folder beside it: what they come to is known where they were there when the page was built (vite.config.ts).
+ * Models that the page knows by name. The int8 files of the second stand beside the page, unless it was built without them (vite.config.ts): then it is
+ * asked for on the Hub. A link to it never begins a download.
  */
 export const knownModels = [
   { id: 'sentiment', name: 'sentiment classifier', about: '2 layers × 4 heads, in this page already', bytes: 1_480_000 },
@@ -99,6 +108,7 @@ export const knownModels = [
     about: '6 layers × 12 heads, sentence embeddings',
     bytes: 91_000_000,
     int8Bytes: Number(import.meta.env['ATTN_INT8_BYTES'] ?? 0),
+    repository: 'sentence-transformers/all-MiniLM-L6-v2',
   },
 ] as const;
 
@@ -108,8 +118,32 @@ export function expectedBytes(id: string, dtype: DType): number | undefined {
   return (dtype === 'int8' && known && 'int8Bytes' in known && known.int8Bytes) || known?.bytes;
 }
 
-export const nameOf = (id: string): string =>
-  cut(knownModels.find((each) => each.id === id)?.name ?? id.split('/').findLast((part) => part !== '') ?? '', longestName);
+/** Tests have no page. */
+const page = (): string => (globalThis as { readonly location?: Location }).location?.href ?? 'http://localhost/';
+
+export function nameOf(id: string): string {
+  const known = knownModels.find((each) => each.id === id);
+  if (known) return known.name;
+  try {
+    return readAddress(id, page()).name;
+  } catch {
+    return cut(id, longestName);
+  }
+}
+
+/** Whether the files of a model that the page knows were there when it was built. */
+const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));
+
+/** The host that loading a model is going to ask, where that is another than the page's. */
+export function otherHostOf(id: string): string | undefined {
+  if (knownModels.some((each) => each.id === id)) return isCarried(id) ? undefined : hubHost;
+  try {
+    const { host } = readAddress(id, page());
+    return host === new URL(page()).host ? undefined : host;
+  } catch {
+    return undefined;
+  }
+}
 
 async function fetchBytes(url: string): Promise<ArrayBuffer> {
   const response = await fetch(url);
@@ -128,33 +162,11 @@ async function fetchSentiment(): Promise<ModelSource> {
   return Object.fromEntries(await Promise.all(Object.entries(urls).map(async ([name, url]) => [name, await fetchBytes(url)] as const)));
 }
 
-/** What to do about a failure, by its code. */
-function advice(code: unknown): string {
-  switch (code) {
-    case 'NETWORK':
-      return 'Check the address and the connection. Or drop the model’s files onto the page.';
-    case 'MEMORY':
-      return 'Close other pages, or use a smaller model or a shorter text.';
-    case 'UNSUPPORTED':
-      return 'The page can load encoders of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT, with their weights in model.safetensors.';
-    case 'ARGUMENT':
-    case 'FORMAT':
-    case 'MISMATCH':
-    case 'CONFIG':
-      return 'Use config.json, tokenizer.json and model.safetensors of one and the same model, as they were published.';
-    case 'ENVIRONMENT':
-      return 'This page needs WebAssembly with SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, or later.';
-    case 'ABORTED':
-      return 'Start it again whenever you like.';
-    default:
-      return 'Reload the page. If it happens again, the detail above says where to look.';
-  }
-}
-
-function fail(what: string, error: unknown): void {
-  const code = codeOf(error);
-  failure.value = { what, cause: explain(error), fix: advice(code), code };
-  status.value = { text: `${what} ${explain(error)}`, failed: true };
+/** The status says that it went wrong; why and what to do is said once, beside what was asked for. */
+function fail(what: string, error: unknown, origin: Origin = { host: undefined }, onHub?: string): void {
+  const words = error instanceof AddressError ? { cause: error.message, fix: '' } : explainLoading(error, origin);
+  failure.value = { what, ...words, detail: explain(error), code: codeOf(error), ...(onHub !== undefined && { onHub }) };
+  status.value = { text: what, failed: true };
 }
 
 /** Starts the module, or starts it anew after its worker has died. */
@@ -185,6 +197,11 @@ function speedometer(): (loaded: number) => number {
 interface Choice {
   readonly id: string;
   readonly name: string;
+  readonly note?: Promise<string | undefined>;
+  /** Files of the visitor's, or of the page, have none. */
+  readonly origin?: Origin;
+  /** "owner/name", where its files may be on the Hub if they are not beside the page. */
+  readonly onHub?: string;
   /** Where its files are; those that are asked for only where the ones before are not there. */
   readonly sources: (dtype: DType) => Promise<readonly ModelSource[]>;
 }
@@ -211,7 +228,7 @@ const isAbsent = (error: unknown): boolean =>
 async function read(
   attn: Attn,
   way: Way,
-  { id, name, sources }: Choice,
+  { id, name, note, sources }: Choice,
   dtype: DType,
   controller: AbortController,
   take: (loaded: LoadedModel) => void,
@@ -243,12 +260,13 @@ async function read(
         if (source === all.at(-1) || !isAbsent(error)) throw error;
         bytes.clear();
       }
-    const [config, labels, shapes, after] = await Promise.all([text!.config, text!.labels, text!.parameterShapes(), used()]);
+    const [config, labels, shapes, after, about] = await Promise.all([text!.config, text!.labels, text!.parameterShapes(), used(), note]);
     const { layers, heads, width } = encoderSize(config);
     if (mine !== way.attempt) return void (await text!.dispose());
     take({
       id,
       name,
+      note: about,
       text: text!,
       config,
       labels: labels?.map((label) => cut(label, longestName)),
@@ -305,7 +323,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean): Promise<vo
     await gone;
   } catch (error) {
     if (controller.signal.aborted) status.value = { text: `${name} was not loaded: cancelled.` };
-    else fail(`${name} could not be loaded.`, error);
+    else fail(`${name} could not be loaded.`, error, choice.origin, isAbsent(error) ? choice.onHub : undefined);
   }
 }
 
@@ -320,8 +338,8 @@ export async function openBeside(): Promise<void> {
     await read(attn, aside, current, dtype, controller, (loaded) => (beside.value = loaded));
   } catch (error) {
     if (controller.signal.aborted) return;
-    const code = codeOf(error);
-    besideFailure.value = { what: `${of.name} could not be loaded as ${dtype}.`, cause: explain(error), fix: advice(code), code };
+    const words = explainLoading(error, current.origin ?? { host: undefined });
+    besideFailure.value = { what: `${of.name} could not be loaded as ${dtype}.`, ...words, detail: explain(error), code: codeOf(error) };
   }
 }
 
@@ -347,23 +365,62 @@ function speakOf(id: string): void {
 /** A view from a link may be about another model than the one that is loaded; from here on it is about that. */
 export const keepLoaded = (): void => speakOf(current.id);
 
-/** Loads a model of the visitor's choice: one that the page knows, or the address of a folder. A view that waits for it is kept. */
-export function chooseModel(id: string): Promise<void> {
-  const folder = /^[\w-]+:|^\.{0,2}\//.test(id) ? id : `models/${id}/`;
-  const known = knownModels.find((each) => each.id === id);
-  const isCurrent = id === current.id && id !== 'files' && model.value?.id === id;
-  const sources = async (dtype: DType) => (known && dtype === 'int8' ? [`models/${id}-int8/`, folder] : [folder]);
-  const choice = isCurrent ? current : id === 'sentiment' ? sentiment : { id, name: nameOf(id), sources };
-  return open(choice, dtypeOf(id), view.value.model === id && model.value?.id !== id);
+/** A model that the page knows by name: from beside the page, or from the Hub where it is not there. */
+function knownChoice(id: string, onHub: boolean): Choice {
+  const known = knownModels.find((each) => each.id === id)!;
+  if (!('repository' in known)) return sentiment;
+  const hub = readAddress(known.repository, page());
+  const here = (dtype: DType) => (dtype === 'int8' ? [`models/${id}-int8/`, `models/${id}/`] : [`models/${id}/`]);
+  // What the page carries is taken from there in any case.
+  const isHere = (dtype: DType) => isCarried(id) && (!onHub || dtype === 'int8');
+  return {
+    id,
+    name: known.name,
+    sources: async (dtype) => (isHere(dtype) ? here(dtype) : [hub.folder]),
+    origin: onHub || !isCarried(id) ? { host: hub.host, repository: known.repository } : { host: new URL(page()).host },
+    ...(!onHub && isCarried(id) && { onHub: known.repository }),
+  };
 }
+
+/** Throws an AddressError where the id is not an address. */
+function choiceOf(id: string): Choice {
+  if (knownModels.some((each) => each.id === id)) return knownChoice(id, !isCarried(id));
+  const { name, folder, host, hub } = readAddress(id, page());
+  return { id, name, sources: async () => [folder], origin: { host, repository: hub?.repository } };
+}
+
+/** Loads a model of the visitor's choice: one that the page knows, one on the Hub, or one in a folder. A view that waits for it is kept. */
+export async function chooseModel(id: string): Promise<void> {
+  const isCurrent = id === current.id && id !== 'files' && model.value?.id === id;
+  let choice: Choice;
+  try {
+    choice = isCurrent ? current : choiceOf(id);
+  } catch (error) {
+    fail(`${nameOf(id)} could not be loaded.`, error);
+    return;
+  }
+  await open(choice, dtypeOf(id), view.value.model === id && model.value?.id !== id);
+}
+
+/** A model that the page knows by name and that is not beside it. */
+export const chooseOnHub = (id: string): Promise<void> => open(knownChoice(id, true), dtypeOf(id), view.value.model === id && model.value?.id !== id);
 
 /** Loads what is here once more, with the kind of weights that the view speaks of; the view stays. */
 export const chooseDType = (): Promise<void> => open(current, dtypeOf(current.id), true);
 
-/** Files of a folder that was dropped or chosen, by their names. */
-export function chooseFiles(files: Readonly<Record<string, Blob>>, folder: string): Promise<void> {
-  const choice = { id: 'files', name: cut(folder, longestName), sources: async () => [files] };
-  return open(choice, dtypeOf('files'), view.value.model === 'files' && model.value?.id !== 'files');
+/** Files that were dropped or chosen, by their paths: a model is looked for among them. */
+export async function chooseFiles(files: readonly (readonly [path: string, file: Blob])[]): Promise<void> {
+  const { name, files: found, problem } = modelFiles(files);
+  const what = `${name} could not be loaded.`;
+  if (problem) {
+    failure.value = { what, ...problem, code: 'ARGUMENT' };
+    status.value = { text: what, failed: true };
+    return;
+  }
+  const ready = readyToLoad(found);
+  const note = ready.then((each) => each.note).catch(() => undefined); // why it is not ready is said by who loads it
+  const choice = { id: 'files', name, note, sources: async () => [(await ready).files] };
+  await open(choice, dtypeOf('files'), view.value.model === 'files' && model.value?.id !== 'files');
 }
 
 /** After the module has stopped: a new one with the same model; the text and the view stay. */

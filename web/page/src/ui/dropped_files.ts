@@ -6,8 +6,8 @@ export async function droppedFiles(data: DataTransfer): Promise<readonly (readon
   return (await Promise.all(entries.map((entry) => filesIn(entry)))).flat();
 }
 
-/** A model's folder is not deep; a whole disk dropped by mistake is. */
-const deepest = 3;
+/** The deepest that models are is the Hub's cache (models--…/snapshots/…/1_Pooling); a whole disk dropped by mistake is deeper. */
+const deepest = 5;
 
 async function filesIn(entry: FileSystemEntry, depth = 0): Promise<readonly (readonly [string, File])[]> {
   const path = entry.fullPath.replace(/^\//, '');

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import { AddressError, nameInPath, readAddress } from '../src/model_address.ts';
+
+const page = 'https://example.org/attn/index.html#text=a';
+const read = (text: string) => readAddress(text, page);
+const main = 'https://huggingface.co/owner/name/resolve/main/';
+
+describe('a model on the Hub', () => {
+  it.each([
+    'owner/name',
+    ' owner/name ',
+    '"owner/name"',
+    'https://huggingface.co/owner/name',
+    'https://huggingface.co/owner/name/',
+    'https://www.huggingface.co/owner/name?library=transformers#usage',
+    'http://huggingface.co/owner/name',
+    'huggingface.co/owner/name',
+    'hf.co/owner/name',
+    'https://hf.co/owner/name/tree/main',
+    'https://huggingface.co/owner/name/tree/main/',
+    'https://huggingface.co/owner/name/tree/main/onnx',
+    'https://huggingface.co/owner/name/blob/main/config.json',
+    'https://huggingface.co/owner/name/blob/main/onnx/model.onnx',
+    'https://huggingface.co/owner/name/blob/main/1_Pooling/config.json',
+    'https://huggingface.co/owner/name/resolve/main/model.safetensors?download=true',
+    'https://huggingface.co/owner/name/raw/main/README.md',
+    'https://huggingface.co/owner/name/discussions/3',
+    'https://huggingface.co/api/models/owner/name',
+    'git clone https://huggingface.co/owner/name',
+    'https://huggingface.co/owner/name.git',
+    'git@hf.co:owner/name',
+    'hf://owner/name',
+    main,
+  ])('%s', (text) => {
+    expect(read(text)).toMatchObject({ id: 'owner/name', name: 'owner/name', folder: main, host: 'huggingface.co' });
+  });
+  it.each([
+    ['owner/name@v1.0', 'v1.0', 'owner/name@v1.0'],
+    ['https://huggingface.co/owner/name/tree/v1.0', 'v1.0', 'owner/name@v1.0'],
+    ['https://huggingface.co/owner/name/tree/refs%2Fpr%2F4', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
+    ['https://huggingface.co/owner/name/blob/refs/pr/4/config.json', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
+    ['owner/name@refs/pr/4', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
+  ])('with a revision: %s', (text, revision, id) => {
+    expect(read(text)).toMatchObject({ id, folder: `https://huggingface.co/owner/name/resolve/${revision}/`, name: id });
+    expect(read(id).folder).toBe(read(text).folder);
+  });
+  it('a commit is short in the name and whole in the address', () => {
+    const commit = '0123456789abcdef0123456789abcdef01234567';
+    expect(read(`owner/name@${commit}`)).toMatchObject({
+      name: 'owner/name@01234567',
+      folder: `https://huggingface.co/owner/name/resolve/${commit}/`,
+    });
+  });
+  it('one without an owner, and a folder inside, which its own address stands for', () => {
+    expect(read('bert-base-uncased').folder).toBe('https://huggingface.co/bert-base-uncased/resolve/main/');
+    expect(read('https://huggingface.co/bert-base-uncased/tree/main').id).toBe('bert-base-uncased');
+    const inside = read('https://huggingface.co/owner/name/tree/main/models/small');
+    expect(inside).toMatchObject({ name: 'owner/name/models/small', folder: `${main}models/small/` });
+    expect(read(inside.id)).toEqual(inside);
+  });
+  it('a mirror has the same forms', () => {
+    expect(read('https://mirror.example/owner/name/tree/main')).toMatchObject({
+      folder: 'https://mirror.example/owner/name/resolve/main/',
+      host: 'mirror.example',
+      name: 'owner/name',
+    });
+  });
+});
+
+describe('a folder', () => {
+  it.each([
+    ['https://example.com/models/my-bert', 'https://example.com/models/my-bert/', 'my-bert'],
+    ['https://example.com/models/my-bert/config.json', 'https://example.com/models/my-bert/', 'my-bert'],
+    ['example.com/models/my-bert', 'https://example.com/models/my-bert/', 'my-bert'],
+    ['localhost:8080/my-bert/main', 'http://localhost:8080/my-bert/main/', 'my-bert'],
+    ['./models/my-bert', 'https://example.org/attn/models/my-bert/', 'my-bert'],
+    ['models/my-bert/', 'https://example.org/attn/models/my-bert/', 'my-bert'],
+    ['a/b/my-bert', 'https://example.org/attn/a/b/my-bert/', 'my-bert'],
+    ['/my-bert', 'https://example.org/my-bert/', 'my-bert'],
+    ['https://example.com/m/?token=1', 'https://example.com/m/?token=1', 'm'],
+  ])('%s', (text, folder, name) => {
+    expect(read(text)).toMatchObject({ id: folder, folder, name, hub: undefined });
+    expect(read(folder).folder).toBe(folder);
+  });
+});
+
+it.each([
+  ['', /Which model/],
+  ['ftp://example.org/', /no address/],
+  ['https://huggingface.co/datasets/owner/name', /a data set/],
+  ['https://huggingface.co/spaces/owner/name', /a Space/],
+  ['https://huggingface.co/', /no model's name/],
+  ['C:\\models\\bert', /path on a disk/],
+  ['~/models/bert', /path on a disk/],
+  ['file:///models/bert', /path on a disk/],
+  ['what is this?', /no address/],
+  ['https://example.org/100%/', /no address/],
+])('%j is refused, and the message says what to write', (text, message) => {
+  let said = '';
+  try {
+    read(text);
+  } catch (error) {
+    expect(error).toBeInstanceOf(AddressError);
+    said = (error as Error).message;
+  }
+  expect(said).toMatch(message);
+});
+
+it.each([
+  ['models--owner--name/snapshots/0123456789abcdef0123456789abcdef01234567/', 'owner/name'],
+  ['downloads/my-bert/0_Transformer/', 'my-bert'],
+  ['downloads/my-bert/', 'my-bert'],
+  ['', 'your files'],
+])('the name in the path %j is %s', (path, name) => expect(nameInPath(path, 'your files')).toBe(name));
