@@ -19,14 +19,14 @@ const written = (directives) =>
 
 const digests = (texts) => texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);
 
-/** Of a document. Scripts and styles inside it are named by their digests. That nobody may frame it can be said by a header only. */
-export const pagePolicy = ({ scripts = [], styles = [], images = [] } = {}) =>
+/** Of a document. Scripts and styles inside it are named by their digests. That nobody may frame it can be said by a header only; embed.html is for that. */
+export const pagePolicy = ({ scripts = [], styles = [], images = [], framed = false } = {}) =>
   written({
     ...common,
     'script-src': [...common['script-src'], ...digests(scripts)],
     'style-src': ["'self'", ...digests(styles)],
     'img-src': ["'self'", ...images],
-    'frame-ancestors': ["'none'"],
+    'frame-ancestors': framed ? ['*'] : ["'none'"],
   });
 
 /** Of a worker, which browsers take from its own script's answer: it loads models, and their address may be anywhere. */

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { isIP } from 'node:net';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import send from 'send';
 import { types } from './content_types.mjs';
@@ -31,13 +31,16 @@ const headers = {
 /** What stands between the tags of this name. */
 const inside = (html, tag) => [...html.matchAll(new RegExp(`<${tag}\\b[^>]*>([^]*?)</${tag}>`, 'g'))].map(([, text]) => text).filter(Boolean);
 
+/** The one page that is made to stand in another. */
+const isFramed = (file) => basename(file) === 'embed.html';
+
 function policyOf(file, type) {
   if (type.startsWith('text/javascript')) return workerPolicy;
   if (!type.startsWith('text/html')) return filePolicy;
   const html = readFileSync(file, 'utf8');
   // A picture that is written out in the address goes nowhere: no icon, said without a request.
   const images = html.includes('href="data:') ? ['data:'] : [];
-  return pagePolicy({ scripts: inside(html, 'script'), styles: inside(html, 'style'), images });
+  return pagePolicy({ scripts: inside(html, 'script'), styles: inside(html, 'style'), images, framed: isFramed(file) });
 }
 
 /** The path that is asked for, as it was written; undefined: the request makes no sense. */
@@ -65,7 +68,8 @@ function answer(request, response, root) {
   })
     .on('headers', (_, file) => {
       const type = (!isData.test(path) || extname(file) === '.json' ? types[extname(file)] : undefined) ?? 'application/octet-stream';
-      response.setHeaders(new Headers({ ...headers, 'Content-Security-Policy': policyOf(file, type), 'Content-Type': type }));
+      const own = { 'Content-Security-Policy': policyOf(file, type), 'Content-Type': type };
+      response.setHeaders(new Headers({ ...headers, ...own, ...(isFramed(file) && { 'Cross-Origin-Resource-Policy': 'cross-origin' }) }));
     })
     .on('directory', () => end(404, 'not found'))
     // What it was is of use here only, and would tell where things lie.

@@ -185,15 +185,26 @@ async function bundleCommonJs() {
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
 }
 
+/** The element in a file of its own: it shares nothing with what computes. */
+async function bundleElement() {
+  const bundled = await rolldown({ ...common, input: { element: join(here, 'src', 'attention_map.ts') } });
+  const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
+  write(output[0]);
+  const required = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs' });
+  writeFileSync(join(out, 'element.cjs'), required.output[0].code);
+}
+
 await bundle();
+await bundleElement();
 await bundleWorker('worker-host');
 await bundleWorker('worker-host-train');
 await bundleCommand();
 // A checked build is for the tests alone.
 if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
 
-for (const name of ['attn.d.ts', 'gradients.d.ts', 'worker.d.ts', 'wasm.d.ts']) copyFileSync(join(here, 'src', name), join(out, name));
-for (const name of ['attn', 'gradients', 'worker'])
+for (const name of ['attn.d.ts', 'gradients.d.ts', 'worker.d.ts', 'element.d.ts', 'wasm.d.ts'])
+  copyFileSync(join(here, 'src', name), join(out, name));
+for (const name of ['attn', 'gradients', 'worker', 'element'])
   writeFileSync(
     join(out, `${name}.d.cts`),
     readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll(/'\.\/(attn|gradients)\.js'/g, "'./$1.cjs'"),

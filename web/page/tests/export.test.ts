@@ -1,9 +1,9 @@
+import { figureToSvg } from 'attn/element';
 import { describe, expect, it } from 'vitest';
 import { toCsv } from '../src/export/csv.ts';
 import { toJson } from '../src/export/json.ts';
 import { toNpy } from '../src/export/npy.ts';
-import { layoutOf } from '../src/export/picture.ts';
-import { toSvg } from '../src/export/svg.ts';
+import { linesOf, mapOf } from '../src/export/figures.ts';
 import { parseNpy } from '../src/npy.ts';
 import type { Place, Shown } from '../src/state/shown.ts';
 
@@ -13,7 +13,7 @@ const shownOf = (labels: readonly string[], weights: readonly number[]): Shown =
   weights: Float32Array.from(weights),
   blocked: undefined,
   placeOf: new Int32Array(labels.length),
-  largest: Math.max(...weights),
+  largest: weights.reduce((a, b) => Math.max(a, b), 0),
 });
 const shown = shownOf(['say "hi"', 'a,b'], [0.1, 0.9, 1e-9, 1 / 3]);
 
@@ -61,7 +61,10 @@ describe('.npy', () => {
 });
 
 describe('SVG', () => {
-  const svg = (of: Shown, threshold = 0) => toSvg({ title: 'A & B', shown: of, look: { threshold, scaleBy: 'head' } });
+  const about = { title: 'A & B', sentence: 'say hi, a,b', notes: ['Special tokens are hidden.'] };
+  const svg = (of: Shown, threshold = 0, scaleBy: 'row' | 'head' = 'head') =>
+    figureToSvg(mapOf({ ...about, shown: of, look: { threshold, scaleBy } }));
+  const texts = (text: string) => [...text.matchAll(/<text[^>]*>([^<]*)</g)].map(([, each]) => each);
   it('escapes what is text', () => {
     const text = svg(shownOf(['<script>', '\u0000&'], [1, 0, 0, 1]));
     expect(text).toContain('<title>A &amp; B</title>');
@@ -75,15 +78,51 @@ describe('SVG', () => {
     expect(count(svg(shown, 0.2))).toBe(3);
     expect(svg(shown)).toContain('a,b to a,b, 0.3333');
   });
-  it('takes a picture instead of the cells', () => {
-    const text = toSvg({ title: '', shown, look: { threshold: 0, scaleBy: 'row' } }, 'data:image/png;base64,');
-    expect(text.match(/<rect/g)).toHaveLength(1);
-    expect(text).toContain('href="data:image/png;base64,"');
+  it('says all that a reader needs: title, sentence, titles of the axes, labels, numbers, colour scale, notes', () => {
+    expect(texts(svg(shown))).toEqual(
+      expect.arrayContaining([
+        'A &amp; B',
+        'say hi, a,b',
+        'looks (query)',
+        'is looked at (key)',
+        'a,b',
+        '.10',
+        '.90',
+        '.33',
+        '0',
+        '0.90',
+        about.notes[0],
+      ]),
+    );
+    expect(texts(svg(shown, 0, 'row'))).toContain('the largest weight of each row');
   });
-});
-
-it('a picture of 512 tokens stays of a size that every browser can draw', () => {
-  const { width, height, every } = layoutOf({ places: placesFor(Array.from({ length: 512 }, () => 'token')) }, 'title');
-  expect(Math.max(width, height)).toBeLessThan(2048);
-  expect(every).toBeGreaterThan(3);
+  it('has colours that every program reads: #rrggbb', () => {
+    const text = svg(shown) + figureToSvg(linesOf({ ...about, shown, look: { threshold: 0, scaleBy: 'head' } }));
+    const colours = [...text.matchAll(/(?:fill|stroke)="([^"]*)"/g)].map(([, each]) => each);
+    expect(colours.length).toBeGreaterThan(20);
+    expect(colours.filter((each) => each !== 'none' && !/^#[0-9a-f]{6}$/.test(each!))).toEqual([]);
+    expect(text).not.toMatch(/style=|class=|rgb\(/);
+  });
+  it('of the lines has one for each weight that is drawn, thicker for more', () => {
+    const lines = (threshold: number) =>
+      linesOf({ ...about, shown, look: { threshold, scaleBy: 'head' } }).parts.flatMap((part) => (part.kind === 'path' && part.stroke ? [part] : []));
+    expect(lines(0)).toHaveLength(4);
+    const [thin, thick] = lines(0.2);
+    expect(lines(0.2)).toHaveLength(2);
+    expect(thick!.strokeWidth).toBeGreaterThan(thin!.strokeWidth!);
+  });
+  it('of 512 tokens stays of a size that every program can draw: its cells are one picture', () => {
+    const labels = Array.from({ length: 512 }, () => 'token');
+    const large = mapOf({
+      ...about,
+      shown: shownOf(
+        labels,
+        Array.from({ length: 512 * 512 }, () => 0.001),
+      ),
+      look: { threshold: 0, scaleBy: 'head' },
+    });
+    expect(Math.max(large.width, large.height)).toBeLessThan(2048);
+    expect(large.parts.length).toBeLessThan(1000);
+    expect(large.parts.filter(({ kind }) => kind === 'cells')).toHaveLength(1);
+  });
 });

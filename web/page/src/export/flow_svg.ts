@@ -1,7 +1,6 @@
 /** The flow diagram as a file of its own: colours as #rrggbb, no style sheet. */
 import { edgeShapes, nodeShapes, stateOf, type Flow, type FlowPart, type FlowShape, type FlowState } from '../draw/flow.ts';
-import { font, ink, keyInk, paper, queryInk } from './picture.ts';
-import { escaped } from './svg.ts';
+import { escaped, font, ink, keyInk, paper, queryInk } from './paper.ts';
 
 const faint = '#8a92a0';
 const quiet = '#545b69';

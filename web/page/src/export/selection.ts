@@ -7,6 +7,9 @@ import { initialView, type View } from '../state/view.ts';
 
 export interface Selection {
   readonly title: string;
+  readonly sentence: string;
+  /** What a reader of the picture has to know. */
+  readonly notes: readonly string[];
   /** Of the file, without its ending. */
   readonly name: string;
   readonly shown: Shown;
@@ -19,12 +22,25 @@ export interface Selection {
 const changesOf = ({ causal, padding, drawn, off, weights, change }: View) =>
   Object.fromEntries(new URLSearchParams(toHash({ ...initialView, causal, padding, drawn, off, weights, change })));
 
+function notesOf({ special, threshold, mergeWords }: View, shown: Shown, isChanged: boolean): readonly string[] {
+  return [
+    special !== 'show' && 'Special tokens are hidden.',
+    special === 'renormalise' && 'Each row is divided by what is left of it.',
+    mergeWords && 'Parts of words are merged.',
+    threshold > 0 && `Weights under ${threshold} are not drawn.`,
+    shown.blocked && 'A stroke: this key may not be looked at.',
+    isChanged && 'The model was changed.',
+  ].filter((each) => typeof each === 'string');
+}
+
 export function selectionOf({ model, view: ran, tokens }: Run, view: View): Selection | undefined {
   if (!shown.value) return undefined;
   const [layer, head] = [layerInFocus.value + 1, headInFocus.value + 1];
   const { special, mergeWords, threshold, scaleBy } = view;
   return {
     title: `${model.name}, layer ${layer}, head ${head}`,
+    sentence: [ran.text, ran.pair].filter(Boolean).join(' / '),
+    notes: notesOf(view, shown.value, Object.keys(changesOf(ran)).length > 0),
     name: `attention-${model.name.replace(/[^\w.-]+/g, '-')}-layer-${layer}-head-${head}`,
     shown: shown.value,
     look: { threshold, scaleBy },

@@ -1,0 +1,34 @@
+/** How wide text is, roughly and rather too wide: where a figure is laid out there may be no font to measure. */
+
+const widthOfLetter = (letter: string) => (/[\u1100-\uffdc]|[^\0-\uffff]/u.test(letter) ? 1.05 : 0.64);
+export const widthOf = (text: string, size: number): number => size * [...text].reduce((sum, letter) => sum + widthOfLetter(letter), 0);
+
+/** A label of at most so many letters. */
+export function shortened(text: string, most: number): string {
+  const letters = [...text];
+  return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
+}
+
+/** Lines no wider than this, broken between words, or inside one that is too long; no more lines than `most`. */
+export function wrapped(text: string, size: number, width: number, most: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const longer = line ? `${line} ${word}` : word;
+    if (widthOf(longer, size) <= width) {
+      line = longer;
+      continue;
+    }
+    if (line) lines.push(line);
+    line = '';
+    for (const letter of word) {
+      if (widthOf(line + letter, size) > width && line) {
+        lines.push(line);
+        line = '';
+      }
+      line += letter;
+    }
+  }
+  if (line) lines.push(line);
+  return lines.length <= most ? lines : [...lines.slice(0, most - 1), `${lines[most - 1]!.slice(0, -1)}…`];
+}

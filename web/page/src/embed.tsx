@@ -1,0 +1,88 @@
+/** One map in a frame of somebody else's page: of numbers in the address, or of the head that the address speaks of, computed here. */
+import { render } from 'preact';
+import { mapOptionsOf } from './export/figures.ts';
+import { selectionOf } from './export/selection.ts';
+import { keepInHash, linkHash } from './state/hash.ts';
+import { chooseModel, expectedBytes, loading, model, nameOf, otherHostOf, startPage } from './state/model.ts';
+import { ownMapIn, type OwnMap } from './state/own_map.ts';
+import { follow, run } from './state/run.ts';
+import { shown } from './state/shown.ts';
+import { explain, status } from './state/status.ts';
+import { view } from './state/view.ts';
+import { MapElement } from './ui/map_element.tsx';
+
+const drawn = () => void (document.documentElement.dataset['ready'] = 'true');
+
+function Own({ of: { tokens, keys, values, caption } }: { of: OwnMap }) {
+  return (
+    <>
+      <MapElement tokens={tokens} keys={keys} weights={values} caption={caption} />
+      <About hash="" />
+    </>
+  );
+}
+
+function About({ hash }: { hash: string }) {
+  return (
+    <p>
+      <a href={`./index.html${hash && `#${hash}`}`} target="_blank" rel="noopener">
+        {hash ? 'Every number of it, in attn' : 'attn'}
+      </a>
+    </p>
+  );
+}
+
+/** The address may speak of a model that is not here: it is not loaded unasked. */
+function Offer({ id }: { id: string }) {
+  const [host, bytes] = [otherHostOf(id), expectedBytes(id, view.value.dtype)];
+  return (
+    <p>
+      <button type="button" onClick={() => void chooseModel(id)}>
+        Load {nameOf(id)}
+        {bytes !== undefined && `, ${Math.round(bytes / 1e6)} MB`}
+        {host && ` from ${host}`}
+      </button>
+    </p>
+  );
+}
+
+function Computed() {
+  const of = run.value;
+  const wanted = view.value.model;
+  const waits = wanted !== 'files' && wanted !== model.value?.id && model.value !== undefined && !loading.value;
+  const selection = of && shown.value && wanted === of.model.id ? selectionOf(of, view.value) : undefined;
+  if (selection) drawn();
+  return (
+    <>
+      {selection && <MapElement {...mapOptionsOf(selection)} />}
+      {waits && <Offer id={wanted} />}
+      {(!selection || status.value.failed) && (
+        <p role="status" class={status.value.failed ? 'failed' : ''}>
+          {waits ? 'This map is of another model than the one that comes along.' : status.value.text}
+        </p>
+      )}
+      <About hash={linkHash()} />
+    </>
+  );
+}
+
+const place = document.getElementById('embed')!;
+try {
+  const own = ownMapIn(location.hash);
+  if (own) {
+    render(<Own of={own} />, place);
+    drawn();
+  } else {
+    keepInHash();
+    follow();
+    void startPage();
+    render(<Computed />, place);
+  }
+} catch (error) {
+  render(
+    <p role="alert" class="failed">
+      This map cannot be drawn: {explain(error)}.
+    </p>,
+    place,
+  );
+}

@@ -1,0 +1,39 @@
+import { figureToPng, figureToSvg } from 'attn/element';
+import { useState } from 'preact/hooks';
+import { download } from '../export/download.ts';
+import { figureOfSvg } from '../export/inline_svg.ts';
+import { explain, status } from '../state/status.ts';
+
+const formats = ['SVG', 'PNG'] as const;
+
+/** Saves a picture of the page, an <svg>, as it is now. `title` stands above it, `file` is its name without an ending. */
+export function SavePicture({ title, file, picture }: { title: string; file: string; picture: () => SVGSVGElement | null | undefined }) {
+  const [failure, setFailure] = useState('');
+  const save = async (format: (typeof formats)[number]) => {
+    const svg = picture();
+    if (!svg) return;
+    try {
+      const figure = figureOfSvg(svg, title);
+      const name = `${file}.${format.toLowerCase()}`;
+      download(format === 'SVG' ? new Blob([figureToSvg(figure)], { type: 'image/svg+xml' }) : await figureToPng(figure), name);
+      status.value = { text: `Saved ${name}.` };
+      setFailure('');
+    } catch (error) {
+      setFailure(`It could not be saved: ${explain(error)}`);
+    }
+  };
+  return (
+    <span class="save-picture">
+      {formats.map((format) => (
+        <button key={format} type="button" class="quiet" aria-label={`Save ${title} as ${format}`} onClick={() => void save(format)}>
+          {format}
+        </button>
+      ))}
+      {failure && (
+        <span role="alert" class="error">
+          {failure}
+        </span>
+      )}
+    </span>
+  );
+}
