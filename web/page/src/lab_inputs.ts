@@ -1,5 +1,6 @@
 /** What is in the lab's fields, as arrays and options; what cannot be read is a FieldError. */
 import type { Mask, Tensor } from 'attn';
+import { transposed } from './arrays.ts';
 import { cut, longestName } from './cut.ts';
 import { FieldError, type LabInputs } from './lab_run.ts';
 import { parseMatrixText } from './matrix_text.ts';
@@ -8,11 +9,12 @@ import type { Lab, MatrixName } from './state/lab.ts';
 /** One list is enough for a mask. */
 export const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);
 
-export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, causal }: Lab): LabInputs {
-  const isEmpty = (name: MatrixName) => !fields[name].file && fields[name].text.trim() === '';
+export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, causal, asTorch }: Lab): LabInputs {
+  const isEmpty = (name: MatrixName) => !fields[name].file && !fields[name].refused && fields[name].text.trim() === '';
 
   const tensorOf = (name: MatrixName): Tensor => {
-    const { text, file } = fields[name];
+    const { text, file, refused } = fields[name];
+    if (refused) throw new FieldError(name, refused);
     if (file) return file.tensor;
     try {
       return parseMatrixText(text, minRankOf(name));
@@ -47,16 +49,23 @@ export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, cau
     return number;
   };
 
+  /** in × out, however it was given; what is no matrix is refused later. */
+  const weightOf = (name: MatrixName): Tensor => {
+    const tensor = tensorOf(name);
+    return asTorch && tensor.dims.length === 2 ? transposed(tensor) : tensor;
+  };
+
   const common = () => ({ scale: scaleOf(), mask: maskOf('Mask', maskKind), keyPadding: maskOf('Key padding', paddingKind), causal });
   if (mode === 'attention') return { mode, Q: tensorOf('Q'), K: tensorOf('K'), V: tensorOf('V'), ...common() };
   return {
     mode,
     X: tensorOf('X'),
-    Wq: tensorOf('Wq'),
-    Wk: tensorOf('Wk'),
-    Wv: tensorOf('Wv'),
-    Wo: isEmpty('Wo') ? undefined : tensorOf('Wo'),
+    Wq: weightOf('Wq'),
+    Wk: weightOf('Wk'),
+    Wv: weightOf('Wv'),
+    Wo: isEmpty('Wo') ? undefined : weightOf('Wo'),
     heads: heads.trim() === '' ? NaN : Number(heads),
+    ...(asTorch && { asTorch }),
     ...common(),
   };
 }

@@ -36,6 +36,8 @@ export interface MultiHeadInputs extends CommonInputs {
   readonly Wv: Tensor;
   readonly Wo: Tensor | undefined;
   readonly heads: number;
+  /** The weights here are in × out; in the fields they are out × in, and messages speak of those. */
+  readonly asTorch?: boolean;
 }
 
 export type LabInputs = ({ readonly mode: 'attention' } & AttentionInputs) | ({ readonly mode: 'multi-head' } & MultiHeadInputs);
@@ -175,6 +177,8 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
   const { X, Wq, Wk, Wv, Wo, heads } = inputs;
   if (X.dims.length > 3) throw new FieldError('X', `X has shape ${shapeText(X.dims)}. Give rows of tokens, or a batch of them.`);
   const width = last(X, 1);
+  const form = inputs.asTorch ? 'out × in' : 'in × out';
+  const [row, column] = inputs.asTorch ? ['column', 'row'] : ['row', 'column'];
   for (const [name, tensor] of [
     ['Wq', Wq],
     ['Wk', Wk],
@@ -182,7 +186,7 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
     ['Wo', Wo],
   ] as const) {
     if (tensor && tensor.dims.length !== 2)
-      throw new FieldError(name, `${name} has shape ${shapeText(tensor.dims)}. A weight matrix has two dimensions, in × out.`);
+      throw new FieldError(name, `${name} has shape ${shapeText(tensor.dims)}. A weight matrix has two dimensions, ${form}.`);
   }
   if (!Number.isInteger(heads) || heads < 1) throw new FieldError('Heads', 'Write how many heads there are, as a whole number from 1.');
   for (const [name, tensor] of [
@@ -194,23 +198,23 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
     if (rows !== width)
       throw new FieldError(
         name,
-        `${name} has ${counted(rows, 'row')}, a row of X has ${counted(width, 'number')}. Give in × out: one row for each number of X.`,
+        `${name} has ${counted(rows, row)}, a row of X has ${counted(width, 'number')}. Give ${form}: one ${row} for each number of X.`,
       );
     if (columns % heads)
       throw new FieldError(
         'Heads',
-        `${name} has ${counted(columns, 'column')}, which ${heads} heads cannot share evenly. Choose a number of heads that divides ${columns}.`,
+        `${name} has ${counted(columns, column)}, which ${heads} heads cannot share evenly. Choose a number of heads that divides ${columns}.`,
       );
   }
   if (Wk.dims[1] !== Wq.dims[1])
     throw new FieldError(
       'Wk',
-      `Wk has ${counted(Wk.dims[1]!, 'column')}, Wq has ${Wq.dims[1]}. Queries and keys are compared number by number, so make them equally wide.`,
+      `Wk has ${counted(Wk.dims[1]!, column)}, Wq has ${Wq.dims[1]}. Queries and keys are compared number by number, so make them equally wide.`,
     );
   if (Wo && Wo.dims[0] !== Wv.dims[1])
     throw new FieldError(
       'Wo',
-      `Wo has ${counted(Wo.dims[0]!, 'row')}, the heads side by side have ${counted(Wv.dims[1]!, 'number')} (the columns of Wv). Give one row for each, or leave Wo empty.`,
+      `Wo has ${counted(Wo.dims[0]!, row)}, the heads side by side have ${counted(Wv.dims[1]!, 'number')} (the ${column}s of Wv). Give one ${row} for each, or leave Wo empty.`,
     );
   checkMasks(inputs, X.dims.length === 3, X.dims.length === 3 ? X.dims[0]! : 1, heads, last(X, 2), last(X, 2));
 }

@@ -1,6 +1,11 @@
-/** Reads arrays as people type them: nested lists of numbers, as JSON, JavaScript and Python print them. */
+/**
+ * Reads arrays as people type or paste them: nested lists of numbers, as JSON, JavaScript and Python print them, NumPy's and PyTorch's prints, and rows of
+ * a table.
+ */
 import type { Tensor } from 'attn';
 import { cut, longestName } from './cut.ts';
+import { withoutPrint } from './printed_array.ts';
+import { tableRows } from './table_text.ts';
 import { counted } from './numbers.ts';
 
 /** The message says what is wrong and what to do. */
@@ -22,11 +27,26 @@ function toNumber(text: string): number {
   return value;
 }
 
+/** Text of another form as lists. What is not known stays as it is, for the reader of lists to say what is wrong. */
+function asLists(text: string, minRank: number): string {
+  if (!text.includes('[')) {
+    const rows = tableRows(text);
+    if (!rows) return text;
+    const lists = rows.map((row) => `[${row.join(', ')}]`);
+    return lists.length === 1 && minRank === 1 ? lists[0]! : `[${lists.join(',\n ')}]`;
+  }
+  const lists = withoutPrint(text);
+  if (lists.includes('...'))
+    throw new MatrixTextError('Numbers were left out of this print (…). Print all of them: numpy.set_printoptions(threshold=10**9), or torch’s.');
+  return lists;
+}
+
 /**
  * "[[1, 2], [3, 4]]" -> dims [2, 2]. Ranks from minRank to 4. NaN, Infinity, true and false are read too, though JSON lacks the first two.
  * Throws a MatrixTextError that names the place.
  */
-export function parseMatrixText(text: string, minRank = 2): Tensor {
+export function parseMatrixText(written: string, minRank = 2): Tensor {
+  const text = asLists(written, minRank);
   const values: number[] = [];
   const dims: number[] = [];
   /** Items so far of the open list of each depth. */

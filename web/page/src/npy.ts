@@ -5,7 +5,15 @@ import { cut, longestName } from './cut.ts';
 export class NpyError extends Error {}
 
 type Reader = (view: DataView, at: number, little: boolean) => number;
+/** IEEE half precision: what numpy calls float16. */
+function half(bits: number): number {
+  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+}
+
 const readers: Readonly<Record<string, readonly [bytes: number, read: Reader]>> = {
+  f2: [2, (v, at, little) => half(v.getUint16(at, little))],
   f4: [4, (v, at, little) => v.getFloat32(at, little)],
   f8: [8, (v, at, little) => v.getFloat64(at, little)],
   i1: [1, (v, at) => v.getInt8(at)],

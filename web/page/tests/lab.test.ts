@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readLab } from '../src/lab_inputs.ts';
-import type { LabInputs } from '../src/lab_run.ts';
+import { runLab, type LabInputs } from '../src/lab_run.ts';
 import { matrixText } from '../src/matrix_text.ts';
 import { shortestFloat32 } from '../src/numbers.ts';
 import { fileOf, inputsFile, maximumPrinted, snippetsOf } from '../src/snippets.ts';
@@ -38,6 +38,7 @@ describe('the lab in the address', () => {
       maskKind: 'additive',
       paddingKind: 'block',
       causal: true,
+      asTorch: true,
     };
     expect(roundTrip(changed)).toEqual(changed);
     const bare = { ...changed, fields: { ...changed.fields, X: { text: ' [ [1 , 2.5],[-3,4e-2]]' } } };
@@ -166,4 +167,33 @@ describe('programs for the numbers of the lab', () => {
       expect(code.length).toBeLessThan(1500);
     }
   });
+});
+
+describe('weights as torch has them', () => {
+  const of = (asTorch: boolean, Wq: string): Lab => ({
+    ...initialLab,
+    mode: 'multi-head',
+    heads: '1',
+    asTorch,
+    fields: { ...initialLab.fields, X: { text: '[[1, 2, 3]]' }, Wq: { text: Wq }, Wk: { text: Wq }, Wv: { text: Wq } },
+  });
+  it('are the same layer as their transposes on paper', () => {
+    const paper = readLab(of(false, '[[1, 2], [3, 4], [5, 6]]')) as Extract<LabInputs, { mode: 'multi-head' }>;
+    const torch = readLab(of(true, '[[1, 3, 5], [2, 4, 6]]')) as Extract<LabInputs, { mode: 'multi-head' }>;
+    expect([torch.Wq, torch.Wk, torch.Wv]).toEqual([paper.Wq, paper.Wk, paper.Wv]);
+    expect(codeOf(torch)).toEqual(codeOf(paper));
+  });
+  it('and messages speak of them as they stand in the field', async () => {
+    const wrong = readLab(of(true, '[[1, 3], [2, 4]]'));
+    await expect(runLab(undefined as never, wrong)).rejects.toThrow(
+      'Wq has 2 columns, a row of X has 3 numbers. Give out × in: one column for each number of X.',
+    );
+  });
+});
+
+it('a file that was refused is not passed over: what the field held before is not computed', () => {
+  const refused: Lab = { ...initialLab, fields: { ...initialLab.fields, V: { text: '[[1], [2], [3]]', refused: 'v.npy: cut short' } } };
+  expect(() => readLab(refused)).toThrow('v.npy: cut short');
+  const optional: Lab = { ...initialLab, fields: { ...initialLab.fields, Mask: { text: '', refused: 'm.npy: cut short' } } };
+  expect(() => readLab(optional)).toThrow('m.npy: cut short');
 });

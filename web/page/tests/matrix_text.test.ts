@@ -24,7 +24,8 @@ describe('arrays as text', () => {
     ['[[[1], [2]], [[3]]]', 'Row 2 has 1 row'],
     ['[[1, [2]]]', 'Some entries are lists'],
     ['[[1], 2]', 'Some entries are lists'],
-    ['[[1 2]]', 'comma is missing: line 1, column 5'],
+    ['[[1, 2 3]]', 'comma is missing: line 1, column 8'],
+    ['[[1 2 ... 9]]', 'left out'],
     ['[[1],\n [x]]', 'line 2, column 3'],
     ['[[1,]]', 'after the last comma'],
     ['[[,1]]', 'A number is missing'],
@@ -42,10 +43,33 @@ describe('arrays as text', () => {
     expect(() => parseMatrixText(text)).toThrow(message);
   });
 
+  it.each([
+    ['of NumPy', '[[ 1.   -2.5 ]\n [ 3.e+02  0.5]]'],
+    ['of NumPy, as repr', 'array([[ 1. , -2.5],\n       [ 3e2,  0.5]], dtype=float32)'],
+    ['of NumPy in a program', 'w = np.array([[1, -2.5], [300, .5]])'],
+    ['of PyTorch', 'tensor([[   1.0000,   -2.5000],\n        [ 300.0000,    0.5000]])'],
+    ['of PyTorch on another device', "tensor([[1., -2.5], [300., 0.5]], device='cuda:0', dtype=torch.float16, grad_fn=<MmBackward0>)"],
+    ['of PyTorch, a parameter', 'Parameter containing:\ntensor([[1., -2.5],\n        [300., 0.5]], requires_grad=True)'],
+    ['of CSV', '1,-2.5\r\n300,0.5\r\n'],
+    ['of CSV with names', '"query \\ key","a, b","c"\n"a, b",1,-2.5\n"c",300,0.5\n'],
+    ['of CSV with columns named', 'a,b\n1,-2.5\n300,0.5'],
+    ['of a spreadsheet', '1\t-2,5\n300\t0,5'],
+    ['of a spreadsheet that counts in commas', '1;-2,5\n300;0,5'],
+    ['parted by spaces', ' 1 -2.5\n 3e2  .5'],
+  ])('reads a print %s', (_, text) => expect(parseMatrixText(text)).toEqual({ data: Float32Array.of(1, -2.5, 300, 0.5), dims: [2, 2] }));
+  it('reads prints of more dimensions, and of one where that is enough', () => {
+    expect(parseMatrixText('[[[1 2]\n  [3 4]]\n\n [[5 6]\n  [7 8]]]').dims).toEqual([2, 2, 2]);
+    expect(parseMatrixText('1 0 1', 1)).toEqual({ data: Float32Array.of(1, 0, 1), dims: [3] });
+    expect(parseMatrixText('[True False]', 1).data).toEqual(Float32Array.of(1, 0));
+    expect(parseMatrixText('1, 2').dims).toEqual([1, 2]);
+  });
+
   it('takes time in proportion to the text: a megabyte is no burden', () => {
     const text = JSON.stringify(Array.from({ length: 500 }, (_, i) => Array.from({ length: 500 }, (_, j) => i + j / 8)));
     const start = performance.now();
     expect(parseMatrixText(text).dims).toEqual([500, 500]);
+    for (const other of [text.replaceAll(',', ' '), text.replaceAll('],[', '\n').replaceAll(/[[\]]/g, ''), `tensor(${text})`, `tensor(${text}`])
+      expect(() => parseMatrixText(other)).not.toThrow(RangeError);
     expect(performance.now() - start).toBeLessThan(5000);
   });
 

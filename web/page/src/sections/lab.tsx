@@ -1,21 +1,19 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Mask } from 'attn';
 import type { Attn } from 'attn/worker';
-import { download } from '../export/download.ts';
 import { minRankOf, readLab } from '../lab_inputs.ts';
-import { FieldError, runLab, type FieldName, type LabInputs, type LabResult, type NamedResult } from '../lab_run.ts';
-import { fixed, shapeText } from '../numbers.ts';
-import { fileOf, inputsFile, snippetsOf } from '../snippets.ts';
+import { FieldError, runLab, type FieldName, type LabInputs, type LabResult } from '../lab_run.ts';
+import { shapeText } from '../numbers.ts';
 import { lab, updateLab, type Lab as LabState, type LabMode, type MatrixName } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';
 import '../styles/lab.css';
-import { Code } from '../ui/code.tsx';
 import { MatrixField } from '../ui/matrix_field.tsx';
-import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
+import { Results } from './lab_results.tsx';
 
-const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: string; optional?: boolean }[]>> = {
+/** `torch`: the hint where weights are out × in. */
+const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: string; torch?: string; optional?: boolean }[]>> = {
   attention: [
     { name: 'Q', hint: 'queries: L rows of D numbers' },
     { name: 'K', hint: 'keys: S rows of D numbers' },
@@ -23,10 +21,10 @@ const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: stri
   ],
   'multi-head': [
     { name: 'X', hint: 'tokens: L rows of E numbers' },
-    { name: 'Wq', hint: 'E × (heads · D)' },
-    { name: 'Wk', hint: 'E × (heads · D)' },
-    { name: 'Wv', hint: 'E × (heads · Dv)' },
-    { name: 'Wo', hint: '(heads · Dv) × out', optional: true },
+    { name: 'Wq', hint: 'E × (heads · D)', torch: '(heads · D) × E' },
+    { name: 'Wk', hint: 'E × (heads · D)', torch: '(heads · D) × E' },
+    { name: 'Wv', hint: 'E × (heads · Dv)', torch: '(heads · Dv) × E' },
+    { name: 'Wo', hint: '(heads · Dv) × out', torch: 'out × (heads · Dv)', optional: true },
   ],
 };
 
@@ -51,7 +49,7 @@ interface Errors {
 }
 
 export function Lab() {
-  const { mode, fields, heads, scale, maskKind, paddingKind, causal } = lab.value;
+  const { mode, fields, heads, scale, maskKind, paddingKind, causal, asTorch } = lab.value;
   const [errors, setErrors] = useState<Errors>({});
   const [ran, setRan] = useState<Ran>();
   const [running, setRunning] = useState(false);
@@ -113,18 +111,19 @@ export function Lab() {
   }, [engine.value]);
 
   const errorOf = (name: FieldName) => (errors.field === name ? errors.message : undefined);
-  const field = ({ name, hint, optional }: { name: MatrixName; hint: string; optional?: boolean }) => (
+  const field = ({ name, hint, torch, optional }: { name: MatrixName; hint: string; torch?: string; optional?: boolean }) => (
     <MatrixField
       key={name}
       name={name}
-      hint={hint}
+      hint={asTorch && torch !== undefined ? torch : hint}
       optional={optional ?? false}
       minRank={minRankOf(name)}
       value={fields[name]}
       error={errorOf(name)}
       onChange={(value) => change({ fields: { ...lab.value.fields, [name]: value } })}
       onError={(message) => {
-        changed();
+        // What is still in the field is not what was meant.
+        change({ fields: { ...lab.value.fields, [name]: { text: lab.value.fields[name].text, refused: message } } });
         setErrors({ field: name, message });
       }}
       onRun={run}
@@ -136,8 +135,8 @@ export function Lab() {
       <div class="lede">
         <h2 id="lab-title">Your own numbers</h2>
         <p>
-          Type arrays, or drop .npy and <Term word="safetensors" /> files on the fields. You get the weights, the output and every step in between,
-          and code that computes the same. In the results, rows are queries.
+          Type or paste arrays: JSON, CSV, a print of NumPy or PyTorch. Or drop .npy, <Term word="safetensors" />, .json and .csv files on the fields.
+          You get the weights, the output and every step in between, and code that computes the same. In the results, rows are queries.
         </p>
         <p class="try">
           <strong>Try:</strong> the fields start with Q, K and V of the example by hand. Enter 1 as Scale, run, and you get the numbers of its steps 6
@@ -204,6 +203,12 @@ export function Lab() {
             <input type="checkbox" checked={causal} onChange={(event) => change({ causal: event.currentTarget.checked })} />
             <span>Causal: hide later keys</span>
           </label>
+          {mode === 'multi-head' && (
+            <label class="check">
+              <input type="checkbox" checked={asTorch} onChange={(event) => change({ asTorch: event.currentTarget.checked })} />
+              <span>Weights as torch has them (out × in)</span>
+            </label>
+          )}
         </div>
         <div class="lab-masks">
           <div>
@@ -228,7 +233,7 @@ export function Lab() {
         </div>
       </form>
       {ran ? (
-        <Results key={ran.inputs.mode} ran={ran} />
+        <Results key={ran.inputs.mode} {...ran} />
       ) : (
         <p class="note results-empty">{running ? '' : 'Press “Run attention” to see the weights, the output and every step in between.'}</p>
       )}
@@ -273,117 +278,6 @@ function ShortField({
           {error}
         </p>
       )}
-    </div>
-  );
-}
-
-function Results({ ran: { result, inputs } }: { ran: Ran }) {
-  const [batch, setBatch] = useState(0);
-  const [head, setHead] = useState(0);
-  const { tensor, leading } = result.weights;
-  const count = (kind: 'batch' | 'head') => (leading.includes(kind) ? tensor.dims[leading.indexOf(kind)]! : 1);
-  const choosers = [
-    { kind: 'batch', label: 'Batch item shown', value: batch, set: setBatch },
-    { kind: 'head', label: 'Head shown', value: head, set: setHead },
-  ] as const;
-  return (
-    <div class="results">
-      <div class="choosers">
-        {choosers.map(
-          ({ kind, label, value, set }) =>
-            leading.includes(kind) && (
-              <label class="field" key={kind}>
-                <span>{label}</span>
-                <select value={String(value + 1)} onChange={(event) => set(Number(event.currentTarget.value) - 1)}>
-                  {Array.from({ length: count(kind) }, (_, i) => (
-                    <option key={i} value={String(i + 1)}>
-                      {i + 1}
-                    </option>
-                  ))}
-                </select>
-              </label>
-            ),
-        )}
-      </div>
-      <div class="result-main">
-        <ResultTable name="Weights" result={result.weights} batch={batch} head={head} main />
-        <ResultTable name="Output" result={result.output} batch={batch} head={head} main />
-      </div>
-      <h3>Every step in between, by name</h3>
-      <p class="note">{result.note || 'In the order in which they are computed. Those with a head dimension show the head chosen above.'}</p>
-      <div class="trace">
-        {result.trace.map((entry) => (
-          <ResultTable key={entry.name} name={entry.name} result={entry} batch={batch} head={head} />
-        ))}
-      </div>
-      <Programs inputs={inputs} />
-    </div>
-  );
-}
-
-/** The same numbers from code. */
-function Programs({ inputs }: { inputs: LabInputs }) {
-  const [failure, setFailure] = useState('');
-  const snippets = useMemo(() => snippetsOf(inputs), [inputs]);
-  const file = useMemo(() => fileOf(inputs), [inputs]);
-  const save = async () => {
-    try {
-      download(new Blob([(await engine.value!.writeSafetensors(file!)) as Uint8Array<ArrayBuffer>]), inputsFile);
-      setFailure('');
-    } catch (error) {
-      setFailure(explain(error));
-    }
-  };
-  return (
-    <>
-      <h3>The same numbers from code</h3>
-      {file && (
-        <div class="buttons">
-          <p class="note">There are too many numbers to print. The programs read them from {inputsFile} in the folder where they run.</p>
-          <button type="button" onClick={save}>
-            Save {inputsFile}
-          </button>
-          {failure && (
-            <p role="alert" class="error">
-              {failure}
-            </p>
-          )}
-        </div>
-      )}
-      {snippets.map(({ title, code }) => (
-        <details key={title}>
-          <summary>{title}</summary>
-          <Code title={title} code={code} />
-        </details>
-      ))}
-    </>
-  );
-}
-
-function ResultTable({ name, result, batch, head, main }: { name: string; result: NamedResult; batch: number; head: number; main?: boolean }) {
-  const { tensor, leading } = result;
-  const inner = tensor.dims.slice(leading.length);
-  const size = inner.reduce((a, b) => a * b, 1);
-  const slice = leading.reduce((index, kind, i) => index * tensor.dims[i]! + (kind === 'batch' ? batch : head), 0);
-  const width = inner.at(-1)!;
-  const values = tensor.data.subarray(slice * size, (slice + 1) * size);
-  const keys = inner.at(-2)!;
-  const pairs = inner.length === 3;
-  return (
-    <div class="result">
-      <NumberTable
-        name={name}
-        rows={{
-          kind: result.rows,
-          count: size / width,
-          ...(pairs ? { label: (i: number) => `query ${Math.floor(i / keys) + 1}, key ${(i % keys) + 1}` } : {}),
-        }}
-        columns={{ kind: result.columns, count: width }}
-        cell={(i, j) => fixed(values[i * width + j]!)}
-        {...(main ? { maximumCells: 16_384 } : {})}
-        {...(main && result.columns === 'key' ? { tint: (i: number, j: number) => values[i * width + j]! } : {})}
-      />
-      <p class="note">shape {shapeText(tensor.dims)}</p>
     </div>
   );
 }

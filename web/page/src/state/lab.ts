@@ -10,6 +10,8 @@ export type MatrixName = (typeof matrixNames)[number];
 export interface FieldValue {
   readonly text: string;
   readonly file?: { readonly label: string; readonly tensor: Tensor };
+  /** Why a file was not taken. What the field holds is not what was meant: nothing is computed of it. */
+  readonly refused?: string;
 }
 
 export interface Lab {
@@ -20,6 +22,8 @@ export interface Lab {
   readonly maskKind: Mask['kind'];
   readonly paddingKind: Mask['kind'];
   readonly causal: boolean;
+  /** Weights are out × in, as torch keeps them, instead of in × out, as on paper. */
+  readonly asTorch: boolean;
 }
 
 const rows = (...lines: readonly string[]): FieldValue => ({ text: `[${lines.join(',\n ')}]` });
@@ -44,6 +48,7 @@ export const initialLab: Lab = {
   maskKind: 'attend',
   paddingKind: 'attend',
   causal: false,
+  asTorch: false,
 };
 
 export const lab = signal<Lab>(initialLab);
@@ -65,7 +70,7 @@ const compact = (text: string) => {
 };
 
 /** What differs from the first numbers, as pairs of an address; nothing when it is too long or came from a file. */
-export function labToParams({ mode, fields, heads, scale, maskKind, paddingKind, causal }: Lab): readonly (readonly [string, string])[] {
+export function labToParams({ mode, fields, heads, scale, maskKind, paddingKind, causal, asTorch }: Lab): readonly (readonly [string, string])[] {
   const all: readonly (readonly [string, string, string])[] = [
     ['mode', mode, initialLab.mode],
     ...matrixNames.map((name) => [name.replace(' ', '-'), compact(fields[name].text), compact(initialLab.fields[name].text)] as const),
@@ -74,6 +79,7 @@ export function labToParams({ mode, fields, heads, scale, maskKind, paddingKind,
     ['mask-kind', maskKind, initialLab.maskKind],
     ['padding-kind', paddingKind, initialLab.paddingKind],
     ['causal', String(Number(causal)), '0'],
+    ['torch', String(Number(asTorch)), '0'],
   ];
   const changed = all.filter(([, now, first]) => now !== first).map(([name, now]) => [`lab.${name}`, now] as const);
   const length = changed.reduce((sum, [name, text]) => sum + name.length + text.length, 0);
@@ -103,5 +109,6 @@ export function labFromParams(params: URLSearchParams): Lab {
     maskKind: kind(read('mask-kind'), initialLab.maskKind),
     paddingKind: kind(read('padding-kind'), initialLab.paddingKind),
     causal: read('causal') === '1',
+    asTorch: read('torch') === '1',
   };
 }

@@ -1,8 +1,8 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
+import { arraysIn, nameFor } from '../array_files.ts';
 import { cut, longestName } from '../cut.ts';
 import { matrixText } from '../matrix_text.ts';
-import { isNpy, parseNpy } from '../npy.ts';
 import { shapeText, shortestFloat32 } from '../numbers.ts';
 import type { FieldValue } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
@@ -31,7 +31,7 @@ interface Choices {
   readonly chosen: string;
 }
 
-/** An array as text, or from a .npy or safetensors file that is chosen or dropped. */
+/** An array as text, or from a file that is chosen or dropped. */
 export function MatrixField({ name, hint, value, error, optional, minRank, onChange, onError, onRun }: Props) {
   const [over, setOver] = useState(false);
   const [choices, setChoices] = useState<Choices>();
@@ -58,21 +58,20 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
     setChoices(undefined);
     const fileName = cut(file.name, longestName);
     try {
-      const bytes = new Uint8Array(await file.arrayBuffer());
-      if (isNpy(bytes) || /\.npy$/i.test(file.name)) return void take(fileName, parseNpy(bytes));
-      if (!engine.value) throw new Error('The module is still starting. Try again in a moment.');
-      const tensors = await engine.value.parseSafetensors(bytes);
+      const tensors = await arraysIn(file, minRank, (bytes) => {
+        if (!engine.value) throw new Error('The module is still starting. Try again in a moment.');
+        return engine.value.parseSafetensors(bytes);
+      });
       const names = [...tensors.keys()];
       if (names.length === 0) throw new Error('There is no array of floating-point numbers in it.');
-      // The one that is called like the field, or else the first: a field is never left with what was in it before.
-      const chosen = names.find((each) => each.toLowerCase() === name.toLowerCase()) ?? names[0]!;
-      if (names.length === 1) take(`${fileName}, ${cut(chosen, longestName)}`, tensors.get(chosen)!);
+      const chosen = nameFor(name, names);
+      if (names.length === 1) take([fileName, cut(chosen, longestName)].filter(Boolean).join(', '), tensors.get(chosen)!);
       else choose({ fileName, tensors, chosen }, chosen);
     } catch (failure) {
       const isOther = codeOf(failure) === 'FORMAT' && !/\.safetensors$/i.test(file.name);
       onError(
         isOther
-          ? `${fileName} is neither a .npy nor a safetensors file. Save the array with numpy.save, or paste its rows into the field.`
+          ? `${fileName} is neither a .npy nor a safetensors file, nor JSON or CSV. Save the array with numpy.save, or paste its rows into the field.`
           : `${fileName}: ${explain(failure)}`,
       );
     }
@@ -89,7 +88,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
         <label class="file">
           <input
             type="file"
-            accept=".npy,.safetensors"
+            accept=".npy,.safetensors,.json,.csv,.tsv,.txt"
             aria-label={`Read ${name} from a file`}
             onChange={(event) => {
               void read(event.currentTarget.files?.[0]);

@@ -1,0 +1,213 @@
+/** What came out of the lab: a map, tables of every step, files, and the programs that give the same. */
+import type { Tensor } from 'attn';
+import { useMemo, useState } from 'preact/hooks';
+import { product } from '../arrays.ts';
+import { arraysToJson, arrayToCsv, arrayToNpy } from '../export/arrays.ts';
+import { download } from '../export/download.ts';
+import type { LabInputs, LabResult, NamedResult } from '../lab_run.ts';
+import { fixed, shapeText } from '../numbers.ts';
+import { fileOf, inputsFile, snippetsOf } from '../snippets.ts';
+import { engine } from '../state/model.ts';
+import { explain, status } from '../state/status.ts';
+import { Code } from '../ui/code.tsx';
+import { MapElement } from '../ui/map_element.tsx';
+import { NumberTable } from '../ui/number_table.tsx';
+
+export function Results({ result, inputs }: { result: LabResult; inputs: LabInputs }) {
+  const [batch, setBatch] = useState(0);
+  const [head, setHead] = useState(0);
+  const { tensor, leading } = result.weights;
+  const count = (kind: 'batch' | 'head') => (leading.includes(kind) ? tensor.dims[leading.indexOf(kind)]! : 1);
+  const choosers = [
+    { kind: 'batch', label: 'Batch item shown', value: batch, set: setBatch },
+    { kind: 'head', label: 'Head shown', value: head, set: setHead },
+  ] as const;
+  return (
+    <div class="results">
+      <div class="choosers">
+        {choosers.map(
+          ({ kind, label, value, set }) =>
+            leading.includes(kind) && (
+              <label class="field" key={kind}>
+                <span>{label}</span>
+                <select value={String(value + 1)} onChange={(event) => set(Number(event.currentTarget.value) - 1)}>
+                  {Array.from({ length: count(kind) }, (_, i) => (
+                    <option key={i} value={String(i + 1)}>
+                      {i + 1}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            ),
+        )}
+      </div>
+      <div class="result-main">
+        <WeightsMap of={result.weights} batch={batch} head={head} />
+        <ResultTable name="Weights" result={result.weights} batch={batch} head={head} main />
+        <ResultTable name="Output" result={result.output} batch={batch} head={head} main />
+      </div>
+      <SaveResults of={result} />
+      <h3>Every step in between, by name</h3>
+      <p class="note">{result.note || 'In the order in which they are computed. Those with a head dimension show the head chosen above.'}</p>
+      <div class="trace">
+        {result.trace.map((entry) => (
+          <ResultTable key={entry.name} name={entry.name} result={entry} batch={batch} head={head} />
+        ))}
+      </div>
+      <Programs inputs={inputs} />
+    </div>
+  );
+}
+
+/** The same numbers from code. */
+function Programs({ inputs }: { inputs: LabInputs }) {
+  const [failure, setFailure] = useState('');
+  const snippets = useMemo(() => snippetsOf(inputs), [inputs]);
+  const file = useMemo(() => fileOf(inputs), [inputs]);
+  const save = async () => {
+    try {
+      download(new Blob([(await engine.value!.writeSafetensors(file!)) as Uint8Array<ArrayBuffer>]), inputsFile);
+      setFailure('');
+    } catch (error) {
+      setFailure(explain(error));
+    }
+  };
+  return (
+    <>
+      <h3>The same numbers from code</h3>
+      {file && (
+        <div class="buttons">
+          <p class="note">There are too many numbers to print. The programs read them from {inputsFile} in the folder where they run.</p>
+          <button type="button" onClick={save}>
+            Save {inputsFile}
+          </button>
+          {failure && (
+            <p role="alert" class="error">
+              {failure}
+            </p>
+          )}
+        </div>
+      )}
+      {snippets.map(({ title, code }) => (
+        <details key={title}>
+          <summary>{title}</summary>
+          <Code title={title} code={code} />
+        </details>
+      ))}
+    </>
+  );
+}
+
+/** One matrix of a result: of the batch item and the head that are chosen. */
+function sliceOf(
+  { tensor, leading }: NamedResult,
+  batch: number,
+  head: number,
+): { readonly values: Float32Array; readonly inner: readonly number[] } {
+  const inner = tensor.dims.slice(leading.length);
+  const size = product(inner);
+  const slice = leading.reduce((index, kind, i) => index * tensor.dims[i]! + (kind === 'batch' ? batch : head), 0);
+  return { values: tensor.data.subarray(slice * size, (slice + 1) * size), inner };
+}
+
+/** More rows or columns than this are no picture beside a table. */
+const mostInMap = 128;
+
+function WeightsMap({ of, batch, head }: { of: NamedResult; batch: number; head: number }) {
+  const { values, inner } = sliceOf(of, batch, head);
+  const [rows, columns] = inner as [number, number];
+  if (Math.max(rows, columns) > mostInMap || !values.every(Number.isFinite)) return null;
+  const names = (count: number) => Array.from({ length: count }, (_, i) => String(i + 1));
+  return (
+    <div class="result-map" style={{ width: `min(100%, ${Math.min(26, 9 + 2.2 * columns)}rem)` }}>
+      <MapElement
+        tokens={names(rows)}
+        keys={names(columns)}
+        weights={{ data: values, dims: inner }}
+        options={{ rowsTitle: 'query', columnsTitle: 'key' }}
+      />
+    </div>
+  );
+}
+
+const allArrays = 'all arrays';
+
+/** What came out as files: one array in any form, or all of them in one that holds several. */
+function SaveResults({ of }: { of: LabResult }) {
+  const [chosen, setChosen] = useState('output');
+  const [failure, setFailure] = useState('');
+  const named = new Map([of.weights, of.output, ...of.trace].map((each) => [each.name, each]));
+  const tensors = (): Readonly<Record<string, Tensor>> =>
+    Object.fromEntries([...named.values()].filter(({ name }) => chosen === allArrays || name === chosen).map(({ name, tensor }) => [name, tensor]));
+  const write: Readonly<Record<string, () => Promise<BlobPart> | BlobPart>> = {
+    CSV: () => arrayToCsv(named.get(chosen)!.tensor, named.get(chosen)!.leading),
+    JSON: () => arraysToJson(tensors()),
+    '.npy': () => arrayToNpy(named.get(chosen)!.tensor),
+    safetensors: async () => (await engine.value!.writeSafetensors(tensors())) as Uint8Array<ArrayBuffer>,
+  };
+  const save = async (format: string) => {
+    const name = `attn-lab-${chosen.replace(' ', '-')}.${format.replace('.', '').toLowerCase()}`;
+    try {
+      download(new Blob([await write[format]!()]), name);
+      status.value = { text: `Saved ${name}.` };
+      setFailure('');
+    } catch (error) {
+      setFailure(explain(error));
+    }
+  };
+  return (
+    <div class="save-results buttons" role="group" aria-label="Save results">
+      <label class="inline-field">
+        <span>Save</span>
+        <select value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+          {[...named.keys(), allArrays].map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {Object.keys(write).map((format) => (
+        <button
+          key={format}
+          type="button"
+          disabled={chosen === allArrays && (format === 'CSV' || format === '.npy')}
+          aria-label={`Save as ${format}`}
+          onClick={() => void save(format)}
+        >
+          {format}
+        </button>
+      ))}
+      {failure && (
+        <p role="alert" class="error">
+          {failure}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function ResultTable({ name, result, batch, head, main }: { name: string; result: NamedResult; batch: number; head: number; main?: boolean }) {
+  const { tensor } = result;
+  const { values, inner } = sliceOf(result, batch, head);
+  const [size, width] = [values.length, inner.at(-1)!];
+  const keys = inner.at(-2)!;
+  const pairs = inner.length === 3;
+  return (
+    <div class="result">
+      <NumberTable
+        name={name}
+        rows={{
+          kind: result.rows,
+          count: size / width,
+          ...(pairs ? { label: (i: number) => `query ${Math.floor(i / keys) + 1}, key ${(i % keys) + 1}` } : {}),
+        }}
+        columns={{ kind: result.columns, count: width }}
+        cell={(i, j) => fixed(values[i * width + j]!)}
+        {...(main ? { maximumCells: 16_384 } : {})}
+        {...(main && result.columns === 'key' ? { tint: (i: number, j: number) => values[i * width + j]! } : {})}
+      />
+      <p class="note">shape {shapeText(tensor.dims)}</p>
+    </div>
+  );
+}
