@@ -41,6 +41,7 @@ async function withServer(run) {
   mkdirSync(join(root, 'inside'), { recursive: true });
   writeFileSync(join(folder, 'secret.txt'), 'secret');
   writeFileSync(join(root, 'index.html'), '<!doctype html><title>page</title>');
+  writeFileSync(join(root, 'embed.html'), '<!doctype html><title>map</title>');
   writeFileSync(join(root, 'text.txt'), '0123456789');
   writeFileSync(join(root, 'empty.txt'), '');
   writeFileSync(join(root, '.hidden'), 'secret');
@@ -172,6 +173,11 @@ export const tests = {
       for (const target of ['/text.txt', '/nothing', '/%00', '/models/'])
         assert.equal(await policy(target), "default-src 'none'; frame-ancestors 'none'", target);
       for (const target of ['/', '/worker.js', '/text.txt']) assert.match(await policy(target), /frame-ancestors 'none'/);
+      // One page is made to stand in others.
+      assert.equal(await policy('/embed.html'), pagePolicy({ framed: true }));
+      assert.match(await policy('/embed.html'), /frame-ancestors \*$/);
+      assert.equal((await send(get('/embed.html'))).headers['cross-origin-resource-policy'], 'cross-origin');
+      assert.equal((await send(get('/'))).headers['cross-origin-resource-policy'], 'same-origin');
       const { headers } = await send(get('/testdata/models/sentiment/config.json'));
       assert.deepEqual([headers['content-type'], headers['x-content-type-options']], ['application/json', 'nosniff']);
     }),

@@ -388,7 +388,8 @@ console.log((await load({ threads: 2 })).info.threads, AttnError === inWorker.At
     const read = (name) => readFileSync(join(installed, 'dist', name), 'utf8');
     const imports = (name) => ts.preProcessFile(read(name), true, true).importedFiles.map(({ fileName }) => fileName);
     for (const name of ['worker-host.js', 'worker-host-train.js']) assert.deepEqual(imports(name), [], name);
-    for (const name of ['', '-threads', '-train', '-train-threads'].map((kind) => `attn${kind}.mjs`)) assert.ok(!read(name).includes('import.meta'), name);
+    for (const name of ['', '-threads', '-train', '-train-threads'].map((kind) => `attn${kind}.mjs`))
+      assert.ok(!read(name).includes('import.meta'), name);
     // import() is an error of its own in service workers: no way leads to one from there.
     const reached = new Set(['service-worker.js']);
     for (const name of reached) {
@@ -556,6 +557,47 @@ attn.dispose();`,
     assert.equal((await node([name, join(installed, 'dist/attn-simd.wasm'), checkpoint], { cwd: work })).trim(), read);
     const size = (chunks) => chunks.reduce((sum, { code }) => sum + brotliCompressSync(code).length, 0);
     note(`${size([start])} bytes of brotli at the start, ${size(output) - size([start])} for later`);
+  });
+  await check('attn/element: a file of its own, small, typed, and without a page it does no harm', async (note) => {
+    const code = readFileSync(join(installed, 'dist/element.js'));
+    const size = brotliCompressSync(code).length;
+    note(`${size} bytes of brotli`);
+    assert.ok(size < 6500, `${size} bytes`);
+    assert.doesNotMatch(code.toString(), /\bimport\b|\bfetch\(|WebAssembly|innerHTML/, 'it loads nothing, and writes no HTML');
+    for (const name of filesOf(join(installed, 'dist')))
+      if (/\.(js|cjs|mjs)$/.test(name) && !name.startsWith('element'))
+        assert.doesNotMatch(readFileSync(join(installed, 'dist', name), 'utf8'), /attention-map/, `${name} knows nothing of it`);
+    const figure = "figureToSvg(mapFigure({ tokens: ['a', 'b'], weights: [0.9, 0.1, 0.4, 0.6], title: 'T' }))";
+    const program = `const svg = ${figure};\nconsole.log(svg.match(/<rect /g).length, svg.includes('#fde725'), svg.includes('>.90<'));`;
+    assert.equal((await node([script('element.mjs', `import { figureToSvg, mapFigure } from 'attn/element';\n${program}`)])).trim(), '5 true true');
+    const required = script('element.cjs', `const { figureToSvg, mapFigure } = require('attn/element');\n${program}`);
+    assert.equal((await node([required])).trim(), '5 true true');
+    const typed = `import { defineAttentionMap, linesFigure, type Figure, type AttentionMap } from 'attn/element';
+const define: (name?: string) => typeof AttentionMap = defineAttentionMap;
+const map: AttentionMap = document.createElement('attention-map');
+map.tokens = ['a', 'b'];
+map.weights = { data: Float32Array.of(1, 0, 0, 1), dims: [1, 2, 2] };
+map.weights = [[1, 0], Float32Array.of(0, 1)];
+map.addEventListener('attention-cell', ({ detail: { row, weight } }) => [row.toFixed(), weight.toFixed()]);
+const lines: Figure = linesFigure({ tokens: map.tokens, weights: [1, 0, 0, 1] });
+// @ts-expect-error: a number is no token
+map.tokens = [1];
+// @ts-expect-error: there is no such scale
+map.scale = 'column';
+export { define, lines };
+`;
+    writeFileSync(join(consumer, 'element.ts'), typed);
+    const compilerOptions = { strict: true, noEmit: true, target: 'es2022', lib: ['es2022', 'dom'], types: [], skipLibCheck: false };
+    for (const [moduleResolution, module] of [
+      ['nodenext', 'nodenext'],
+      ['bundler', 'esnext'],
+    ]) {
+      writeFileSync(
+        join(consumer, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions: { ...compilerOptions, module, moduleResolution }, files: ['element.ts'] }),
+      );
+      await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
+    }
   });
   await check('what is not used falls away', async (note) => {
     const unused = await bundle(

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { strict as assert } from 'node:assert';
 import { repository } from '../support/steps.mjs';
-import { json, lab, matrix, part, transposed } from './page.mjs';
+import { json, lab, matrix, part, saved, transposed } from './page.mjs';
 
 const inputs = {
   Q: [
@@ -206,5 +206,95 @@ export const tests = {
     await page.tool(`(${lab}.querySelector('details').open = true)`);
     await page.click('button', 'Copy the JavaScript code', lab);
     await page.until(`/Copied|does not allow/.test(text(${lab}.querySelector('details')))`, 'the answer of Copy');
+  },
+  async 'prints and tables are pasted, and weights as torch has them are the same layer'({ page, data }) {
+    await page.open();
+    await fill(page, {
+      Q: 'tensor([[ 0.5000, -1.0000],\n        [ 2.0000,  0.2500],\n        [ 1.0000,  1.0000]])',
+      K: '[[ 1.   0. ]\n [ 0.   1. ]\n [ 0.5  0.5]\n [-1.   2. ]]',
+      V: '1,2,3\n4,5,6\n7,8,9\n-1,0,1',
+    });
+    await run(page);
+    const [Q, K, V] = Object.values(inputs).map(matrix);
+    await page.numbers('Output', part(data.attn.scaledDotProductAttention(Q, K, V).output), lab);
+    // The same as a map, beside the table.
+    const map = `${lab}.querySelector('attention-map').shadowRoot.querySelector('canvas')`;
+    await page.until(`/: 3 rows that look, 4 columns/.test(${map}.getAttribute('aria-label'))`, 'the map');
+    await page.click('radio', 'Multi-head', lab);
+    await fill(page, selfAttention);
+    await run(page);
+    const { cells } = await page.eventually(async () => {
+      const table = await page.table('Output', lab);
+      assert.equal(table.cells[0].length, 4);
+      return table;
+    });
+    const weights = Object.entries(selfAttention).filter(([name]) => name !== 'X');
+    await page.click('checkbox', 'Weights as torch has them (out × in)', lab);
+    await page.until("location.hash.includes('lab.torch=1')", 'the switch in the address');
+    await fill(page, Object.fromEntries(weights.map(([name, rows]) => [name, transposed(rows)])));
+    await run(page);
+    await page.eventually(async () => assert.deepEqual((await page.table('Output', lab)).cells, cells));
+  },
+  async 'results are saved, and come back as files that are dropped; one that is refused is not passed over'({ page }) {
+    await page.open();
+    await fill(page, inputs);
+    await run(page);
+    const group = `find('group', 'Save results', ${lab})`;
+    const save = (format) => saved(page, () => page.click('button', `Save as ${format}`, group));
+    await page.until(`!!${group}`, 'the results');
+    const { cells } = await page.table('Output', lab);
+    const same = (rows, what) =>
+      rows.forEach((row, i) => row.forEach((value, j) => assert.equal(value.toFixed(6), cells[i][j], `${what}: ${i},${j}`)));
+    const asJson = await save('JSON');
+    assert.equal(asJson.name, 'attn-lab-output.json');
+    same(JSON.parse(asJson.text).output, 'JSON');
+    const csv = (await save('CSV')).text.trim().split('\r\n');
+    assert.equal(csv[0], 'row,number 1,number 2,number 3');
+    same(
+      csv.slice(1).map((line) => line.split(',').slice(1).map(Number)),
+      'CSV',
+    );
+    const npy = (await save('.npy')).bytes;
+    assert.match(Buffer.from(npy.subarray(10, 128)).toString(), /'<f4'.*\(3, 3\)/);
+    await page.choose('combobox', 'Save', 'all arrays', group);
+    assert.deepEqual(await page.tool(`all('button', undefined, ${group}).map((each) => [text(each), each.disabled])`), [
+      ['CSV', true],
+      ['JSON', false],
+      ['.npy', true],
+      ['safetensors', false],
+    ]);
+    const file = await save('safetensors');
+    assert.equal(file.name, 'attn-lab-all-arrays.safetensors');
+    const header = JSON.parse(Buffer.from(file.bytes.subarray(8, 8 + file.bytes[0] + 256 * file.bytes[1])).toString());
+    assert.deepEqual(header.weights.shape, [3, 4]);
+    assert.ok(['q', 'scores', 'output'].every((name) => name in header));
+    const dropOn = (name, content, fileName) =>
+      page.tool(`(() => {
+        const event = new DragEvent('drop', { bubbles: true, cancelable: true });
+        const file = new File([${content}], ${json(fileName)});
+        Object.defineProperty(event, 'dataTransfer', { value: { types: ['Files'], files: [file], items: [] } });
+        find('textbox', ${json(name)}, ${lab}).dispatchEvent(event);
+        return event.defaultPrevented;
+      })()`);
+    const all = (await save('JSON')).text;
+    assert.ok(await dropOn('V', json(all), 'all.json'));
+    await page.until(`find('combobox', 'Array of all.json for V', ${lab}).value === 'v'`, 'the one that is called like the field');
+    await page.choose('combobox', 'Array of all.json for V', 'output', lab);
+    await page.eventually(async () => same(JSON.parse(await page.tool(`find('textbox', 'V', ${lab}).value`)), 'JSON that was dropped'));
+    // V of three rows does not go with K of four; that is said of the numbers that are there, and not of a file that was refused.
+    await fill(page, { V: inputs.V });
+    await run(page);
+    await page.until(`!!find('table', 'Output', ${lab})`, 'numbers again');
+    assert.ok(await dropOn('V', 'new Uint8Array([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, 9])', 'cut.npy'));
+    const alert = `find('alert', undefined, ${lab})`;
+    const said = await page.until(`text(${alert})`, 'the alert');
+    assert.match(said, /^cut\.npy: /);
+    await run(page);
+    await page.until(`/could not be computed/.test(text(find('status')))`, 'the status');
+    assert.equal(await page.tool(`text(${alert})`), said, 'Run says it once more');
+    assert.equal(await page.tool(`all('table', 'Output', ${lab}).length`), 0, 'and computes nothing');
+    await fill(page, { V: inputs.V });
+    await run(page);
+    await page.until(`!!find('table', 'Output', ${lab}) && all('alert').length === 0`, 'numbers again');
   },
 };

@@ -6,6 +6,7 @@ import { Checks } from '../support/checks.mjs';
 import { startServer } from '../support/server.mjs';
 import { buildExample, repository } from '../support/steps.mjs';
 import { packageNumbers } from './data.mjs';
+import { tests as figures } from './figures.mjs';
 import { tests as lab } from './lab.mjs';
 import { tests as map } from './map.mjs';
 import { tests as models } from './models.mjs';
@@ -16,7 +17,7 @@ import { tests as use } from './use.mjs';
 import { tests as whole } from './whole.mjs';
 
 /** Name -> what has to hold. They run in this order; each opens the page. */
-const tests = { ...whole, ...outside, ...models, ...map, ...steps, ...lab, ...use };
+const tests = { ...whole, ...outside, ...models, ...map, ...steps, ...lab, ...figures, ...use };
 
 /** Isolation changes where the module runs its threads, not what the page does: there the main points are enough. */
 const whereIsolated = /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back|sends nothing/;

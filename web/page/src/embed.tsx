@@ -13,9 +13,13 @@ import { MapElement } from './ui/map_element.tsx';
 
 const drawn = () => void (document.documentElement.dataset['ready'] = 'true');
 
+/** The map says its title itself, as a picture does. */
+const Heading = ({ children }: { children: string }) => <h1 class="visually-hidden">{children}</h1>;
+
 function Own({ of: { tokens, keys, values, caption } }: { of: OwnMap }) {
   return (
     <>
+      <Heading>{caption || 'Attention weights'}</Heading>
       <MapElement tokens={tokens} keys={keys} weights={values} caption={caption} />
       <About hash="" />
     </>
@@ -54,6 +58,7 @@ function Computed() {
   if (selection) drawn();
   return (
     <>
+      <Heading>{selection?.title ?? 'Attention weights'}</Heading>
       {selection && <MapElement {...mapOptionsOf(selection)} />}
       {waits && <Offer id={wanted} />}
       {(!selection || status.value.failed) && (

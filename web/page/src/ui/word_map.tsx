@@ -2,6 +2,7 @@ import { useRef } from 'preact/hooks';
 import { counted } from '../numbers.ts';
 import { fit, placeLabels } from '../draw/labels.ts';
 import type { WordMap } from '../state/words.ts';
+import { SavePicture } from './save_picture.tsx';
 import { useWidth } from './size.ts';
 
 const size = 13;
@@ -43,6 +44,7 @@ export function WordMapPicture({ of: { points }, label }: { of: WordMap; label: 
           );
         })}
       </svg>
+      <SavePicture title="Map of the words" file="attn-words" picture={() => frame.current?.querySelector('svg')} />
       {nameless > 0 && <p class="note">{counted(nameless, 'name')} found no room; all are in the table.</p>}
     </div>
   );

@@ -1,0 +1,151 @@
+/** Pictures that leave the page: files for slides and papers, and maps in the pages of others. */
+import { strict as assert } from 'node:assert';
+import { within } from '../browser/drivers.mjs';
+import { sentence } from './data.mjs';
+import { assertNear, json, ofHead, saved } from './page.mjs';
+
+const png = [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10];
+const widthOf = ({ bytes }) => new DataView(bytes.buffer).getUint32(16);
+const textsOf = (svg) => [...svg.matchAll(/<text[^>]*>([^<]*)</g)].map(([, each]) => each);
+
+/** Colours as CairoSVG and others read them; nothing that a style sheet would have to say. */
+function assertPlain(svg) {
+  const colours = [...svg.matchAll(/(?:fill|stroke)="([^"]*)"/g)].map(([, each]) => each);
+  assert.ok(colours.length > 10, `${colours.length} colours`);
+  assert.deepEqual(
+    colours.filter((each) => each !== 'none' && !/^#[0-9a-f]{6}$/.test(each)),
+    [],
+  );
+  assert.doesNotMatch(svg, /\b(style|class)=/);
+}
+
+/** Opens embed.html, which is no page of sections. */
+async function openEmbedded(page, hash) {
+  await within(page.driver.open(`${page.origin}embed.html?${encodeURIComponent(hash)}#${hash}`), 30000, 'the frame did not open');
+  await page.until("document.documentElement.dataset.ready === 'true'", 'the map', 30000);
+  await page.until(
+    `(${map}).querySelector('canvas').ariaLabel !== null || !!(${map}).querySelector('canvas').getAttribute('aria-label')`,
+    'it is drawn',
+  );
+}
+const map = "document.querySelector('attention-map').shadowRoot";
+const reading = `(${map}).querySelector('p').textContent`;
+
+export const tests = {
+  async 'figures hold sentence, titles of the axes, numbers and colour scale, and the lines are saved too'({ page, data }) {
+    await page.open('special=hide&threshold=0.05');
+    await page.click('button', 'Export');
+    const save = (format) => saved(page, () => page.click('button', format, "find('group', 'Save what is shown as')"));
+    const weights = ofHead(data.forward(sentence).attentions[1], 3);
+    const [svg, lines] = [(await save('SVG')).text, (await save('Lines as SVG')).text];
+    assertPlain(svg);
+    assertPlain(lines);
+    const texts = textsOf(svg);
+    for (const each of ['sentiment classifier, layer 2, head 4', sentence, 'looks (query)', 'is looked at (key)', '0'])
+      assert.ok(texts.includes(each), `${each} in ${texts}`);
+    assert.ok(texts.some((each) => /Special tokens are hidden\. Weights under 0\.05 are not drawn\./.test(each)));
+    // Tokens 1 and 9 of the whole: "a" and "terrible" (0 is [CLS]).
+    const [row, column] = [1, data.tokens(sentence).indexOf('terrible')];
+    assert.ok(texts.includes(weights.at(row, column).toFixed(2).slice(1)), 'a number in its cell');
+    for (const each of ['looks (query)', 'terrible', sentence]) assert.ok(textsOf(lines).includes(each), each);
+    const shown = Array.from({ length: 10 }, (_, i) => Array.from({ length: 10 }, (_, j) => weights.at(i + 1, j + 1))).flat();
+    assert.equal(lines.match(/ stroke="/g).length, shown.filter((each) => each >= 0.05).length, 'a line for each weight that is drawn');
+    for (const format of ['PNG', 'Lines as PNG']) {
+      const picture = await save(format);
+      assert.deepEqual([...picture.bytes.subarray(0, 8)], png);
+      assert.ok(widthOf(picture) > 600, `${format}: ${widthOf(picture)} pixels`);
+    }
+    const frame = await save('iframe');
+    assert.match(frame.text, /^<iframe src="http[^"]*embed\.html#special=hide&amp;threshold=0\.05" title="sentiment classifier, layer 2, head 4"/);
+  },
+  async 'a picture of the page is saved as it is, with what styles say of it written out'({ page }) {
+    await page.open();
+    for (const dark of [false, true]) {
+      await page.driver.dark(dark);
+      const theme = "document.documentElement.getAttribute('data-theme')";
+      const before = dark ? 'dark' : 'light';
+      await page.until(`${theme} === ${json(before)}`, 'the theme');
+      const words = await page.until(
+        "all('button', 'Save Map of the words as SVG').length === 1 && Array.from(document.querySelectorAll('#words svg text'), text)",
+        'the map',
+        30000,
+      );
+      const { name, text: svg } = await saved(page, () => page.click('button', 'Save Map of the words as SVG'));
+      assert.equal(name, 'attn-words.svg');
+      assertPlain(svg);
+      assert.deepEqual(textsOf(svg), ['Map of the words', ...words]);
+      // The light theme on white, whichever the page has.
+      assert.ok(svg.includes('fill="#ffffff"') && svg.includes('#1f4fc4'), 'colours of the light theme');
+      const picture = await saved(page, () => page.click('button', 'Save Map of the words as PNG'));
+      assert.deepEqual([...picture.bytes.subarray(0, 8)], png);
+      assert.equal(await page.driver.evaluate(theme), before, 'the page keeps its theme');
+    }
+    await page.driver.dark(false);
+  },
+  async 'embed.html computes the head that its address speaks of, and reads it by pointer and keys'({ page, data }) {
+    const text = 'Not a bad film at all.';
+    await openEmbedded(page, `text=${encodeURIComponent(text)}&layer=2&head=3`);
+    const weights = ofHead(data.forward(text).attentions[1], 2);
+    const tokens = data.tokens(text);
+    assert.match(await page.tool(`(${map}).querySelector('canvas').getAttribute('aria-label')`), /^sentiment classifier, layer 2, head 3: 9 rows/);
+    await page.tool(`((${map}).querySelector('canvas').focus(), true)`);
+    for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowRight']) await page.driver.press(key);
+    const said = await page.until(reading, 'a cell');
+    const [, from, to, weight] = /^(.+) → (.+): ([\d.]+)$/.exec(said) ?? assert.fail(said);
+    const [row, column] = [2, 1];
+    assert.deepEqual([from, to], [tokens[row], tokens[column]]);
+    assertNear(weight, weights.at(row, column), said);
+    await page.driver.press('End');
+    assert.ok((await page.tool(reading)).startsWith(`${tokens[row]} → [SEP]: `));
+    const at = await page.tool(`(() => {
+      const { left, top } = (${map}).querySelector('canvas').getBoundingClientRect();
+      const { style } = (${map}).querySelector('i');
+      return [left + parseFloat(style.left), top + parseFloat(style.top), parseFloat(style.width)];
+    })()`);
+    await page.tool(
+      `(${map}).querySelector('canvas').dispatchEvent(new PointerEvent('pointermove', { clientX: ${at[0] - at[2]}, clientY: ${at[1] + 5}, bubbles: true }))`,
+    );
+    assert.ok((await page.tool(reading)).startsWith(`${tokens[row]} → ${tokens.at(-2)}: `), 'the cell under the pointer');
+    assert.match(await page.tool("document.querySelector('a').href"), /index\.html#text=Not\+a\+bad\+film\+at\+all\.&head=3$/);
+    await page.axe('embed.html');
+    // A model that is not here is offered, not loaded.
+    await within(page.driver.open(`${page.origin}embed.html?other#model=owner%2Fname`), 30000, 'the frame did not open');
+    await page.until("text(document.querySelector('button')) === 'Load owner/name from huggingface.co'", 'the offer', 30000);
+    await page.open();
+  },
+  async 'embed.html draws numbers that its address brings, and says what is wrong with them'({ page }) {
+    const hash = (of) =>
+      new URLSearchParams(Object.entries(of).map(([name, value]) => [name, typeof value === 'string' ? value : json(value)])).toString();
+    await openEmbedded(
+      page,
+      hash({
+        caption: 'Mine',
+        tokens: ['the', 'cat'],
+        keys: ['a', 'b', 'c'],
+        values: [
+          [0.9, 0.05, 0.05],
+          [0.2, 0.7, 0.1],
+        ],
+      }),
+    );
+    await page.until(
+      `(${map}).querySelector('canvas').getAttribute('aria-label') === 'Mine: 2 rows that look, 3 columns that are looked at. Arrow keys read single weights.'`,
+      'it',
+    );
+    const svg = await page.tool("document.querySelector('attention-map').toSvg()");
+    assertPlain(svg);
+    assert.deepEqual(textsOf(svg).slice(0, 6), ['Mine', 'is looked at (key)', 'looks (query)', '.90', '.05', '.05']);
+    assert.ok(!(await page.driver.evaluate('attnProbe.requests')).some((each) => /\.wasm|safetensors/.test(each)), 'nothing is loaded for it');
+    for (const [wrong, words] of [
+      [{ tokens: ['a'], values: '[[1' }, /“values” in the address is no JSON/],
+      [{ tokens: 'a', values: [[1]] }, /“tokens” in the address/],
+      [{ tokens: ['a'], values: [['1']] }, /rows of numbers/],
+    ]) {
+      await within(page.driver.open(`${page.origin}embed.html?${encodeURIComponent(json(wrong))}#${hash(wrong)}`), 30000, 'the frame did not open');
+      assert.match(await page.until("text(find('alert'))", 'the alert'), words);
+    }
+    await within(page.driver.open(`${page.origin}embed.html?sizes#${hash({ tokens: ['a', 'b'], values: [[1]] })}`), 30000, 'the frame did not open');
+    assert.match(await page.until(reading, 'the words'), /1 rows of 1, expected 2 of 2/);
+    await page.open();
+  },
+};
