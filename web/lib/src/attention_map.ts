@@ -17,6 +17,10 @@ div { position: relative; }
 canvas { display: block; cursor: crosshair; touch-action: pan-y; }
 canvas:focus-visible { outline: 3px solid Highlight; outline-offset: 2px; }
 i { position: absolute; outline: 2px solid currentColor; outline-offset: 1px; pointer-events: none; }
+@media print {
+  canvas { width: auto !important; height: auto !important; max-width: 100%; }
+  i { display: none; }
+}
 p { margin: 0; min-height: 1.5em; font: 0.85em/1.5 inherit; font-variant-numeric: tabular-nums; }
 `;
 

@@ -4,6 +4,7 @@ import { keepInHash } from './state/hash.ts';
 import { followHeads } from './state/heads.ts';
 import { startPage } from './state/model.ts';
 import { follow } from './state/run.ts';
+import './styles/print.css';
 
 keepInHash();
 follow();
