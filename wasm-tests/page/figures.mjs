@@ -58,6 +58,26 @@ export const tests = {
     const frame = await save('iframe');
     assert.match(frame.text, /^<iframe src="http[^"]*embed\.html#special=hide&amp;threshold=0\.05" title="sentiment classifier, layer 2, head 4"/);
   },
+  async 'on paper, narrow too, lines and pictures are whole'({ page, note }) {
+    const { driver } = page;
+    await page.open(
+      `text=${encodeURIComponent('The best of the best: the best cast in the best film of the year, and not one dull moment in all of it.')}`,
+    );
+    await page.until(`!!document.querySelector('#lab attention-map')`, 'the map of the lab', 30000);
+    if (!(await driver.print(true))) return note('cannot be seen here');
+    for (const width of [1000, 480]) {
+      await driver.resize(width, 900);
+      await page.until(
+        `(({ scrollHeight, clientHeight }) => scrollHeight <= clientHeight + 1)(document.querySelector('.lines-frame'))`,
+        `all lines at ${width} pixels`,
+      );
+      const cut = await page.tool(`Array.from(document.querySelectorAll('main svg, main canvas'))
+        .filter((each) => visible(each) && each.getBoundingClientRect().right > innerWidth + 1)
+        .map((each) => each.parentElement.className || each.parentElement.id)`);
+      assert.deepEqual(cut, [], `cut off at ${width} pixels`);
+    }
+    await driver.print(false);
+  },
   async 'a picture of the page is saved as it is, with what styles say of it written out'({ page }) {
     await page.open();
     for (const dark of [false, true]) {

@@ -180,6 +180,7 @@ describe('weights as torch has them', () => {
   it('are the same layer as their transposes on paper', () => {
     const paper = readLab(of(false, '[[1, 2], [3, 4], [5, 6]]')) as Extract<LabInputs, { mode: 'multi-head' }>;
     const torch = readLab(of(true, '[[1, 3, 5], [2, 4, 6]]')) as Extract<LabInputs, { mode: 'multi-head' }>;
+    expect(paper.Wq.dims).toEqual([3, 2]);
     expect([torch.Wq, torch.Wk, torch.Wv]).toEqual([paper.Wq, paper.Wk, paper.Wv]);
     expect(codeOf(torch)).toEqual(codeOf(paper));
   });

@@ -25,7 +25,7 @@ describe('a model among files', () => {
     ],
     [
       'in a part of it alone',
-      ['m/0_Transformer/config.json', 'm/1_Pooling/config.json', 'm/0_Transformer/model.safetensors'],
+      ['m/1_Pooling/config.json', 'm/0_Transformer/config.json', 'm/0_Transformer/model.safetensors'],
       'm',
       ['config.json', 'model.safetensors'],
     ],
