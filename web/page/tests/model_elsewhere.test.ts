@@ -1,0 +1,24 @@
+/** A page that was built without the files of all-MiniLM-L6-v2 (make page MODELS=0). */
+import { AttnError } from 'attn';
+import type { Attn } from 'attn/worker';
+import { expect, it, vi } from 'vitest';
+
+vi.stubEnv('ATTN_INT8_BYTES', '0');
+const { chooseModel, engine, expectedBytes, failure, otherHostOf } = await import('../src/state/model.ts');
+
+it('asks the Hub for them, which the button says before', async () => {
+  const id = 'all-MiniLM-L6-v2';
+  expect([otherHostOf(id), expectedBytes(id, 'int8')]).toEqual(['huggingface.co', 91_000_000]);
+  const asked: unknown[] = [];
+  engine.value = {
+    info: Promise.resolve({ heap: { used: 0 } }),
+    loadModel: async (source: unknown) => {
+      asked.push(source);
+      throw new AttnError('NETWORK', 'no such folder', { status: 404 });
+    },
+  } as unknown as Attn;
+  await chooseModel(id);
+  expect(asked).toEqual(['https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/']);
+  expect(failure.value!.onHub, 'it was asked already').toBeUndefined();
+  expect(failure.value!.cause).toMatch(/^huggingface\.co answered with an error \(404\)/);
+});
