@@ -12,7 +12,7 @@ MAKEFLAGS += --no-print-directory
 
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
-	@echo 'make page      build/page, the page as any host of files serves it (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without)'
+	@echo 'make page      build/page, the page as any host of files serves it (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without; URL: where it will be)'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
@@ -55,10 +55,12 @@ matrix: package
 
 # The folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve. MODELS=0 leaves them out, and where they cannot
 # be had they are missing with a word, unless MODELS=1 insists: the page's button then asks the Hub.
+# URL says where the folder will be served: programs that show a card for a link want the picture's whole address.
 page: wasm
+	@node tools/package.mjs --unweighed
 	@$(if $(filter 0,$(MODELS)),:,tools/setup models $(if $(MODELS),,|| echo 'page: without all-MiniLM-L6-v2; its button will ask huggingface.co'))
 	@node tools/converted_models.mjs
-	@MODELS=$(MODELS) $(bin)/vite build --logLevel warn web/page
+	@MODELS=$(MODELS) ATTN_PAGE_URL='$(URL)' $(bin)/vite build --logLevel warn web/page
 	@$(if $(filter 0,$(MODELS)),:,[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; })
 
 bench:

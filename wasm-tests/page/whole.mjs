@@ -88,6 +88,37 @@ export const tests = {
     // A meta tag cannot say who may frame the page; all else is as the server of make demo says it.
     assert.equal(`${policy}; frame-ancestors 'none'`, pagePolicy());
   },
+  async 'a link to the page has a card: title, description, language and a picture of its size'({ page }) {
+    await page.open();
+    const { lang, title, tags } = await page.driver.evaluate(`({
+      lang: document.documentElement.lang,
+      title: document.title,
+      tags: Object.fromEntries(Array.from(document.querySelectorAll('meta[name], meta[property]'), (each) => [each.name || each.getAttribute('property'), each.content])),
+    })`);
+    assert.equal(lang, 'en');
+    assert.deepEqual([tags['og:title'], tags['og:description'], tags['twitter:card']], [title, tags.description, 'summary_large_image']);
+    assert.ok(tags.description.length > 70 && tags.description.length < 170, `${tags.description.length} characters`);
+    assert.match(tags['og:image:alt'], /attention map/);
+    const png = Buffer.from(await (await fetch(new URL(tags['og:image'], page.origin))).arrayBuffer());
+    assert.equal(png.toString('latin1', 1, 4), 'PNG');
+    assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)].map(String), [tags['og:image:width'], tags['og:image:height']]);
+  },
+  async 'links lead to papers by https, and to files that are there'({ page }) {
+    await page.open();
+    await page.tool("(document.querySelectorAll('details').forEach((each) => (each.open = true)), true)");
+    const links = await page.driver.evaluate("Array.from(document.querySelectorAll('main a, footer a'), (each) => [each.href, each.rel])");
+    const [outside, own] = [links.filter(([href]) => !href.startsWith(page.origin)), links.filter(([href]) => href.startsWith(page.origin))];
+    assert.ok(outside.length >= 9, `${outside.length} links`);
+    for (const [href, rel] of outside) assert.ok(href.startsWith('https://') && rel.includes('noreferrer'), `${href} ${rel}`);
+    for (const [href] of own.filter(([each]) => !each.includes('#'))) {
+      const answer = await fetch(href);
+      assert.ok(answer.ok && (await answer.arrayBuffer()).byteLength > 4000, `${href}: ${answer.status}`);
+    }
+    assert.ok(
+      own.some(([href]) => href.endsWith('/NOTICES.txt')),
+      'the notices',
+    );
+  },
   async 'the view is in the address, and comes back from it in a new page'({ page, data }) {
     await page.open();
     const text = 'Funny, warm & moving: 100 %?';

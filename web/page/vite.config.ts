@@ -2,6 +2,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
+import { besideThePage, packedBytes, readSourceAddress } from './card/plugin.ts';
 
 /** `vite` alone, for developing: styles are put into the page by a script then, and news come through a socket. */
 const forDeveloping = {
@@ -23,7 +24,11 @@ function bytesOf(folder: string): number {
 }
 
 export default defineConfig({
-  define: { 'import.meta.env.ATTN_INT8_BYTES': JSON.stringify(bytesOf('all-MiniLM-L6-v2-int8')) },
+  define: {
+    'import.meta.env.ATTN_INT8_BYTES': JSON.stringify(bytesOf('all-MiniLM-L6-v2-int8')),
+    'import.meta.env.ATTN_PACKAGE_BYTES': JSON.stringify(packedBytes()),
+    'import.meta.env.ATTN_SOURCE': JSON.stringify(readSourceAddress()),
+  },
   root: fileURLToPath(new URL('.', import.meta.url)),
   // Relative addresses: the built folder works under any path.
   base: './',
@@ -39,5 +44,5 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   worker: { format: 'es' },
-  plugins: [forDeveloping],
+  plugins: [forDeveloping, besideThePage(process.env['ATTN_PAGE_URL'] || undefined)],
 });

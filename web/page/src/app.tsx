@@ -9,6 +9,7 @@ import { Steps } from './sections/steps.tsx';
 import { Use } from './sections/use.tsx';
 import { Words } from './sections/words.tsx';
 import { status } from './state/status.ts';
+import { Footer } from './ui/footer.tsx';
 import { Help } from './ui/help.tsx';
 import { ThemeButton } from './ui/theme.tsx';
 
@@ -74,13 +75,7 @@ export function App() {
         <Words />
         <ProofSection />
       </main>
-      <footer>
-        <p>
-          Everything runs in this page: what you type stays here, unless you share a link, which holds it. The browser is told to hold the page to
-          that: other hosts are asked only for the files of a model whose address you give. The sentiment classifier comes with attn; its word table
-          began as that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
-        </p>
-      </footer>
+      <Footer />
       <Help dialog={help} />
     </>
   );

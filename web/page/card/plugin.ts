@@ -1,0 +1,56 @@
+/** What stands beside the built page: the social card and the tags that name it, the licences of what is in it, and the package where it was packed. */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { HtmlTagDescriptor, Plugin } from 'vite';
+import { cardHeight, cardWidth, drawCard, firstMap } from './social_card.ts';
+
+const at = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+
+/** build/attn.tgz (`make package`), as far as it is that of the library that the page is built with. */
+export function packedBytes(): number {
+  const [packed, library] = [at('build/attn.tgz'), at('web/lib/dist/index.js')];
+  if (!existsSync(packed) || statSync(packed).mtimeMs < statSync(library).mtimeMs) return 0;
+  return statSync(packed).size;
+}
+
+/** "git+https://host/owner/name.git" -> "https://host/owner/name"; nothing where package.json names no repository, or none of the web. */
+export function sourceAddress(manifest: { readonly repository?: string | { readonly url?: string } }): string {
+  const { repository } = manifest;
+  const written = (typeof repository === 'string' ? repository : repository?.url) ?? '';
+  const address = written.replace(/^git\+/, '').replace(/\.git$/, '');
+  return /^https:\/\/\S+$/.test(address) ? address : '';
+}
+
+export const readSourceAddress = (): string =>
+  sourceAddress(JSON.parse(readFileSync(at('web/lib/package.json'), 'utf8')) as Parameters<typeof sourceAddress>[0]);
+
+/**
+ * Tags for programs that show a card where a link is posted. Most of them want the picture's whole address, which a folder of files does not know:
+ * where it will be served is said when it is built (`make page URL=https://example.org/attn/`). Without that the address is relative, which some follow.
+ */
+export function cardTags(pageUrl: string | undefined): readonly HtmlTagDescriptor[] {
+  const folder = pageUrl?.replace(/[^/]*$/, '') ?? './';
+  const property = (name: string, content: string): HtmlTagDescriptor => ({ tag: 'meta', attrs: { property: name, content }, injectTo: 'head' });
+  return [
+    property('og:image', `${folder}social-card.png`),
+    property('og:image:type', 'image/png'),
+    property('og:image:width', String(cardWidth)),
+    property('og:image:height', String(cardHeight)),
+    ...(pageUrl ? [property('og:url', pageUrl), { tag: 'link', attrs: { rel: 'canonical', href: pageUrl }, injectTo: 'head' } as const] : []),
+  ];
+}
+
+export const besideThePage = (pageUrl: string | undefined): Plugin => ({
+  name: 'beside-the-page',
+  apply: 'build',
+  // What is embedded elsewhere has no card of its own.
+  transformIndexHtml: (_, { path }) => (path.endsWith('/index.html') ? [...cardTags(pageUrl)] : []),
+  async generateBundle() {
+    const emit = (fileName: string, source: Uint8Array | string) => this.emitFile({ type: 'asset', fileName, source });
+    emit('social-card.png', drawCard(await firstMap()).png());
+    // As text: hosts of files say of other endings that they are to be downloaded.
+    emit('LICENSE.txt', readFileSync(at('LICENSE')));
+    emit('NOTICES.txt', readFileSync(at('THIRD_PARTY_NOTICES.md')));
+    if (packedBytes() > 0) emit('attn.tgz', readFileSync(at('build/attn.tgz')));
+  },
+});
