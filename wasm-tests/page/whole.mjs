@@ -119,6 +119,26 @@ export const tests = {
       'the notices',
     );
   },
+  async 'what strangers type is shown as the model reads it, and what it does not know is said'({ page, data }) {
+    await page.open('table=1');
+    const said = `text(${bar}.querySelector('[role=note]'))`;
+    for (const [text, note] of [
+      ['I loved it \u{1F60D}\u{1F525}!', /^\[UNK\] stands for what the model does not know: 1 of these 5 tokens\.$/],
+      ['この映画は最高でした。', /^The model knows none of this text: it reads \[UNK\] and nothing else/],
+      ['a good film '.repeat(100).trim(), /^Only the first 128 tokens are read/],
+      ['', /^There is no text/],
+      ['<b>Great</b><script>alert(1)</script> &amp; funny', undefined],
+      ['Meh', undefined],
+    ]) {
+      await page.choose('textbox', 'Sentence', text);
+      const tokens = data.tokens(text);
+      await page.until(`table('Attention weights').rows.join(' ') === ${json(tokens.join(' '))}`, `${text.slice(0, 20)}: its tokens`);
+      if (note) assert.match(await page.until(said, 'the note'), note);
+      else assert.equal(await page.tool(`${bar}.querySelectorAll('[role=note]').length`), 0, text);
+      assert.deepEqual(await page.tool("all('alert').map(text)"), [], 'nothing is wrong');
+      assert.equal(await page.tool("document.querySelectorAll('#app script').length"), 0);
+    }
+  },
   async 'the view is in the address, and comes back from it in a new page'({ page, data }) {
     await page.open();
     const text = 'Funny, warm & moving: 100 %?';

@@ -3,6 +3,7 @@ import { counted } from '../numbers.ts';
 import { longestHash, linkHash, unread } from '../state/hash.ts';
 import { answerFunction, model } from '../state/model.ts';
 import { answers, baseline, cancelRun, run, runAgain, runsLong, type Run } from '../state/run.ts';
+import { textNotes } from '../state/text_notes.ts';
 import { isChanged, setText, undoChanges, view, type View } from '../state/view.ts';
 import '../styles/bar.css';
 import { Term } from '../ui/term.tsx';
@@ -45,7 +46,7 @@ export function Bar() {
 
 function Texts() {
   const { text, pair } = view.value;
-  const encoding = run.value?.encoding;
+
   const second = useRef<HTMLTextAreaElement>(null);
   const chosen = examples.findIndex((each) => each.text === text && each.pair === pair);
   const compare = () => {
@@ -96,11 +97,12 @@ function Texts() {
         )}
         <Share />
       </div>
-      {encoding?.truncated[0] && (
-        <p class="note" role="note">
-          Only the first {counted(encoding.tokens[0]!.length, 'token')} are read: this model takes no more.
-        </p>
-      )}
+      {run.value &&
+        textNotes(run.value).map((note) => (
+          <p key={note} class="note" role="note">
+            {note}
+          </p>
+        ))}
     </div>
   );
 }

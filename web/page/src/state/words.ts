@@ -8,6 +8,7 @@ import { engine, type LoadedModel } from './model.ts';
 import { principalComponents } from './pca.ts';
 import { toLengthOne } from './pooling.ts';
 import { withModel } from './run.ts';
+import { isUnknown } from './text_notes.ts';
 
 export interface WordsView {
   readonly word: string;
@@ -92,8 +93,6 @@ export interface Near {
 
 /** As people write it: the sign with which some vocabularies mark the start of a word is left out. */
 export const readable = (token: string): string => cut(token.replace(/^[Ġ▁](?=.)/, ''), longestToken);
-
-const isUnknown = (token: string) => token === '[UNK]' || token === '<unk>';
 
 export async function findWords(of: LoadedModel, texts: readonly string[]): Promise<readonly Word[]> {
   if (texts.length === 0) return [];
