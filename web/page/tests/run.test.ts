@@ -82,7 +82,7 @@ describe('a run of the view', () => {
     expect(baseline.value).toBe(made);
     expect(baselineTrace.value).toBeUndefined();
     expect([running.value, runsLong.value]).toEqual([false, false]);
-    expect(status.value.text).toMatch(/^Ready\. the model sentiment: 2 × 4 heads over 10 tokens in \d+\.\d ms\.$/);
+    expect(status.value.text).toMatch(/^Ready: the model sentiment, 2 × 4 heads over 10 tokens in \d+\.\d ms\.$/);
     expect(status.value.failed).toBeUndefined();
   });
 

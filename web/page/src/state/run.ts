@@ -228,7 +228,7 @@ export function follow(): void {
             });
             const { tokens, milliseconds } = computed.run;
             status.value = {
-              text: `Ready. ${of.name}: ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`,
+              text: `Ready: ${of.name}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`,
             };
           }
           // What is inside a layer of a long text takes longer than its maps: typing goes first.
