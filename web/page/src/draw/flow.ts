@@ -25,8 +25,6 @@ export interface FlowEdge {
 export interface Flow {
   readonly width: number;
   readonly height: number;
-  /** Side of a cell. */
-  readonly cell: number;
   readonly nodes: readonly FlowNode[];
   readonly edges: readonly FlowEdge[];
 }
@@ -48,10 +46,10 @@ const parts: Readonly<Record<FlowPart, Omit<FlowNode, 'id' | 'x' | 'y'>>> = {
   Y: { name: '· Wo', steps: [9], rows: 3, columns: 4 },
 };
 
-export const cellSide = 15;
+const cellSide = 15;
 /** Of a name over its cells, and of the shape below them. */
-export const nameGap = 9;
-export const shapeGap = 16;
+const nameGap = 9;
+const shapeGap = 16;
 /** Between cells and the tip of an arrow. */
 const gap = 5;
 
@@ -141,7 +139,7 @@ export function flowOf(pixels: number): Flow {
   const node = (id: FlowPart): FlowNode => ({ id, ...parts[id], x: places[id][0], y: places[id][1] });
   const nodes = Object.fromEntries((Object.keys(parts) as FlowPart[]).map((id) => [id, node(id)])) as Record<FlowPart, FlowNode>;
   const edges = links.map(([from, to, label]) => ({ from, to, ...(label && { label }), points: route(nodes[from], nodes[to]) }));
-  return { width: isWide ? 1075 : 320, height: isWide ? 300 : 535, cell: cellSide, nodes: Object.values(nodes), edges };
+  return { width: isWide ? 1075 : 320, height: isWide ? 300 : 535, nodes: Object.values(nodes), edges };
 }
 
 /** A part is ahead, or what is being computed, or there already. */
