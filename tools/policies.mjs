@@ -10,7 +10,7 @@ const common = {
   'base-uri': ["'none'"],
   'form-action': ["'none'"],
   'require-trusted-types-for': ["'script'"],
-  'trusted-types': ['attn#worker'],
+  'trusted-types': ['attn#worker', 'page#train'],
 };
 const written = (directives) =>
   Object.entries(directives)

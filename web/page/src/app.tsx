@@ -6,6 +6,7 @@ import { Lab } from './sections/lab.tsx';
 import { Overview } from './sections/overview.tsx';
 import { ProofSection } from './sections/proof.tsx';
 import { Steps } from './sections/steps.tsx';
+import { Train } from './sections/train.tsx';
 import { Use } from './sections/use.tsx';
 import { Words } from './sections/words.tsx';
 import { status } from './state/status.ts';
@@ -18,6 +19,7 @@ const sections = [
   ['focus', 'One head'],
   ['heads', 'All heads'],
   ['example', 'By hand'],
+  ['train', 'Train'],
   ['steps', 'Step by step'],
   ['lab', 'Your numbers'],
   ['use', 'Use it'],
@@ -69,6 +71,7 @@ export function App() {
         <Focus onHelp={showHelp} />
         <Overview />
         <Example />
+        <Train />
         <Steps />
         <Lab />
         <Use />

@@ -3,6 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { exampleFromParams, exampleToParams } from './example.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
 import { linesFromParams, linesToParams } from './lines.ts';
+import { trainFromParams, trainToParams } from '../train/state.ts';
 import { initialView, update, view, type Edit, type LayerChanges, type View } from './view.ts';
 import { wordsFromParams, wordsToParams } from './words.ts';
 
@@ -102,7 +103,8 @@ export function toHash(of: View): string {
 /** Everything that the page is set to: the view, the numbers of the example and the lab, texts to compare and words. */
 export function linkHash(): string {
   const params = new URLSearchParams(toHash(view.value));
-  for (const [name, text] of [...exampleToParams(), ...labToParams(lab.value), ...linesToParams(), ...wordsToParams()]) params.set(name, text);
+  const all = [...exampleToParams(), ...trainToParams(), ...labToParams(lab.value), ...linesToParams(), ...wordsToParams()];
+  for (const [name, text] of all) params.set(name, text);
   return params.toString();
 }
 
@@ -132,6 +134,7 @@ export function keepInHash(): void {
     lab.value = labFromParams(params);
     linesFromParams(params);
     wordsFromParams(params);
+    trainFromParams(params);
   };
   update(fromHash(location.hash));
   readOthers(location.hash);

@@ -12,7 +12,7 @@ import { AddressError, hubHost, readAddress } from '../model_address.ts';
 import { explainLoading, type Origin } from '../model_errors.ts';
 import { modelFiles, readyToLoad } from '../model_folder.ts';
 import { codeOf, explain, status } from './status.ts';
-import { initialView, update, view, type DType } from './view.ts';
+import { initialView, update, view, type DType, type View } from './view.ts';
 
 export interface LoadedModel {
   /** As View.model has it; of dropped files 'files'. */
@@ -288,7 +288,7 @@ async function read(
 }
 
 /** With `keepView` the view is about this model already. Changes, and what is in focus, are else of the model before. */
-async function open(choice: Choice, dtype: DType, keepView: boolean): Promise<void> {
+async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Partial<View>): Promise<void> {
   const { id, name } = choice;
   const attn = engine.value ?? (await startEngine());
   if (!attn) return;
@@ -316,6 +316,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean): Promise<vo
       batch(() => {
         model.value = loaded;
         if (!keepView) speakOf(id);
+        if (also) update(also);
       });
       current = choice;
       gone = before?.text.dispose();
@@ -421,6 +422,11 @@ export async function chooseFiles(files: readonly (readonly [path: string, file:
   const note = ready.then((each) => each.note).catch(() => undefined); // why it is not ready is said by who loads it
   const choice = { id: 'files', name, note, sources: async () => [(await ready).files] };
   await open(choice, dtypeOf('files'), view.value.model === 'files' && model.value?.id !== 'files');
+}
+
+/** A folder that the page itself has made, and what the view becomes with it. */
+export function openFolder(name: string, files: ModelSource, also: Partial<View>): Promise<void> {
+  return open({ id: 'files', name, sources: async () => [files] }, dtypeOf('files'), false, also);
 }
 
 /** After the module has stopped: a new one with the same model; the text and the view stay. */

@@ -23,7 +23,8 @@ export function Footer() {
       <p>
         Everything runs in this page. What you type stays here, unless you share a link, which holds it. The browser is told to enforce that: other
         hosts are asked only for the files of a model whose address you give. The sentiment classifier comes with attn; its word table started from
-        that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
+        that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The film reviews under “Train” are those of vaderSentiment (MIT, © 2016 C.J.
+        Hutto).
       </p>
       <details>
         <summary>Papers behind this page</summary>

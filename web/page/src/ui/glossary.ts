@@ -14,6 +14,7 @@ export const glossary = {
   'GFLOP/s': 'A thousand million additions and multiplications a second.',
   float32: 'Numbers of 32 bits each, good for about 7 digits. Most models are trained and published with them.',
   gated: 'The hidden numbers are multiplied by a second set of numbers, which decides how much of each gets through.',
+  gradient: 'How the loss would change with each weight. Training takes a small step against it; its norm says how strong it is.',
   head: 'One of several attention maps that a layer computes side by side, each from its own queries, keys and values.',
   'hidden state': 'The rows of numbers between two layers: one row for each token.',
   int8: 'Weights of 8 bits each: whole numbers from -127 to 127, times one scale for each row. A quarter of the size of float32. What they are multiplied with is rounded to 8 bits too, row by row.',

@@ -1,0 +1,141 @@
+import { useId, useState } from 'preact/hooks';
+import { beside, choose, chooseBeside, choosePace, pace, paces, settings } from './state.ts';
+import { changes, choices, faultOf, fitted, ranges, type ChoiceSetting, type NumberSetting } from './settings.ts';
+import { choiceWords, numberWords, switchWords } from './words.ts';
+
+/** Everything that can be chosen, each with a line on what to expect. */
+export function SettingsForm() {
+  const of = settings.value;
+  return (
+    <div class="train-settings">
+      <h3>Settings</h3>
+      <NumberField name="layers" />
+      <NumberField name="heads" />
+      <NumberField name="width" />
+      <Choice name="positions" />
+      <Switch name="scale" />
+      <Switch name="causal" />
+      <Choice name="initialisation" />
+      {of.initialisation === 'normal' && <NumberField name="std" />}
+      <NumberField name="dropout" />
+      <Choice name="optimiser" />
+      <NumberField name="learningRate" />
+      <NumberField name="batch" />
+      <NumberField name="steps" />
+      <NumberField name="seed" />
+      <Pick
+        name="A second run beside it"
+        hint="Same seed, one thing changed: see what it does."
+        value={beside.value}
+        options={[['', 'none'], ...Object.entries(changes).map(([id, { label }]) => [id, label(of)] as const)]}
+        onChoose={chooseBeside}
+        isWide
+      />
+      <Pick
+        name="Pace"
+        hint="Slower, to watch the maps."
+        value={pace.value}
+        options={Object.entries(paces).map(([id, { label }]) => [id, label] as const)}
+        onChoose={choosePace}
+        isWide
+      />
+    </div>
+  );
+}
+
+function Pick({
+  name,
+  hint,
+  value,
+  options,
+  onChoose,
+  isWide = false,
+}: {
+  name: string;
+  hint: string;
+  value: string;
+  options: readonly (readonly [string, string])[];
+  onChoose: (value: string) => void;
+  isWide?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class={isWide ? 'train-setting wide' : 'train-setting'}>
+      <label for={id}>{name}</label>
+      <select id={id} value={value} aria-describedby={`${id}-hint`} onChange={(event) => onChoose(event.currentTarget.value)}>
+        {options.map(([key, label]) => (
+          <option key={key} value={key}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <p id={`${id}-hint`}>{hint}</p>
+    </div>
+  );
+}
+
+function Choice({ name }: { name: ChoiceSetting }) {
+  const { name: called, hint, values } = choiceWords[name];
+  return (
+    <Pick
+      name={called}
+      hint={hint}
+      value={settings.value[name]}
+      options={choices[name].map((value) => [value, values[value]!] as const)}
+      onChoose={(value) => choose({ [name]: value })}
+    />
+  );
+}
+
+function Switch({ name }: { name: keyof typeof switchWords }) {
+  const id = useId();
+  const { name: called, hint } = switchWords[name];
+  return (
+    <div class="train-setting">
+      <label for={id}>{called}</label>
+      <input
+        id={id}
+        type="checkbox"
+        checked={settings.value[name]}
+        aria-describedby={`${id}-hint`}
+        onChange={(event) => choose({ [name]: event.currentTarget.checked })}
+      />
+      <p id={`${id}-hint`}>{hint}</p>
+    </div>
+  );
+}
+
+function NumberField({ name }: { name: NumberSetting }) {
+  const id = useId();
+  /** As it was typed, while it makes no sense. */
+  const [typed, setTyped] = useState<string>();
+  const of = settings.value;
+  const { name: called, hint, step } = numberWords[name];
+  const [least, most] = ranges[name];
+  const fault = typed === undefined ? undefined : faultOf(name, typed.trim() === '' ? NaN : Number(typed), of.heads);
+  const set = (text: string) => {
+    const value = text.trim() === '' ? NaN : Number(text);
+    if (faultOf(name, value, of.heads)) return void setTyped(text);
+    setTyped(undefined);
+    if (value !== of[name]) choose(name === 'heads' ? fitted({ ...of, heads: value }) : { [name]: value });
+  };
+  return (
+    <div class="train-setting">
+      <label for={id}>{called}</label>
+      <input
+        id={id}
+        type="number"
+        min={least}
+        max={most}
+        step={step}
+        value={typed ?? String(of[name])}
+        aria-invalid={fault ? 'true' : undefined}
+        aria-describedby={`${id}-hint`}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+      <p id={`${id}-hint`} class={fault ? 'error' : ''} role={fault ? 'alert' : undefined}>
+        {fault ?? hint}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,284 @@
+/** A run of training on the page: what was chosen, and what the worker tells of it. */
+import { batch, computed, signal } from '@preact/signals';
+import { download } from '../export/download.ts';
+import { model, openFolder } from '../state/model.ts';
+import { run } from '../state/run.ts';
+import { update } from '../state/view.ts';
+
+import { connect, type Client } from './client.ts';
+import type { Looks, Progress, Report, Saved } from './messages.ts';
+import { changes, fromParams, runsOf, settingsFor, toParams, type Settings } from './settings.ts';
+import type { Norm, Point } from './trainer.ts';
+import { taskWords } from './words.ts';
+
+export type Phase = 'idle' | 'starting' | 'running' | 'paused';
+
+export interface RunShown {
+  readonly settings: Settings;
+  readonly points: readonly Point[];
+  readonly loss: number;
+  readonly norms: readonly Norm[];
+  readonly parameters: number;
+  readonly fingerprint: string | undefined;
+}
+
+export const settings = signal<Settings>(settingsFor('reverse'));
+/** Which change a second run has; '' there is none. */
+export const beside = signal('');
+/** As it is typed; undefined while nothing was. */
+export const example = signal<string | undefined>(undefined);
+/** At most; by the name in the address. */
+export const paces: Readonly<Record<string, { readonly label: string; readonly stepsPerSecond: number }>> = {
+  full: { label: 'as fast as it goes', stepsPerSecond: Infinity },
+  '50': { label: '50 steps a second', stepsPerSecond: 50 },
+  '10': { label: '10 steps a second', stepsPerSecond: 10 },
+};
+export const pace = signal('full');
+
+export const phase = signal<Phase>('idle');
+export const step = signal(0);
+export const stepsPerSecond = signal<number | undefined>(undefined);
+export const runs = signal<readonly RunShown[]>([]);
+export const moments = signal<readonly number[]>([]);
+/** The moment that is looked at; undefined: now. */
+export const moment = signal<number | undefined>(undefined);
+export const looks = signal<Looks | undefined>(undefined);
+/** What is wrong with the example. */
+export const refused = signal<string | undefined>(undefined);
+export const failure = signal<string | undefined>(undefined);
+/** What is said aloud. */
+export const spoken = signal('');
+
+/** The trained model that was last opened above. */
+export const opened = signal<{ readonly name: string; readonly head: Saved['head'] } | undefined>(undefined);
+
+let client: Client | undefined;
+/** Counts the starts: what is still told of an earlier one is let go. */
+let starts = 0;
+/** What to do with the files that were asked for. */
+let whenSaved: ((saved: Saved) => void) | undefined;
+/** Milliseconds between two things that are said. */
+const sayEvery = 5000;
+let lastSaid = 0;
+
+const wantsStillness = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
+/** Milliseconds between pictures where motion is not wanted. */
+const stillFor = 700;
+
+/** After what has come was drawn. */
+function whenDrawn(callback: () => void): void {
+  if (wantsStillness()) setTimeout(callback, stillFor);
+  else requestAnimationFrame(callback);
+}
+
+const percent = (share: number) => `${Math.round(100 * share)} %`;
+
+function say(isLast: boolean): void {
+  const now = performance.now();
+  const [first] = runs.peek();
+  const point = first?.points.at(-1);
+  if (!first || !point || (!isLast && now - lastSaid < sayEvery)) return;
+  lastSaid = now;
+  const all = runs.peek().map(({ points, loss }) => `loss ${loss.toFixed(2)}, ${percent(points.at(-1)!.held.accuracy)} right`);
+  spoken.value = `${isLast ? 'Paused. ' : ''}step ${step.peek()}, ${all.join('; the second run: ')}`;
+}
+
+function hearProgress(progress: Progress): void {
+  batch(() => {
+    const { state } = progress;
+    step.value = progress.step;
+    moments.value = progress.moments;
+    if (state === 'running' && Number.isFinite(progress.stepsPerSecond)) stepsPerSecond.value = progress.stepsPerSecond;
+    const wanted = runsOf(settings.value, beside.value);
+    runs.value = progress.runs.map((each, i) => ({ ...each, settings: wanted[i]!, points: [...(runs.value[i]?.points ?? []), ...each.points] }));
+    if (state === 'paused' || (state === 'started' && phase.value === 'starting')) phase.value = 'paused';
+    if (state !== 'started') say(state === 'paused');
+  });
+  whenDrawn(() => client?.tell({ kind: 'drawn' }));
+}
+
+function hear(report: Report): void {
+  switch (report.kind) {
+    case 'ready':
+      break;
+    case 'progress':
+      if (phase.value !== 'idle' && report.id === starts) hearProgress(report);
+      break;
+    case 'looks':
+      // While an earlier moment is looked at, what comes from now is let go.
+      if (phase.value !== 'idle' && report.id === starts && (moment.value === undefined || report.step === moment.value)) looks.value = report;
+      break;
+    case 'refused':
+      if (report.example === example.value) refused.value = report.why;
+      break;
+    case 'saved':
+      whenSaved?.(report);
+      whenSaved = undefined;
+      break;
+    case 'failed':
+      client?.end();
+      client = undefined;
+      forget();
+      failure.value = report.why;
+  }
+}
+
+/** What was trained is about other settings now. */
+function forget(): void {
+  client?.tell({ kind: 'pause' });
+  batch(() => {
+    phase.value = 'idle';
+    step.value = 0;
+    stepsPerSecond.value = undefined;
+    runs.value = [];
+    moments.value = [];
+    moment.value = undefined;
+    looks.value = undefined;
+  });
+}
+
+export function choose(changed: Partial<Settings>): void {
+  const isOther = changed.task !== undefined && changed.task !== settings.value.task;
+  forget();
+  batch(() => {
+    settings.value = isOther ? settingsFor(changed.task) : { ...settings.value, ...changed };
+    if (isOther) {
+      example.value = undefined;
+      refused.value = undefined;
+    }
+  });
+}
+
+export function chooseBeside(change: string): void {
+  forget();
+  beside.value = change;
+}
+
+/** New models from the seed. */
+export function startAgain(): void {
+  forget();
+  batch(() => {
+    phase.value = 'starting';
+    failure.value = undefined;
+    spoken.value = '';
+  });
+  client ??= connect(hear);
+  client.tell({
+    kind: 'start',
+    id: ++starts,
+    runs: runsOf(settings.value, beside.value),
+    example: example.value ?? taskWords[settings.value.task].example,
+  });
+}
+
+function go(until: number): void {
+  if (phase.value === 'idle') startAgain();
+  batch(() => {
+    moment.value = undefined;
+    phase.value = 'running';
+  });
+  lastSaid = performance.now();
+  client!.tell({ kind: 'go', until, stepsPerSecond: paces[pace.value]!.stepsPerSecond });
+}
+
+/** To the end of the run; from there on until it is paused. */
+export const train = (): void => go(step.value < settings.value.steps ? settings.value.steps : Infinity);
+export const takeOneStep = (): void => go(step.value + 1);
+export const pauseTraining = (): void => client?.tell({ kind: 'pause' });
+
+/** Also in the middle of a run. */
+export function choosePace(name: string): void {
+  pace.value = name;
+  if (phase.value === 'running') train();
+}
+
+const lookNow = () => {
+  if (phase.value !== 'idle') client?.tell({ kind: 'look', step: moment.value, example: example.value });
+};
+
+export function lookAt(index: number): void {
+  const all = moments.value;
+  moment.value = index >= all.length - 1 ? undefined : all[index];
+  lookNow();
+}
+
+export function setExample(text: string): void {
+  batch(() => {
+    example.value = text;
+    refused.value = undefined;
+  });
+  lookNow();
+}
+
+export function another(): void {
+  batch(() => {
+    example.value = undefined;
+    refused.value = undefined;
+  });
+  client?.tell({ kind: 'another' });
+}
+
+function withFiles(callback: (saved: Saved) => void): void {
+  whenSaved = callback;
+  client?.tell({ kind: 'save', step: moment.value });
+}
+
+export const saveWeights = (): void =>
+  withFiles(({ weights, step: at }) =>
+    download(new Blob([weights], { type: 'application/octet-stream' }), `attn-${settings.value.task}-step-${at}.safetensors`),
+  );
+
+/** The sections above show the trained model, on the example that is looked at. */
+export const openAbove = (): void =>
+  withFiles(({ folder, step: at, head }) => {
+    const { task, causal, layers } = settings.value;
+    const name = `trained here: ${task}, step ${at}`;
+    const text = looks.value?.example ?? '';
+    // As int8 it would not be the model that was trained.
+    update({ dtype: 'float32' });
+    void openFolder(name, folder, { text, pair: undefined, causal, layer: layers - 1, head: 0 }).then(() => {
+      if (model.value?.name !== name) return;
+      opened.value = { name, head };
+      document.getElementById('sentence')?.scrollIntoView();
+    });
+  });
+
+/** What a model with an answer for each place answers above, with all that was changed there; undefined: none such is open. */
+export const answersAbove = computed(() => {
+  const [of, above] = [run.value, opened.value];
+  if (!of || !above?.head || of.model.name !== above.name) return undefined;
+  const { weight, bias, answers } = above.head;
+  const { data, dims } = of.hiddenStates.at(-1)!;
+  const [, length = 0, width = 0] = dims;
+  return Array.from({ length }, (_, i) => {
+    const logits = Array.from(bias, (start, c) => {
+      let sum = start;
+      for (let e = 0; e < width; ++e) sum += data[i * width + e]! * weight[c * width + e]!;
+      return sum;
+    });
+    return answers[logits.indexOf(Math.max(...logits))]!;
+  });
+});
+
+/** Of an example, in an address. */
+const longestExample = 300;
+
+export const trainToParams = (): readonly (readonly [string, string])[] => [
+  ...toParams(settings.value),
+  ...[['beside', beside.value, ''] as const, ['example', example.value ?? '', ''] as const, ['pace', pace.value, 'full'] as const].flatMap(
+    ([name, now, plain]) => (now === plain || now.length > longestExample ? [] : [[`train.${name}`, now] as const]),
+  ),
+];
+
+export function trainFromParams(params: URLSearchParams): void {
+  const read = (name: string) => params.get(`train.${name}`) ?? '';
+  const before = JSON.stringify([settings.value, beside.value]);
+  const [now, other] = [fromParams(params), Object.hasOwn(changes, read('beside')) ? read('beside') : ''];
+  if (JSON.stringify([now, other]) !== before) forget();
+  batch(() => {
+    settings.value = now;
+    beside.value = other;
+    example.value = read('example').slice(0, longestExample) || undefined;
+    pace.value = Object.hasOwn(paces, read('pace')) ? read('pace') : 'full';
+  });
+}

@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Attn as Direct } from 'attn';
+import type { Attn } from 'attn/worker';
+import { engine, model } from '../src/state/model.ts';
+import { follow, run } from '../src/state/run.ts';
+import { initialView, update, view } from '../src/state/view.ts';
+import { fromHash, linkHash } from '../src/state/hash.ts';
+import type { Command, Report } from '../src/train/messages.ts';
+import { Training } from '../src/train/serve.ts';
+import { settingsFor } from '../src/train/settings.ts';
+import * as state from '../src/train/state.ts';
+import { aMoment, until } from './state.ts';
+import { loadTraining, readReviews } from './training_runs.ts';
+
+/** What goes to the worker, and a way to make it fail. */
+let told: Command[] = [];
+let hearing: ((report: Report) => void) | undefined;
+let connections = 0;
+let attn: Direct;
+vi.mock('../src/train/client.ts', () => ({
+  connect(hear: (report: Report) => void) {
+    ++connections;
+    hearing = hear;
+    const training = new Training(
+      attn,
+      async () => readReviews(),
+      (report) => hear(report),
+    );
+    return {
+      tell(command: Command) {
+        told.push(command);
+        void training.hear(command);
+      },
+      end: () => void training.hear({ kind: 'pause' }),
+    };
+  },
+}));
+
+beforeAll(async () => {
+  attn = await loadTraining();
+  engine.value = attn as unknown as Attn;
+  vi.stubGlobal('matchMedia', () => ({ matches: false }));
+  vi.stubGlobal('requestAnimationFrame', (callback: () => void) => setTimeout(callback, 5));
+  vi.stubGlobal('document', { getElementById: () => null });
+  follow();
+});
+afterAll(() => {
+  vi.unstubAllGlobals();
+  attn.dispose();
+});
+beforeEach(() => {
+  state.choose(settingsFor('reverse'));
+  state.chooseBeside('');
+  state.example.value = undefined;
+  state.pace.value = 'full';
+  told = [];
+});
+
+const paused = () => until('a pause', () => state.phase.value === 'paused');
+
+describe('training on the page', () => {
+  it('asks for no worker before it is wanted, begins with one press, and pauses where the run ends', async () => {
+    expect([connections, state.phase.value]).toEqual([0, 'idle']);
+    state.choose({ steps: 30 });
+    state.train();
+    expect([connections, state.phase.value]).toEqual([1, 'running']);
+    await until('the run', () => state.runs.value.length > 0);
+    await paused();
+    expect(state.step.value).toBe(30);
+    expect(state.runs.value[0]!.points.map(({ step }) => step)).toEqual([0, 10, 20, 30]);
+    expect(state.spoken.value).toMatch(/^Paused\. step 30, loss \d\.\d\d, \d+ % right$/);
+    expect(state.looks.value!.example).toBe('2 7 1 8 2 8 1 8');
+    // From there on until it is paused.
+    state.train();
+    await until('more steps', () => state.step.value > 40);
+    state.pauseTraining();
+    await paused();
+  });
+
+  it('takes one step at a time', async () => {
+    state.takeOneStep();
+    await paused();
+    expect(state.step.value).toBe(1);
+    state.takeOneStep();
+    expect(state.phase.value).toBe('running');
+    await paused();
+    expect(state.step.value).toBe(2);
+  });
+
+  it('starts again from the same seed, also in the middle of a run, and comes to the same', async () => {
+    state.choose({ steps: 10 });
+    state.train();
+    await paused();
+    const first = state.runs.value[0]!.fingerprint;
+    state.choose({ steps: 10 });
+    state.train();
+    await until('some steps', () => state.step.value > 0);
+    state.startAgain();
+    await until('the new models', () => state.phase.value === 'paused' && state.step.value === 0);
+    expect(state.runs.value[0]!.points).toHaveLength(1);
+    state.train();
+    await until('the end', () => state.phase.value === 'paused' && state.step.value === 10);
+    expect(state.runs.value[0]!.fingerprint).toBe(first);
+  });
+
+  it('forgets what was trained when a setting changes, and hears no more of it', async () => {
+    state.train();
+    await until('some steps', () => state.step.value > 3);
+    state.choose({ heads: 2 });
+    expect([state.phase.value, state.step.value, state.runs.value.length, state.looks.value]).toEqual(['idle', 0, 0, undefined]);
+    await aMoment();
+    expect([state.phase.value, state.step.value]).toEqual(['idle', 0]);
+    state.choose({ task: 'brackets' });
+    expect(state.settings.value).toEqual(settingsFor('brackets'));
+  });
+
+  it('runs a second one beside it, with one thing changed', async () => {
+    state.chooseBeside('positions');
+    state.choose({ steps: 20 });
+    state.train();
+    await paused();
+    expect(state.runs.value.map(({ settings }) => settings.positions)).toEqual(['learned', 'none']);
+    expect(state.spoken.value).toMatch(/right; the second run: loss/);
+    expect(state.looks.value!.runs).toHaveLength(2);
+  });
+
+  it('shows earlier moments, and now again', async () => {
+    state.choose({ steps: 40 });
+    state.train();
+    await paused();
+    const now = state.looks.value!.runs[0]!.attentions;
+    expect(state.moments.value).toEqual([0, 10, 20, 30, 40]);
+    state.lookAt(1);
+    await until('step 10', () => state.looks.value!.step === 10);
+    expect(state.looks.value!.runs[0]!.attentions).not.toEqual(now);
+    state.lookAt(4);
+    expect(state.moment.value).toBeUndefined();
+    await until('now', () => state.looks.value!.step === 40);
+    expect(state.looks.value!.runs[0]!.attentions).toEqual(now);
+  });
+
+  it('takes another example, says what is wrong with one, and keeps the last good one', async () => {
+    state.takeOneStep();
+    await paused();
+    state.setExample('1 2 3 4 5 6 7 8');
+    await until('it', () => state.looks.value!.example === '1 2 3 4 5 6 7 8');
+    state.setExample('1 2 3');
+    await until('why not', () => state.refused.value);
+    expect(state.refused.value).toBe('It has 3 symbols and needs 8.');
+    expect(state.looks.value!.example).toBe('1 2 3 4 5 6 7 8');
+    state.another();
+    expect([state.example.value, state.refused.value]).toEqual([undefined, undefined]);
+    await until('another', () => state.looks.value!.example !== '1 2 3 4 5 6 7 8');
+  });
+
+  it('says why it stopped, and begins anew when it is pressed again', async () => {
+    state.train();
+    await until('some steps', () => state.step.value > 0);
+    hearing!({ kind: 'failed', why: 'planted' });
+    expect([state.failure.value, state.phase.value]).toEqual(['planted', 'idle']);
+    const before = connections;
+    state.takeOneStep();
+    await paused();
+    expect([connections - before, state.failure.value, state.step.value]).toEqual([1, undefined, 1]);
+  });
+});
+
+describe('the address', () => {
+  it('has settings, the second run, the example and the pace, and gives them back', () => {
+    state.choose({ task: 'sort' });
+    state.choose({ heads: 4, positions: 'sinusoidal', seed: 12 });
+    state.chooseBeside('scale');
+    state.example.value = '3 1 4 1 5 9 2 6';
+    state.pace.value = '10';
+    const hash = linkHash();
+    expect(fromHash(hash)).toEqual({});
+    const { task, heads, positions, seed } = state.settings.value;
+    state.choose(settingsFor('reverse'));
+    state.trainFromParams(new URLSearchParams(hash));
+    expect(state.settings.value).toMatchObject({ task, heads, positions, seed });
+    expect([state.beside.value, state.example.value, state.pace.value]).toEqual(['scale', '3 1 4 1 5 9 2 6', '10']);
+    state.trainFromParams(new URLSearchParams('train.beside=constructor&train.pace=toString'));
+    expect([state.settings.value, state.beside.value, state.pace.value]).toEqual([settingsFor('reverse'), '', 'full']);
+  });
+
+  it('that says the same leaves a run alone', async () => {
+    state.takeOneStep();
+    await paused();
+    state.trainFromParams(new URLSearchParams(''));
+    expect(state.step.value).toBe(1);
+    state.trainFromParams(new URLSearchParams('train.heads=2'));
+    expect(state.step.value).toBe(0);
+  });
+});
+
+describe('the trained model above', () => {
+  it('is computed as it was trained, on the example; its answers follow the heads that are switched off there', async () => {
+    view.value = { ...initialView, off: [3], causal: true };
+    state.choose({ steps: 160 });
+    state.train();
+    await paused();
+    const { answers, attentions } = state.looks.value!.runs[0]!;
+    state.openAbove();
+    await until('the model', () => model.value?.name === 'trained here: reverse, step 160' && run.value?.model === model.value && state.opened.value);
+    expect(view.value).toMatchObject({ text: '2 7 1 8 2 8 1 8', causal: false, off: [], layer: 0, head: 0, dtype: 'float32' });
+    expect([model.value!.layers, model.value!.heads, model.value!.dtype]).toEqual([1, 1, 'float32']);
+    const above = run.value!.attentions[0]!.data;
+    expect(Math.max(...attentions[0]!.map((weight, i) => Math.abs(weight - above[i]!)))).toBeLessThan(1e-4);
+    expect(state.answersAbove.value).toEqual(answers);
+    expect(answers.join(' ')).toBe('8 1 8 2 8 1 7 2');
+    update({ off: [0] });
+    await until('the answers without the head', () => state.answersAbove.value?.join(' ') !== answers.join(' '));
+  });
+});
