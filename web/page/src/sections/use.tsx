@@ -15,6 +15,7 @@ import { MatrixMap } from '../ui/matrix_map.tsx';
 import { Paper } from '../ui/papers.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
+import { WhyPart } from './why.tsx';
 
 /** The view has more than this section wants to hear of. */
 const wantedOff = computed(() => view.value.off);
@@ -252,6 +253,7 @@ function Classification({ of }: { of: LoadedModel }) {
         </p>
       )}
       {labels && current?.all.probabilities && <Probabilities of={current} labels={labels} />}
+      {labels && current && <WhyPart texts={current.texts} />}
     </Part>
   );
 }
