@@ -62,6 +62,7 @@ const ways = {
   Function: 'new Function("fetch(\'" + to + "\')")()',
   'a policy of its own': "trustedTypes.createPolicy('own', { createScriptURL: (url) => url })",
   "the package's policy once more": "trustedTypes.createPolicy('attn#worker', { createScriptURL: (url) => url })",
+  "the page's policy once more": "trustedTypes.createPolicy('page#train', { createScriptURL: (url) => url })",
 };
 
 async function assertClosed(page, host) {
@@ -83,7 +84,16 @@ async function assertClosed(page, host) {
   const refused = ['fetch', 'fetch without CORS', 'module', 'eval', 'Function'];
   // Where the browser has Trusted Types.
   if (await page.driver.evaluate("typeof trustedTypes === 'object'"))
-    refused.push('HTML', 'script', 'worker', 'worker of its own making', 'data: worker', 'a policy of its own', "the package's policy once more");
+    refused.push(
+      'HTML',
+      'script',
+      'worker',
+      'worker of its own making',
+      'data: worker',
+      'a policy of its own',
+      "the package's policy once more",
+      "the page's policy once more",
+    );
   for (const name of refused) assert.match(answers[name], /^refused/, name);
 }
 

@@ -257,7 +257,7 @@ function RunHeads({ of: { runs: all, tokens, labels, expected }, run, name }: { 
   const maps = mapsOf(attentions, tokens.length, expected);
   return (
     <div class="train-run">
-      {name && <h4>{name}</h4>}
+      {name && <h3>{name}</h3>}
       <Answers tokens={tokens} answers={answers} labels={labels} name={name} />
       <div class={maps.length > 3 || all.length > 1 ? 'train-maps many' : 'train-maps'}>
         {run === 0 && expected && <MapPicture of={expectedMap(expected)} tokens={tokens} />}

@@ -39,7 +39,7 @@ export const taskWords: Readonly<
     name: 'Film reviews',
     asks: 'Does a short film review like the film? 4255 of them come with the page.',
     expect:
-      'The row of [CLS] settles on words that judge. Expect two of three right, not more: 3400 snippets are few, and soon the model knows them by heart.',
+      'The row of [CLS] settles on words that judge. Expect two of three right, not more: 3400 snippets are few. Train on, and it learns them by heart: the curves part.',
     example: undefined,
   },
 };
@@ -70,13 +70,13 @@ export const numberWords: Readonly<Record<NumberSetting, { readonly name: string
   width: { name: 'Width of the model', hint: 'Numbers for each token, shared out among the heads. Narrow models learn more slowly.', step: 8 },
   std: { name: 'Std of the Gaussian', hint: 'BERT’s is 0.02. With 0.3 the scale decides, with 1 nothing is learned.', step: 0.01 },
   dropout: { name: 'Dropout', hint: 'Zeroes numbers at random while it trains: against learning by heart.', step: 0.05 },
-  learningRate: { name: 'Learning rate', hint: 'Too small and you wait; too large and the loss jumps about.', step: 0.0005 },
+  learningRate: { name: 'Learning rate', hint: 'With 0.0001 “reverse” has learned nothing when the run ends, nor with 0.3.', step: 0.0005 },
   batch: { name: 'Batch', hint: 'Examples in one step. More are steadier, and take longer.', step: 8 },
   steps: { name: 'Length of the run', hint: 'In steps. The learning rate falls along a cosine until then.', step: 100 },
   seed: { name: 'Seed', hint: 'Same seed and settings, same weights, to the last bit, on any machine.', step: 1 },
 };
 
 export const switchWords = {
-  scale: { name: 'Scale by 1/√D', hint: 'Keeps scores small. Hardly matters for small weights; with a Gaussian of 0.3 nothing works without it.' },
+  scale: { name: 'Scale by 1/√D', hint: 'Keeps scores small. Hardly matters for small weights; with a Gaussian of 0.3, “reverse” fails without it.' },
   causal: { name: 'Causal', hint: 'No token sees later ones: “reverse” then gets only its second half right.' },
 } as const;

@@ -1,0 +1,150 @@
+/** A model is trained on the page, and a classifier's answer is explained. */
+import { readFileSync } from 'node:fs';
+import { strict as assert } from 'node:assert';
+import { assertCells, json, section } from './page.mjs';
+
+const train = section('train');
+const kept = JSON.parse(readFileSync(new URL('../../testdata/page_training.json', import.meta.url), 'utf8'));
+
+const figure = (name) => `text(find('group', ${json(name)}, ${train}))`;
+const number = (page, name) => page.tool(`Number.parseFloat(${figure(name)})`);
+/** Pressed, and waited for until the run stands still. */
+async function press(page, name, step) {
+  await page.click('button', name, train);
+  await page.until(`!!find('button', 'Train', ${train}) && ${figure('Step')} === '${step}' && !!${figure('Fingerprint')}`, `step ${step}`, 60000);
+}
+/** How bright the pixels of a map are: the sum of red and green, which grow with the weight. */
+const pixels = (page, name) =>
+  page.tool(`(() => {
+    const canvas = all('img', undefined, ${train}).find((each) => nameOf(each).startsWith(${json(name)}));
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return Array.from({ length: data.length / 4 }, (_, i) => data[4 * i] + data[4 * i + 1]);
+  })()`);
+
+/** The file that a button saves, as bytes. */
+async function savedBy(page, button) {
+  await page.tool(`(() => {
+    const blobs = new Map();
+    URL.createObjectURL = (blob) => (blobs.set('blob:saved' + blobs.size, blob), 'blob:saved' + (blobs.size - 1));
+    globalThis.savedFile = new Promise((done, fail) => {
+      HTMLAnchorElement.prototype.click = function () {
+        blobs.get(this.href).arrayBuffer().then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
+      };
+    });
+    return true;
+  })()`);
+  await page.click('button', button, train);
+  const [name, bytes] = await page.driver.evaluate('savedFile');
+  return { name, bytes: Uint8Array.from(bytes) };
+}
+
+export const tests = {
+  async 'a model learns to reverse, to the bits that it has in Node, and what trains is loaded when it is pressed'({ page, note, engine }) {
+    await page.open(`train.steps=${kept.steps}&go=train`);
+    const trains = () => (page.driver.requests() ?? []).filter((url) => /attn-train.*\.wasm/.test(url)).map((url) => /attn-train-\w+/.exec(url)[0]);
+    assert.deepEqual(trains(), []);
+    const before = await pixels(page, 'Expected');
+    const start = Date.now();
+    await page.click('button', 'Train', train);
+    await page.until(`Number(${figure('Step')}) > 0`, 'the first step', 20000);
+    const first = Date.now() - start;
+    await page.until(`Number.parseFloat(${figure('Held-out accuracy')}) >= 99`, '99 %', 60000);
+    const learned = Date.now() - start;
+    note(`first step after ${first} ms, 99 % after ${learned} ms`);
+    // WebKitGTK compiles slowly where others are at work, too.
+    assert.ok(learned < (engine === 'webkit' ? 60000 : 15000), `${learned} ms`);
+    await page.until(`${figure('Step')} === '${kept.steps}' && !!find('button', 'Train', ${train})`, 'the end', 60000);
+    assert.equal(await page.tool(figure('Fingerprint')), kept.fingerprint);
+    if (page.driver.requests()) assert.deepEqual(trains(), ['attn-train-simd'], 'the fixed-width binary');
+    assert.ok((await number(page, 'Loss')) < 0.3);
+    // The head looks where one expects: the brightest cell of each row lies on the other diagonal.
+    const map = await pixels(page, 'Layer 1, head 1');
+    for (const cells of [before, map])
+      for (let i = 0; i < 8; ++i) {
+        const row = cells.slice(8 * i, 8 * i + 8);
+        assert.equal(row.indexOf(Math.max(...row)), 7 - i, `row ${i}`);
+      }
+    const answered = await page.tool(`Array.from(find('group', 'The answer', ${train}).querySelectorAll('strong'), text)`);
+    assert.deepEqual(answered, [...'81828172']);
+    for (const name of ['Loss curve', 'Accuracy curve'])
+      assert.ok(await page.tool(`find('img', ${json(name)}, ${train}).querySelectorAll('polyline[points*=","]').length === 2`), name);
+    assert.match(await page.tool(`text(${train}.querySelector(':scope > [aria-live]'))`), /^Paused\. step 200, loss 0\.\d\d, (99|100) % right$/);
+    await page.click('button', 'View its maps as tables', train);
+    const { cells } = await page.table('Layer 1, head 1, weights', train);
+    cells.forEach((row, i) => assert.ok(Number(row[7 - i]) > 0.5, `row ${i}: ${row}`));
+    await page.axe('a trained model', '#train');
+  },
+  async 'steps, moments, settings and a second run; all of it in a link'({ page }) {
+    await page.driver.resize(375, 800);
+    await page.open();
+    await page.choose('combobox', 'Task', 'brackets', train);
+    await page.choose('combobox', 'Initialisation', 'xavier_uniform', train);
+    await page.choose('combobox', 'Positions', 'sinusoidal', train);
+    await page.fill('Layers of the model', '1', train);
+    await page.fill('Heads of the model', '4', train);
+    await page.choose('combobox', 'A second run beside it', 'positions', train);
+    await page.until('/train\\.task=brackets.*train\\.beside=positions/.test(location.hash)', 'the address');
+    const hash = await page.driver.evaluate('location.hash.slice(1)');
+    await page.open(hash);
+    await press(page, 'One step', 1);
+    await press(page, 'One step', 2);
+    const values = await page.tool(
+      `[['combobox', 'Task'], ['combobox', 'Initialisation'], ['combobox', 'Positions'], ['spinbutton', 'Layers of the model'], ['spinbutton', 'Heads of the model']].map(([role, name]) => find(role, name, ${train}).value)`,
+    );
+    assert.deepEqual(values, ['brackets', 'xavier_uniform', 'sinusoidal', '1', '4']);
+    const names = await page.tool(`all('img', undefined, ${train}).map(nameOf).filter((name) => name.startsWith('Layer'))`);
+    assert.equal(names.filter((name) => /, As set, /.test(name)).length, 4, json(names));
+    assert.equal(names.filter((name) => /, with learned|, without positions, /.test(name)).length, 4, json(names));
+    assert.ok(await page.driver.evaluate('document.documentElement.scrollWidth <= document.documentElement.clientWidth'), 'wider than a phone');
+    const after = await pixels(page, 'Layer 1, head 2');
+    await page.tool(`(choose(find('slider', 'Moment of the run', ${train}), '0'), true)`);
+    await page.eventually(async () => assert.notDeepEqual(await pixels(page, 'Layer 1, head 2'), after));
+    await page.fill('Test example', '( [', train);
+    assert.match(await page.until(`text(find('alert', undefined, ${train}))`, 'the alert'), /It has 2 symbols and needs 12/);
+    await page.axe('two runs on a phone', '#train');
+    await press(page, 'Start again', 0);
+    await page.click('button', 'Train', train);
+    await page.until(`Number(${figure('Step')}) > 2`, 'some steps', 30000);
+    await page.click('button', 'Pause', train);
+    await page.until(`!!find('button', 'Train', ${train})`, 'the pause', 30000);
+    // Other settings: another model.
+    await page.fill('Seed', '7', train);
+    await page.until(`${figure('Step')} === '0' && find('button', 'Start again', ${train}).disabled`, 'nothing yet');
+  },
+  async 'a trained classifier opens above, where heads are switched off, and is saved'({ page, data }) {
+    await page.open('train.task=frequent&train.steps=60');
+    await press(page, 'Train', 60);
+    const { name, bytes } = await savedBy(page, 'Save as safetensors');
+    assert.equal(name, 'attn-frequent-step-60.safetensors');
+    const weights = data.attn.parseSafetensors(bytes);
+    assert.deepEqual(weights.get('encoder.layers.0.self_attn.in_proj_weight').dims, [96, 32]);
+    assert.deepEqual(weights.get('classifier.weight').dims, [5, 32]);
+    const answer = await page.tool(`text(find('group', 'The answer', ${train}).querySelector('.one'))`);
+    await page.click('button', 'Open it in the sections above', train);
+    await page.until("/^Ready\\. trained here: frequent, step 60: 1 × 1 heads over 12 tokens/.test(text(find('status')))", 'the model above', 30000);
+    assert.equal(await page.tool("find('textbox', 'Sentence').value"), 'e a a c d a e a a e d');
+    const best = "text(find('list', \"The classifier's answer\").children[0])";
+    const with_ = await page.until(best, 'its answer');
+    assert.ok(with_.startsWith(answer), `${with_}, trained: ${answer}`);
+    await page.driver.evaluate("location.hash = location.hash + '&off=0', undefined");
+    await page.until(`${best} !== ${json(with_)}`, 'another answer without its head');
+  },
+  async 'why a line is answered so: the numbers are those of attribute()'({ page, data }) {
+    await page.open();
+    const use = section('use');
+    const text = 'The acting is wonderful.';
+    await page.until(`!!find('button', 'Why?', ${use})`, 'the button', 30000);
+    await page.click('button', 'Why?', use);
+    await page.until(`!!find('table', 'Attribution', ${use})`, 'the table', 30000);
+    const { rows, columns, cells } = await page.table('Attribution', use);
+    const methods = ['leave_one_out', 'integrated_gradients', 'gradient_x_input', 'attention_gradient', 'attention_rollout'];
+    assert.equal(columns.length, methods.length);
+    const [{ label }] = (await data.model.classify([text]))[0];
+    const scores = await Promise.all(methods.map((method) => data.model.attribute(text, { method, target: label })));
+    assert.deepEqual(rows, scores[0].tokens);
+    assertCells(cells, { count: rows.length, width: methods.length, at: (i, j) => scores[j].scores[i] }, 'Attribution');
+    await page.choose('combobox', 'Method', 'attention_rollout', use);
+    assert.ok(Number.parseFloat(await page.tool(`text(find('group', 'Delta of integrated gradients', ${use}))`)) < 1, 'per cent');
+    await page.axe('the explanation', '.why');
+  },
+};
