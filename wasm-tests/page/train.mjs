@@ -69,6 +69,8 @@ export const tests = {
     for (const name of ['Loss curve', 'Accuracy curve'])
       assert.ok(await page.tool(`find('img', ${json(name)}, ${train}).querySelectorAll('polyline[points*=","]').length === 2`), name);
     assert.match(await page.tool(`text(${train}.querySelector(':scope > [aria-live]'))`), /^Paused\. step 200, loss 0\.\d\d, (99|100) % right$/);
+    const curve = (await savedBy(page, 'Save Loss curve as SVG')).bytes;
+    assert.match(Buffer.from(curve).toString(), /^<svg [\s\S]*>Loss curve<[\s\S]*step 200</);
     await page.click('button', 'View its maps as tables', train);
     const { cells } = await page.table('Layer 1, head 1, weights', train);
     cells.forEach((row, i) => assert.ok(Number(row[7 - i]) > 0.5, `row ${i}: ${row}`));

@@ -103,6 +103,19 @@ describe('training on the page', () => {
     expect(state.runs.value[0]!.fingerprint).toBe(first);
   });
 
+  it('lets go what is still told of an earlier start', async () => {
+    state.takeOneStep();
+    await paused();
+    const { id } = told.find((command) => command.kind === 'start')!;
+    const [looks, all] = [state.looks.value, state.runs.value];
+    state.train();
+    hearing!({ kind: 'progress', id: id - 1, state: 'paused', step: 999, stepsPerSecond: 1, moments: [999], runs: [] });
+    hearing!({ ...looks!, id: id - 1, example: 'old' });
+    expect([state.phase.value, state.step.value, state.runs.value, state.looks.value]).toEqual(['running', 1, all, looks]);
+    state.pauseTraining();
+    await paused();
+  });
+
   it('forgets what was trained when a setting changes, and hears no more of it', async () => {
     state.train();
     await until('some steps', () => state.step.value > 3);

@@ -1,4 +1,5 @@
 import { useRef } from 'preact/hooks';
+import { SavePicture } from '../ui/save_picture.tsx';
 import { useWidth } from '../ui/size.ts';
 
 export interface Line {
@@ -48,7 +49,12 @@ export function Curve({
   const y = (value: number) => height - bottom - (Math.min(value, up.end) / up.end) * (height - top - bottom);
   return (
     <figure class="train-curve" ref={frame}>
-      <figcaption aria-hidden="true">{name}</figcaption>
+      <figcaption>
+        <span aria-hidden="true">{name}</span>
+        {lines.length > 0 && (
+          <SavePicture title={name} file={`attn-${name.toLowerCase().replace(' ', '-')}`} picture={() => frame.current?.querySelector('svg')} />
+        )}
+      </figcaption>
       <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={name}>
         {marksOf(up).map((value) => (
           <g key={value}>
