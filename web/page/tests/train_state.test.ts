@@ -77,6 +77,24 @@ describe('training on the page', () => {
     await paused();
   });
 
+  it('draws seldom where motion is not wanted', async () => {
+    const drawnWhile = async (matches: boolean) => {
+      vi.stubGlobal('matchMedia', () => ({ matches }));
+      state.startAgain();
+      await paused();
+      told = [];
+      state.train();
+      await until('some steps', () => state.step.value > 0 || told.length > 1);
+      await aMoment(400);
+      state.pauseTraining();
+      await paused();
+      return told.filter(({ kind }) => kind === 'drawn').length;
+    };
+    const still = await drawnWhile(true);
+    expect(still).toBeLessThan(3);
+    expect(await drawnWhile(false)).toBeGreaterThan(still);
+  });
+
   it('takes one step at a time', async () => {
     state.takeOneStep();
     await paused();
