@@ -1,7 +1,7 @@
 /**
  * Three browsers behind one small interface:
  *   open(url), evaluate(expression) -> JSON value, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
- *   print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
+ *   forced(on) -> whether it can show the system's own colours alone, print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
  *   requests() -> URLs seen by the browser itself, or undefined, messages() -> console lines seen by the browser itself, or undefined, close().
  * Only browsers that the system has are used; nothing is downloaded.
  */
@@ -124,6 +124,10 @@ async function chromium() {
       await page.emulateMedia({ colorScheme: on ? 'dark' : 'light' });
       return true;
     },
+    async forced(on) {
+      await page.emulateMedia({ forcedColors: on ? 'active' : null });
+      return true;
+    },
     async print(on) {
       await page.emulateMedia({ media: on ? 'print' : null });
       return true;
@@ -186,6 +190,7 @@ async function firefox() {
         return false;
       }
     },
+    forced: async () => false,
     print: async () => false,
     memory: async () => undefined,
     drop: async () => false,
@@ -270,6 +275,7 @@ async function webkit() {
       type: (text) => driver.executeScript('document.execCommand("insertText", false, arguments[0])', text),
       resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
       dark: async () => false,
+      forced: async () => false,
       print: async () => false,
       memory: async () => undefined,
       drop: async () => false,

@@ -4,6 +4,7 @@ import { poolMax } from '../draw/pool.ts';
 import { headSummary, type HeadSummary } from '../head_kind.ts';
 import { run, type Run } from './run.ts';
 import { headWeights, lineOf, sourcesOf } from './shown.ts';
+import { update, view } from './view.ts';
 
 export interface Head extends HeadSummary {
   readonly layer: number;
@@ -59,4 +60,10 @@ export function followHeads(): void {
     };
     timer = window.setTimeout(work);
   });
+}
+
+/** Off, or on again: layer · H + head. */
+export function toggleHead(number: number): void {
+  const { off } = view.value;
+  update({ off: off.includes(number) ? off.filter((each) => each !== number) : [...off, number].sort((a, b) => a - b) });
 }

@@ -56,6 +56,7 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
   const size = places.length;
   const field = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
   const width = useWidth(field);
   const [spoken, setSpoken] = useState('');
 
@@ -87,6 +88,23 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
     const clamp = (value: number) => Math.min(size - 1, Math.max(0, Math.floor(value * size)));
     return { row: clamp((event.clientY - box.top) / box.height), column: clamp((event.clientX - box.left) / box.width) };
   };
+
+  /** The names of rows and columns answer as cells do: a row with the key that it looks at most, a column with the query that looks at it most. */
+  const rowOf = (i: number) => weights.subarray(i * size, (i + 1) * size);
+  const columnOf = (j: number) => Float32Array.from({ length: size }, (_, i) => weights[i * size + j]!);
+  const mostIn = (values: Float32Array) => values.indexOf(values.reduce((a, b) => Math.max(a, b)));
+  const across = (event: PointerEvent | MouseEvent) => at(event).column;
+  const down = (event: PointerEvent | MouseEvent) => at(event).row;
+  const ofLabels = (target: (place: number) => Cell, placeOf: (event: PointerEvent | MouseEvent) => number) => ({
+    onPointerMove: (event: PointerEvent) => {
+      if (!locked && event.pointerType === 'mouse') onPoint(target(placeOf(event)));
+    },
+    onClick: (event: MouseEvent) => {
+      const wanted = target(placeOf(event));
+      onLock(wanted, !(locked && wanted.row === cell.row && wanted.column === cell.column));
+      grid.current?.focus({ preventScroll: true });
+    },
+  });
 
   // A key that is held down repeats faster than the page is drawn.
   const latest = useRef(cell);
@@ -128,10 +146,10 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
   const from = Math.max(0, cell.column - reach);
   return (
     <div class="map" style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px` }}>
-      <div class="map-columns" aria-hidden="true">
+      <div class="map-columns" aria-hidden="true" {...ofLabels((place) => ({ row: mostIn(columnOf(place)), column: place }), across)}>
         <Labels shown={shown} active={cell.column} step={step} />
       </div>
-      <div class="map-rows" aria-hidden="true">
+      <div class="map-rows" aria-hidden="true" {...ofLabels((place) => ({ row: place, column: mostIn(rowOf(place)) }), down)}>
         <Labels shown={shown} active={cell.row} step={step} />
       </div>
       <div class="map-field" ref={field}>
@@ -139,6 +157,7 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
         {second > 0 && <div aria-hidden="true" class="map-border" style={{ left: 0, right: 0, top: percent(second) }} />}
         {second > 0 && <div aria-hidden="true" class="map-border" style={{ top: 0, bottom: 0, left: percent(second) }} />}
         <div aria-hidden="true" class="map-band" style={{ left: 0, right: 0, top: percent(cell.row), height: percent(1) }} />
+        <div aria-hidden="true" class="map-band of-column" style={{ top: 0, bottom: 0, left: percent(cell.column), width: percent(1) }} />
         <div
           aria-hidden="true"
           class={locked ? 'map-cell locked' : 'map-cell'}
@@ -146,6 +165,7 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
         />
         <div
           class="map-grid"
+          ref={grid}
           role="grid"
           tabIndex={0}
           aria-label={label}
