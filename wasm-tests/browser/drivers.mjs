@@ -138,6 +138,11 @@ async function chromium() {
       const { nodes, jsEventListeners } = await session.send('Memory.getDOMCounters');
       return { bytes: usedSize + embedderHeapUsedSize + backingStorageSize, nodes, listeners: jsEventListeners };
     },
+    async cpu() {
+      await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+      const { metrics } = await session.send('Performance.getMetrics');
+      return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
+    },
     async drop(files, x, y) {
       for (const type of ['dragEnter', 'dragOver', 'drop'])
         await session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });

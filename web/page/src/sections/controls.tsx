@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Run } from '../state/run.ts';
-import { lineOf } from '../state/shown.ts';
+import type { Scale } from '../draw/scale.ts';
+import { lineOf, scaleInUse } from '../state/shown.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import { Term } from '../ui/term.tsx';
 
@@ -54,11 +55,14 @@ export function Controls({ of }: { of: Run }) {
           aria-describedby="colours-note"
           onChange={(event) => update({ scaleBy: event.currentTarget.value as View['scaleBy'] })}
         >
+          <option value="auto">chosen by itself</option>
           <option value="head">by the whole head</option>
           <option value="row">by row</option>
+          <option value="log">logarithmic</option>
         </select>
         <span class="note" id="colours-note">
-          {scaleBy === 'head' ? 'Rows can be compared.' : 'In each row the largest weight is brightest.'}
+          {scaleBy === 'auto' && 'Chosen now: '}
+          {scaleNotes[scaleInUse.value]}
         </span>
       </div>
       <div class="slider">
@@ -100,6 +104,12 @@ export function Controls({ of }: { of: Run }) {
     </div>
   );
 }
+
+const scaleNotes: Readonly<Record<Scale, string>> = {
+  head: 'by the whole head, so that rows can be compared.',
+  row: 'by row; the brightest is each row’s own largest weight.',
+  log: 'logarithmic, since beside the largest weight most are too small to be seen otherwise.',
+};
 
 const specialNotes: Readonly<Record<SpecialTokens, string>> = {
   show: 'Everything the model reads.',

@@ -1,13 +1,18 @@
 import { useCallback } from 'preact/hooks';
 import { fixed } from '../numbers.ts';
+import { leastOf } from '../draw/scale.ts';
+import { fewest, isWhole, within, zoomed, zoomStep, type Part } from '../draw/part.ts';
 import { bundled } from '../state/bundled.ts';
+import { overlay } from '../state/overlay.ts';
+import { cellInFocus, pointTo } from '../state/pointed.ts';
 import { run, running, type Run } from '../state/run.ts';
-import { cellIn, headInFocus, layerInFocus, shown, type Shown } from '../state/shown.ts';
+import { cellIn, headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/shown.ts';
 import { status } from '../state/status.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import '../styles/focus.css';
 import { AttentionMap, type Cell } from '../ui/attention_map.tsx';
 import { openExport } from './export.tsx';
+import { OverlayTools } from './overlay.tsx';
 
 /** The map of the head in focus. */
 export function Focus({ onHelp }: { onHelp: () => void }) {
@@ -16,10 +21,12 @@ export function Focus({ onHelp }: { onHelp: () => void }) {
     <section id="focus" aria-label="One head">
       <div class="focus-head">
         <Choosers />
+        <Zoom />
         <Legend shown={shown.value} />
         <Busy />
       </div>
       <div class="map-box">{of && shown.value && <Map of={of} shown={shown.value} onHelp={onHelp} />}</div>
+      <OverlayTools />
     </section>
   );
 }
@@ -65,11 +72,40 @@ function step(by: 'head' | 'layer', direction: 1 | -1, { layers, heads: perLayer
 /** A cell of places as the view has it: of tokens. */
 const tokensAt = ({ places }: Shown, { row, column }: Cell): View['cell'] => ({ row: places[row]!.tokens[0]!, column: places[column]!.tokens[0]! });
 
-export const pointAt = (of: Shown, target: Cell): void => update({ cell: tokensAt(of, target) });
+export const pointAt = (of: Shown, target: Cell): void => pointTo(tokensAt(of, target));
 export const lockAt = (of: Shown, target: Cell, locked: boolean): void => update({ cell: tokensAt(of, target), locked });
 
+/** The part of the map that is on the screen; all of it is nothing to remember. */
+const showPart = (part: Part): void => update({ part: shown.peek() && isWhole(part, shown.peek()!.places.length) ? undefined : part });
+
+/** Around the cell in focus. */
+function zoom(factor: number): void {
+  const now = shown.peek();
+  if (!now || now.places.length === 0) return;
+  const size = now.places.length;
+  const part = within(view.peek().part ?? { row: 0, column: 0, count: size }, size);
+  const { row, column } = cellIn(now, cellInFocus.peek());
+  const at = (place: number, first: number) => Math.min(1, Math.max(0, (place - first) / Math.max(1, part.count - 1)));
+  showPart(zoomed(part, size, factor, { x: at(column, part.column), y: at(row, part.row) }));
+}
+
+function Zoom() {
+  const size = shown.value?.places.length ?? 0;
+  const part = within(view.value.part ?? { row: 0, column: 0, count: size }, size);
+  return (
+    <div class="zoom">
+      <button type="button" aria-label="Zoom in" title="Zoom in: +" disabled={part.count <= fewest} onClick={() => zoom(zoomStep)}>
+        +
+      </button>
+      <button type="button" aria-label="Zoom out" title="Zoom out: -" disabled={isWhole(part, size)} onClick={() => zoom(1 / zoomStep)}>
+        −
+      </button>
+    </div>
+  );
+}
+
 function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => void }) {
-  const { cell: chosen, locked, threshold, scaleBy } = view.value;
+  const { locked, threshold, part } = view.value;
   const drawn = useCallback(() => {
     document.documentElement.dataset.ready = 'true';
   }, []);
@@ -81,6 +117,10 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
       ']': () => step('layer', 1, of.model),
       m: () => update({ causal: !view.value.causal }),
       e: openExport,
+      '+': () => zoom(zoomStep),
+      '=': () => zoom(zoomStep),
+      '-': () => zoom(1 / zoomStep),
+      '0': () => update({ part: undefined }),
       '?': onHelp,
     };
     actions[key]?.();
@@ -90,9 +130,13 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
   return (
     <AttentionMap
       shown={now}
-      look={{ threshold, scaleBy }}
+      look={{ threshold, scaleBy: scaleInUse.value }}
+      part={part}
+      onPart={showPart}
+      overlay={overlay.value}
+      heads={of.model.heads}
       label={`Attention of layer ${layerInFocus.value + 1}, head ${headInFocus.value + 1}. Rows are queries, columns are keys.`}
-      cell={cellIn(now, chosen)}
+      cell={cellIn(now, cellInFocus.value)}
       locked={locked}
       onPoint={(target) => pointAt(now, target)}
       onLock={(target, on) => lockAt(now, target, on)}
@@ -103,13 +147,17 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
 }
 
 function Legend({ shown: of }: { shown: Shown | undefined }) {
-  const { scaleBy, threshold } = view.value;
+  const { scaleBy: wanted, threshold } = view.value;
+  const scale = scaleInUse.value;
+  if (overlay.value) return <p class="legend">colour: the head that looks most</p>;
   return (
     <p class="legend">
       <span class="legend-scale">
-        <span class="figure">0</span>
-        <span class="legend-ramp" aria-hidden="true" />
-        <span class="figure">{scaleBy === 'row' ? 'largest of its row' : (of?.largest.toFixed(2) ?? '…')}</span>
+        <span class="figure">{scale === 'log' && of ? leastOf(of.largest).toFixed(4) : 0}</span> <span class="legend-ramp" aria-hidden="true" />{' '}
+        <span class="figure">{scale === 'row' ? 'largest of its row' : (of?.largest.toFixed(2) ?? '…')}</span>{' '}
+        {scale === 'log' && (
+          <span title={`Logarithmic${wanted === 'auto' ? ', chosen by itself: most weights are small beside the largest' : ''}`}>log</span>
+        )}
       </span>
       {of?.blocked && <span>⁄ not allowed</span>}
       {threshold > 0 && <span>blank: less than {threshold.toFixed(3)}</span>}
@@ -119,10 +167,12 @@ function Legend({ shown: of }: { shown: Shown | undefined }) {
 
 /** The cell in numbers, and what its row sums to. */
 export function Reading() {
-  const { cell, locked, special } = view.value;
+  const { locked, special } = view.value;
   const now = shown.value;
   return (
-    <div class="reading">{now && now.places.length > 0 && <Numbers shown={now} cell={cellIn(now, cell)} locked={locked} special={special} />}</div>
+    <div class="reading">
+      {now && now.places.length > 0 && <Numbers shown={now} cell={cellIn(now, cellInFocus.value)} locked={locked} special={special} />}
+    </div>
   );
 }
 

@@ -30,6 +30,23 @@ export const exampleInFocus = computed(() => {
 
 /** The model as it was published, looking at what the example is about. */
 export function openExample({ text, pair, layer, head, row, column }: Example): void {
-  const { causal, padding, drawn, off, weights, change, locked, special, mergeWords }: View = initialView;
-  update({ text, pair, layer, head, cell: { row, column }, causal, padding, drawn, off, weights, change, locked, special, mergeWords });
+  const { causal, padding, drawn, off, weights, change, locked, special, mergeWords, part, overlay }: View = initialView;
+  update({
+    text,
+    pair,
+    layer,
+    head,
+    cell: { row, column },
+    causal,
+    padding,
+    drawn,
+    off,
+    weights,
+    change,
+    locked,
+    special,
+    mergeWords,
+    part,
+    overlay,
+  });
 }
