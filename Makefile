@@ -7,12 +7,13 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test coverage mutants package matrix page wasm bench format clean
+.PHONY: help demo test coverage mutants package matrix page page-figures wasm bench format clean
 .NOTPARALLEL:
 
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
 	@echo 'make page      build/page, the page as any host of files serves it (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without; URL: where it will be)'
+	@echo 'make page-figures  what the page costs in Chromium: shifts of its layout, milliseconds a move and a key, memory, the first map'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
@@ -62,6 +63,11 @@ page: wasm
 	@node tools/converted_models.mjs
 	@MODELS=$(MODELS) ATTN_PAGE_URL='$(URL)' $(bin)/vite build --logLevel warn web/page
 	@$(if $(filter 0,$(MODELS)),:,[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; })
+
+page-figures:
+	@tools/setup browsers models
+	@$(MAKE) page MODELS=1
+	@node tools/page/figures.mjs
 
 bench:
 	@tools/setup bench wasm node browsers

@@ -1,7 +1,7 @@
 /**
  * Three browsers behind one small interface:
  *   open(url), evaluate(expression) -> JSON value, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
- *   print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
+ *   forced(on) -> whether it can show the system's own colours alone, print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
  *   requests() -> URLs seen by the browser itself, or undefined, messages() -> console lines seen by the browser itself, or undefined, close().
  * Only browsers that the system has are used; nothing is downloaded.
  */
@@ -124,6 +124,10 @@ async function chromium() {
       await page.emulateMedia({ colorScheme: on ? 'dark' : 'light' });
       return true;
     },
+    async forced(on) {
+      await page.emulateMedia({ forcedColors: on ? 'active' : null });
+      return true;
+    },
     async print(on) {
       await page.emulateMedia({ media: on ? 'print' : null });
       return true;
@@ -133,6 +137,11 @@ async function chromium() {
       const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await session.send('Runtime.getHeapUsage');
       const { nodes, jsEventListeners } = await session.send('Memory.getDOMCounters');
       return { bytes: usedSize + embedderHeapUsedSize + backingStorageSize, nodes, listeners: jsEventListeners };
+    },
+    async cpu() {
+      await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+      const { metrics } = await session.send('Performance.getMetrics');
+      return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
     },
     async drop(files, x, y) {
       for (const type of ['dragEnter', 'dragOver', 'drop'])
@@ -186,6 +195,7 @@ async function firefox() {
         return false;
       }
     },
+    forced: async () => false,
     print: async () => false,
     memory: async () => undefined,
     drop: async () => false,
@@ -270,6 +280,7 @@ async function webkit() {
       type: (text) => driver.executeScript('document.execCommand("insertText", false, arguments[0])', text),
       resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
       dark: async () => false,
+      forced: async () => false,
       print: async () => false,
       memory: async () => undefined,
       drop: async () => false,

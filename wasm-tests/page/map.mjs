@@ -7,6 +7,7 @@ import { assertNear, json, ofHead } from './page.mjs';
 const layerBox = "find(['combobox', 'slider'], 'Layer')";
 const headBox = "find(['combobox', 'slider'], 'Head')";
 const weightsOf = ({ attentions }, layer, head) => ofHead(attentions[layer], head);
+const pictures = "all('button', undefined, find('group', 'Heads as pictures'))";
 /** The head that the page shows first. */
 const [layer, head] = [1, 3];
 
@@ -25,7 +26,11 @@ const answers = async (page) =>
 async function assertAnswer(page, now, before) {
   const check = async () => {
     const found = await answers(page);
-    assert.deepEqual(found.map(([label]) => label).sort(), Object.keys(now).sort());
+    assert.deepEqual(
+      found.map(([label]) => label),
+      Object.keys(now),
+      'in the order of the labels, whichever is the larger',
+    );
     for (const [label, written, was] of found) {
       assertNear(written, now[label], label, 0.01);
       if (before) assertNear(was ?? '', before[label], `${label} before`, 0.01);
@@ -295,40 +300,44 @@ export const tests = {
   },
   async 'all heads are there as pictures, and one chooses with click and arrow keys'({ page, data }) {
     await page.open('table=1');
-    const pictures = "find('radiogroup', 'Heads as pictures')";
     const list = await page.until(
-      `all('radio', undefined, ${pictures}).length === ${data.layers * data.heads} && all('radio', undefined, ${pictures}).map((each) => {
+      `${pictures}.length === ${data.layers * data.heads} && ${pictures}.every((each) => each.title) && ${pictures}.map((each) => {
         const canvas = each.querySelector('canvas');
-        return { name: nameOf(each), colours: new Set(new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size };
+        return { name: nameOf(each), about: each.title, colours: new Set(new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size };
       })`,
       'the pictures',
     );
-    list.forEach(({ name, colours }, i) => {
-      assert.match(
-        name,
-        new RegExp(`^Layer ${Math.floor(i / data.heads) + 1}, head ${(i % data.heads) + 1}, (mostly|often) .*\\d+ %$|about \\d+\\.\\d at a time$`),
-      );
+    list.forEach(({ name, about, colours }, i) => {
+      assert.equal(name, `Layer ${Math.floor(i / data.heads) + 1}, head ${(i % data.heads) + 1}`);
+      assert.match(about, /^((mostly|often) .*\d+ %|.*about \d+\.\d at a time); entropy \d+\.\d\d$/);
       assert.ok(colours > 5, `${name} has ${colours} colours`);
     });
     const result = data.forward(sentence);
     const tokens = data.tokens(sentence);
-    await page.tool(`(all('radio', undefined, ${pictures})[1].click(), true)`);
+    await page.tool(`(${pictures}[1].click(), true)`);
     await assertMap(page, weightsOf(result, 0, 1), tokens);
-    await page.tool(`(all('radio', undefined, ${pictures})[1].focus(), true)`);
-    for (const [key, l, h] of [
-      ['ArrowRight', 0, 2],
-      ['ArrowDown', 1, 2],
-      ['End', 1, 3],
-      ['Home', 0, 0],
-    ]) {
-      await page.driver.press(key);
-      await page.until(
-        `${layerBox}.value === '${l + 1}' && ${headBox}.value === '${h + 1}' && document.activeElement.ariaChecked === 'true'`,
-        `${key} goes to layer ${l + 1}, head ${h + 1}`,
-        4000,
-      );
+    assert.equal(await page.tool("all('button', undefined, find('group', 'Heads as pictures')).filter((each) => each.tabIndex === 0).length"), 1);
+    // From picture to picture, and from switch to switch.
+    for (const kind of ['button', 'checkbox']) {
+      await page.tool(`(all('${kind}', undefined, find('group', 'Heads as pictures')).find((each) => each.tabIndex === 0).focus(), true)`);
+      for (const [key, l, h] of [
+        ['ArrowRight', 0, 2],
+        ['ArrowDown', 1, 2],
+        ['End', 1, 3],
+        ['Home', 0, 0],
+        ['ArrowRight', 0, 1],
+      ]) {
+        await page.driver.press(key);
+        const name = kind === 'button' ? `Layer ${l + 1}, head ${h + 1}` : `Switch off layer ${l + 1}, head ${h + 1}`;
+        await page.until(
+          `${layerBox}.value === '${l + 1}' && ${headBox}.value === '${h + 1}' && nameOf(document.activeElement) === ${json(name)}`,
+          `${key} goes to layer ${l + 1}, head ${h + 1}`,
+          4000,
+        );
+      }
     }
-    await assertMap(page, weightsOf(result, 0, 0), tokens);
+    await page.driver.press(' ');
+    await page.until("find('checkbox', 'Switch off layer 1, head 2').checked", 'the space bar switches off');
   },
   async 'heads are sorted by entropy and by kind'({ page, data }) {
     await page.open();
@@ -341,21 +350,12 @@ export const tests = {
       }),
     );
     const expected = entropies.sort((a, b) => a.entropy - b.entropy).map(({ name }) => name);
-    const names = () => page.tool("all('radio', undefined, find('radiogroup', 'Heads as pictures')).map(nameOf)");
     await page.choose('combobox', 'Sort by', 'entropy');
-    await page.until(
-      `all('radio', undefined, find('radiogroup', 'Heads as pictures')).every((each, i) => nameOf(each).startsWith(${json(expected)}[i] + ', '))`,
-      `the order is ${expected.join('; ')}`,
-      4000,
-    );
+    await page.until(`${pictures}.map(nameOf).join('; ') === ${json(expected.join('; '))}`, `the order is ${expected.join('; ')}`, 4000);
     await page.choose('combobox', 'Sort by', 'kind');
+    await page.until(`${pictures}.map(nameOf).join('; ') !== ${json(expected.join('; '))}`, 'another order', 4000);
     const kinds = ['the previous token', 'the next token', 'the token itself', 'special tokens', 'many tokens alike', 'certain tokens'];
-    await page.until(
-      `!all('radio', undefined, find('radiogroup', 'Heads as pictures')).every((each, i) => nameOf(each).startsWith(${json(expected)}[i] + ', '))`,
-      'another order',
-      4000,
-    );
-    const order = (await names()).map((name) => kinds.findIndex((kind) => name.includes(kind)));
+    const order = (await page.tool(`${pictures}.map((each) => each.title)`)).map((about) => kinds.findIndex((kind) => about.includes(kind)));
     assert.deepEqual(
       order,
       [...order].sort((a, b) => a - b),
@@ -365,7 +365,6 @@ export const tests = {
   },
   async "switching a head off changes the classifier's answer"({ page, data }) {
     await page.open('layer=1&head=2');
-    await page.until("!!find('radiogroup', 'Heads as pictures')", 'the pictures');
     await page.click('button', 'Switch off head');
     await page.until(
       "find('button', 'Switch off head').ariaPressed === 'true' && /head 1\\.2 off/.test(text(document.getElementById('sentence')))",
@@ -378,5 +377,56 @@ export const tests = {
     await page.click('button', 'Undo all');
     await page.until("!/was/.test(text(find('list', \"The classifier's answer\")))", 'the answer again');
     await assertAnswer(page, before);
+  },
+  async 'each head has its switch beside the answer'({ page, data }) {
+    await page.open();
+    for (const [layer, head] of [
+      [2, 1],
+      [1, 3],
+    ]) {
+      const name = `Switch off layer ${layer}, head ${head}`;
+      const options = { headMask: data.without((layer - 1) * data.heads + head - 1) };
+      await page.click('checkbox', name);
+      await assertAnswer(page, data.answer(sentence, options), data.answer(sentence));
+      await page.click('checkbox', name);
+      await assertAnswer(page, data.answer(sentence));
+    }
+  },
+  async 'names of rows and columns answer as cells do'({ page, data }) {
+    await page.open();
+    const tokens = data.tokens(sentence);
+    const weights = weightsOf(data.forward(sentence), layer, head);
+    const places = tokens.map((_, i) => i);
+    const most = (weight) => places.reduce((best, i) => (weight(i) > weight(best) ? i : best));
+    const label = (side, i, type) =>
+      page.tool(`(() => {
+        const { left, top, width, height } = document.querySelector('.map-${side}').children[${i}].getBoundingClientRect();
+        const at = { bubbles: true, pointerType: 'mouse', clientX: left + width / 2, clientY: top + height / 2 };
+        return document.querySelector('.map-${side}').children[${i}].dispatchEvent(new PointerEvent(${json(type)}, at));
+      })()`);
+    const reads = (i, j) =>
+      page.until(
+        `text(document.querySelector('.reading-cell')).includes(${json(`${tokens[i]} →to ${tokens[j]} ${weights.at(i, j).toFixed(4)}`)})`,
+        `${tokens[i]} to ${tokens[j]} is read`,
+        4000,
+      );
+    await label('rows', 2, 'pointermove');
+    await reads(
+      2,
+      most((j) => weights.at(2, j)),
+    );
+    await label('columns', 5, 'pointermove');
+    await reads(
+      most((i) => weights.at(i, 5)),
+      5,
+    );
+    await label('columns', 9, 'click');
+    await reads(
+      most((i) => weights.at(i, 9)),
+      9,
+    );
+    await page.until("!!find('button', 'locked: let go') && document.activeElement === find('grid')", 'it is locked, and the keyboard is there');
+    await label('columns', 9, 'click');
+    await page.until("all('button', 'locked: let go').length === 0", 'it is let go');
   },
 };

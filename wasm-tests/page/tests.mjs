@@ -12,13 +12,15 @@ import { tests as map } from './map.mjs';
 import { tests as models } from './models.mjs';
 import { Page } from './page.mjs';
 import { tests as steps } from './steps.mjs';
+import { tests as long } from './long.mjs';
+import { tests as screen } from './screen.mjs';
 import { tests as outside } from './outside.mjs';
 import { tests as train } from './train.mjs';
 import { tests as use } from './use.mjs';
 import { tests as whole } from './whole.mjs';
 
 /** Name -> what has to hold. They run in this order; each opens the page. */
-const tests = { ...whole, ...outside, ...models, ...map, ...steps, ...lab, ...train, ...figures, ...use };
+const tests = { ...whole, ...screen, ...long, ...outside, ...models, ...map, ...steps, ...lab, ...train, ...figures, ...use };
 
 /** Isolation changes where the module runs its threads, not what the page does: there the main points are enough. */
 const whereIsolated =

@@ -1,9 +1,8 @@
 import { useRef } from 'preact/hooks';
-import { Bar } from './sections/bar.tsx';
 import { Example } from './sections/example.tsx';
-import { Focus } from './sections/focus.tsx';
 import { Lab } from './sections/lab.tsx';
-import { Overview } from './sections/overview.tsx';
+import { More } from './sections/more.tsx';
+import { Playground } from './sections/playground.tsx';
 import { ProofSection } from './sections/proof.tsx';
 import { Steps } from './sections/steps.tsx';
 import { Train } from './sections/train.tsx';
@@ -15,9 +14,7 @@ import { Help } from './ui/help.tsx';
 import { ThemeButton } from './ui/theme.tsx';
 
 const sections = [
-  ['sentence', 'A sentence'],
-  ['focus', 'One head'],
-  ['heads', 'All heads'],
+  ['sentence', 'Sentence and heads'],
   ['example', 'By hand'],
   ['train', 'Train'],
   ['steps', 'Step by step'],
@@ -67,9 +64,8 @@ export function App() {
         {status.value.text}
       </p>
       <main id="main" tabIndex={-1}>
-        <Bar />
-        <Focus onHelp={showHelp} />
-        <Overview />
+        <Playground onHelp={showHelp} />
+        <More />
         <Example />
         <Train />
         <Steps />

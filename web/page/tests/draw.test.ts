@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import { belowThreshold, levelsOf, notAllowed } from '../src/draw/heatmap.ts';
 import { curve, rowLines, strongest } from '../src/draw/lines.ts';
+import { headColour } from '../src/draw/overlay.ts';
 import { poolMax } from '../src/draw/pool.ts';
+import { leastOf, levelOf, scaleFor } from '../src/draw/scale.ts';
 import { placesOf } from '../src/state/shown.ts';
 
 const places = placesOf({ texts: ['ab'], tokens: ['a', 'b'], offsets: [[0, 1], [1, 2]] }, 'show', false); // prettier-ignore
@@ -10,6 +12,35 @@ const shown = { places, weights: Float32Array.from([0.75, 0.25, 0.5, 0.5]), bloc
 it('colours stand for shares of the largest weight of the head, or of the row', () => {
   expect([...levelsOf(shown, { threshold: 0, scaleBy: 'head' })].map((x) => x.toFixed(3))).toEqual(['1.000', '0.333', '0.667', '0.667']);
   expect([...levelsOf(shown, { threshold: 0, scaleBy: 'row' })].map((x) => x.toFixed(3))).toEqual(['1.000', '0.333', '1.000', '1.000']);
+});
+it('colours of a logarithmic scale stand for powers of ten', () => {
+  for (const [weight, level] of [
+    [0.5, 1],
+    [0.05, 2 / 3],
+    [leastOf(0.5), 0],
+    [1e-9, 0],
+    [0, 0],
+  ] as const)
+    expect(levelOf(weight, 0.5, 'log'), String(weight)).toBeCloseTo(level, 6);
+  const logarithmic = levelsOf(shown, { threshold: 0, scaleBy: 'log' });
+  expect(logarithmic[0]).toBe(1);
+  expect(logarithmic[1]).toBeCloseTo(1 - Math.log10(3) / 3, 6);
+});
+it('the scale is logarithmic where little could be seen otherwise', () => {
+  expect(scaleFor(shown.weights, shown.largest)).toBe('head');
+  const size = 100;
+  const even = new Float32Array(size * size).fill(1 / size);
+  expect(scaleFor(even, 1 / size), 'all alike').toBe('head');
+  even[5] = 0.9;
+  expect(scaleFor(even, 0.9), 'one is far above the others').toBe('log');
+  expect([scaleFor(new Float32Array(), 0), scaleFor(new Float32Array(4), 0)]).toEqual(['head', 'head']);
+});
+it('heads in one map have colours of their own', () => {
+  for (const count of [1, 4, 12]) {
+    const colours = Array.from({ length: count }, (_, head) => headColour(head, count));
+    expect(new Set(colours.map(String)).size).toBe(count);
+    expect(colours.flat().every((part) => Number.isInteger(part) && part >= 0 && part <= 255)).toBe(true);
+  }
 });
 it('what is below the threshold is not drawn, and what is not allowed is something else', () => {
   const blocked = Uint8Array.from([0, 0, 1, 0]);

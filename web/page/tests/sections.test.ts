@@ -9,6 +9,8 @@ import { derived, editedWeights, headsOff, shownModel } from '../src/state/deriv
 import { followHeads, heads } from '../src/state/heads.ts';
 import { lines, linesText, type Lines } from '../src/state/lines.ts';
 import { engine, model, type LoadedModel } from '../src/state/model.ts';
+import { overlay, toggleInOverlay, toggleOverlay } from '../src/state/overlay.ts';
+import { cellInFocus, pointTo } from '../src/state/pointed.ts';
 import { answersWithout } from '../src/state/pooling.ts';
 import { addCompared, comparison, type Compared } from '../src/state/reference.ts';
 import { baselineTrace, follow, layerTrace, run, running } from '../src/state/run.ts';
@@ -193,7 +195,7 @@ describe('all heads', () => {
     update({ text: 'A film. '.repeat(60) });
     await until('the long run', () => run.value!.tokens.length === 128);
     await until('its heads', () => heads.value?.run === run.value);
-    expect(new Set(heads.value!.list.map(({ size, picture }) => `${size} ${picture.length}`))).toEqual(new Set(['96 9216']));
+    expect(new Set(heads.value!.list.map(({ size, picture }) => `${size} ${picture.length}`))).toEqual(new Set(['64 4096']));
     const before = heads.value;
     run.value = { ...run.value! };
     run.value = undefined;
@@ -204,7 +206,57 @@ describe('all heads', () => {
   });
 });
 
+describe('several heads in one map', () => {
+  it('have in each cell the one that looks most, and how much', async () => {
+    await see({ layer: 1, overlay: [0, 3, 9] });
+    const { heads: chosen, weights, winners, levels } = overlay.value!;
+    expect(chosen).toEqual([0, 3]);
+    const largest = Math.max(...weights.flatMap((own) => [...own]));
+    winners.forEach((winner, i) => {
+      expect(weights[winner]![i]).toBe(Math.max(weights[0]![i]!, weights[1]![i]!));
+      expect(levels[i]).toBeCloseTo(weights[winner]![i]! / largest, 6);
+    });
+    expect(new Set(winners)).toEqual(new Set([0, 1]));
+    update({ threshold: 0.2 });
+    expect([...overlay.value!.levels].some((level) => level > 0 && level * largest < 0.2)).toBe(false);
+    toggleInOverlay(3);
+    expect(view.value.overlay).toEqual([0, 9]);
+    toggleOverlay();
+    expect([view.value.overlay, overlay.value]).toEqual([[], undefined]);
+    toggleOverlay();
+    expect(view.value.overlay).toEqual([0, 1, 2, 3]);
+  });
+});
+
+describe('the cell that the pointer is over', () => {
+  it('is in focus at once, and part of the view when the pointer rests', async () => {
+    await see({ cell: { row: 1, column: 1 } });
+    const before = view.value;
+    pointTo({ row: 2, column: 3 });
+    pointTo({ row: 2, column: 4 });
+    expect([cellInFocus.value, view.value]).toEqual([{ row: 2, column: 4 }, before]);
+    await until('the view', () => view.value.cell.column === 4);
+    expect(cellInFocus.value).toEqual({ row: 2, column: 4 });
+    pointTo({ row: 5, column: 5 });
+    update({ cell: { row: 0, column: 0 } });
+    expect(cellInFocus.value, 'what is chosen otherwise goes first').toEqual({ row: 0, column: 0 });
+    await aMoment(200);
+    expect(view.value.cell).toEqual({ row: 0, column: 0 });
+  });
+});
+
 describe('the walk through one head', () => {
+  it('holds what is the same only once', async () => {
+    await see({ layer: 1 });
+    const { scores, masked_scores, probabilities, weights } = layerTrace.value!.trace;
+    expect([weights, probabilities, masked_scores]).toEqual([run.value!.attentions[1], weights, scores]);
+    expect(weights).toBe(run.value!.attentions[1]);
+    expect(probabilities).toBe(weights);
+    expect(masked_scores).toBe(scores);
+    await see({ layer: 1, causal: true });
+    expect(layerTrace.value!.trace.masked_scores).not.toBe(layerTrace.value!.trace.scores);
+  });
+
   const walked = () =>
     until(
       'the walk',

@@ -84,6 +84,8 @@ describe('the view in the address', () => {
     { dtype: 'float32', model: 'files' },
     { layer: 0, head: 11, cell: { row: 0, column: 7 }, locked: true, step: 3 },
     { order: 'entropy', special: 'hide', threshold: 0.05, scaleBy: 'row', mergeWords: true, asTable: true },
+    { scaleBy: 'log', part: { row: 3, column: 0, count: 20 }, overlay: [0, 2] },
+    { scaleBy: 'head' },
     { order: 'kind', special: 'renormalise', threshold: 1 },
     { causal: true, padding: [1, 12], drawn: [0, 99], off: [3] },
     { weights: [weight, { ...weight, index: 0, value: -1e-7 }] },
@@ -108,6 +110,12 @@ describe('the view in the address', () => {
     const odd =
       'dtype=float16&layer=0&head=-1&cell=x&locked=yes&order=up&special=&threshold=1.01&colours=red&words=2&table=true&step=a&causal=yes&padding=a.b&mask=&off=-1.x1.5x&weights=a';
     expect(read(odd)).toEqual({ ...initialView, layer: 0, head: 0, cell: { row: 0, column: 0 } });
+    expect([read('part=1.2').part, read('part=a').part, read('part=1.2.0').part, read('overlay=x').overlay]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      [],
+    ]);
     expect(read('threshold=-0.1').threshold).toBe(0);
     expect(read('threshold=').threshold).toBe(0);
     expect(read('threshold=0.5').threshold).toBe(0.5);

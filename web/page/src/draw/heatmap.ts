@@ -2,12 +2,13 @@
 import { colour, inkOn, paint } from '../palette.ts';
 import type { Shown } from '../state/shown.ts';
 import { poolMax } from './pool.ts';
+import { levelOf, type Scale } from './scale.ts';
 
 export interface Look {
   /** Smaller weights are not drawn. */
   readonly threshold: number;
-  /** What the brightest colour stands for: the largest weight of each row, or of the whole head. */
-  readonly scaleBy: 'row' | 'head';
+  /** What the brightest colour stands for: the largest weight of each row, or of the whole head; of that also by powers of ten. */
+  readonly scaleBy: Scale;
 }
 
 export const belowThreshold = -1;
@@ -23,7 +24,7 @@ export function levelsOf({ places, weights, blocked, largest }: Pick<Shown, 'pla
     if (look.scaleBy === 'row') most = row.reduce((a, b) => Math.max(a, b), 0);
     for (let j = 0; j < size; ++j) {
       const weight = row[j]!;
-      levels[i * size + j] = blocked?.[i * size + j] ? notAllowed : weight < look.threshold ? belowThreshold : weight / (most || 1);
+      levels[i * size + j] = blocked?.[i * size + j] ? notAllowed : weight < look.threshold ? belowThreshold : levelOf(weight, most, look.scaleBy);
     }
   }
   return levels;
@@ -46,16 +47,22 @@ export interface Surface {
   readonly ink: string;
 }
 
+/** One pixel a cell. */
+export function imageOf(levels: Float32Array, size: number): ImageData {
+  const image = new ImageData(size, size);
+  for (let i = 0; i < levels.length; ++i) {
+    const level = levels[i]!;
+    if (level >= 0) paint(image.data, i, level);
+    else if (level === notAllowed) image.data.set([128, 128, 128, 60], 4 * i);
+  }
+  return image;
+}
+
 /** Many small cells: as an image, one pixel a cell or, where they are smaller than a pixel, the largest of those in it. */
 function drawPixels({ context, width, left, top, density }: Surface, levels: Float32Array, size: number): void {
   const pixels = Math.min(size, Math.round(width * density));
   const pooled = poolSigned(levels, size, pixels);
-  const image = new ImageData(pixels, pixels);
-  for (let i = 0; i < pooled.length; ++i) {
-    const level = pooled[i]!;
-    if (level >= 0) paint(image.data, i, level);
-    else if (level === notAllowed) image.data.set([128, 128, 128, 60], 4 * i);
-  }
+  const image = imageOf(pooled, pixels);
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = pixels;
   canvas.getContext('2d')!.putImageData(image, 0, 0);
@@ -64,7 +71,7 @@ function drawPixels({ context, width, left, top, density }: Surface, levels: Flo
 }
 
 /** poolMax for levels, of which some are negative. */
-function poolSigned(levels: Float32Array, from: number, to: number): Float32Array {
+export function poolSigned(levels: Float32Array, from: number, to: number): Float32Array {
   if (from === to) return levels;
   const lift = -notAllowed;
   return poolMax(

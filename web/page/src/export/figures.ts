@@ -1,9 +1,15 @@
 /** The head in focus as figures for slides and papers: with sentence, titles of the axes, numbers and colour scale. */
 import { linesFigure, mapFigure, type Figure, type FigureOptions } from 'attn/element';
 import { levelsOf } from '../draw/heatmap.ts';
+import { leastOf, type Scale } from '../draw/scale.ts';
 import type { Selection } from './selection.ts';
 
 type Shown = Pick<Selection, 'title' | 'sentence' | 'notes' | 'shown' | 'look'>;
+
+function legendOf(scale: Scale, largest: number): NonNullable<FigureOptions['legend']> {
+  if (scale === 'row') return { low: '0', high: 'the largest weight of each row' };
+  return scale === 'log' ? { low: leastOf(largest).toFixed(4), high: `${largest.toFixed(2)}, logarithmic` } : { low: '0', high: largest.toFixed(2) };
+}
 
 function optionsOf({ title, sentence, notes, shown, look }: Shown): FigureOptions {
   const { places, weights, largest } = shown;
@@ -11,7 +17,7 @@ function optionsOf({ title, sentence, notes, shown, look }: Shown): FigureOption
     tokens: places.map(({ label }) => label),
     weights,
     levels: levelsOf(shown, look),
-    legend: { low: '0', high: look.scaleBy === 'row' ? 'the largest weight of each row' : largest.toFixed(2) },
+    legend: legendOf(look.scaleBy, largest),
     title,
     text: sentence,
     note: notes.join(' '),

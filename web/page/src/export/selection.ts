@@ -1,7 +1,7 @@
 /** What is exported: the head in focus, exactly as it is shown. */
 import type { Look } from '../draw/heatmap.ts';
 import type { Run } from '../state/run.ts';
-import { headInFocus, layerInFocus, shown, type Shown } from '../state/shown.ts';
+import { headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/shown.ts';
 import { toHash } from '../state/hash.ts';
 import { initialView, type View } from '../state/view.ts';
 
@@ -36,14 +36,14 @@ function notesOf({ special, threshold, mergeWords }: View, shown: Shown, isChang
 export function selectionOf({ model, view: ran, tokens }: Run, view: View): Selection | undefined {
   if (!shown.value) return undefined;
   const [layer, head] = [layerInFocus.value + 1, headInFocus.value + 1];
-  const { special, mergeWords, threshold, scaleBy } = view;
+  const { special, mergeWords, threshold } = view;
   return {
     title: `${model.name}, layer ${layer}, head ${head}`,
     sentence: [ran.text, ran.pair].filter(Boolean).join(' / '),
     notes: notesOf(view, shown.value, Object.keys(changesOf(ran)).length > 0),
     name: `attention-${model.name.replace(/[^\w.-]+/g, '-')}-layer-${layer}-head-${head}`,
     shown: shown.value,
-    look: { threshold, scaleBy },
+    look: { threshold, scaleBy: scaleInUse.value },
     facts: {
       model: model.name,
       layer,

@@ -63,7 +63,15 @@ const fields: Readonly<Record<string, Field>> = {
   order: { write: (v) => v.order, read: (text) => ({ order: oneOf(text, ['index', 'entropy', 'kind'], 'index') }) },
   special: { write: (v) => v.special, read: (text) => ({ special: oneOf(text, ['show', 'hide', 'renormalise'], 'show') }) },
   threshold: { write: (v) => String(v.threshold), read: (text) => ({ threshold: fraction(text, 1, 0) }) },
-  colours: { write: (v) => v.scaleBy, read: (text) => ({ scaleBy: oneOf(text, ['row', 'head'], 'head') }) },
+  colours: { write: (v) => v.scaleBy, read: (text) => ({ scaleBy: oneOf(text, ['auto', 'head', 'row', 'log'], 'auto') }) },
+  part: {
+    write: ({ part }) => (part ? `${part.row}.${part.column}.${part.count}` : ''),
+    read: (text) => {
+      const [row = 0, column = 0, count = 0] = wholes(text);
+      return { part: count > 0 ? { row, column, count } : undefined };
+    },
+  },
+  overlay: { write: (v) => v.overlay.join('.'), read: (text) => ({ overlay: wholes(text) }) },
   words: { write: (v) => String(Number(v.mergeWords)), read: (text) => ({ mergeWords: text === '1' }) },
   table: { write: (v) => String(Number(v.asTable)), read: (text) => ({ asTable: text === '1' }) },
   step: { write: (v) => String(v.step + 1), read: (text) => ({ step: whole(text, 1) - 1 }) },

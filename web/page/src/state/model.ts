@@ -435,7 +435,7 @@ export async function restart(): Promise<void> {
   if (await startEngine()) await open(current, model.value?.dtype ?? dtypeOf(current.id), true);
 }
 
-/** The first model: the small one, whatever the address says; what it says is offered (bar.tsx). */
+/** The first model: the small one, whatever the address says; what it says is offered (sections/model.tsx). */
 export async function startPage(): Promise<void> {
   const files = fetchSentiment();
   files.catch(() => undefined); // reported where it is awaited

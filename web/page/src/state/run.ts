@@ -158,9 +158,18 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
   return { run: made, inputs, options, variant };
 }
 
+/** Of a long text each of these is megabytes: what holds the same numbers is kept once. */
+function withoutCopies(trace: Required<EncoderTrace>, attention: Tensor): Required<EncoderTrace> {
+  const sameAs = (own: Tensor, other: Tensor) =>
+    own.data.length === other.data.length && own.data.every((value, i) => value === other.data[i]) ? other : own;
+  const weights = sameAs(trace.weights, attention);
+  return { ...trace, weights, probabilities: sameAs(trace.probabilities, weights), masked_scores: sameAs(trace.masked_scores, trace.scores) };
+}
+
 async function traceOf({ run: of, inputs, options, variant }: Computed, layer: number): Promise<LayerTrace> {
   const own = await traceLayer(of.model, inputs, options, layer);
-  return { run: of, layer, trace: { ...own, ...(of.view.change?.layer === layer ? variant?.trace : undefined) } as Required<EncoderTrace> };
+  const trace = { ...own, ...(of.view.change?.layer === layer ? variant?.trace : undefined) } as Required<EncoderTrace>;
+  return { run: of, layer, trace: withoutCopies(trace, of.attentions[layer]!) };
 }
 
 /** What of the view a run depends on. */

@@ -1,5 +1,6 @@
 /** One head as it is on the screen: the weights of the layer and head in focus, without special tokens or with whole words where that is asked for. */
 import { computed } from '@preact/signals';
+import { scaleFor, type Scale } from '../draw/scale.ts';
 import { run, type Run } from './run.ts';
 import { view, type SpecialTokens, type View } from './view.ts';
 
@@ -142,6 +143,7 @@ export const headInFocus = computed(() => Math.min(view.value.head, (run.value?.
 
 const special = computed(() => view.value.special);
 const mergeWords = computed(() => view.value.mergeWords);
+const scaleBy = computed(() => view.value.scaleBy);
 
 export const shown = computed<Shown | undefined>(() => {
   const of = run.value;
@@ -154,6 +156,13 @@ export const shown = computed<Shown | undefined>(() => {
   let largest = 0;
   for (const weight of weights) largest = Math.max(largest, weight);
   return { places, weights, blocked: blockedOf(of.view, length, places), placeOf, largest };
+});
+
+/** What the colours stand for: as the visitor has chosen, or what lets most be seen. */
+export const scaleInUse = computed<Scale>(() => {
+  const wanted = scaleBy.value;
+  if (wanted !== 'auto') return wanted;
+  return shown.value ? scaleFor(shown.value.weights, shown.value.largest) : 'head';
 });
 
 /** The cell in focus among the places: where it is, or the nearest that is there. */

@@ -1,5 +1,7 @@
 /** Everything that the visitor has chosen. It is all in the address (hash.ts); what is computed from it is in run.ts. */
 import { computed, signal } from '@preact/signals';
+import type { Part } from '../draw/part.ts';
+import type { Scale } from '../draw/scale.ts';
 
 export type HeadOrder = 'index' | 'entropy' | 'kind';
 export type SpecialTokens = 'show' | 'hide' | 'renormalise';
@@ -44,7 +46,12 @@ export interface View {
   readonly special: SpecialTokens;
   /** Smaller weights are not drawn. */
   readonly threshold: number;
-  readonly scaleBy: 'row' | 'head';
+  /** 'auto': the page chooses what lets most be seen. */
+  readonly scaleBy: Scale | 'auto';
+  /** What of the map is on the screen; undefined: all of it. */
+  readonly part: Part | undefined;
+  /** Heads of the layer in focus that are drawn over each other, each in its colour; none: the head in focus alone. */
+  readonly overlay: readonly number[];
   readonly mergeWords: boolean;
   readonly asTable: boolean;
   /** Of the walk through one head; from 0. */
@@ -75,7 +82,9 @@ export const initialView: View = {
   order: 'index',
   special: 'show',
   threshold: 0,
-  scaleBy: 'head',
+  scaleBy: 'auto',
+  part: undefined,
+  overlay: [],
   mergeWords: false,
   asTable: false,
   step: 0,

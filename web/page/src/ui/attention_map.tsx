@@ -1,7 +1,12 @@
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { drawCells, labelEvery, levelsOf, type Look } from '../draw/heatmap.ts';
+import { cutOut, isWhole, moved as movedPart, showing, within, zoomed, type Part } from '../draw/part.ts';
+import { drawOverlay, headColour } from '../draw/overlay.ts';
 import { fixed } from '../numbers.ts';
+import type { Overlay } from '../state/overlay.ts';
 import type { Place, Shown } from '../state/shown.ts';
+import { Minimap } from './minimap.tsx';
+import { usePanning } from './panning.ts';
 import { useWidth } from './size.ts';
 
 export interface Cell {
@@ -19,23 +24,42 @@ export interface AttentionMapProps {
   readonly onLock: (cell: Cell, locked: boolean) => void;
   readonly onKey: (key: string) => void;
   readonly onDrawn: () => void;
+  /** What of it is on the screen; undefined: all. */
+  readonly part: Part | undefined;
+  readonly onPart: (part: Part) => void;
+  /** Several heads instead of the one; its numbers stay those of the one. */
+  readonly overlay: Overlay | undefined;
+  /** Of the layer, for their colours. */
+  readonly heads: number;
 }
 
 /** Keys that are handed on. */
-const others = [',', '.', '[', ']', 'm', 'e', '?'];
+const others = [',', '.', '[', ']', 'm', 'e', '?', '+', '=', '-', '0'];
 /** Rows that Page Up and Page Down move by. */
 export const pageStep = 10;
 /** Of a row assistive technology gets the cells this far around the active one. */
-const reach = 64;
+const reach = 16;
 
 const inSecondText = (place: Place | undefined) => place?.source === 1;
 
 /** Labels along one side. Where there is no room for all, every nth stands for those after it, and the active one is always there. */
-function Labels({ shown: { places }, active, step }: { shown: Shown; active: number; step: number }) {
+function Labels({
+  shown: { places },
+  first,
+  count: shownCount,
+  active,
+  step,
+}: {
+  shown: Shown;
+  first: number;
+  count: number;
+  active: number;
+  step: number;
+}) {
   const every = labelEvery(step);
-  const starts = Array.from({ length: Math.ceil(places.length / every) }, (_, i) => i * every);
+  const starts = Array.from({ length: Math.ceil(shownCount / every) }, (_, i) => first + i * every);
   return starts.map((start) => {
-    const count = Math.min(every, places.length - start);
+    const count = Math.min(every, first + shownCount - start);
     const isActive = active >= start && active < start + count;
     const place = places[isActive ? active : start]!;
     const names = [isActive && 'active', inSecondText(place) && 'second'].filter(Boolean).join(' ');
@@ -51,14 +75,30 @@ function Labels({ shown: { places }, active, step }: { shown: Shown; active: num
  * One head: rows are queries, columns are keys. The cells are on a canvas; over it lies a grid of one tab stop that tells the active row to
  * assistive technology (the other rows are there when one moves to them).
  */
-export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock, onKey, onDrawn }: AttentionMapProps) {
+export function AttentionMap({
+  shown,
+  look,
+  label,
+  cell,
+  locked,
+  onPoint,
+  onLock,
+  onKey,
+  onDrawn,
+  part: wanted,
+  onPart,
+  overlay,
+  heads,
+}: AttentionMapProps) {
   const { places, weights } = shown;
   const size = places.length;
   const field = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
   const width = useWidth(field);
   const [spoken, setSpoken] = useState('');
 
+  const part = within(wanted ?? { row: 0, column: 0, count: size }, size);
   const levels = useMemo(() => levelsOf(shown, look), [shown, look.threshold, look.scaleBy]);
   useLayoutEffect(() => {
     if (!width) return;
@@ -68,9 +108,14 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
     const context = surface.getContext('2d')!;
     context.scale(density, density);
     const { fontFamily: font, color: ink } = getComputedStyle(surface);
-    drawCells({ context, width, left: 0, top: 0, density, font, ink }, shown, levels);
+    const inPart = { places: places.slice(0, part.count), weights: cutOut(weights, size, part) };
+    const area = { context, width, left: 0, top: 0, density, font, ink };
+    if (overlay) {
+      const colours = overlay.heads.map((head) => headColour(head, heads));
+      drawOverlay(area, part.count, cutOut(overlay.levels, size, part), cutOut(overlay.winners, size, part), colours);
+    } else drawCells(area, inPart, cutOut(levels, size, part));
     onDrawn();
-  }, [width, levels]);
+  }, [width, levels, overlay, part.row, part.column, part.count]);
 
   const say = ({ row, column }: Cell) => `${places[row]!.label} to ${places[column]!.label}, ${fixed(weights[row * size + column]!, 2)}`;
 
@@ -84,9 +129,29 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
 
   const at = (event: PointerEvent | MouseEvent): Cell => {
     const box = field.current!.getBoundingClientRect();
-    const clamp = (value: number) => Math.min(size - 1, Math.max(0, Math.floor(value * size)));
-    return { row: clamp((event.clientY - box.top) / box.height), column: clamp((event.clientX - box.left) / box.width) };
+    const inPart = (value: number) => Math.min(part.count - 1, Math.max(0, Math.floor(value * part.count)));
+    return {
+      row: part.row + inPart((event.clientY - box.top) / box.height),
+      column: part.column + inPart((event.clientX - box.left) / box.width),
+    };
   };
+
+  /** The names of rows and columns answer as cells do: a row with the key that it looks at most, a column with the query that looks at it most. */
+  const rowOf = (i: number) => weights.subarray(i * size, (i + 1) * size);
+  const columnOf = (j: number) => Float32Array.from({ length: size }, (_, i) => weights[i * size + j]!);
+  const mostIn = (values: Float32Array) => values.indexOf(values.reduce((a, b) => Math.max(a, b)));
+  const across = (event: PointerEvent | MouseEvent) => at(event).column;
+  const down = (event: PointerEvent | MouseEvent) => at(event).row;
+  const ofLabels = (target: (place: number) => Cell, placeOf: (event: PointerEvent | MouseEvent) => number) => ({
+    onPointerMove: (event: PointerEvent) => {
+      if (!locked && event.pointerType === 'mouse') onPoint(target(placeOf(event)));
+    },
+    onClick: (event: MouseEvent) => {
+      const wanted = target(placeOf(event));
+      onLock(wanted, !(locked && wanted.row === cell.row && wanted.column === cell.column));
+      grid.current?.focus({ preventScroll: true });
+    },
+  });
 
   // A key that is held down repeats faster than the page is drawn.
   const latest = useRef(cell);
@@ -97,6 +162,25 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
     onPoint(latest.current);
   };
 
+  // A cell that is chosen elsewhere, or by keys, is brought onto the screen; at first the part is as the address has it.
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isFirst.current) return void (isFirst.current = false);
+    const { row, column } = showing(part, size, cell);
+    if (row !== part.row || column !== part.column) onPart({ ...part, row, column });
+  }, [cell.row, cell.column]);
+
+  const panning = usePanning({
+    isZoomed: !isWhole(part, size),
+    field,
+    zoom: (factor, at) => onPart(zoomed(part, size, factor, at)),
+    pan: (rows, columns) => {
+      const next = movedPart(part, size, rows * part.count, columns * part.count);
+      if (next.row === part.row && next.column === part.column) return false;
+      onPart(next);
+      return true;
+    },
+  });
   const keydown = (event: KeyboardEvent) => {
     if (event.altKey || event.metaKey) return;
     const { row, column } = latest.current;
@@ -122,30 +206,49 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
   };
 
   const activeId = 'map-active-cell';
-  const percent = (n: number) => `${(100 * n) / size}%`;
-  const step = width / size;
+  const percent = (n: number) => `${(100 * n) / part.count}%`;
+  const step = width / part.count;
+  const inView = (place: number, first: number) => place >= first && place < first + part.count;
+  const [rowInView, columnInView] = [inView(cell.row, part.row), inView(cell.column, part.column)];
   const second = places.findIndex(inSecondText);
   const from = Math.max(0, cell.column - reach);
   return (
-    <div class="map" style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px` }}>
-      <div class="map-columns" aria-hidden="true">
-        <Labels shown={shown} active={cell.column} step={step} />
+    <div class={isWhole(part, size) ? 'map' : 'map zoomed'} style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px` }}>
+      {!isWhole(part, size) && <Minimap levels={levels} size={size} part={part} onPart={onPart} />}
+      <div class="map-columns" aria-hidden="true" {...ofLabels((place) => ({ row: mostIn(columnOf(place)), column: place }), across)}>
+        <Labels shown={shown} first={part.column} count={part.count} active={cell.column} step={step} />
       </div>
-      <div class="map-rows" aria-hidden="true">
-        <Labels shown={shown} active={cell.row} step={step} />
+      <div class="map-rows" aria-hidden="true" {...ofLabels((place) => ({ row: place, column: mostIn(rowOf(place)) }), down)}>
+        <Labels shown={shown} first={part.row} count={part.count} active={cell.row} step={step} />
       </div>
       <div class="map-field" ref={field}>
         <canvas ref={canvas} aria-hidden="true" />
-        {second > 0 && <div aria-hidden="true" class="map-border" style={{ left: 0, right: 0, top: percent(second) }} />}
-        {second > 0 && <div aria-hidden="true" class="map-border" style={{ top: 0, bottom: 0, left: percent(second) }} />}
-        <div aria-hidden="true" class="map-band" style={{ left: 0, right: 0, top: percent(cell.row), height: percent(1) }} />
-        <div
-          aria-hidden="true"
-          class={locked ? 'map-cell locked' : 'map-cell'}
-          style={{ left: percent(cell.column), top: percent(cell.row), width: percent(1), height: percent(1) }}
-        />
+        {inView(second, part.row) && second > 0 && (
+          <div aria-hidden="true" class="map-border" style={{ left: 0, right: 0, top: percent(second - part.row) }} />
+        )}
+        {inView(second, part.column) && second > 0 && (
+          <div aria-hidden="true" class="map-border" style={{ top: 0, bottom: 0, left: percent(second - part.column) }} />
+        )}
+        {rowInView && (
+          <div aria-hidden="true" class="map-band" style={{ left: 0, right: 0, top: percent(cell.row - part.row), height: percent(1) }} />
+        )}
+        {columnInView && (
+          <div
+            aria-hidden="true"
+            class="map-band of-column"
+            style={{ top: 0, bottom: 0, left: percent(cell.column - part.column), width: percent(1) }}
+          />
+        )}
+        {rowInView && columnInView && (
+          <div
+            aria-hidden="true"
+            class={locked ? 'map-cell locked' : 'map-cell'}
+            style={{ left: percent(cell.column - part.column), top: percent(cell.row - part.row), width: percent(1), height: percent(1) }}
+          />
+        )}
         <div
           class="map-grid"
+          ref={grid}
           role="grid"
           tabIndex={0}
           aria-label={label}
@@ -155,10 +258,13 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
           aria-colcount={size + 1}
           aria-activedescendant={activeId}
           onKeyDown={keydown}
+          {...panning.handlers}
           onPointerMove={(event) => {
+            if (panning.move(event)) return;
             if (!locked && event.pointerType === 'mouse') onPoint(at(event));
           }}
           onClick={(event) => {
+            if (panning.wasDragged()) return;
             const target = at(event);
             onLock(target, !(locked && target.row === cell.row && target.column === cell.column));
           }}

@@ -5,6 +5,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['Arrow keys', 'move to another cell of the map, or to another small picture'],
   ['Page Up, Page Down', `${pageStep} rows up or down`],
   ['Home, End', 'first and last cell of the row; with Ctrl, of the map'],
+  ['+ and -', 'closer and further away; 0 shows all of the map'],
   ['Enter', 'lock the cell, or unlock it; Escape unlocks it too'],
   [', and .', 'previous and next head'],
   ['[ and ]', 'previous and next layer'],

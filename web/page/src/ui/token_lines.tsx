@@ -1,13 +1,19 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { cut } from '../cut.ts';
 import { curve, rowLines, strongest } from '../draw/lines.ts';
 import type { Shown } from '../state/shown.ts';
 import type { Cell } from './attention_map.tsx';
 import { scrollable, useOverflow } from './overflow.ts';
 
-/** More lines than this are no picture but a surface. */
+/**
+ * More lines than this are no picture but a surface. What they are drawn with is their stroke-opacity: opacity would make each a layer of its own, which browsers
+ * put together anew at every move.
+ */
 const mostLines = 300;
-/** Of the row in focus, what is less than this is not seen anyway. */
-const leastWeight = 0.003;
+/** Letters of a label. Cut here and not by the style: half a thousand boxes that cut their text would be drawn one by one at every move. */
+const longestLabel = 16;
+/** Of the row in focus, what is less than this is not seen anyway; nor are more lines than these. */
+const [leastWeight, mostOfRow] = [0.003, 60];
 
 interface Props {
   readonly shown: Shown;
@@ -25,10 +31,16 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
   const frame = useRef<HTMLDivElement>(null);
   const overflows = useOverflow(frame);
   const [rowHeight, setRowHeight] = useState(20);
+  // Kept here: to ask the browser would make it lay the page out at every move.
+  const frameHeight = useRef(0);
+  const scrolled = useRef(0);
   useLayoutEffect(() => {
     const element = frame.current!;
     // Whole pixels: with half of one too much the frame could be scrolled, and would be a tab stop.
-    const measure = () => setRowHeight(Math.max(16, Math.min(44, Math.floor(element.getBoundingClientRect().height) / size)));
+    const measure = () => {
+      frameHeight.current = Math.floor(element.getBoundingClientRect().height);
+      setRowHeight(Math.max(16, Math.min(44, frameHeight.current / size)));
+    };
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     measure();
@@ -37,17 +49,18 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
 
   const pointed = useRef(false);
   useEffect(() => {
-    const element = frame.current!;
     if (!overflows || pointed.current) return;
     const top = cell.row * rowHeight;
-    if (top < element.scrollTop || top > element.scrollTop + element.clientHeight - rowHeight) element.scrollTop = top - element.clientHeight / 2;
+    if (top < scrolled.current || top > scrolled.current + frameHeight.current - rowHeight) frame.current!.scrollTop = top - frameHeight.current / 2;
   }, [cell.row, overflows, rowHeight]);
 
   const all = useMemo(() => strongest(weights, size, threshold, mostLines), [shown, threshold]);
-  const ofRow = useMemo(() => rowLines(weights, size, cell.row, Math.max(threshold, leastWeight)), [shown, threshold, cell.row]);
+  const ofRow = useMemo(() => rowLines(weights, size, cell.row, Math.max(threshold, leastWeight)).slice(-mostOfRow), [shown, threshold, cell.row]);
   const faint = useMemo(
     () =>
-      all.map((line) => <path key={`${line.row}.${line.column}`} d={curve(line)} stroke-width={6 * line.weight} opacity={0.15 + line.weight / 2} />),
+      all.map((line) => (
+        <path key={`${line.row}.${line.column}`} d={curve(line)} stroke-width={6 * line.weight} stroke-opacity={0.15 + line.weight / 2} />
+      )),
     [all],
   );
 
@@ -63,7 +76,7 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
       <ol>
         {places.map(({ label, source }, i) => (
           <li key={i} class={source === 1 ? 'second' : ''}>
-            <span>{label}</span>
+            <span>{cut(label, longestLabel)}</span>
           </li>
         ))}
       </ol>
@@ -100,6 +113,7 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
     <div
       class="lines-frame"
       ref={frame}
+      onScroll={(event) => (scrolled.current = event.currentTarget.scrollTop)}
       onPointerEnter={() => (pointed.current = true)}
       onPointerLeave={() => (pointed.current = false)}
       {...scrollable(overflows, 'Lines from queries to keys')}
@@ -114,7 +128,7 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
                 key={line.column}
                 d={curve(line)}
                 stroke-width={1 + 8 * line.weight}
-                opacity={0.35 + 0.65 * line.weight}
+                stroke-opacity={0.35 + 0.65 * line.weight}
                 class={line.column === cell.column ? 'active' : ''}
               />
             ))}

@@ -1,0 +1,128 @@
+#!/usr/bin/env node
+/**
+ * make page-figures: what the built page (build/page, or the folder that is given) costs in Chromium, as a table. Layout shifts from the start of the page to
+ * when all is computed; milliseconds of a move of the pointer over a map of 256 tokens, and of a key in a text of so many, beyond the forward; the memory of
+ * that; the time to the first map. Needs models/all-MiniLM-L6-v2-int8 (make page MODELS=1), whose forward of 256 tokens all of the long ones are about.
+ */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { launch, version } from '../../wasm-tests/browser/drivers.mjs';
+import { Page, settled } from '../../wasm-tests/page/page.mjs';
+import { shifts } from '../../wasm-tests/page/screen.mjs';
+import { startServer } from '../../wasm-tests/support/server.mjs';
+import { repository } from '../../wasm-tests/support/steps.mjs';
+
+const root = resolve(process.argv[2] ?? join(repository, 'build/page'));
+const tokens = 256;
+const [moves, keys, starts] = [40, 9, 7];
+
+const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+const worst = (values) => Math.max(...values);
+const ms = (value) => `${value.toFixed(1)} ms`;
+
+/** More than 256 tokens of held-out film reviews. */
+const text = JSON.parse(readFileSync(join(repository, 'testdata/sentiment/films.json'), 'utf8'))
+  .texts.slice(0, 24)
+  .map((each) => each.text)
+  .join(' ');
+
+async function shiftOf(page, width) {
+  await page.driver.resize(width, 800);
+  await page.open();
+  await settled(page);
+  return (await shifts(page)).reduce((sum, [value]) => sum + value, 0);
+}
+
+async function bootTimes(page) {
+  const times = [];
+  for (let i = 0; i < starts; ++i) {
+    await page.open();
+    times.push(await page.driver.evaluate('attnProbe.ready'));
+  }
+  return times;
+}
+
+/**
+ * Moves the pointer over the map, many cells at a time, as often as the screen is drawn. Counted is the processor time of the page's own thread: script, style,
+ * layout and drawing, whatever else the machine does.
+ */
+async function hover(page) {
+  const before = await page.driver.cpu();
+  await page.tool(`(async () => {
+    const grid = find('grid');
+    const box = grid.getBoundingClientRect();
+    for (let i = 0; i < ${moves}; ++i) {
+      const at = { bubbles: true, pointerType: 'mouse', clientX: box.left + box.width * ((i * 0.037) % 1), clientY: box.top + box.height * ((0.3 + i * 0.053) % 1) };
+      grid.dispatchEvent(new PointerEvent('pointermove', at));
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    }
+  })()`);
+  return ((await page.driver.cpu()) - before) / moves;
+}
+
+/** Types a letter: until what it makes is on the screen, without the forward itself; and the longest time for which the page did not answer meanwhile. */
+const type = (page) =>
+  page.tool(`(async () => {
+    const field = find('textbox', 'Sentence');
+    const status = find('status');
+    const results = [];
+    for (let i = 0; i < ${keys}; ++i) {
+      await new Promise((done) => setTimeout(done, 1500));
+      const blocks = [];
+      const observer = new PerformanceObserver((list) => blocks.push(...list.getEntries().map(({ duration }) => duration)));
+      observer.observe({ type: 'longtask' });
+      const before = text(status);
+      const start = performance.now();
+      choose(field, (i % 2 ? 'good ' : 'bad ') + field.value.replace(/^(good|bad) /, ''));
+      while (text(status) === before || !/^Ready/.test(text(status))) await new Promise((done) => { new MutationObserver((_, o) => (o.disconnect(), done())).observe(status, { childList: true, characterData: true, subtree: true }); });
+      await new Promise((done) => requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); }));
+      const whole = performance.now() - start;
+      const forward = Number(/in (\\d+\\.\\d) ms/.exec(text(status))[1]);
+      await new Promise((done) => setTimeout(done, 1500));
+      observer.disconnect();
+      results.push({ beyond: whole - forward, forward, block: Math.max(0, ...blocks) });
+    }
+    return results;
+  })()`);
+
+const driver = await launch('chromium');
+const server = await startServer({ root, withProbe: true });
+const rows = [];
+try {
+  const page = new Page(driver, server.url);
+  for (const width of [1280, 375]) rows.push([`layout shift at ${width}`, (await shiftOf(page, width)).toFixed(4)]);
+  await driver.resize(1280, 800);
+  const boot = await bootTimes(page);
+  rows.push(['first map, median of a warm cache', `${Math.round(median(boot))} ms, least ${Math.round(Math.min(...boot))}`]);
+  await page.open();
+  await settled(page);
+  await page.tool("(all('button').find((each) => /^Load all-MiniLM/.test(text(each))).click(), true)");
+  await page.until("/all-MiniLM-L6-v2: .* tokens/.test(text(find('status')))", 'the model', 60000);
+  await sleep(2000);
+  const before = await driver.memory();
+  await page.choose('textbox', 'Sentence', text);
+  await page.until(`/over ${tokens} tokens/.test(text(find('status')))`, `${tokens} tokens`, 60000);
+  await sleep(4000);
+  const after = await driver.memory();
+  await hover(page);
+  rows.push([`a move over ${tokens} tokens, processor time of the page`, ms(await hover(page))]);
+  const typed = await type(page);
+  rows.push([
+    `a key in ${tokens} tokens, beyond the forward of ${ms(median(typed.map(({ forward }) => forward)))}`,
+    `${ms(median(typed.map(({ beyond }) => beyond)))}, most ${ms(worst(typed.map(({ beyond }) => beyond)))}`,
+  ]);
+  rows.push(['longest block of the page after a key', ms(median(typed.map(({ block }) => block)))]);
+  // Of all maps: the weights of 6 × 12 heads as float32.
+  const shown = 6 * 12 * tokens ** 2 * 4;
+  rows.push([
+    'memory of the page for it, beside that of the weights shown',
+    `${((after.bytes - before.bytes) / 1e6).toFixed(1)} MB, ${(shown / 1e6).toFixed(1)} MB`,
+  ]);
+} finally {
+  await driver.close();
+  await server.close();
+}
+console.log(version('chromium'));
+const wide = Math.max(...rows.map(([what]) => what.length));
+for (const [what, value] of rows) console.log(`${what.padEnd(wide)}  ${value}`);

@@ -1,0 +1,66 @@
+import { counted } from '../numbers.ts';
+import { bundled } from '../state/bundled.ts';
+import { answerFunction, type LoadedModel } from '../state/model.ts';
+import { answers, baseline, run, type LabelScore } from '../state/run.ts';
+import { isChanged } from '../state/view.ts';
+import '../styles/answer.css';
+
+/** Of a classifier's answers so many are shown. */
+const most = 3;
+
+/** The largest ones, in the order of the model's labels: they stay where they are while their numbers change. */
+function inPlace(scores: readonly LabelScore[], { labels }: LoadedModel): readonly string[] {
+  const place = ({ label }: LabelScore) => labels!.indexOf(label);
+  return [...scores.slice(0, most)].sort((a, b) => place(a) - place(b)).map(({ label }) => label);
+}
+
+/** What a classifier says; where the visitor has changed something, what it said before. */
+export function Answer() {
+  const of = run.value;
+  if (!of) return <Waiting />;
+  const now = answers(of);
+  const before = isChanged.value && baseline.value?.model === of.model ? answers(baseline.value) : [];
+  if (now.length === 0)
+    return <p class="answer-none note">{of.model.name} has no classifier: what a head that is off changes are the maps of the layers after it.</p>;
+  const isShare = answerFunction(of.model) !== 'identity';
+  const shown = (score: number) => (isShare ? `${(100 * score).toFixed(1)} %` : score.toFixed(3));
+  const scoreOf = (list: readonly LabelScore[], wanted: string) => list.find(({ label }) => label === wanted)?.score;
+  const flipped = before.length > 0 && before[0]!.label !== now[0]!.label;
+  return (
+    <ul class="answer" aria-label="The classifier's answer">
+      {inPlace(before.length > 0 ? before : now, of.model).map((label) => {
+        const [score, old] = [scoreOf(now, label)!, scoreOf(before, label)];
+        const isBest = label === now[0]!.label;
+        return (
+          <li key={label} class={[isBest && 'best', isBest && flipped && 'flipped'].filter(Boolean).join(' ')}>
+            <span>{label}</span>
+            <span class={isShare ? 'answer-bar' : ''} aria-hidden="true">
+              {isShare && <span class="answer-now" style={{ width: `${100 * score}%` }} />}
+              {isShare && old !== undefined && <span class="answer-old" style={{ left: `${100 * old}%` }} />}
+            </span>
+            <span class="figure">
+              {shown(score)}
+              {old !== undefined && <span class="muted"> was {shown(old)}</span>}
+            </span>
+          </li>
+        );
+      })}
+      {now.length > most && <li class="muted">and {counted(now.length - most, 'answer')} more</li>}
+    </ul>
+  );
+}
+
+/** The shape of what is going to be there. */
+function Waiting() {
+  return (
+    <ul class="answer" aria-hidden="true">
+      {bundled.labels.map((label) => (
+        <li key={label}>
+          <span>{label}</span>
+          <span class="answer-bar" />
+          <span class="figure">…</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

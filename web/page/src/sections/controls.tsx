@@ -1,0 +1,123 @@
+import type { ComponentChildren } from 'preact';
+import type { Run } from '../state/run.ts';
+import type { Scale } from '../draw/scale.ts';
+import { lineOf, scaleInUse } from '../state/shown.ts';
+import { update, view, type SpecialTokens, type View } from '../state/view.ts';
+import { Term } from '../ui/term.tsx';
+
+function Check({ on, onChange, hint, children }: { on: boolean; onChange: (on: boolean) => void; hint: ComponentChildren; children: string }) {
+  const id = `check-${children.toLowerCase().replaceAll(' ', '-')}`;
+  return (
+    <div class="check-block">
+      <label class="check">
+        <input type="checkbox" checked={on} aria-describedby={id} onChange={(event) => onChange(event.currentTarget.checked)} />
+        <span>{children}</span>
+      </label>
+      <p class="note" id={id}>
+        {hint}
+      </p>
+    </div>
+  );
+}
+
+/** The slider's way to the threshold: fine where most weights are. */
+const thresholds = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5];
+
+/** How the map is drawn, and the mask. */
+export function Controls({ of }: { of: Run }) {
+  const { special, threshold, scaleBy, mergeWords, causal } = view.value;
+  const words = lineOf(of);
+  const position = thresholds.findIndex((each) => each >= threshold);
+  const text = threshold === 0 ? 'all weights' : `at least ${threshold}`;
+  return (
+    <div class="controls">
+      <div class="field">
+        <label for="special-tokens">Special tokens</label>
+        <select
+          id="special-tokens"
+          value={special}
+          aria-describedby="special-note"
+          onChange={(event) => update({ special: event.currentTarget.value as SpecialTokens })}
+        >
+          <option value="show">show</option>
+          <option value="hide">hide</option>
+          <option value="renormalise">hide and renormalise</option>
+        </select>
+        <span class="note" id="special-note">
+          {specialNotes[special]}
+        </span>
+      </div>
+      <div class="field">
+        <label for="colours">Colours</label>
+        <select
+          id="colours"
+          value={scaleBy}
+          aria-describedby="colours-note"
+          onChange={(event) => update({ scaleBy: event.currentTarget.value as View['scaleBy'] })}
+        >
+          <option value="auto">chosen by itself</option>
+          <option value="head">by the whole head</option>
+          <option value="row">by row</option>
+          <option value="log">logarithmic</option>
+        </select>
+        <span class="note" id="colours-note">
+          {scaleBy === 'auto' && 'Chosen now: '}
+          {scaleNotes[scaleInUse.value]}
+        </span>
+      </div>
+      <div class="slider">
+        <div class="slider-head">
+          <label for="threshold">Threshold</label>
+          <span class="figure" aria-hidden="true">
+            {text}
+          </span>
+        </div>
+        <input
+          id="threshold"
+          type="range"
+          min={0}
+          max={thresholds.length - 1}
+          step={1}
+          value={position < 0 ? thresholds.length - 1 : position}
+          aria-valuetext={text}
+          aria-describedby="threshold-note"
+          onInput={(event) => update({ threshold: thresholds[Number(event.currentTarget.value)]! })}
+        />
+        <p class="note" id="threshold-note">
+          Smaller weights are not drawn. The table and exported files still have them.
+        </p>
+      </div>
+      <Check on={mergeWords} onChange={(on) => update({ mergeWords: on })} hint={mergeHint(words.tokens)}>
+        Merge sub-words
+      </Check>
+      <Check
+        on={causal}
+        onChange={(on) => update({ causal: on })}
+        hint={
+          <>
+            The whole model runs again, and no <Term word="token">token</Term> may look at a later one, as in a model that writes text.
+          </>
+        }
+      >
+        Causal mask
+      </Check>
+    </div>
+  );
+}
+
+const scaleNotes: Readonly<Record<Scale, string>> = {
+  head: 'by the whole head, so that rows can be compared.',
+  row: 'by row; the brightest is each row’s own largest weight.',
+  log: 'logarithmic, since beside the largest weight most are too small to be seen otherwise.',
+};
+
+const specialNotes: Readonly<Record<SpecialTokens, string>> = {
+  show: 'Everything the model reads.',
+  hide: 'Rows then sum to less than 1.',
+  renormalise: 'Each row is divided by its sum, so that it is 1 again.',
+};
+
+const mergeHint = (tokens: readonly string[]) =>
+  `The model reads a rare word in parts. Their rows are averaged and their columns summed (Clark et al. 2019). ${
+    tokens.some((token) => token.startsWith('##')) ? 'Parts that continue a word begin with ##.' : 'Try “unputdownable”.'
+  }`;

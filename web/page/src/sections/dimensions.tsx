@@ -1,0 +1,72 @@
+import { fixed } from '../numbers.ts';
+import { layerTrace, run } from '../state/run.ts';
+import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { view } from '../state/view.ts';
+
+/** Dimensions that are told in words. */
+const told = 3;
+
+const signed = (value: number) => `${value < 0 ? '−' : '+'}${fixed(Math.abs(value), 2)}`;
+
+/** The query and the key of the cell in focus, dimension by dimension, and what each adds to their product. */
+export function Dimensions() {
+  return (
+    <div class="dimensions">
+      <h3>Why this weight? Query and key, dimension by dimension</h3>
+      <Strips />
+    </div>
+  );
+}
+
+function Strips() {
+  const [of, inside, { cell }] = [run.value, layerTrace.value, view.value];
+  if (!of || inside?.run !== of || inside.layer !== layerInFocus.value) return null;
+  const { q, k } = inside.trace;
+  const [length, width] = [q.dims[2]!, q.dims[3]!];
+  // Of keys there may be fewer heads than of queries.
+  const [head, keyHead] = [headInFocus.value, Math.floor((headInFocus.value * k.dims[1]!) / q.dims[1]!)];
+  if (cell.row >= length || cell.column >= length) return null;
+  const query = q.data.subarray((head * length + cell.row) * width, (head * length + cell.row + 1) * width);
+  const key = k.data.subarray((keyHead * length + cell.column) * width, (keyHead * length + cell.column + 1) * width);
+  const products = query.map((value, d) => value * key[d]!);
+  const sum = products.reduce((a, b) => a + b, 0);
+  const order = Array.from(products.keys()).sort((a, b) => Math.abs(products[b]!) - Math.abs(products[a]!));
+  const [from, to] = [of.tokens[cell.row]!, of.tokens[cell.column]!];
+  return (
+    <>
+      <div class="dimensions-strips" aria-hidden="true" style={{ '--dimensions': width }}>
+        <Strip name={`query of ${from}`} values={query} />
+        <Strip name={`key of ${to}`} values={key} />
+        <Strip name="query × key" values={products} />
+      </div>
+      <p>
+        The products add up to <strong class="figure">{signed(sum)}</strong>. Most of it comes from dimension{' '}
+        {order.slice(0, told).map((d, i) => (
+          <span key={d}>
+            {i > 0 && ', '}
+            {d + 1} (<span class="figure">{signed(products[d]!)}</span>)
+          </span>
+        ))}
+        . Scaled, and put through softmax with all other keys, this becomes the weight. <span class="plus">Orange is more than 0</span>,{' '}
+        <span class="minus">blue is less</span>.
+      </p>
+    </>
+  );
+}
+
+function Strip({ name, values }: { name: string; values: Float32Array }) {
+  const most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
+  return (
+    <>
+      <span class="dimensions-name">{name}</span>
+      {Array.from(values, (value, d) => (
+        <span
+          key={d}
+          class={value < 0 ? 'minus' : 'plus'}
+          style={{ '--share': `${Math.round((100 * Math.abs(value)) / most)}%` }}
+          title={`dimension ${d + 1}: ${fixed(value, 4)}`}
+        />
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,64 @@
+import { signal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { formats, save } from '../export/save.ts';
+import { selectionOf } from '../export/selection.ts';
+import type { Run } from '../state/run.ts';
+import { explain, status } from '../state/status.ts';
+import { view } from '../state/view.ts';
+
+const isOpen = signal(false);
+/** Counts how often the keyboard has asked for the formats. */
+const asked = signal(0);
+
+/** Opens the formats, and goes there. */
+export function openExport(): void {
+  isOpen.value = true;
+  asked.value += 1;
+}
+
+/** Files of what is shown. */
+export function Export({ of }: { of: Run }) {
+  const [message, setMessage] = useState('');
+  const opener = useRef<HTMLButtonElement>(null);
+  const first = useRef<HTMLButtonElement>(null);
+  const times = asked.value;
+  useEffect(() => {
+    if (times > 0) first.current?.focus();
+  }, [times]);
+  const write = async (format: string) => {
+    const selection = selectionOf(of, view.value);
+    if (!selection) return;
+    try {
+      setMessage('');
+      status.value = { text: `Saved ${await save(selection, format)}.` };
+    } catch (error) {
+      setMessage(`It could not be saved. ${explain(error)} Try another format.`);
+    }
+  };
+  return (
+    <div
+      class="export"
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !isOpen.value) return;
+        isOpen.value = false;
+        opener.current?.focus();
+      }}
+    >
+      <button type="button" ref={opener} aria-expanded={isOpen.value} aria-controls="export-formats" onClick={() => (isOpen.value = !isOpen.value)}>
+        Export
+      </button>
+      <div id="export-formats" class="buttons" role="group" aria-label="Save what is shown as" hidden={!isOpen.value}>
+        {Object.keys(formats).map((format, i) => (
+          <button key={format} type="button" ref={i === 0 ? first : null} onClick={() => void write(format)}>
+            {format}
+          </button>
+        ))}
+      </div>
+      {message && (
+        <p role="alert" class="error">
+          {message}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+import { useEffect } from 'preact/hooks';
+import { lookText } from '../head_kind.ts';
+import { brokenAnswers, finding, findingText } from '../state/finding.ts';
+import { heads } from '../state/heads.ts';
+import { run } from '../state/run.ts';
+import { headInFocus, layerInFocus } from '../state/shown.ts';
+
+/** One sentence about the head in focus: what the example shows, or what the head mostly looks at. */
+export function Finding() {
+  useEffect(() => brokenAnswers.follow(), []);
+  return (
+    <p class="finding" aria-live="polite">
+      <Sentence />
+    </p>
+  );
+}
+
+function Sentence() {
+  if (finding.value) return <>{findingText(finding.value)}</>;
+  const [of, layer, head] = [run.value, layerInFocus.value, headInFocus.value];
+  const summary = of && heads.value?.run.model === of.model ? heads.value.list[layer * of.model.heads + head] : undefined;
+  if (!summary) return <>…</>;
+  return (
+    <>
+      On this text head {layer + 1}.{head + 1} {lookText(summary)}.
+    </>
+  );
+}

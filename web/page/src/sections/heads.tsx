@@ -1,0 +1,224 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { headKinds, kindText, leastShare, leastSpread, type HeadKind } from '../head_kind.ts';
+import { paint } from '../palette.ts';
+import { bundled } from '../state/bundled.ts';
+import { heads, toggleHead, type Head } from '../state/heads.ts';
+import { run } from '../state/run.ts';
+import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { update, view, type HeadOrder } from '../state/view.ts';
+import '../styles/heads.css';
+import { Term } from '../ui/term.tsx';
+
+/** A head by its place; what it looks at comes a moment after the map. */
+interface Place {
+  readonly layer: number;
+  readonly head: number;
+  readonly summary: Head | undefined;
+}
+
+const kinds = Object.keys(headKinds) as HeadKind[];
+const place = ({ layer, head }: Pick<Place, 'layer' | 'head'>) => layer * 1000 + head;
+/** Of two heads of the same kind the clearer one comes first. */
+const clarity = ({ kind, shares, entropy }: Head) => (kind === 'diffuse' ? entropy : kind === 'mixed' ? -entropy : shares[kind]);
+
+const orders: Readonly<Record<HeadOrder, (a: Head, b: Head) => number>> = {
+  index: (a, b) => place(a) - place(b),
+  entropy: (a, b) => a.entropy - b.entropy || place(a) - place(b),
+  kind: (a, b) => kinds.indexOf(a.kind) - kinds.indexOf(b.kind) || clarity(b) - clarity(a) || place(a) - place(b),
+};
+
+/** All heads in the order that is asked for, as soon as that is known. */
+function placesIn(order: HeadOrder, layers: number, perLayer: number): readonly Place[] {
+  const of = run.value;
+  const list = of && heads.value?.run.model === of.model ? heads.value.list : undefined;
+  if (list && order !== 'index') return [...list].sort(orders[order]).map((summary) => ({ layer: summary.layer, head: summary.head, summary }));
+  return Array.from({ length: layers * perLayer }, (_, i) => ({ layer: Math.floor(i / perLayer), head: i % perLayer, summary: list?.[i] }));
+}
+
+export function Heads() {
+  const { layers, heads: perLayer } = run.value?.model ?? bundled;
+  const { order, off } = view.value;
+  const [layer, head] = [layerInFocus.value, headInFocus.value];
+  const places = placesIn(order, layers, perLayer);
+  // On a phone a layer with many heads takes several rows of equal length.
+  const narrow = Math.ceil(perLayer / Math.ceil(perLayer / 6));
+  const group = useRef<HTMLDivElement>(null);
+
+  /** The keyboard goes along, from picture to picture or from switch to switch. */
+  const choose = (target: Place | undefined, what: string) => {
+    if (!target) return;
+    update({ layer: target.layer, head: target.head });
+    // After the choice has been drawn: only what belongs to the chosen head can take the focus.
+    requestAnimationFrame(() => group.current?.querySelector<HTMLElement>(`.chosen ${what}`)?.focus());
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const at = places.findIndex((each) => each.layer === layer && each.head === head);
+    const [first, ...rest] = Array.from(group.current!.children, (child) => (child as HTMLElement).offsetTop);
+    const across = 1 + rest.filter((top) => top === first).length;
+    const targets: Record<string, number> = {
+      ArrowLeft: at - 1,
+      ArrowRight: at + 1,
+      ArrowUp: at - across,
+      ArrowDown: at + across,
+      Home: 0,
+      End: places.length - 1,
+    };
+    if (!Object.hasOwn(targets, event.key)) return;
+    event.preventDefault();
+    choose(places[targets[event.key]!], (event.target as HTMLElement).localName);
+  };
+  return (
+    <section id="heads" aria-labelledby="heads-title">
+      <div class="heads-tools">
+        <h2 id="heads-title">Heads</h2>
+        <label class="inline-field">
+          <span>Sort by</span>
+          <select value={order} onChange={(event) => update({ order: event.currentTarget.value as HeadOrder })}>
+            <option value="index">layer and head</option>
+            <option value="entropy">entropy</option>
+            <option value="kind">kind</option>
+          </select>
+        </label>
+        <button
+          type="button"
+          disabled={!run.value}
+          aria-pressed={off.includes(layer * perLayer + head)}
+          onClick={() => toggleHead(layer * perLayer + head)}
+        >
+          Switch off head
+        </button>
+        {off.length > 0 && (
+          <button type="button" class="quiet" onClick={() => update({ off: [] })}>
+            All heads on
+          </button>
+        )}
+      </div>
+      <div
+        ref={group}
+        class={['head-cards', order === 'index' && 'by-layer', layers > 3 && 'many-layers', perLayer > 6 && 'many-heads'].filter(Boolean).join(' ')}
+        role="group"
+        aria-label="Heads as pictures"
+        style={{ '--layers': layers, '--columns': perLayer, '--columns-narrow': narrow }}
+        onKeyDown={onKeyDown}
+      >
+        {places.map((each) => (
+          <Card
+            key={place(each)}
+            of={each}
+            chosen={each.layer === layer && each.head === head}
+            off={off.includes(each.layer * perLayer + each.head)}
+            onChoose={() => update({ layer: each.layer, head: each.head })}
+            onSwitch={() => toggleHead(each.layer * perLayer + each.head)}
+          />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+interface CardProps {
+  readonly of: Place;
+  readonly chosen: boolean;
+  readonly off: boolean;
+  readonly onChoose: () => void;
+  readonly onSwitch: () => void;
+}
+
+/** A head as a small picture of its map, and its switch. Of all pictures one is a tab stop, and so it is with the switches. */
+function Card({ of: { layer, head, summary }, chosen, off, onChoose, onSwitch }: CardProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [picture, size] = [summary?.picture, summary?.size ?? 1];
+  useLayoutEffect(() => {
+    if (!picture) return;
+    const context = canvas.current!.getContext('2d', { willReadFrequently: true })!;
+    const image = context.createImageData(size, size);
+    for (let i = 0; i < picture.length; ++i) paint(image.data, i, picture[i]!);
+    context.putImageData(image, 0, 0);
+  }, [picture, size]);
+  const name = `ayer ${layer + 1}, head ${head + 1}`;
+  const names = ['head-card', chosen && 'chosen', off && 'off'].filter(Boolean).join(' ');
+  return (
+    <div class={names}>
+      <button
+        type="button"
+        aria-pressed={chosen}
+        aria-label={`L${name}`}
+        title={summary && `${kindText(summary)}; entropy ${summary.entropy.toFixed(2)}`}
+        tabIndex={chosen ? 0 : -1}
+        onClick={onChoose}
+      >
+        <canvas ref={canvas} width={size} height={size} aria-hidden="true" />
+      </button>
+      <p aria-hidden="true" onClick={onChoose}>
+        {layer + 1}.{head + 1} <small>{summary?.kind ?? '…'}</small>
+      </p>
+      <label>
+        <input type="checkbox" checked={off} aria-label={`Switch off l${name}`} tabIndex={chosen ? 0 : -1} onChange={onSwitch} />
+        <span aria-hidden="true">off</span>
+      </label>
+    </div>
+  );
+}
+
+/** What the words under the pictures mean. */
+export function Kinds() {
+  return (
+    <details class="kinds">
+      <summary>What the kinds mean</summary>
+      <dl>
+        <div>
+          <dt>previous, next, self</dt>
+          <dd>
+            How much a token of the text looks at the one before it, at the one after it, or at itself, on average. The largest of the three names the
+            head, if it is at least {Math.round(100 * leastShare)} %.
+          </dd>
+        </div>
+        <div>
+          <dt>separator</dt>
+          <dd>
+            How much it looks at all <Term word="special token">special tokens</Term> together. Heads that have nothing to add often look there (Clark
+            et al. 2019).
+          </dd>
+        </div>
+        <div>
+          <dt>diffuse</dt>
+          <dd>
+            None of these is that large, and a row spreads over at least {Math.round(100 * leastSpread)} % of the tokens. A row of weights w spreads
+            over{' '}
+            <math>
+              <msup>
+                <mi>e</mi>
+                <mi>H</mi>
+              </msup>
+            </math>{' '}
+            tokens, as if it looked at that many of them equally, where H is its <Term word="entropy">entropy</Term>{' '}
+            <math>
+              <mi>H</mi>
+              <mo>=</mo>
+              <mo>−</mo>
+              <munder>
+                <mo>∑</mo>
+                <mi>j</mi>
+              </munder>
+              <msub>
+                <mi>w</mi>
+                <mi>j</mi>
+              </msub>
+              <mi>ln</mi>
+              <msub>
+                <mi>w</mi>
+                <mi>j</mi>
+              </msub>
+            </math>
+            ; H is the mean over all rows.
+          </dd>
+        </div>
+        <div>
+          <dt>mixed</dt>
+          <dd>None of these: it depends on the words. These heads are worth reading word by word.</dd>
+        </div>
+      </dl>
+    </details>
+  );
+}

@@ -1,0 +1,49 @@
+import { cssColour, headColour } from '../draw/overlay.ts';
+import { bundled } from '../state/bundled.ts';
+import { overlay, toggleInOverlay, toggleOverlay } from '../state/overlay.ts';
+import { cellInFocus } from '../state/pointed.ts';
+import { run } from '../state/run.ts';
+import { cellIn, layerInFocus, shown } from '../state/shown.ts';
+import { view } from '../state/view.ts';
+
+/** Whether the heads of the layer are drawn over each other, and which of them in which colour; with what each has in the cell in focus. */
+export function OverlayTools() {
+  const isOn = view.value.overlay.length > 0;
+  return (
+    <div class="overlay-tools">
+      <label class="check">
+        <input type="checkbox" checked={isOn} disabled={!run.value} onChange={toggleOverlay} />
+        <span>Overlay all heads of the layer</span>
+      </label>
+      {isOn && <Chips />}
+    </div>
+  );
+}
+
+function Chips() {
+  const [now, made] = [shown.value, overlay.value];
+  const { heads: count } = run.value?.model ?? bundled;
+  const size = now?.places.length ?? 0;
+  const cell = now && size > 0 ? cellIn(now, cellInFocus.value) : undefined;
+  const chosen = view.value.overlay;
+  return (
+    <div class="overlay-heads" role="group" aria-label="Heads in the overlay">
+      {Array.from({ length: count }, (_, head) => {
+        const weights = made?.weights[made.heads.indexOf(head)];
+        return (
+          <button
+            key={head}
+            type="button"
+            aria-pressed={chosen.includes(head)}
+            aria-label={`Head ${head + 1} in the overlay`}
+            onClick={() => toggleInOverlay(head)}
+          >
+            <span class="overlay-colour" style={{ background: cssColour(headColour(head, count)) }} aria-hidden="true" />
+            {layerInFocus.value + 1}.{head + 1}{' '}
+            <span class="figure">{weights && cell ? weights[cell.row * size + cell.column]!.toFixed(2).replace('0.', '.') : '–'}</span>
+          </button>
+        );
+      })}
+    </div>
+  );
+}

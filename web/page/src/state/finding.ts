@@ -1,0 +1,96 @@
+/** What the example in the fields shows, in numbers that are computed here: nothing of it is written down beforehand. */
+import { computed } from '@preact/signals';
+import { derived, shownModel } from './derived.ts';
+import { exampleInFocus, type Example } from './examples.ts';
+import { engine, headMaskOf, type LoadedModel } from './model.ts';
+import { answersOf } from './pooling.ts';
+import { run, withModel, type LabelScore } from './run.ts';
+import { headWeights } from './shown.ts';
+import { initialView, view, type View } from './view.ts';
+
+export interface Finding {
+  readonly example: Example;
+  /** The words of the cell: who looks, and at what. */
+  readonly query: string;
+  readonly key: string;
+  readonly weight: number;
+  /** Of the same cell, no other head has more. */
+  readonly isMostOfHeads: boolean;
+  /** Of the same row, no other token has more. */
+  readonly isMostOfRow: boolean;
+  readonly isOff: boolean;
+  /** The answer with the head on, and with it off. */
+  readonly answers: readonly [LabelScore, LabelScore] | undefined;
+}
+
+/** Nothing is changed but, perhaps, that the example's own head is off. */
+function isPlain({ causal, padding, drawn, off, weights, change }: View, head: number): boolean {
+  const plain = !causal && padding.length === 0 && drawn.length === 0 && weights.length === 0 && change === undefined;
+  return plain && off.every((each) => each === head);
+}
+
+/** Examples are about the model in the page. */
+const example = computed(() => {
+  const [found, of] = [exampleInFocus.value, shownModel.value];
+  return found && of?.id === initialView.model && isPlain(view.value, found.layer * of.heads + found.head) ? found : undefined;
+});
+
+const bestOf = (of: LoadedModel, scores: Float32Array): LabelScore => {
+  const best = scores.indexOf(Math.max(...scores));
+  return { label: of.labels![best]!, score: scores[best]! };
+};
+
+/** With the example's head on, and off. */
+export const brokenAnswers = derived<{ readonly example: Example; readonly answers: readonly [LabelScore, LabelScore] }>(() => {
+  const [found, of, attn] = [example.value, shownModel.value, engine.value];
+  if (!found?.breaks || !of || !attn) return undefined;
+  return async () => {
+    const encoding = await of.text.tokenize(found.text);
+    const answer = async (off: readonly number[]) => {
+      const { logits } = await withModel(() => of.text.forward(encoding, { headMask: headMaskOf(of, off) }));
+      return bestOf(of, (await answersOf(attn, of, logits!)).data);
+    };
+    return { example: found, answers: [await answer([]), await answer([found.layer * of.heads + found.head])] };
+  };
+});
+
+export const finding = computed<Finding | undefined>(() => {
+  const [found, of] = [example.value, run.value];
+  if (!found || !of || of.view.text !== found.text || of.view.pair !== found.pair) return undefined;
+  const { layer, head, row, column } = found;
+  const length = of.tokens.length;
+  if (row >= length || column >= length) return undefined;
+  const at = (l: number, h: number, j: number) => headWeights(of, l, h)[row * length + j]!;
+  const weight = at(layer, head, column);
+  const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const broken = brokenAnswers.value.value;
+  return {
+    example: found,
+    query: of.tokens[row]!,
+    key: of.tokens[column]!,
+    weight,
+    isMostOfHeads: range(of.model.layers).every((l) => range(of.model.heads).every((h) => at(l, h, column) <= weight)),
+    isMostOfRow: range(length).every((j) => at(layer, head, j) <= weight),
+    isOff: of.view.off.length > 0,
+    answers: broken?.example === found ? broken.answers : undefined,
+  };
+});
+
+/** With a space that does not break. */
+const percent = (share: number) => `${(100 * share).toFixed(1)}\u00a0%`;
+const quoted = (token: string) => (token.startsWith('[') ? token : `“${token}”`);
+
+/** In one sentence, or two. */
+export function findingText({ example: { layer, head, breaks }, query, key, weight, isMostOfHeads, isMostOfRow, isOff, answers }: Finding): string {
+  const name = `${layer + 1}.${head + 1}`;
+  if (!breaks) {
+    const rank = isMostOfHeads ? ', more than in any other head' : isMostOfRow ? ', more than from any other token' : '';
+    return `In head ${name}, ${quoted(query)} takes ${percent(weight)} of what it gathers from ${quoted(key)}${rank}.`;
+  }
+  const carries = `Head ${name} carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', where the answer is read' : ''}`;
+  if (!answers) return `${carries}.`;
+  const [on, off] = answers.map(({ label, score }) => `${label}, ${percent(score)}`) as [string, string];
+  if (answers[0].label === answers[1].label) return `${carries}. With it the answer is ${on}; without it, ${off}.`;
+  if (isOff) return `Head ${name} is off, and the answer has flipped: ${on} with it; ${off} without it.`;
+  return `${carries}. Switch it off and the answer flips: ${on} with it; ${off} without it.`;
+}

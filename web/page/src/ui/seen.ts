@@ -1,0 +1,12 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** Whether some of an element is on the screen. What nobody sees need not follow the pointer. */
+export function useSeen(element: { readonly current: HTMLElement | null }): boolean {
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => setSeen(entries.at(-1)!.isIntersecting));
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, []);
+  return seen;
+}
