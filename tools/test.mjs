@@ -290,7 +290,7 @@ if (arm && !results.some(({ name, skipped }) => name === 'set-up: arm' && skippe
   plan(compiled, built, preset('native-arm64'), ['set-up: native', 'set-up: arm']);
   plan(compiled, 'native-arm64: symbols', commands([...symbols, '--kernels', 'build/native-arm64']), [built]);
   for (const [cpu, arch, tests] of [
-    ['max', 'neon_dotprod', '[kernels]~[long],[minilm]'],
+    ['max', 'neon_dotprod', '[kernels]~[large],[minilm]'],
     ['cortex-a53', 'default_arch', '[int8]'],
   ]) {
     const by = qemu(cpu);
@@ -313,10 +313,10 @@ if (whole) {
 }
 
 // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
-// AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints what there is to see of large ones.
+// AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints, and of few texts, what there is to see of large ones and of many.
 if (whole)
   for (const [name, filter] of [
-    ['native-asan', '~[minilm]~[sentiment]'],
+    ['native-asan', '~[minilm]~[sentiment]~[large]'],
     ['native-tsan', '[threads]'],
   ]) {
     plan(compiled, `${name}: build`, preset(name), needsNative);

@@ -493,7 +493,7 @@ TEST_CASE("softmax_row of extremes is what IEEE arithmetic says", "[kernels]") {
     }
 }
 
-TEST_CASE("a sum of more terms than 2^24 in each lane does not stand still", "[kernels][long]") {
+TEST_CASE("a sum of more terms than 2^24 in each lane does not stand still", "[kernels][large]") {
   // The terms are all 1.
   const std::size_t n = (std::size_t{1} << 26U) + 5;
   std::vector<float> x(n, 3.0F);

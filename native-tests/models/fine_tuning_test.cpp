@@ -546,7 +546,7 @@ TEST_CASE("held-out examples are judged after each epoch", "[models][training]")
 
 TEST_CASE("a head for other labels is drawn, trained, written and read", "[models][training]") {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-fine-tuned-" + std::to_string(std::random_device()()));
-  for (const char* checkpoint : {"tiny-bert-cls", "tiny-bert-legacy", "tiny-mpnet-mean", "tiny-distilbert", "sentiment"}) {
+  for (const char* checkpoint : {"tiny-bert-cls", "tiny-bert-legacy", "tiny-mpnet-mean", "tiny-distilbert"}) {
     CAPTURE(checkpoint);
     TextModel model = stock(checkpoint);
     std::vector<FineTuneExample> examples;

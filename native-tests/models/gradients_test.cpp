@@ -165,7 +165,7 @@ TEST_CASE("a text's answer is explained as its ids are", "[models][attribution]"
   CHECK(count >= 40);
 }
 
-TEST_CASE("integrated gradients of the sentiment model add up to what the answer moves by", "[models][attribution]") {
+TEST_CASE("integrated gradients of the sentiment model add up to what the answer moves by", "[models][attribution][sentiment]") {
   const TextModel model = stock("sentiment");
   const std::vector<std::uint8_t> bytes = bytes_of(testdata("sentiment/films.json"));
   const json films = json::parse(bytes.begin(), bytes.end());

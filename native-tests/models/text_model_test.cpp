@@ -154,7 +154,7 @@ TEST_CASE("a trace of a layer holds the forward's attentions and hidden states",
   }
 }
 
-TEST_CASE("of more texts than are sorted at a time each has its own result, and errors name the right one", "[models]") {
+TEST_CASE("of more texts than are sorted at a time each has its own result, and errors name the right one", "[models][large]") {
   const TextModel model = stock("tiny-bert");
   const Array few = floats_of(model.embed(kTexts));
   std::vector<std::string> texts;

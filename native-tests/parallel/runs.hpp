@@ -23,6 +23,14 @@
 #include <unistd.h>
 #endif
 
+#ifdef ATTN_TESTS_FORK
+namespace attn::test {
+inline bool is_child = false;
+}
+/// AddressSanitizer asks whether to look for leaks at the end: of a child it would say for seconds that it cannot know.
+extern "C" [[gnu::used]] inline int __lsan_is_turned_off() { return attn::test::is_child; }
+#endif
+
 namespace attn::test {
 
 /// Sets the number of threads for as long as it lives.
@@ -100,6 +108,7 @@ int status_of_child(Body body) {
   const pid_t child = fork();
   if (child < 0) return -1;
   if (child == 0) {
+    is_child = true;
     // Catch2 answers these by reporting the test as failed, from the child.
     for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
     // Catch2's JUnit report leads these into buffers of its own, which are gone when the program flushes them at its end.
