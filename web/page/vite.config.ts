@@ -35,7 +35,7 @@ export default defineConfig({
   build: {
     outDir: fileURLToPath(new URL('../../build/page', import.meta.url)),
     emptyOutDir: true,
-    rollupOptions: { input: ['index.html', 'embed.html'].map((name) => fileURLToPath(new URL(name, import.meta.url))) },
+    rolldownOptions: { input: ['index.html', 'embed.html'].map((name) => fileURLToPath(new URL(name, import.meta.url))) },
     target: 'es2022',
     // light-dark() and color-mix() stay as written.
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
