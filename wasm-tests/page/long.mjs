@@ -25,13 +25,17 @@ export const tests = {
     const tokens = data.tokens(long);
     const disabled = (name) => page.tool(`find('button', ${json(name)}).disabled`);
     assert.deepEqual([await disabled('Zoom in'), await disabled('Zoom out')], [false, true]);
-    const part = () => page.driver.evaluate("(/part=([\\d.]+)/.exec(location.hash)?.[1] ?? '')");
     for (let i = 0; i < 6; ++i) await page.click('button', 'Zoom in');
-    await page.until("/part=\\d+\\.\\d+\\.\\d+/.test(location.hash) && !!document.querySelector('.minimap')", 'a part, and where it is');
-    const [row, column, count] = (await part()).split('.').map(Number);
-    assert.ok(row <= 4 && row + count > 4 && column <= 8 && column + count > 8, `the cell in focus is in ${row}, ${column}, ${count}`);
-    assert.deepEqual(await labels(page, 'rows'), tokens.slice(row, row + count));
-    assert.deepEqual(await labels(page, 'columns'), tokens.slice(column, column + count));
+    await page.until("!!document.querySelector('.minimap')", 'where the part is');
+    // The address is written a moment later.
+    const count = await page.eventually(async () => {
+      const part = await page.driver.evaluate("/part=([\\d.]+)/.exec(location.hash)?.[1] ?? ''");
+      const [row, column, rows] = part.split('.').map(Number);
+      assert.ok(row <= 4 && row + rows > 4 && column <= 8 && column + rows > 8, `the cell in focus is in ${part}`);
+      assert.deepEqual(await labels(page, 'rows'), tokens.slice(row, row + rows));
+      assert.deepEqual(await labels(page, 'columns'), tokens.slice(column, column + rows));
+      return rows;
+    });
     // Keys: one step further away, all of it, and to a cell outside.
     await page.tool("(find('grid').focus(), true)");
     const counts = async (expected, what) =>

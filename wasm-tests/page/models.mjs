@@ -341,7 +341,7 @@ export const tests = {
     assert.ok(files === 'from' ? Number(size) < 24 : Number(size) > 90, name);
     note(name);
     await assertHeads(page, await data.another(mini, sentence), heads);
-    assert.equal(await page.tool("all('radio', undefined, find('radiogroup', 'Heads as pictures')).length"), 72);
+    assert.equal(await page.tool("all('button', undefined, find('group', 'Heads as pictures')).length"), 72);
     await page.choose('combobox', weights, 'float32', bar);
     await page.click('button', 'Load it as float32, 91 MB', bar);
     await shows(page, 'all-MiniLM-L6-v2, 6 × 12 heads, float32 from files of 91.3 MB', 120000);
