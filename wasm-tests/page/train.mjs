@@ -123,7 +123,7 @@ export const tests = {
     assert.deepEqual(weights.get('classifier.weight').dims, [5, 32]);
     const answer = await page.tool(`text(find('group', 'The answer', ${train}).querySelector('.one'))`);
     await page.click('button', 'Open it in the sections above', train);
-    await page.until("/^Ready\\. trained here: frequent, step 60: 1 × 1 heads over 12 tokens/.test(text(find('status')))", 'the model above', 30000);
+    await page.until("/^Ready: trained here: frequent, step 60, 1 × 1 heads over 12 tokens/.test(text(find('status')))", 'the model above', 30000);
     assert.equal(await page.tool("find('textbox', 'Sentence').value"), 'e a a c d a e a a e d');
     const best = "text(find('list', \"The classifier's answer\").children[0])";
     const with_ = await page.until(best, 'its answer');

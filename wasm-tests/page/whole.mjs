@@ -316,6 +316,8 @@ export const tests = {
         `step ${step} is not wider`,
       );
     }
+    await page.driver.resize(320, 800);
+    await page.until('document.documentElement.scrollWidth <= document.documentElement.clientWidth', 'nothing wider than a small phone');
   },
   async 'on paper there is the map, no control, and nothing is cut off'({ page, note }) {
     await page.open('step=2');

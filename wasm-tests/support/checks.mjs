@@ -8,22 +8,24 @@ export class Checks {
   constructor(where) {
     this.#where = where;
   }
-  async check(name, run, seconds = 120) {
+  async check(name, run, most = 120) {
     const notes = [];
     let timer;
     const started = performance.now();
-    const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error(`not done within ${seconds} s`)), seconds * 1000)));
+    const seconds = () => (performance.now() - started) / 1000;
+    const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error(`not done within ${most} s`)), most * 1000)));
     try {
       await Promise.race([Promise.resolve().then(() => run((text) => notes.push(text))), late]);
       this.passed++;
-      console.log(`  ok ${name}${notes.length ? `: ${notes.join(', ')}` : ''}`);
+      const long = seconds() >= 2 ? ` (${seconds().toFixed(0)} s)` : '';
+      console.log(`  ok ${name}${notes.length ? `: ${notes.join(', ')}` : ''}${long}`);
     } catch (error) {
       this.failed++;
       failed(name, error);
       console.log(`FAILED ${this.#where}: ${name}\n  ${String(error?.stack ?? error).replaceAll('\n', '\n  ')}`);
     } finally {
       clearTimeout(timer);
-      took(name, (performance.now() - started) / 1000);
+      took(name, seconds());
     }
   }
   get counts() {
