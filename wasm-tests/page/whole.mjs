@@ -55,11 +55,12 @@ async function axeAtEachStep(page, engine, what) {
 }
 
 export const tests = {
-  async 'the first map is on the screen soon after the page opens'({ page, note }) {
+  async 'the first map is on the screen soon after the page opens'({ page, note, engine }) {
     await page.open();
     const milliseconds = Math.round(await page.driver.evaluate('attnProbe.ready'));
     note(`after ${milliseconds} ms`);
-    assert.ok(milliseconds > 0 && milliseconds < 5000, `${milliseconds} ms`);
+    // WebKitGTK draws without a graphics card here, beside compilers.
+    assert.ok(milliseconds > 0 && milliseconds < (engine === 'webkit' ? 15000 : 5000), `${milliseconds} ms`);
     assert.equal(await page.tool("getComputedStyle(find('grid')).visibility"), 'visible');
   },
   async 'all that the page fetches is at most 2.6 MB'({ page, note, engine }) {
