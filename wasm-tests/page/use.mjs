@@ -172,7 +172,10 @@ export const tests = {
     await page.open();
     await page.until(`!!find('list', 'Nearest words', ${words})`, 'the neighbours');
     await page.fill('Word', 'unputdownable', words);
-    assert.match(await page.until(`text(find('alert', undefined, ${words}))`, 'the alert'), /“unputdownable” is not one token: the model reads it as un/);
+    assert.match(
+      await page.until(`text(find('alert', undefined, ${words}))`, 'the alert'),
+      /“unputdownable” is not one token: the model reads it as un/,
+    );
     await page.fill('Word', 'good', words);
     await page.until(`all('alert', undefined, ${words}).length === 0`, 'right again');
   },
