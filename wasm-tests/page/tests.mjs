@@ -22,9 +22,19 @@ import { tests as whole } from './whole.mjs';
 /** Name -> what has to hold. They run in this order; each opens the page. */
 const tests = { ...whole, ...screen, ...long, ...outside, ...models, ...map, ...steps, ...lab, ...train, ...figures, ...use };
 
-/** Isolation changes where the module runs its threads, not what the page does: there the main points are enough. */
-const whereIsolated =
-  /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back|sends nothing|learns to reverse/;
+/** Isolation changes where the module runs its threads, not what the page does: there the main points are enough, and fewer where Chromium has seen them. */
+const whereIsolated = {
+  chromium:
+    /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back|sends nothing|learns to reverse/,
+  others: /first map|for each layer and head|learns to reverse/,
+};
+/** What does not depend on the engine, and takes long. */
+const inChromiumAlone =
+  /memory stays flat|the layouts in which|what strangers type|what int8 changes|layers are recomputed|picture of the page|has a card|classifier opens above/;
+const isFor = (engine, name, isolated) => {
+  if (isolated) return whereIsolated[engine === 'chromium' ? engine : 'others'].test(name);
+  return engine === 'chromium' || !inChromiumAlone.test(name);
+};
 
 /** The icon of a page of another server of a test, which Chromium may ask for when that page has been left and its server has ended. */
 const isLateIcon = (text) => /\bhttp:\/\/127\.0\.0\.1:\d+\/favicon\.svg\)?$/.test(text);
@@ -75,7 +85,7 @@ export async function pageTests(engine, { page: root = join(repository, 'build/p
     for (const isolated of [false, true]) {
       const server = await startServer({ root, isolated, withProbe: true, asDemo: isolated });
       try {
-        for (const [name, run] of Object.entries(tests).filter(([name]) => only.test(name) && (!isolated || whereIsolated.test(name))))
+        for (const [name, run] of Object.entries(tests).filter(([name]) => only.test(name) && isFor(engine, name, isolated)))
           await checks.check(
             name + (isolated ? ', isolated' : ''),
             async (note) => {
