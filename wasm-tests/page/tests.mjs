@@ -28,9 +28,16 @@ const whereIsolated = {
     /first map|for each layer and head|a number of a weight|lab computes attention|heads off|PyTorch|comes back|sends nothing|learns to reverse/,
   others: /first map|for each layer and head|learns to reverse/,
 };
-/** What does not depend on the engine, and takes long. */
-const inChromiumAlone =
-  /memory stays flat|the layouts in which|what strangers type|what int8 changes|layers are recomputed|picture of the page|has a card|classifier opens above/;
+/** What does not depend on the engine, and takes long: parts of names. */
+const inChromiumAlone = new RegExp(
+  [
+    'the layouts in which|cannot be loaded|files that are no model|int8',
+    'what strangers type|has a card|links lead|too long is an alert|makes no sense',
+    'picture of the page|are pasted|results are saved|wrong shape',
+    'example opens|one link carries|written over|no number is refused',
+    'classifier opens above|too few and too many|not one token|speed is measured|memory stays flat',
+  ].join('|'),
+);
 const isFor = (engine, name, isolated) => {
   if (isolated) return whereIsolated[engine === 'chromium' ? engine : 'others'].test(name);
   return engine === 'chromium' || !inChromiumAlone.test(name);
