@@ -1,7 +1,7 @@
 /** A model is trained on the page, and a classifier's answer is explained. */
 import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
-import { assertCells, json, section } from './page.mjs';
+import { assertCells, json, saved, section } from './page.mjs';
 
 const train = section('train');
 const kept = JSON.parse(readFileSync(new URL('../../testdata/page_training.json', import.meta.url), 'utf8'));
@@ -21,22 +21,8 @@ const pixels = (page, name) =>
     return Array.from({ length: data.length / 4 }, (_, i) => data[4 * i] + data[4 * i + 1]);
   })()`);
 
-/** The file that a button saves, as bytes. */
-async function savedBy(page, button) {
-  await page.tool(`(() => {
-    const blobs = new Map();
-    URL.createObjectURL = (blob) => (blobs.set('blob:saved' + blobs.size, blob), 'blob:saved' + (blobs.size - 1));
-    globalThis.savedFile = new Promise((done, fail) => {
-      HTMLAnchorElement.prototype.click = function () {
-        blobs.get(this.href).arrayBuffer().then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
-      };
-    });
-    return true;
-  })()`);
-  await page.click('button', button, train);
-  const [name, bytes] = await page.driver.evaluate('savedFile');
-  return { name, bytes: Uint8Array.from(bytes) };
-}
+/** The file that a button saves. */
+const savedBy = (page, button) => saved(page, () => page.click('button', button, train));
 
 export const tests = {
   async 'a model learns to reverse, to the bits that it has in Node, and what trains is loaded when it is pressed'({ page, note, engine }) {

@@ -32,3 +32,14 @@ export async function openModel(
   const [layers, heads] = [attentions!.length, attentions![0]!.dims[1]!];
   return { text: change(text), config, labels, shapes, layers, heads, dtype } as unknown as LoadedModel;
 }
+
+/** What Proof computes once more, in its order. */
+export const checkedSteps = [
+  'Scores from Q and K',
+  'Softmax of the scores',
+  'Values weighed by the shares',
+  'Q, K, V from X',
+  'W_O',
+  'Layer norms',
+  'Feed-forward',
+];

@@ -20,6 +20,7 @@ import { disturbanceOf, followSpeed, measure, measuring, samples, speed, speedFa
 import { followWalk, ofHead, reach, walk, walkFailure } from '../src/state/walk.ts';
 import { changeLayer, initialView, update, view, type View } from '../src/state/view.ts';
 import { analogy, findWords, initialWords, neighbours, similarity, updateWords, wordMap, wordsView } from '../src/state/words.ts';
+import { checkedSteps } from './models.ts';
 import { aMoment, failing, fetchFile, gate, open, openNamed, until, type Changes } from './state.ts';
 
 vi.stubGlobal('window', globalThis);
@@ -589,16 +590,6 @@ describe('words', () => {
     end();
   });
 });
-
-const checkedSteps = [
-  'Scores from Q and K',
-  'Softmax of the scores',
-  'Values weighed by the shares',
-  'Q, K, V from X',
-  'W_O',
-  'Layer norms',
-  'Feed-forward',
-];
 
 describe('proofs', () => {
   it('every layer once more, step by step, and rows that sum to 1', async () => {

@@ -73,6 +73,29 @@ function head(
   return { parts, end: parts.length > 0 ? y + 6 : y };
 }
 
+/** The note below what ends at y, a gap before each of its lines, and the figure around all of it. */
+function finished(
+  { title, background }: FigureOptions,
+  width: number,
+  colours: (typeof inks)['light' | 'dark'],
+  parts: FigurePart[],
+  y: number,
+  note: string,
+  gap: number,
+): Figure {
+  const lines = wrapped(note, smallSize, width - 2 * margin, 4);
+  lines.forEach((text, i) => {
+    parts.push({ kind: 'text', x: margin, y: y + (i + 1) * (smallSize + gap), text, size: smallSize, fill: colours.muted, anchor: 'start' });
+  });
+  return {
+    width: Math.ceil(width),
+    height: Math.ceil(y + lines.length * (smallSize + gap) + margin),
+    title: title ?? 'Attention weights',
+    ...(background !== false && { background: colours.paper }),
+    parts,
+  };
+}
+
 const labelled = (names: readonly string[]) => names.map((name) => shortened(name, longestLabel));
 const longest = (labels: readonly string[], size: number) => labels.reduce((most, label) => Math.max(most, widthOf(label, size)), 0);
 
@@ -145,7 +168,7 @@ export function mapFigure(options: FigureOptions): MapFigure {
     if (i % every === 0)
       parts.push({ kind: 'text', x: left + middle(i), y: top - 6, text, size: labelSize, fill: colours.key, anchor: 'start', turned: true });
   });
-  let y = top + down + 14;
+  const y = top + down + 14;
   const { low, high } = legend ?? { low: '0', high: legendOf(weights, options.scale) };
   const lowWidth = Math.ceil(widthOf(low, smallSize)) + 6;
   parts.push(
@@ -153,20 +176,7 @@ export function mapFigure(options: FigureOptions): MapFigure {
     ...colourBar(margin + lowWidth, y, 120, smallSize),
     { kind: 'text', x: margin + lowWidth + 126, y: y + smallSize - 1, text: high, size: smallSize, fill: colours.ink, anchor: 'start' },
   );
-  y += smallSize;
-  for (const line of note ? wrapped(note, smallSize, width - 2 * margin, 4) : []) {
-    y += smallSize + 5;
-    parts.push({ kind: 'text', x: margin, y, text: line, size: smallSize, fill: colours.muted, anchor: 'start' });
-  }
-  const background = options.background === false ? undefined : colours.paper;
-  return {
-    width: Math.ceil(width),
-    height: Math.ceil(y + margin),
-    title: options.title ?? 'Attention weights',
-    ...(background !== undefined && { background }),
-    parts,
-    cells: { left, top, cell },
-  };
+  return { ...finished(options, width, colours, parts, y + smallSize, note ?? '', 5), cells: { left, top, cell } };
 }
 
 function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): string {
@@ -221,18 +231,7 @@ export function linesFigure(options: FigureOptions): Figure {
   const base = (i: number) => top + (i + 0.5) * step + 0.36 * size;
   rowLabels.forEach((text, i) => parts.push({ kind: 'text', x: left - 6, y: base(i), text, size, fill: colours.query, anchor: 'end' }));
   columnLabels.forEach((text, i) => parts.push({ kind: 'text', x: right + 6, y: base(i), text, size, fill: colours.key, anchor: 'start' }));
-  let y = top + step * Math.max(rows.length, columns.length) + 8;
+  const y = top + step * Math.max(rows.length, columns.length) + 8;
   const about = `A line is as thick as its weight.${lines.length > mostLines ? ` The ${mostLines} largest of ${lines.length} are drawn.` : ''}`;
-  for (const line of wrapped([about, note].filter(Boolean).join(' '), smallSize, width - 2 * margin, 4)) {
-    y += smallSize + 4;
-    parts.push({ kind: 'text', x: margin, y, text: line, size: smallSize, fill: colours.muted, anchor: 'start' });
-  }
-  const background = options.background === false ? undefined : colours.paper;
-  return {
-    width: Math.ceil(width),
-    height: Math.ceil(y + margin),
-    title: options.title ?? 'Attention weights',
-    ...(background !== undefined && { background }),
-    parts,
-  };
+  return finished(options, width, colours, parts, y, [about, note].filter(Boolean).join(' '), 4);
 }

@@ -5,6 +5,7 @@ import { counted, fixed } from '../numbers.ts';
 import { colour } from '../palette.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../state/ablation.ts';
 import { headsOff, shownModel } from '../state/derived.ts';
+import { toggleHead } from '../state/heads.ts';
 import { chosenLine, faultOf, furthest, largestOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../state/lines.ts';
 import { answerFunction, answerName, type LoadedModel } from '../state/model.ts';
 import { update, view } from '../state/view.ts';
@@ -285,8 +286,6 @@ function Probabilities({ of, labels }: { of: Lines; labels: readonly string[] })
 function Heads({ of }: { of: LoadedModel }) {
   const off = headsOff.value;
   const wanted = wantedOff.value;
-  const toggle = (head: number) =>
-    update({ off: wanted.includes(head) ? wanted.filter((each) => each !== head) : [...wanted, head].sort((a, b) => a - b) });
   const made = lines.value.value;
   const current = made?.model === of && made.off === off ? made : undefined;
   const count = (length: number) => Array.from({ length }, (_, i) => i);
@@ -308,7 +307,7 @@ function Heads({ of }: { of: LoadedModel }) {
                   type="button"
                   aria-label={`Layer ${layer + 1}, head ${head + 1}`}
                   aria-pressed={wanted.includes(index)}
-                  onClick={() => toggle(index)}
+                  onClick={() => toggleHead(index)}
                 >
                   {head + 1}
                 </button>

@@ -5,7 +5,7 @@ import { levelOf, scaleFor } from '../draw/scale.ts';
 import { headSummary, type HeadSummary } from '../head_kind.ts';
 import { run, type Run } from './run.ts';
 import { headWeights, lineOf, sourcesOf } from './shown.ts';
-import { update, view } from './view.ts';
+import { toggled, update, view } from './view.ts';
 
 export interface Head extends HeadSummary {
   readonly layer: number;
@@ -70,6 +70,5 @@ export function followHeads(): void {
 
 /** Off, or on again: layer · H + head. */
 export function toggleHead(number: number): void {
-  const { off } = view.value;
-  update({ off: off.includes(number) ? off.filter((each) => each !== number) : [...off, number].sort((a, b) => a - b) });
+  update({ off: toggled(view.value.off, number) });
 }

@@ -3,7 +3,7 @@ import { computed } from '@preact/signals';
 import { levelOf, scaleFor } from '../draw/scale.ts';
 import { run } from './run.ts';
 import { gather, headWeights, layerInFocus, shown } from './shown.ts';
-import { update, view } from './view.ts';
+import { toggled, update, view } from './view.ts';
 
 export interface Overlay {
   readonly heads: readonly number[];
@@ -46,6 +46,5 @@ export function toggleOverlay(): void {
 }
 
 export function toggleInOverlay(head: number): void {
-  const { overlay: heads } = view.peek();
-  update({ overlay: heads.includes(head) ? heads.filter((each) => each !== head) : [...heads, head].sort((a, b) => a - b) });
+  update({ overlay: toggled(view.peek().overlay, head) });
 }

@@ -141,3 +141,7 @@ export const withEdit = (edits: readonly Edit[], edit: Edit): readonly Edit[] =>
   ...edits.filter(({ name, index }) => name !== edit.name || index !== edit.index),
   edit,
 ];
+
+/** Without that number if it is there, else with it, in order. */
+export const toggled = (list: readonly number[], number: number): readonly number[] =>
+  list.includes(number) ? list.filter((each) => each !== number) : [...list, number].sort((a, b) => a - b);

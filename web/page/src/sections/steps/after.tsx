@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Tensor } from 'attn';
 import { bracketed, brief, fixed, joined, shortNumber } from '../../numbers.ts';
 import type { LinearNames } from '../../parameter_names.ts';
+import { toggleHead } from '../../state/heads.ts';
 import { answerFunction, answerName } from '../../state/model.ts';
 import { answers, baseline } from '../../state/run.ts';
 import { update, view } from '../../state/view.ts';
@@ -66,10 +67,7 @@ export function ConcatStep({ walk, sizes }: StepProps) {
             type="button"
             aria-pressed={isOff(h)}
             aria-label={`Drop head ${h + 1}${h === head ? ', in focus' : ''}`}
-            onClick={() => {
-              const index = layer * H + h;
-              update({ off: isOff(h) ? off.filter((each) => each !== index) : [...off, index].sort((a, b) => a - b) });
-            }}
+            onClick={() => toggleHead(layer * H + h)}
           >
             {h + 1}
             {h === head ? ', in focus' : ''}

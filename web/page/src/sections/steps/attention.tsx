@@ -3,7 +3,7 @@ import { Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { splitHeads } from '../../arrays.ts';
 import { bracketed, brief, fixed, joined } from '../../numbers.ts';
-import { changeInFocus, changeLayer, update, view, type ScoreFunction } from '../../state/view.ts';
+import { changeInFocus, changeLayer, toggled, update, view, type ScoreFunction } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Call, Eq, Formula, I, Plus, Sub, Sum, Transposed } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
@@ -355,8 +355,6 @@ export function MaskStep({ walk, sizes }: StepProps) {
   const { causal, padding, drawn } = view.value;
   const masked = ofHead(trace.masked_scores, head);
   const { L, tokens } = sizes;
-  const flip = (list: readonly number[], each: number) =>
-    list.includes(each) ? list.filter((other) => other !== each) : [...list, each].sort((a, b) => a - b);
   const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
   const value = at(masked, row, column);
   const reasons = [
@@ -393,7 +391,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
               type="button"
               aria-pressed={padding.includes(j)}
               aria-label={`Hide ${token}, token ${j + 1}`}
-              onClick={() => update({ padding: flip(padding, j) })}
+              onClick={() => update({ padding: toggled(padding, j) })}
             >
               {token}
             </button>
@@ -411,7 +409,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
         name="Masked scores"
         value={(i, j) => at(masked, i, j)}
         toggle={{
-          flip: (cell) => update({ drawn: flip(drawn, cell.row * L + cell.column) }),
+          flip: (cell) => update({ drawn: toggled(drawn, cell.row * L + cell.column) }),
           on: (cell) => drawn.includes(cell.row * L + cell.column),
         }}
       />
