@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { launch, version } from '../../wasm-tests/browser/drivers.mjs';
+import { loadMini, shows } from '../../wasm-tests/page/models.mjs';
 import { Page, settled } from '../../wasm-tests/page/page.mjs';
 import { shifts } from '../../wasm-tests/page/screen.mjs';
 import { startServer } from '../../wasm-tests/support/server.mjs';
@@ -97,8 +98,8 @@ try {
   rows.push(['first map, median of a warm cache', `${Math.round(median(boot))} ms, least ${Math.round(Math.min(...boot))}`]);
   await page.open();
   await settled(page);
-  await page.tool("(all('button').find((each) => /^Load all-MiniLM/.test(text(each))).click(), true)");
-  await page.until("/all-MiniLM-L6-v2: .* tokens/.test(text(find('status')))", 'the model', 60000);
+  await loadMini(page);
+  await shows(page, 'all-MiniLM-L6-v2', 60000);
   await sleep(2000);
   const before = await driver.memory();
   await page.choose('textbox', 'Sentence', text);

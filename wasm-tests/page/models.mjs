@@ -48,7 +48,7 @@ const mini = 'models/all-MiniLM-L6-v2';
 /** The button that loads it, and what it says to bring, in MB: its int8 files, where they were there when the page was built. */
 const offer = /^Load all-MiniLM-L6-v2, (\d+) MB, runs locally$/;
 const offered = (page) => page.until(`all('button', undefined, ${bar}).map(text).find((each) => ${offer}.test(each))`, 'the button');
-const loadMini = async (page) => {
+export const loadMini = async (page) => {
   const button = await offered(page);
   await page.click('button', button, bar);
   return Number(offer.exec(button)[1]);
