@@ -94,6 +94,48 @@ export const tests = {
     await page.eventually(async () => assert.deepEqual(await labels(page, 'rows'), tokens.slice(0, 12)));
     assert.equal((await labels(page, 'columns')).at(-1), '[SEP]');
   },
+  async 'two fingers zoom and move the map, one leaves it to the page'({ page, data }) {
+    await open(page);
+    const whole = data.tokens(long).length;
+    /** Where the fingers are, in parts of the map; whether the page may scroll or zoom by them. */
+    const touch = (type, ...fingers) =>
+      page.tool(`(() => {
+        const target = find('grid');
+        const { left, top, width, height } = target.getBoundingClientRect();
+        const touches = ${json(fingers)}.map(([x, y], identifier) => new Touch({ identifier, target, clientX: left + width * x, clientY: top + height * y }));
+        return target.dispatchEvent(new TouchEvent(${json(type)}, { bubbles: true, cancelable: true, touches }));
+      })()`);
+    await touch('touchstart', [0.5, 0.5]);
+    assert.equal(await touch('touchmove', [0.5, 0.3]), true, 'one finger scrolls the page');
+    await touch('touchstart', [0.45, 0.45], [0.55, 0.55]);
+    assert.equal(await touch('touchmove', [0.3, 0.3], [0.7, 0.7]), false, 'two are the map’s');
+    await page.until("!!document.querySelector('.minimap')", 'a part');
+    const part = async () => [await labels(page, 'rows'), await labels(page, 'columns')];
+    const [rows, columns] = await part();
+    // Four times as far apart: a quarter of the rows, as far as cells allow.
+    assert.ok(Math.abs(rows.length - whole / 4) <= 1, `${rows.length} of ${whole} rows`);
+    await touch('touchstart', [0.3, 0.3], [0.7, 0.7]);
+    await touch('touchmove', [0.1, 0.3], [0.5, 0.7]);
+    await page.eventually(async () => assert.notDeepEqual((await part())[1], columns));
+    assert.deepEqual((await part())[0], rows, 'across alone');
+    // Both at once: what was between the fingers still is.
+    const inAddress = () => page.until("/part=([\\d.]+)/.exec(location.hash)?.[1].split('.').map(Number)", 'the part in the address');
+    const before = await page.eventually(async () => {
+      const now = await inAddress();
+      assert.equal(now[2], rows.length);
+      return now;
+    });
+    await touch('touchstart', [0.3, 0.3], [0.7, 0.7]);
+    await touch('touchmove', [0.1, 0.2], [0.9, 1]);
+    await page.eventually(async () => {
+      const now = await inAddress();
+      assert.ok(Math.abs(now[2] - before[2] / 2) <= 1, `${now[2]} of ${before[2]} rows`);
+      assert.ok(Math.abs(before[0] + 0.5 * before[2] - (now[0] + 0.6 * now[2])) <= 1, `${before} and ${now}`);
+    });
+    await touch('touchstart', [0.1, 0.1], [0.9, 0.9]);
+    for (const near of [0.3, 0.4, 0.45]) await touch('touchmove', [near, near], [1 - near, 1 - near]);
+    await page.until("!document.querySelector('.minimap')", 'all of it');
+  },
   async 'the scale is logarithmic where little could be seen otherwise, and that is said'({ page }) {
     await open(page);
     const legend = () => page.tool("text(document.querySelector('.legend'))");

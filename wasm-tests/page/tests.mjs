@@ -35,7 +35,7 @@ const inChromiumAlone = new RegExp(
     'what strangers type|has a card|links lead|too long is an alert|makes no sense',
     'picture of the page|are pasted|results are saved|wrong shape',
     'example opens|one link carries|written over|no number is refused',
-    'classifier opens above|too few and too many|not one token|speed is measured|memory stays flat',
+    'classifier opens above|too few and too many|not one token|speed is measured|memory stays flat|two fingers',
   ].join('|'),
 );
 const isFor = (engine, name, isolated) => {

@@ -134,5 +134,11 @@ export const tests = {
     await page.choose('combobox', 'Method', 'attention_rollout', use);
     assert.ok(Number.parseFloat(await page.tool(`text(find('group', 'Delta of integrated gradients', ${use}))`)) < 1, 'per cent');
     await page.axe('the explanation', '.why');
+    // By its link the same is there, unasked.
+    const link = await page.until('/#(why=.*)/.exec(location.hash)?.[1]', 'the address');
+    assert.equal(link, 'why=1.attention_rollout');
+    await page.open(link);
+    await page.until(`!!find('table', 'Attribution', ${use})`, 'the table', 30000);
+    assert.equal(await page.tool(`find('combobox', 'Method', ${use}).value`), 'attention_rollout');
   },
 };

@@ -4,11 +4,13 @@ import { keepInHash } from './state/hash.ts';
 import { followHeads } from './state/heads.ts';
 import { startPage } from './state/model.ts';
 import { follow } from './state/run.ts';
+import { followWhy } from './state/why.ts';
 import './styles/print.css';
 
 keepInHash();
 follow();
 followHeads();
+followWhy();
 void startPage();
 // Files and the worker are asked for by this thread too: before it is busy with the sections.
 setTimeout(() => render(<App />, document.getElementById('app')!));

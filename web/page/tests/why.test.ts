@@ -1,10 +1,25 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Attn as Direct, TextModel } from 'attn';
+import { initialLines, linesText } from '../src/state/lines.ts';
 import { model } from '../src/state/model.ts';
 import { follow, run } from '../src/state/run.ts';
 import { update } from '../src/state/view.ts';
-import { agreement, explaining, explainLine, isCurrent, methods, scoreText, why, whyFailure } from '../src/state/why.ts';
-import { failing, open, openNamed, until } from './state.ts';
+import {
+  agreement,
+  explaining,
+  explainLine,
+  followWhy,
+  isCurrent,
+  lineToExplain,
+  methodInFocus,
+  methods,
+  scoreText,
+  why,
+  whyFailure,
+  whyFromParams,
+  whyToParams,
+} from '../src/state/why.ts';
+import { aMoment, failing, open, openNamed, until } from './state.ts';
 
 let direct: Direct;
 let loads = 0;
@@ -70,6 +85,35 @@ describe('why a line is answered so', () => {
     expect(why.value!.score).toBeGreaterThan(0.999);
     update({ weights: [] });
     await until('no edit', () => run.value!.view.weights.length === 0);
+  });
+
+  it('is in the address with its line and method, and made again where that is opened', async () => {
+    linesText.value = `Good.\n${text}\nBad.`;
+    lineToExplain.value = 1;
+    methodInFocus.value = 'gradient_x_input';
+    await explainLine(text);
+    expect(whyToParams()).toEqual([['why', '2.gradient_x_input']]);
+    lineToExplain.value = 2;
+    expect(whyToParams(), 'another line').toEqual([]);
+    const made = why.value;
+    whyFromParams(new URLSearchParams('why=1.attention_rollout'));
+    expect(whyToParams(), 'while it is being made').toEqual([['why', '1.attention_rollout']]);
+    followWhy();
+    await until('the explanation', () => why.value !== made);
+    expect(why.value!.text).toBe('Good.');
+    expect([lineToExplain.value, methodInFocus.value, whyToParams()]).toEqual([0, 'attention_rollout', [['why', '1.attention_rollout']]]);
+  });
+
+  it('is not asked for by an address that names no line or method', async () => {
+    const made = why.value;
+    for (const asked of ['', 'why=', 'why=0.attention_rollout', 'why=1', 'why=1.leave_one_out', 'why=1.toString', 'why=99999.attention_rollout']) {
+      whyFromParams(new URLSearchParams(asked));
+      expect([lineToExplain.value, methodInFocus.value], asked).toEqual([0, 'integrated_gradients']);
+    }
+    whyFromParams(new URLSearchParams('why=9.attention_rollout'));
+    await aMoment();
+    expect([why.value, explaining.value], 'there are three lines').toEqual([made, undefined]);
+    linesText.value = initialLines;
   });
 
   it('is nothing for a model without a classifier', async () => {

@@ -1,10 +1,12 @@
-import { useId, useState } from 'preact/hooks';
+import { useId } from 'preact/hooks';
 import { fixed, shortNumber } from '../numbers.ts';
 import {
   agreement,
   explaining,
   explainLine,
   isCurrent,
+  lineToExplain,
+  methodInFocus,
   methodNames,
   methods,
   scoreText,
@@ -29,16 +31,15 @@ const others = methods.filter((method) => method !== 'leave_one_out');
 /** A line of "Use it", and what each of its tokens has to do with the answer. */
 export function WhyPart({ texts }: { texts: readonly string[] }) {
   const id = useId();
-  const [line, setLine] = useState(0);
   const made = why.value && isCurrent(why.value) ? why.value : undefined;
-  const chosen = Math.min(line, texts.length - 1);
+  const chosen = Math.min(lineToExplain.value, texts.length - 1);
   const doing = explaining.value;
   return (
     <div class="why">
       <div class="why-choice">
         <div class="field">
           <label for={id}>Explain line</label>
-          <select id={id} value={chosen} onChange={(event) => setLine(Number(event.currentTarget.value))}>
+          <select id={id} value={chosen} onChange={(event) => (lineToExplain.value = Number(event.currentTarget.value))}>
             {texts.map((text, i) => (
               <option key={i} value={i}>
                 {i + 1} {text}
@@ -65,7 +66,7 @@ export function WhyPart({ texts }: { texts: readonly string[] }) {
 
 function Answer({ of }: { of: Why }) {
   const id = useId();
-  const [method, setMethod] = useState<Method>('integrated_gradients');
+  const method = methodInFocus.value;
   const { tokens, offsets, scores, label, delta, text } = of;
   const isWord = (i: number) => offsets[i] !== null;
   const alike = agreement(scores[method], scores.leave_one_out, isWord);
@@ -78,7 +79,7 @@ function Answer({ of }: { of: Why }) {
       <div class="why-texts">
         <div>
           <label for={id}>Method</label>{' '}
-          <select id={id} value={method} onChange={(event) => setMethod(event.currentTarget.value as Method)}>
+          <select id={id} value={method} onChange={(event) => (methodInFocus.value = event.currentTarget.value as Method)}>
             {others.map((each) => (
               <option key={each} value={each}>
                 {methodNames[each]}

@@ -5,6 +5,7 @@ import { lab, labFromParams, labToParams } from './lab.ts';
 import { linesFromParams, linesToParams } from './lines.ts';
 import { trainFromParams, trainToParams } from '../train/state.ts';
 import { initialView, update, view, type Edit, type LayerChanges, type View } from './view.ts';
+import { whyFromParams, whyToParams } from './why.ts';
 import { wordsFromParams, wordsToParams } from './words.ts';
 
 /** Longer addresses are cut off by some programs on the way. None is written, and none is read: it would not be one of ours. */
@@ -111,7 +112,7 @@ export function toHash(of: View): string {
 /** Everything that the page is set to: the view, the numbers of the example and the lab, texts to compare and words. */
 export function linkHash(): string {
   const params = new URLSearchParams(toHash(view.value));
-  const all = [...exampleToParams(), ...trainToParams(), ...labToParams(lab.value), ...linesToParams(), ...wordsToParams()];
+  const all = [...exampleToParams(), ...trainToParams(), ...labToParams(lab.value), ...linesToParams(), ...whyToParams(), ...wordsToParams()];
   for (const [name, text] of all) params.set(name, text);
   return params.toString();
 }
@@ -141,6 +142,7 @@ export function keepInHash(): void {
     exampleFromParams(params);
     lab.value = labFromParams(params);
     linesFromParams(params);
+    whyFromParams(params);
     wordsFromParams(params);
     trainFromParams(params);
   };

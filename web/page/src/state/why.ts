@@ -1,8 +1,9 @@
 /** What each token of a line has to do with the classifier's answer, by several methods. Gradients take another build of the module, which is loaded when first asked for. */
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { TextModel as DirectModel } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
 import { editedWeights, shownModel } from './derived.ts';
+import { linesText, readLines } from './lines.ts';
 import { answerFunction, type LoadedModel } from './model.ts';
 import { withModel } from './run.ts';
 import { explain } from './status.ts';
@@ -38,6 +39,38 @@ export const why = signal<Why | undefined>(undefined);
 /** What is being done; undefined: nothing. */
 export const explaining = signal<string | undefined>(undefined);
 export const whyFailure = signal<string | undefined>(undefined);
+
+/** Of "Use it"; from 0. */
+export const lineToExplain = signal(0);
+/** Beside the plain truth. */
+export const methodInFocus = signal<Method>('integrated_gradients');
+/** The address has an explanation, which is not made yet. */
+const isAwaited = signal(false);
+
+/** An explanation on the page is made again where its link is opened. */
+export function whyToParams(): readonly (readonly [string, string])[] {
+  const text = readLines(linesText.value)[lineToExplain.value];
+  const isShown = why.value !== undefined && isCurrent(why.value) && why.value.text === text;
+  return isShown || isAwaited.value ? [['why', `${lineToExplain.value + 1}.${methodInFocus.value}`]] : [];
+}
+
+export function whyFromParams(params: URLSearchParams): void {
+  const [, line, name] = /^([1-9]\d{0,3})\.(\w+)$/.exec(params.get('why') ?? '') ?? [];
+  const method = methods.find((each) => each === name);
+  isAwaited.value = method !== undefined && method !== 'leave_one_out';
+  lineToExplain.value = isAwaited.value ? Number(line) - 1 : 0;
+  methodInFocus.value = isAwaited.value ? method! : 'integrated_gradients';
+}
+
+/** Makes what the address asked for, once there is a model. */
+export function followWhy(): void {
+  effect(() => {
+    if (!isAwaited.value || explaining.value !== undefined || !shownModel.value) return;
+    isAwaited.value = false;
+    const text = readLines(linesText.peek())[lineToExplain.peek()];
+    if (text !== undefined) void explainLine(text);
+  });
+}
 
 let training: Attn | undefined;
 /** The model as the build for gradients has it. */

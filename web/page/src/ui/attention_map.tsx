@@ -170,14 +170,19 @@ export function AttentionMap({
     if (row !== part.row || column !== part.column) onPart({ ...part, row, column });
   }, [cell.row, cell.column]);
 
+  // Two fingers zoom and move at once, before the page is drawn again.
+  const latestPart = useRef(part);
+  latestPart.current = part;
+  const go = (to: Part) => onPart((latestPart.current = to));
   const panning = usePanning({
     isZoomed: !isWhole(part, size),
     field,
-    zoom: (factor, at) => onPart(zoomed(part, size, factor, at)),
+    zoom: (factor, at) => go(zoomed(latestPart.current, size, factor, at)),
     pan: (rows, columns) => {
-      const next = movedPart(part, size, rows * part.count, columns * part.count);
-      if (next.row === part.row && next.column === part.column) return false;
-      onPart(next);
+      const now = latestPart.current;
+      const next = movedPart(now, size, rows * now.count, columns * now.count);
+      if (next.row === now.row && next.column === now.column) return false;
+      go(next);
       return true;
     },
   });

@@ -66,7 +66,8 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
       event.preventDefault();
       const now = pinch(event);
       fingers.current = now;
-      zoomBy(now.distance / before.distance, inFrame(now));
+      // Around where they were, and then along with them: what is between the fingers stays there.
+      zoomBy(now.distance / before.distance, inFrame(before));
       panBy(before.x - now.x, before.y - now.y);
     },
     onPointerDown: (event: PointerEvent) => {
