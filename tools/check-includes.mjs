@@ -22,6 +22,7 @@ const rules = {
   'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/'],
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
   command: ['attn/core.hpp', 'attn/io/'],
+  c: ['attn/core.hpp', 'attn/c.h', 'attn/tensor/large_pages.hpp', /^<nlohmann\/json\.hpp>$/],
   bindings: [
     ...kernels,
     'attn/tensor/',

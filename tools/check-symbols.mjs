@@ -1,9 +1,10 @@
 // node tools/check-symbols.mjs LIBRARY: what the compiled library must not have among its symbols: names of xtensor's.
 // node tools/check-symbols.mjs --kernels FOLDER: what the kernels of each architecture in that build must not: functions that others may have, too,
 // and that the linker would take in one architecture's instructions for all.
+// node tools/check-symbols.mjs --c LIBRARY: what the shared library of attn/c.h shows beside the functions declared there, or does not show.
 // Prints each and ends with a line of totals; exit 1 when there is one.
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** [kind, name] of each symbol that is defined there. */
@@ -49,9 +50,23 @@ function checkKernels(folder) {
   return [count, broken];
 }
 
-const kernels = process.argv[2] === '--kernels';
-const path = process.argv[kernels ? 3 : 2];
-const [count, broken] = (kernels ? checkKernels : checkLibrary)(path);
+/** Other languages load it beside anything: what is not of the interface must not take the place of another library's. */
+function checkC(library) {
+  const header = readFileSync(new URL('../src/attn/c.h', import.meta.url), 'utf8');
+  const declared = [...header.matchAll(/^ATTN_API [^(]*?(attn_\w+)\(/gm)].map(([, name]) => name);
+  const lines = execFileSync('nm', ['--dynamic', '--defined-only', library], { encoding: 'utf8' }).trim().split('\n');
+  const shown = lines.map((line) => line.split(' ').slice(1)).filter(([kind]) => kind !== 'A'); // a version's own name
+  const names = new Set(shown.map(([, name]) => /^(attn_\w+)@@ATTN_C_\d+\.\d+$/.exec(name)?.[1] ?? name));
+  const broken = [
+    ...declared.filter((name) => !names.has(name)).map((name) => `${name} is declared and missing, or has no version`),
+    ...[...names].filter((name) => !declared.includes(name)).map((name) => `${name} is shown and not declared`),
+  ];
+  return [names.size, declared.length < 40 ? [...broken, `only ${declared.length} functions were found in c.h`] : broken];
+}
+
+const check = { '--kernels': checkKernels, '--c': checkC }[process.argv[2]];
+const path = process.argv[check ? 3 : 2];
+const [count, broken] = (check ?? checkLibrary)(path);
 for (const line of broken) console.log(line);
 console.log(`symbols of ${path}: ${count}, ${broken.length} that do not belong there`);
 process.exitCode = broken.length ? 1 : 0;

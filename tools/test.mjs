@@ -266,7 +266,12 @@ plan(compiled, 'native: tests', catch2('native'), ['native: build']);
 plan(compiled, 'native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build']);
 plan(compiled, 'native: bits', digest('native'), ['native: build']);
 const symbols = ['node', 'tools/check-symbols.mjs'];
-plan(compiled, 'native: symbols', commands([...symbols, 'build/native/libattn.a'], [...symbols, '--kernels', 'build/native']), ['native: build']);
+plan(
+  compiled,
+  'native: symbols',
+  commands([...symbols, 'build/native/libattn.a'], [...symbols, '--kernels', 'build/native'], [...symbols, '--c', 'build/native/libattn_c.so']),
+  ['native: build'],
+);
 // The widest kernels take minutes to compile; what flags do to the others they do to them.
 const narrow = process.arch === 'x64' ? ['-DATTN_MAX_ARCH=avx2_fma'] : [];
 if (whole) {
@@ -303,6 +308,7 @@ if (arm && !results.some(({ name, skipped }) => name === 'set-up: arm' && skippe
 
 const prefix = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
 plan(compiled, 'C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', prefix), [installed]);
+plan(compiled, 'a C example by pkg-config', examples('examples/c', 'build/examples-c', prefix), [installed]);
 // The whole library once more, with the flags of the preset native: ccache has it.
 const asNative = ['-DATTN_WERROR=ON', '-DATTN_PRECOMPILE=ON', `-DFETCHCONTENT_BASE_DIR=${at('build')}`];
 plan(compiled, 'a C++ example by FetchContent', examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative), needsNative);

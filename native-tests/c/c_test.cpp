@@ -1,0 +1,437 @@
+// attn/c.h: the same bits as the C++ interface, each refusal as a status, and nothing written where a call is refused.
+#include "attn/c.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attn/attn.hpp"
+#include "support/random.hpp"
+#include "support/testdata.hpp"
+
+namespace attn::test {
+namespace {
+
+template <auto kFree>
+struct Free {
+  template <class T>
+  void operator()(T* handle) const {
+    kFree(handle);
+  }
+};
+using Tensors = std::unique_ptr<attn_tensors, Free<attn_tensors_free>>;
+using Failure = std::unique_ptr<attn_error, Free<attn_error_free>>;
+
+template <class T>
+T* handle_of(void (*)(T*));
+
+/// Calls f(given .., to, error), which has to work, and owns what it makes.
+template <auto kFree, class F, class... Given>
+auto made(F f, Given... given) {
+  using Handle = decltype(handle_of(kFree));
+  Handle made = nullptr;
+  attn_error* error = nullptr;
+  const attn_status status = f(given..., &made, &error);
+  INFO(attn_error_message(error));
+  REQUIRE(status == ATTN_OK);
+  REQUIRE(error == nullptr);
+  REQUIRE(made != nullptr);
+  return std::unique_ptr<std::remove_pointer_t<Handle>, Free<kFree>>(made);
+}
+
+attn_tensor find(const Tensors& tensors, const std::string& name) {
+  INFO(name);
+  attn_tensor tensor{};
+  REQUIRE(attn_tensors_get(tensors.get(), name.c_str(), &tensor));
+  return tensor;
+}
+
+/// A view of xtensor's, which lives as long as it.
+struct View : attn_view {
+  std::vector<std::int64_t> sizes, steps;
+  template <class E>
+  explicit View(const E& tensor) : sizes(tensor.shape().begin(), tensor.shape().end()), steps(tensor.strides().begin(), tensor.strides().end()) {
+    data = tensor.data() + tensor.data_offset();
+    rank = sizes.size();
+    dims = sizes.data();
+    strides = steps.data();
+  }
+  View(const View&) = delete;
+};
+
+template <class E>
+void check_same(const Tensors& tensors, const std::string& name, const E& expected) {
+  const attn_tensor tensor = find(tensors, name);
+  using T = typename E::value_type;
+  REQUIRE(tensor.dtype == (std::is_same_v<T, float> ? ATTN_FLOAT32 : std::is_same_v<T, std::int32_t> ? ATTN_INT32 : ATTN_UINT8));
+  REQUIRE(std::vector<std::int64_t>(tensor.dims, tensor.dims + tensor.rank) ==
+          std::vector<std::int64_t>(expected.shape().begin(), expected.shape().end()));
+  const auto* values = static_cast<const T*>(tensor.data);
+  CHECK(std::memcmp(values, expected.data(), expected.size() * sizeof(T)) == 0);
+}
+
+template <std::size_t N>
+Tensor<N> drawn(Generator& random, const std::array<std::size_t, N>& shape) {
+  Tensor<N> x(shape);
+  for (float& value : x) value = random.normal();
+  return x;
+}
+
+/// A call that has to be refused so; f takes where the error goes. Gives the message.
+template <class F>
+std::string refused(attn_status expected, F f) {
+  attn_error* error = nullptr;
+  const attn_status status = f(&error);
+  const Failure kept(error);
+  CHECK(attn_status_name(status) == std::string(attn_status_name(expected)));
+  REQUIRE(error != nullptr);
+  CHECK(attn_error_code(error) == expected);
+  CHECK(nlohmann::json::parse(attn_error_detail(error)).is_object());
+  CHECK(f(nullptr) == expected);
+  return attn_error_message(error);
+}
+
+attn_text text_of(const std::string& text) { return {text.data(), text.size()}; }
+
+auto sentiment(attn_weights weights = ATTN_WEIGHTS_AS_STORED) {
+  const std::string folder = testdata("models/sentiment").string();
+  return made<attn_text_model_free>(attn_text_model_load, folder.c_str(), weights);
+}
+
+}  // namespace
+
+TEST_CASE("C: attention has the bits of the C++ interface, weights, traces, masks and gaps between rows included", "[c]") {
+  Generator random(11);
+  const auto q = drawn<4>(random, {2, 4, 5, 8}), k = drawn<4>(random, {2, 2, 7, 8}), v = drawn<4>(random, {2, 2, 7, 6});
+  const xt::xtensor<std::uint8_t, 2> allowed{
+      {1, 1, 0, 1, 1, 1, 1}, {1, 0, 1, 1, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1}, {0, 1, 0, 1, 0, 1, 0}, {1, 1, 1, 0, 0, 0, 1}};
+  AttentionOptions expected;
+  expected.mask = Mask::attend(allowed);
+  expected.is_causal = true;
+  expected.scale = 0.5F;
+  expected.need_weights = expected.enable_gqa = true;
+  expected.softcap = 2;
+  expected.window = Window{3, 1};
+  expected.trace = {TraceName::scores, TraceName::context};
+  const auto result = scaled_dot_product_attention(q, k, v, expected);
+
+  const std::int64_t dims[] = {5, 7};
+  const attn_mask mask{ATTN_MASK_ATTEND, allowed.data(), nullptr, 2, dims};
+  const char* trace[] = {"scores", "context"};
+  attn_attention_options options;
+  attn_attention_options_init(&options);
+  options.mask = &mask;
+  options.is_causal = options.need_weights = options.enable_gqa = true;
+  options.scale = 0.5F;
+  options.softcap = 2;
+  options.window_left = 3;
+  options.window_right = 1;
+  options.trace = trace;
+  options.trace_count = 2;
+  // Keys column by column, which is not how the library takes them.
+  Tensor<4> turned(std::array<std::size_t, 4>{2, 2, 8, 7});
+  for (std::size_t b = 0; b < 2; ++b)
+    for (std::size_t h = 0; h < 2; ++h)
+      for (std::size_t i = 0; i < 7; ++i)
+        for (std::size_t j = 0; j < 8; ++j) turned(b, h, j, i) = k(b, h, i, j);
+  const View query(q), value(v);
+  const std::int64_t key_dims[] = {2, 2, 7, 8}, key_strides[] = {112, 56, 1, 7};
+  const attn_view key{turned.data(), 4, key_dims, key_strides};
+  const auto call = [&](const attn_attention_options* given) {
+    return made<attn_tensors_free>(attn_scaled_dot_product_attention, &query, &key, &value, given);
+  };
+  const Tensors c = call(&options);
+  CHECK(attn_tensors_count(c.get()) == 4);
+  check_same(c, "output", result.output);
+  check_same(c, "weights", *result.weights);
+  check_same(c, "trace.scores", result.trace->at(TraceName::scores));
+  check_same(c, "trace.context", result.trace->at(TraceName::context));
+
+  SECTION("what is wrong is said, and nothing is written") {
+    attn_tensors* untouched = c.get();
+    const auto attend = [&](const attn_view* a, const attn_attention_options& with) {
+      return [&, a](attn_error** error) { return attn_scaled_dot_product_attention(a, &key, &value, &with, &untouched, error); };
+    };
+    CHECK(refused(ATTN_ERROR_ARGUMENT, attend(nullptr, options)).find("query") != std::string::npos);
+    attn_view wrong = query;
+    wrong.rank = 9;
+    CHECK(refused(ATTN_ERROR_SHAPE, attend(&wrong, options)).find("rank 8") != std::string::npos);
+    const std::int64_t negative[] = {2, 4, -5, 8};
+    wrong = query;
+    wrong.dims = negative;
+    refused(ATTN_ERROR_SHAPE, attend(&wrong, options));
+    wrong = query;
+    wrong.data = nullptr;
+    refused(ATTN_ERROR_ARGUMENT, attend(&wrong, options));
+    attn_attention_options bad = options;
+    bad.enable_gqa = false;
+    refused(ATTN_ERROR_SHAPE, attend(&query, bad));
+    bad = options;
+    const char* unknown[] = {"score"};
+    bad.trace = unknown;
+    bad.trace_count = 1;
+    CHECK(refused(ATTN_ERROR_ARGUMENT, attend(&query, bad)).find("masked_scores") != std::string::npos);
+    attn_mask none = mask;
+    none.flags = nullptr;
+    bad = options;
+    bad.mask = &none;
+    refused(ATTN_ERROR_MASK, attend(&query, bad));
+    none = mask;
+    none.kind = static_cast<attn_mask_kind>(7);
+    refused(ATTN_ERROR_MASK, attend(&query, bad));
+    bad = options;
+    bad.fully_masked = static_cast<attn_fully_masked>(3);
+    refused(ATTN_ERROR_CONFIG, attend(&query, bad));
+    CHECK(untouched == c.get());
+    refused(ATTN_ERROR_ARGUMENT,
+            [&](attn_error** error) { return attn_scaled_dot_product_attention(&query, &key, &value, &options, nullptr, error); });
+    attn_set_memory_limit(1000);
+    refused(ATTN_ERROR_MEMORY, attend(&query, options));
+    attn_set_memory_limit(UINT64_MAX);
+    check_same(call(&options), "output", result.output);
+  }
+}
+
+TEST_CASE("C: layers take and give state dictionaries, and forward as the C++ layers do", "[c]") {
+  Generator random(12);
+  const auto x = drawn<3>(random, {2, 5, 12}), other = drawn<3>(random, {2, 3, 12});
+  const MultiHeadAttention layer({.embed_dim = 12, .num_heads = 3, .num_key_value_heads = 1});
+  attn_multi_head_attention_options options;
+  attn_multi_head_attention_options_init(&options);
+  options.embed_dim = 12;
+  options.num_heads = 3;
+  options.num_key_value_heads = 1;
+  const auto c = made<attn_multi_head_attention_free>(attn_multi_head_attention_new, &options);
+  const auto state = layer.state_dict();
+  const Tensors fresh = made<attn_tensors_free>(attn_multi_head_attention_state_dict, c.get());
+  REQUIRE(attn_tensors_count(fresh.get()) == state.size());
+  std::size_t index = 0;
+  for (const auto& [name, tensor] : state) {
+    CHECK(attn_tensors_name(fresh.get(), index++) == name);
+    check_same(fresh, name, tensor);
+  }
+  CHECK(attn_tensors_name(fresh.get(), index) == nullptr);
+
+  // Other numbers, through the door.
+  MultiHeadAttention changed({.embed_dim = 12, .num_heads = 3, .num_key_value_heads = 1});
+  changed.initialize({.seed = 5});
+  const Tensors weights = made<attn_tensors_free>(attn_tensors_new);
+  for (const auto& [name, tensor] : changed.state_dict()) {
+    const View view(tensor);
+    REQUIRE(attn_tensors_set(weights.get(), name.c_str(), &view, nullptr) == ATTN_OK);
+  }
+  REQUIRE(attn_multi_head_attention_load_state_dict(c.get(), weights.get(), true, nullptr) == ATTN_OK);
+  const View query(x), memory(other);
+  const auto forward = [&](const attn_view* key) {
+    return made<attn_tensors_free>(attn_multi_head_attention_forward, c.get(), &query, key, key, nullptr);
+  };
+  check_same(forward(nullptr), "output", changed.forward(x).output);
+  check_same(forward(&memory), "output", changed.forward(x, other, other).output);
+  refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) {
+    attn_tensors* results = nullptr;
+    return attn_multi_head_attention_forward(c.get(), &query, &memory, nullptr, nullptr, &results, error);
+  });
+
+  // A name too many: all is as before.
+  const View view(x);
+  REQUIRE(attn_tensors_set(weights.get(), "surplus", &view, nullptr) == ATTN_OK);
+  CHECK(refused(ATTN_ERROR_MISMATCH, [&](attn_error** error) {
+          return attn_multi_head_attention_load_state_dict(c.get(), weights.get(), true, error);
+        }).find("surplus") != std::string::npos);
+  check_same(forward(nullptr), "output", changed.forward(x).output);
+
+  attn_transformer_encoder_options of_encoder;
+  attn_transformer_encoder_options_init(&of_encoder);
+  of_encoder.d_model = 12;
+  of_encoder.nhead = 3;
+  of_encoder.num_layers = 2;
+  of_encoder.dim_feedforward = 16;
+  of_encoder.activation = "gelu";
+  of_encoder.final_norm = true;
+  const auto encoder = made<attn_transformer_encoder_free>(attn_transformer_encoder_new, &of_encoder);
+  const TransformerEncoder expected(
+      {.d_model = 12, .nhead = 3, .dim_feedforward = 16, .activation = Activation::gelu, .num_layers = 2, .final_norm = true});
+  const char* trace[] = {"norm2"};
+  attn_encoder_forward_options forward_options;
+  attn_encoder_forward_options_init(&forward_options);
+  forward_options.output_attentions = forward_options.output_hidden_states = true;
+  forward_options.trace = trace;
+  forward_options.trace_count = 1;
+  EncoderForwardOptions wanted{.output_attentions = true, .output_hidden_states = true};
+  wanted.trace = {.names = {TraceName::norm2}};
+  const auto result = expected.forward(x, wanted);
+  const Tensors encoded = made<attn_tensors_free>(attn_transformer_encoder_forward, encoder.get(), &query, &forward_options);
+  CHECK(attn_tensors_count(encoded.get()) == 1 + 2 + 3 + 2);
+  check_same(encoded, "output", result.output);
+  for (std::size_t i = 0; i < 2; ++i) {
+    check_same(encoded, "attentions." + std::to_string(i), (*result.attentions)[i]);
+    check_same(encoded, "trace." + std::to_string(i) + ".norm2", result.trace->at(static_cast<std::int64_t>(i)).at(TraceName::norm2));
+  }
+  for (std::size_t i = 0; i < 3; ++i) check_same(encoded, "hidden_states." + std::to_string(i), (*result.hidden_states)[i]);
+  of_encoder.activation = "gelo";
+  CHECK(refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) {
+          attn_transformer_encoder* none = nullptr;
+          return attn_transformer_encoder_new(&of_encoder, &none, error);
+        }).find("gelu_tanh") != std::string::npos);
+}
+
+TEST_CASE("C: text models embed, classify, forward and explain as in C++", "[c]") {
+  auto expected = TextModel::load(testdata("models/sentiment"));
+  const auto model = sentiment();
+  const std::vector<std::string> texts{"A wonderful film.", "", "Not good, and far too long: two hours of nothing."};
+  std::vector<attn_text> given;
+  for (const std::string& text : texts) given.push_back(text_of(text));
+  CHECK(attn_text_model_max_length(model.get()) == expected.max_length());
+  for (std::size_t i = 0; i < expected.labels().size(); ++i) CHECK(attn_text_model_label(model.get(), i) == expected.labels()[i]);
+  CHECK(attn_text_model_label(model.get(), expected.labels().size()) == nullptr);
+
+  attn_embed_options embed;
+  attn_embed_options_init(&embed);
+  embed.pooling = "cls";
+  embed.normalize = 1;
+  const auto vectors = [&](const attn_text_model* of, const attn_embed_options* options) {
+    return made<attn_tensors_free>(attn_text_model_embed, of, given.data(), given.size(), options);
+  };
+  check_same(vectors(model.get(), nullptr), "embeddings", expected.embed(texts));
+  check_same(vectors(model.get(), &embed), "embeddings", expected.embed(texts, {.pooling = Pooling::cls, .normalize = true}));
+
+  const Tensors classes = made<attn_tensors_free>(attn_text_model_classify, model.get(), given.data(), nullptr, given.size(), nullptr);
+  const auto answers = expected.classify(texts);
+  const auto* scores = static_cast<const float*>(find(classes, "scores").data);
+  const auto* labels = static_cast<const std::int32_t*>(find(classes, "labels").data);
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    for (std::size_t j = 0; j < answers[i].size(); ++j) {
+      CHECK(scores[2 * i + j] == answers[i][j].score);
+      CHECK(attn_text_model_label(model.get(), static_cast<std::size_t>(labels[2 * i + j])) == answers[i][j].label);
+    }
+
+  const Tensors encoded = made<attn_tensors_free>(attn_text_model_tokenize, model.get(), given.data(), given.data() + 0, given.size(), 9, true);
+  const Encoding pairs = expected.tokenize_pairs({{texts[0], texts[0]}, {texts[1], texts[1]}, {texts[2], texts[2]}}, {.max_length = 9});
+  check_same(encoded, "input_ids", pairs.input_ids);
+  check_same(encoded, "token_type_ids", pairs.token_type_ids);
+  check_same(encoded, "attention_mask", pairs.attention_mask);
+  const attn_tensor offsets = find(encoded, "offsets");
+  REQUIRE(offsets.dtype == ATTN_INT64);
+  const std::size_t L = pairs.input_ids.shape(1);
+  for (std::size_t b = 0; b < 3; ++b)
+    for (std::size_t i = 0; i < L; ++i) {
+      const auto* range = static_cast<const std::int64_t*>(offsets.data) + 2 * (b * L + i);
+      const auto wanted = i < pairs.offsets[b].size() ? pairs.offsets[b][i] : std::nullopt;
+      CHECK(std::pair(range[0], range[1]) == wanted.value_or(std::pair<std::int64_t, std::int64_t>(-1, -1)));
+    }
+  char* token = nullptr;
+  REQUIRE(attn_text_model_id_to_token(model.get(), pairs.input_ids(0, 0), &token, nullptr) == ATTN_OK);
+  CHECK(token == std::string("[CLS]"));
+  attn_string_free(token);
+  refused(ATTN_ERROR_OUT_OF_RANGE, [&](attn_error** error) { return attn_text_model_id_to_token(model.get(), -1, &token, error); });
+
+  // One head off, and everything inside.
+  const Encoding inputs = expected.tokenize({texts[0]});
+  xt::xtensor<float, 2> heads = xt::ones<float>({2, 4});
+  heads(1, 3) = 0;
+  TextForwardOptions wanted{.output_attentions = true, .output_hidden_states = true, .head_mask = TensorCopy(heads)};
+  wanted.trace = {.names = {TraceName::merged}};
+  const TextModelOutput result = expected.forward(inputs, wanted);
+  const View head_mask(heads);
+  const char* trace[] = {"merged"};
+  attn_text_forward_options options;
+  attn_text_forward_options_init(&options);
+  options.output_attentions = options.output_hidden_states = true;
+  options.head_mask = &head_mask;
+  options.trace = trace;
+  options.trace_count = 1;
+  const auto forward = [&](const std::int32_t* ids, std::int64_t length, attn_tensors** to, attn_error** error) {
+    return attn_text_model_forward(model.get(), ids, nullptr, nullptr, 1, length, &options, to, error);
+  };
+  attn_tensors* raw = nullptr;
+  REQUIRE(forward(inputs.input_ids.data(), static_cast<std::int64_t>(inputs.input_ids.size()), &raw, nullptr) == ATTN_OK);
+  const Tensors output(raw);
+  check_same(output, "last_hidden_state", result.last_hidden_state);
+  check_same(output, "logits", *result.logits);
+  check_same(output, "attentions.1", (*result.attentions)[1]);
+  check_same(output, "hidden_states.2", (*result.hidden_states)[2]);
+  check_same(output, "trace.1.merged", result.trace->at(1).at(TraceName::merged));
+  const std::int32_t unknown = 1 << 20;
+  refused(ATTN_ERROR_OUT_OF_RANGE, [&](attn_error** error) { return forward(&unknown, 1, &raw, error); });
+  refused(ATTN_ERROR_SHAPE, [&](attn_error** error) { return forward(&unknown, -1, &raw, error); });
+  refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return forward(nullptr, 1, &raw, error); });
+  CHECK(raw == output.get());
+
+  const auto attribute = [&](const char* method, const char* target, attn_tensors** to, attn_error** error) {
+    return attn_text_model_attribute(model.get(), given.data(), method, target, to, error);
+  };
+  REQUIRE(attribute("integrated_gradients", "negative", &raw, nullptr) == ATTN_OK);
+  const Tensors explained(raw);
+  const TextAttribution attribution = expected.attribute(texts[0], {.target = "negative"});
+  check_same(explained, "scores", xt::xtensor<float, 1>(xt::adapt(attribution.scores)));
+  CHECK(*static_cast<const float*>(find(explained, "delta").data) == static_cast<float>(*attribution.delta));
+  refused(ATTN_ERROR_OUT_OF_RANGE, [&](attn_error** error) { return attribute("leave_one_out", "neutral", &raw, error); });
+  refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attribute("shap", nullptr, &raw, error); });
+
+  SECTION("text that is not UTF-8 is refused, and the model goes on") {
+    const attn_text bad{"\xff\xfe", 2};
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_embed(model.get(), &bad, 1, nullptr, &raw, error); });
+    check_same(vectors(model.get(), nullptr), "embeddings", expected.embed(texts));
+  }
+
+  SECTION("weights are changed, written as int8 and read again") {
+    const Tensors state = made<attn_tensors_free>(attn_text_model_state_dict, model.get());
+    auto bias = expected.get_parameter<1>("classifier.bias");
+    check_same(state, "classifier.bias", bias);
+    bias(0) += 1;
+    const View changed(bias);
+    const Tensors one = made<attn_tensors_free>(attn_tensors_new);
+    REQUIRE(attn_tensors_set(one.get(), "classifier.bias", &changed, nullptr) == ATTN_OK);
+    refused(ATTN_ERROR_MISMATCH, [&](attn_error** error) { return attn_text_model_load_state_dict(model.get(), one.get(), true, error); });
+    REQUIRE(attn_text_model_load_state_dict(model.get(), one.get(), false, nullptr) == ATTN_OK);
+    expected.load_state_dict({{"classifier.bias", AnyTensor(bias)}}, false);
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / "attn_c_test";
+    std::filesystem::remove_all(folder);
+    REQUIRE(attn_text_model_save_pretrained(model.get(), folder.string().c_str(), ATTN_FILE_INT8, nullptr) == ATTN_OK);
+    const auto again = made<attn_text_model_free>(attn_text_model_load, folder.string().c_str(), ATTN_WEIGHTS_AS_STORED);
+    expected.save_pretrained(folder, {.weights = FileWeights::int8});
+    check_same(vectors(again.get(), nullptr), "embeddings", TextModel::load(folder).embed(texts));
+    std::filesystem::remove_all(folder);
+  }
+}
+
+TEST_CASE("C: handles may be nothing, and the process says what it is", "[c]") {
+  attn_error_free(nullptr);
+  attn_tensors_free(nullptr);
+  attn_text_model_free(nullptr);
+  attn_multi_head_attention_free(nullptr);
+  attn_transformer_encoder_free(nullptr);
+  attn_string_free(nullptr);
+  CHECK(attn_tensors_count(nullptr) == 0);
+  CHECK(!attn_tensors_get(nullptr, "output", nullptr));
+  CHECK(attn_status_name(static_cast<attn_status>(12)) == nullptr);
+  CHECK(attn_status_name(static_cast<attn_status>(-1)) == nullptr);
+  CHECK(attn_status_name(ATTN_ERROR_OUT_OF_RANGE) == std::string("OUT_OF_RANGE"));
+  CHECK(attn_version() == std::string(ATTN_TEST_VERSION));
+  const char* arch = nullptr;
+  REQUIRE(attn_arch(&arch, nullptr) == ATTN_OK);
+  CHECK(arch == std::string(Context::arch()));
+  refused(ATTN_ERROR_ARGUMENT, [](attn_error** error) { return attn_arch(nullptr, error); });
+  REQUIRE(attn_set_num_threads(3, nullptr) == ATTN_OK);
+  CHECK(attn_num_threads() == 3);
+  REQUIRE(attn_set_num_threads(1, nullptr) == ATTN_OK);
+
+  attn_tensors* tensors = nullptr;
+  CHECK(refused(ATTN_ERROR_FORMAT, [&](attn_error** error) {
+          return attn_read_safetensors("/nowhere.safetensors", &tensors, error);
+        }).find("/nowhere.safetensors") != std::string::npos);
+  attn_text_model* model = nullptr;
+  refused(ATTN_ERROR_FORMAT, [&](attn_error** error) { return attn_text_model_load("/nowhere", ATTN_WEIGHTS_AS_STORED, &model, error); });
+  refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_load("/nowhere", static_cast<attn_weights>(9), &model, error); });
+  CHECK((tensors == nullptr && model == nullptr));
+  const Tensors layer = made<attn_tensors_free>(attn_read_safetensors, testdata("minilm_layer0.safetensors").string().c_str());
+  for (const auto& [name, tensor] : read_safetensors(testdata("minilm_layer0.safetensors"))) check_same(layer, name, tensor);
+}
+
+}  // namespace attn::test

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "attn/c.h"
+#include "attn/core.hpp"
+#include "attn/tensor/large_pages.hpp"
+
+// What the handles of attn/c.h are.
+
+namespace attn::c {
+
+/// Row-major numbers of a result, which ends up in an attn_tensors.
+template <class T>
+class Numbers {
+ public:
+  using value_type = T;
+
+  Numbers() = default;
+  explicit Numbers(const Shape& dims) : dims_(dims.begin(), dims.end()) {
+    for (const std::int64_t dim : dims_) size_ *= static_cast<std::size_t>(dim);
+    values_ = std::make_unique_for_overwrite<T[]>(size_);
+    detail::prefer_large_pages(values_.get(), size_ * sizeof(T));
+  }
+  /// Those of the caller's.
+  Numbers(const T* from, const Shape& dims) : Numbers(dims) { std::copy_n(from, size_, values_.get()); }
+
+  const std::vector<std::int64_t>& shape() const { return dims_; }
+  std::size_t dimension() const { return dims_.size(); }
+  std::size_t size() const { return size_; }
+  T* data() { return values_.get(); }
+  const T* data() const { return values_.get(); }
+  T* begin() { return data(); }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+
+ private:
+  std::vector<std::int64_t> dims_;
+  std::size_t size_ = 1;
+  std::unique_ptr<T[]> values_ = std::make_unique<T[]>(1);
+};
+
+}  // namespace attn::c
+
+namespace attn {
+
+template <std::size_t N, class T>
+struct TensorType {
+  using type = c::Numbers<T>;
+};
+
+template <class>
+struct StateDictType {
+  using type = std::map<std::string, c::Numbers<float>>;
+};
+
+namespace detail {
+
+template <std::size_t N, class T>
+TensorOf<N, T> empty(const Shape& shape) {
+  return c::Numbers<T>(shape);
+}
+
+template <class E>
+void copy_elements(const E& expression, float* to) {
+  std::copy(expression.begin(), expression.end(), to);
+}
+
+}  // namespace detail
+
+}  // namespace attn
+
+struct attn_error {
+  attn_status code;
+  std::string message, detail;
+};
+
+struct attn_tensors {
+  struct Entry {
+    attn_dtype dtype = ATTN_FLOAT32;
+    std::shared_ptr<const void> data;
+    std::vector<std::int64_t> dims;
+  };
+
+  template <class T>
+  void put(std::string name, attn::c::Numbers<T>&& numbers) {
+    constexpr attn_dtype dtype = std::is_same_v<T, float>          ? ATTN_FLOAT32
+                                 : std::is_same_v<T, std::int32_t> ? ATTN_INT32
+                                 : std::is_same_v<T, std::int64_t> ? ATTN_INT64
+                                                                   : ATTN_UINT8;
+    auto kept = std::make_shared<const attn::c::Numbers<T>>(std::move(numbers));
+    entries[std::move(name)] = {dtype, std::shared_ptr<const void>(kept, kept->data()), kept->shape()};
+  }
+  /// "NAME.0" and so on.
+  void put_all(const std::string& name, std::vector<attn::c::Numbers<float>>&& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) put(name + "." + std::to_string(i), std::move(numbers[i]));
+  }
+  void put_trace(const std::string& name, std::map<attn::TraceName, attn::c::Numbers<float>>&& trace) {
+    for (auto& [of, numbers] : trace) put(name + "." + std::string(to_string(of)), std::move(numbers));
+  }
+  attn::StateView state() const;
+
+  std::map<std::string, Entry, std::less<>> entries;
+};
+
+namespace attn::c {
+
+/// Throws ARGUMENT for NULL.
+void check_pointer(std::string_view op, const void* pointer, std::string_view argument);
+
+/// The exception that is being handled.
+attn_status status_of_exception(attn_error** error) noexcept;
+
+/// Runs what a function does: an exception becomes its status.
+template <class F>
+attn_status guarded(attn_error** error, F&& run) noexcept {
+  try {
+    run();
+    return ATTN_OK;
+  } catch (...) {
+    return status_of_exception(error);
+  }
+}
+
+/// guarded() of what makes an object: make() gives a pointer, which goes to `to`.
+template <class T, class F>
+attn_status making(std::string_view op, T** to, attn_error** error, F&& make) noexcept {
+  return guarded(error, [&] {
+    check_pointer(op, to, "the place of the result");
+    *to = make().release();
+  });
+}
+
+/// Where the caller's numbers lie. Throws ARGUMENT without numbers, SHAPE for negative dims and above rank 8.
+TensorView to_view(std::string_view op, std::string_view argument, const attn_view& given);
+
+/// Element by element, row-major.
+void copy_numbers(const TensorView& from, std::span<float> to);
+
+/// The same where rows may have gaps: it copies those.
+class Given : public TensorView {
+ public:
+  Given(std::string_view op, std::string_view argument, const attn_view* given);
+  Given(const Given&) = delete;  // it points to its copy
+  Given& operator=(const Given&) = delete;
+
+ private:
+  std::vector<float> copy_;
+};
+
+std::optional<Mask> to_mask(std::string_view op, std::string_view argument, const attn_mask* given);
+/// Throws ARGUMENT for a name that is none.
+Trace to_trace(std::string_view op, const char* const* names, std::size_t count);
+/// The number of a name; throws ARGUMENT with all of them where it is none.
+std::size_t find_name(std::string_view op, std::string_view argument, const char* name, std::span<const std::string_view> names);
+AttentionOptions to_options(std::string_view op, const attn_attention_options* given);
+/// NaN: none.
+std::optional<float> given_or_none(float value);
+/// 0: none.
+std::optional<std::int64_t> given_or_none(std::int64_t value);
+
+template <std::size_t N, std::size_t W>
+std::unique_ptr<attn_tensors> to_tensors(AttentionResult<N, W>&& result) {
+  auto tensors = std::make_unique<attn_tensors>();
+  tensors->put("output", std::move(result.output));
+  if (result.weights) tensors->put("weights", std::move(*result.weights));
+  if (result.trace) tensors->put_trace("trace", std::move(*result.trace));
+  return tensors;
+}
+
+/// What forwards of encoders have beside their output.
+template <class Result>
+void put_layers(attn_tensors& tensors, Result&& result) {
+  if (result.attentions) tensors.put_all("attentions", std::move(*result.attentions));
+  if (result.hidden_states) tensors.put_all("hidden_states", std::move(*result.hidden_states));
+  if (result.trace)
+    for (auto& [layer, trace] : *result.trace) tensors.put_trace("trace." + std::to_string(layer), std::move(trace));
+}
+
+template <class State>
+std::unique_ptr<attn_tensors> to_tensors(State&& state) {
+  auto tensors = std::make_unique<attn_tensors>();
+  for (auto& [name, numbers] : state) tensors->put(name, std::move(numbers));
+  return tensors;
+}
+
+}  // namespace attn::c

@@ -1,0 +1,261 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "c/handles.hpp"
+
+using namespace attn::c;
+
+struct attn_text_model {
+  attn::TextModel model;
+};
+
+namespace {
+
+std::string to_string(std::string_view op, std::string_view argument, const attn_text& text) {
+  if (text.size > 0) check_pointer(op, text.data, argument);
+  return {text.data, text.size};
+}
+
+std::vector<std::string> to_strings(std::string_view op, const attn_text* texts, std::size_t count) {
+  if (count > 0) check_pointer(op, texts, "texts");
+  std::vector<std::string> strings;
+  strings.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) strings.push_back(to_string(op, "texts", texts[i]));
+  return strings;
+}
+
+std::vector<std::pair<std::string, std::string>> to_pairs(std::string_view op, const attn_text* texts, const attn_text* pairs, std::size_t count) {
+  if (count > 0) check_pointer(op, texts, "texts");
+  std::vector<std::pair<std::string, std::string>> strings;
+  strings.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) strings.emplace_back(to_string(op, "texts", texts[i]), to_string(op, "pairs", pairs[i]));
+  return strings;
+}
+
+std::optional<std::string> given_or_none(const char* text) { return text != nullptr ? std::optional<std::string>(text) : std::nullopt; }
+
+/// (B,L,2), or (L,2) of one text alone.
+Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets, attn::Shape shape) {
+  Numbers<std::int64_t> numbers(shape);
+  std::fill(numbers.begin(), numbers.begin() + numbers.size(), -1);
+  const std::size_t row = offsets.empty() ? 0 : numbers.size() / offsets.size();
+  for (std::size_t b = 0; b < offsets.size(); ++b)
+    for (std::size_t i = 0; i < offsets[b].size(); ++i)
+      if (const auto& range = offsets[b][i]) {
+        std::int64_t* to = numbers.data() + b * row + 2 * i;
+        to[0] = range->first;
+        to[1] = range->second;
+      }
+  return numbers;
+}
+
+template <class T>
+T in_range(std::string_view op, std::string_view argument, int value, int most) {
+  if (value < 0 || value > most) attn::detail::fail(attn::ErrorCode::argument, op, argument, {"a number from 0 to ", most}, {value});
+  return static_cast<T>(value);
+}
+
+}  // namespace
+
+extern "C" {
+
+attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_text_model** model, attn_error** error) {
+  return making("TextModel", model, error, [&] {
+    check_pointer("TextModel", folder, "folder");
+    attn::TextModelOptions options;
+    if (in_range<attn_weights>("TextModel", "weights", weights, ATTN_WEIGHTS_INT8) != ATTN_WEIGHTS_AS_STORED)
+      options.weights = weights == ATTN_WEIGHTS_INT8 ? attn::Weights::int8 : attn::Weights::float32;
+    return std::make_unique<attn_text_model>(attn::TextModel::load(std::string(folder), options));
+  });
+}
+
+void attn_text_model_free(attn_text_model* model) { delete model; }
+
+int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->model.max_length() : 0; }
+
+const char* attn_text_model_label(const attn_text_model* model, size_t index) {
+  return model != nullptr && index < model->model.labels().size() ? model->model.labels()[index].c_str() : nullptr;
+}
+
+void attn_embed_options_init(attn_embed_options* options) {
+  *options = {};
+  options->truncation = true;
+  options->normalize = -1;
+  options->batch_size = attn::EmbedOptions().batch_size;
+}
+
+attn_status attn_text_model_embed(const attn_text_model* model, const attn_text* texts, size_t count, const attn_embed_options* options,
+                                  attn_tensors** results, attn_error** error) {
+  const char* op = "embed";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    attn::EmbedOptions chosen;
+    if (options != nullptr) {
+      chosen.max_length = given_or_none(options->max_length);
+      chosen.truncation = options->truncation;
+      if (options->pooling != nullptr) chosen.pooling = static_cast<attn::Pooling>(find_name(op, "pooling", options->pooling, attn::kPoolingNames));
+      if (options->normalize >= 0) chosen.normalize = options->normalize != 0;
+      chosen.batch_size = options->batch_size;
+      chosen.prompt = given_or_none(options->prompt);
+      chosen.prompt_name = given_or_none(options->prompt_name);
+    }
+    auto tensors = std::make_unique<attn_tensors>();
+    tensors->put("embeddings", model->model.embed<2>(to_strings(op, texts, count), chosen));
+    return tensors;
+  });
+}
+
+void attn_classify_options_init(attn_classify_options* options) { *options = {0, true, attn::ClassifyOptions().batch_size}; }
+
+attn_status attn_text_model_classify(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
+                                     const attn_classify_options* options, attn_tensors** results, attn_error** error) {
+  const char* op = "classify";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    attn::ClassifyOptions chosen;
+    if (options != nullptr) chosen = {given_or_none(options->max_length), options->truncation, options->batch_size};
+    const auto answers = pairs != nullptr ? model->model.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
+                                          : model->model.classify(to_strings(op, texts, count), chosen);
+    const std::vector<std::string>& names = model->model.labels();
+    const auto C = static_cast<std::int64_t>(names.size());
+    const attn::Shape shape{static_cast<std::int64_t>(answers.size()), C};
+    Numbers<float> scores(shape);
+    Numbers<std::int32_t> labels(shape);
+    std::size_t i = 0;
+    for (const auto& row : answers)
+      for (const attn::LabelScore& answer : row) {
+        labels.data()[i] = static_cast<std::int32_t>(std::ranges::find(names, answer.label) - names.begin());
+        scores.data()[i++] = answer.score;
+      }
+    auto tensors = std::make_unique<attn_tensors>();
+    tensors->put("scores", std::move(scores));
+    tensors->put("labels", std::move(labels));
+    return tensors;
+  });
+}
+
+attn_status attn_text_model_tokenize(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count, int64_t max_length,
+                                     bool truncation, attn_tensors** results, attn_error** error) {
+  const char* op = "tokenize";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    const attn::TokenizeOptions chosen{given_or_none(max_length), truncation};
+    auto encoding = pairs != nullptr ? model->model.tokenize_pairs<2>(to_pairs(op, texts, pairs, count), chosen)
+                                     : model->model.tokenize<2>(to_strings(op, texts, count), chosen);
+    attn::Shape shape = attn::to_shape(encoding.input_ids.shape());
+    shape.push_back(2);
+    auto tensors = std::make_unique<attn_tensors>();
+    tensors->put("offsets", to_numbers(encoding.offsets, shape));
+    tensors->put("input_ids", std::move(encoding.input_ids));
+    tensors->put("token_type_ids", std::move(encoding.token_type_ids));
+    tensors->put("attention_mask", std::move(encoding.attention_mask));
+    return tensors;
+  });
+}
+
+attn_status attn_text_model_id_to_token(const attn_text_model* model, int64_t id, char** token, attn_error** error) {
+  return guarded(error, [&] {
+    const char* op = "id_to_token";
+    check_pointer(op, model, "model");
+    check_pointer(op, token, "token");
+    const std::optional<std::string> found = model->model.id_to_token(id);
+    if (!found) attn::detail::fail(attn::ErrorCode::out_of_range, op, "id", {"one of the vocabulary"}, {id});
+    auto* copy = static_cast<char*>(std::malloc(found->size() + 1));
+    if (copy == nullptr) throw std::bad_alloc();
+    std::memcpy(copy, found->c_str(), found->size() + 1);
+    *token = copy;
+  });
+}
+
+void attn_string_free(char* string) { std::free(string); }
+
+void attn_text_forward_options_init(attn_text_forward_options* options) { *options = {}; }
+
+attn_status attn_text_model_forward(const attn_text_model* model, const int32_t* input_ids, const int32_t* token_type_ids,
+                                    const uint8_t* attention_mask, int64_t batch, int64_t length, const attn_text_forward_options* options,
+                                    attn_tensors** results, attn_error** error) {
+  const char* op = "forward";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    check_pointer(op, input_ids, "input_ids");
+    if (batch < 0 || length < 0) attn::detail::fail(attn::ErrorCode::shape, op, "input_ids", {"dims of 0 or more"}, {attn::Shape{batch, length}});
+    const attn::Shape shape{batch, length};
+    attn::checked_size(shape, op, "input_ids");
+    attn::EncodingTensors<2> inputs;
+    inputs.input_ids = Numbers<std::int32_t>(input_ids, shape);
+    const attn::Shape none{0, 0};
+    inputs.token_type_ids = token_type_ids != nullptr ? Numbers<std::int32_t>(token_type_ids, shape) : Numbers<std::int32_t>(none);
+    inputs.attention_mask = attention_mask != nullptr ? Numbers<std::uint8_t>(attention_mask, shape) : Numbers<std::uint8_t>(none);
+    attn::TextForwardOptions chosen;
+    if (options != nullptr) {
+      chosen.output_attentions = options->output_attentions;
+      chosen.output_hidden_states = options->output_hidden_states;
+      chosen.is_causal = options->is_causal;
+      chosen.mask = to_mask(op, "mask", options->mask);
+      if (options->head_mask != nullptr) {
+        const Given factors(op, "head_mask", options->head_mask);
+        Numbers<float> copy(factors.shape);
+        copy_numbers(factors, {copy.data(), copy.size()});
+        chosen.head_mask = attn::TensorCopy(copy);
+      }
+      if (const attn::Trace names = to_trace(op, options->trace, options->trace_count); names.any()) chosen.trace = {.names = names};
+    }
+    auto result = model->model.forward(inputs, chosen);
+    auto tensors = std::make_unique<attn_tensors>();
+    tensors->put("last_hidden_state", std::move(result.last_hidden_state));
+    if (result.logits) tensors->put("logits", std::move(*result.logits));
+    put_layers(*tensors, std::move(result));
+    return tensors;
+  });
+}
+
+attn_status attn_text_model_attribute(const attn_text_model* model, const attn_text* text, const char* method, const char* target,
+                                      attn_tensors** results, attn_error** error) {
+  const char* op = "attribute";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    check_pointer(op, text, "text");
+    attn::AttributeOptions options;
+    options.method = static_cast<attn::AttributionMethod>(find_name(op, "method", method, attn::kAttributionMethodNames));
+    if (target != nullptr) options.target = std::string(target);
+    const attn::TextAttribution found = model->model.attribute(to_string(op, "text", *text), options);
+    const auto L = static_cast<std::int64_t>(found.scores.size());
+    auto tensors = std::make_unique<attn_tensors>();
+    tensors->put("scores", Numbers<float>(found.scores.data(), {L}));
+    tensors->put("offsets", to_numbers({found.offsets}, {L, 2}));
+    if (found.delta) {
+      const auto delta = static_cast<float>(*found.delta);
+      tensors->put("delta", Numbers<float>(&delta, {1}));
+    }
+    return tensors;
+  });
+}
+
+attn_status attn_text_model_state_dict(const attn_text_model* model, attn_tensors** state, attn_error** error) {
+  return making("state_dict", state, error, [&] {
+    check_pointer("state_dict", model, "model");
+    return to_tensors(model->model.state_dict());
+  });
+}
+
+attn_status attn_text_model_load_state_dict(attn_text_model* model, const attn_tensors* state, bool strict, attn_error** error) {
+  return guarded(error, [&] {
+    check_pointer("load_state_dict", model, "model");
+    check_pointer("load_state_dict", state, "state");
+    model->model.load_state(state->state(), strict);
+  });
+}
+
+attn_status attn_text_model_save_pretrained(const attn_text_model* model, const char* folder, attn_file_weights weights, attn_error** error) {
+  return guarded(error, [&] {
+    const char* op = "save_pretrained";
+    check_pointer(op, model, "model");
+    check_pointer(op, folder, "folder");
+    attn::SaveOptions options;
+    if (in_range<attn_file_weights>(op, "weights", weights, ATTN_FILE_INT8) != ATTN_FILE_AS_IS)
+      options.weights = static_cast<attn::FileWeights>(weights - ATTN_FILE_FLOAT32);
+    model->model.save_pretrained(std::string(folder), options);
+  });
+}
+
+}  // extern "C"
