@@ -2,6 +2,7 @@
 import { render } from 'preact';
 import { mapOptionsOf } from './export/figures.ts';
 import { selectionOf } from './export/selection.ts';
+import { wholeMegabytes } from './numbers.ts';
 import { keepInHash, linkHash } from './state/hash.ts';
 import { chooseModel, expectedBytes, loading, model, nameOf, otherHostOf, startPage } from './state/model.ts';
 import { ownMapIn, type OwnMap } from './state/own_map.ts';
@@ -43,7 +44,7 @@ function Offer({ id }: { id: string }) {
     <p>
       <button type="button" onClick={() => void chooseModel(id)}>
         Load {nameOf(id)}
-        {bytes !== undefined && `, ${Math.round(bytes / 1e6)} MB`}
+        {bytes !== undefined && `, ${wholeMegabytes(bytes)}`}
         {host && ` from ${host}`}
       </button>
     </p>

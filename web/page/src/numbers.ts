@@ -70,3 +70,6 @@ export function shapeText(dims: readonly number[]): string {
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+export const wholeMegabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;

@@ -1,6 +1,7 @@
 /** What is loaded, what else can be, and files that are dropped. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, readAddress } from '../model_address.ts';
+import { megabytes, wholeMegabytes } from '../numbers.ts';
 import { longestHash } from '../state/hash.ts';
 import {
   beside,
@@ -84,7 +85,6 @@ export function Model() {
   );
 }
 
-const wholeMegabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
 /** What it brings, and from where if that is another host. */
 function loadKnown(id: string): string {
   const host = otherHostOf(id);
@@ -93,7 +93,7 @@ function loadKnown(id: string): string {
 
 /** What its weights were made of. */
 function origin({ dtype, isStoredAsInt8, bytes }: LoadedModel): string {
-  const size = `of ${(bytes / 1e6).toFixed(1)} MB`;
+  const size = `of ${megabytes(bytes)}`;
   if (dtype === 'int8') return isStoredAsInt8 ? `from files ${size}` : `made here from files ${size}`;
   return isStoredAsInt8 ? `from int8 files ${size}` : `from files ${size}`;
 }

@@ -8,8 +8,18 @@ import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '.
 import { Blocks } from '../ui/blocks.tsx';
 import { Subscripted } from '../ui/subscripted.tsx';
 import { Term } from '../ui/term.tsx';
-import { AnswerStep, ConcatStep, FeedForwardStep, FirstNormStep, OutputStep, SecondNormStep } from './steps/after.tsx';
-import { CompareStep, ContextStep, InputStep, MaskStep, ProjectionStep, ScaleStep, SoftmaxStep } from './steps/attention.tsx';
+import { AnswerStep } from './steps/answer.tsx';
+import { CompareStep } from './steps/compare.tsx';
+import { ConcatStep } from './steps/concat.tsx';
+import { ContextStep } from './steps/context.tsx';
+import { FeedForwardStep } from './steps/feed_forward.tsx';
+import { InputStep } from './steps/input.tsx';
+import { MaskStep } from './steps/mask.tsx';
+import { FirstNormStep, SecondNormStep } from './steps/norm.tsx';
+import { OutputStep } from './steps/output.tsx';
+import { ProjectionStep } from './steps/projection.tsx';
+import { ScaleStep } from './steps/scale.tsx';
+import { SoftmaxStep } from './steps/softmax.tsx';
 import { columnInFocus, publishedNumber, rowInFocus, sizesOf, type StepProps } from './steps/parts.tsx';
 import { picturesOf } from './steps/picture.ts';
 

@@ -1,3 +1,4 @@
+import { megabytes } from '../numbers.ts';
 import { Paper, type PaperName } from './papers.tsx';
 
 /** Address of the repository, where package.json names one (card/plugin.ts). */
@@ -44,7 +45,7 @@ export function Footer() {
         )}
         {packageBytes > 0 && (
           <a href="./attn.tgz" download="">
-            npm package, {(packageBytes / 1e6).toFixed(1)} MB
+            npm package, {megabytes(packageBytes)}
           </a>
         )}
         <a href="./LICENSE.txt">Licence: Apache 2.0</a>

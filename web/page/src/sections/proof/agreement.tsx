@@ -1,0 +1,134 @@
+import type { ComponentChildren } from 'preact';
+import { counted, scientific } from '../../numbers.ts';
+import { editedWeights } from '../../state/derived.ts';
+import { type LoadedModel } from '../../state/model.ts';
+import { comparison, type Compared, type Comparison } from '../../state/reference.ts';
+import { Formula, Group } from '../../ui/formula.tsx';
+import { NumberTable } from '../../ui/number_table.tsx';
+import { Failed, Part } from './part.tsx';
+
+export function Agreement({ of }: { of: LoadedModel }) {
+  const made = comparison.value.value?.model === of ? comparison.value.value : undefined;
+  return (
+    <Part title="The same numbers as PyTorch">
+      {of.id !== 'sentiment' && (
+        <p>
+          The page has PyTorch’s numbers for the sentiment classifier only, not for {of.name}. attn’s own tests compare every family of models with
+          PyTorch. What can be checked here without PyTorch’s numbers comes next.
+          {of.dtype === 'int8' &&
+            ' With int8 weights the numbers are not those of PyTorch’s float32 in any case, only close to them. “What int8 changes” shows how close.'}
+        </p>
+      )}
+      {of.id === 'sentiment' && editedWeights.value.length > 0 && (
+        <p>You have changed weights, so this is not the model that PyTorch computed. Undo the changes, and it is compared again.</p>
+      )}
+      <Failed what="The comparison with PyTorch failed." why={comparison.failure.value} />
+      {made && editedWeights.value.length === 0 && <Agreed of={made} />}
+      {!made && of.id === 'sentiment' && !comparison.failure.value && <p>Comparing …</p>}
+    </Part>
+  );
+}
+
+export const total = (rows: readonly Compared[]) => rows.reduce((sum, { count }) => sum + count, 0);
+
+export const largest = (rows: readonly Compared[]) => rows.reduce((most, each) => (each.difference > most.difference ? each : most));
+
+function Agreed({ of: { rows, texts, torch, transformers } }: { of: Comparison }) {
+  const passes = rows.every((row) => row.passes);
+  const worst = largest(rows);
+  return (
+    <>
+      <p class={passes ? 'proof-verdict' : 'proof-verdict failed'}>
+        <strong>{passes ? 'They agree.' : 'They do not agree.'}</strong> The largest difference to PyTorch {torch} is{' '}
+        <strong class="figure">{scientific(worst.difference)}</strong>, where <span class="figure">{scientific(worst.tolerance)}</span> is allowed;{' '}
+        {total(rows)} numbers from {counted(texts, 'text')} were compared just now, in this page.
+      </p>
+      <ComparedTable name="Differences to PyTorch" rows={rows} />
+      <p>
+        PyTorch’s numbers were computed by transformers {transformers} in float64: y<sub>64</sub>. A difference may be twice as large as that between
+        PyTorch’s own float32 and float64, plus 10
+        <sup>-6</sup>. For values above 1 both grow with the largest:
+      </p>
+      <Formula>
+        <Largest>
+          <Difference from="" />
+        </Largest>
+        <mo>≤</mo>
+        <mi>t</mi>
+        <mo>·</mo>
+        <Largest>
+          <Group>
+            <mn>1</mn>
+            <mo>,</mo>
+            <mrow>
+              <mo>|</mo>
+              <msub>
+                <mi>y</mi>
+                <mn>64</mn>
+              </msub>
+              <mo>|</mo>
+            </mrow>
+          </Group>
+        </Largest>
+      </Formula>
+      <Formula>
+        <mi>t</mi>
+        <mo>=</mo>
+        <mn>2</mn>
+        <mspace width="0.2em" />
+        <Largest>
+          <Difference from="32" />
+        </Largest>
+        <mo>+</mo>
+        <msup>
+          <mn>10</mn>
+          <mn>-6</mn>
+        </msup>
+      </Formula>
+    </>
+  );
+}
+
+const Largest = ({ children }: { children: ComponentChildren }) => (
+  <mrow>
+    <mi mathvariant="normal">max</mi>
+    <mspace width="0.2em" />
+    {children}
+  </mrow>
+);
+
+/** |y - y64| or, from 32 bits, |y32 - y64| */
+const Difference = ({ from }: { from: string }) => (
+  <mrow>
+    <mo>|</mo>
+    {from ? (
+      <msub>
+        <mi>y</mi>
+        <mn>{from}</mn>
+      </msub>
+    ) : (
+      <mi>y</mi>
+    )}
+    <mo>-</mo>
+    <msub>
+      <mi>y</mi>
+      <mn>64</mn>
+    </msub>
+    <mo>|</mo>
+  </mrow>
+);
+
+export function ComparedTable({ name, rows }: { name: string; rows: readonly Compared[] }) {
+  const columns = ['largest difference', 'allowed', 'numbers', 'within'];
+  return (
+    <NumberTable
+      name={name}
+      rows={{ kind: 'numbers', count: rows.length, label: (i) => rows[i]!.what }}
+      columns={{ kind: 'check', count: columns.length, label: (j) => columns[j]! }}
+      cell={(i, j) => {
+        const { difference, tolerance, count, passes } = rows[i]!;
+        return [scientific(difference), scientific(tolerance), count, passes ? 'yes' : 'no'][j];
+      }}
+    />
+  );
+}

@@ -1,0 +1,38 @@
+import type { ComponentChildren } from 'preact';
+import { type Disturbance } from '../../state/speed.ts';
+
+export function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="proof-part">
+      <h3>{title}</h3>
+      {children}
+    </div>
+  );
+}
+
+export const Failed = ({ what, why }: { what: string; why: string | undefined }) =>
+  why ? (
+    <p role="alert" class="error">
+      {what} {why}
+    </p>
+  ) : null;
+
+/** Why the speed is lower than this computer's. */
+export function Disturbed({ by: { kind, from, to } }: { by: Disturbance }) {
+  const peak = (value: number) => <span class="figure">{value.toFixed(1)}</span>;
+  return (
+    <p class="proof-disturbed">
+      <strong>Something else was using this computer.</strong>{' '}
+      {kind === 'unsteady' ? (
+        <>
+          The peak came out between {peak(from)} and {peak(to)} GFLOP/s from one moment to the next.
+        </>
+      ) : (
+        <>
+          The peak was {peak(from)} GFLOP/s this time, and {peak(to)} before.
+        </>
+      )}{' '}
+      So these times are longer than they need be. Measure again when the computer is idle.
+    </p>
+  );
+}

@@ -1,0 +1,150 @@
+import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../numbers.ts';
+import { editedWeights } from '../../state/derived.ts';
+import {
+  answerName,
+  beside,
+  besideFailure,
+  closeBeside,
+  expectedBytes,
+  loadingBeside,
+  openBeside,
+  otherOf,
+  type LoadedModel,
+} from '../../state/model.ts';
+import { quantized, type Answered, type Quantized } from '../../state/quantized.ts';
+import { NumberTable } from '../../ui/number_table.tsx';
+import { Progress } from '../../ui/progress.tsx';
+import { Term } from '../../ui/term.tsx';
+import { Failed, Part } from './part.tsx';
+import { shortened } from './checks.tsx';
+
+const dtypes = ['float32', 'int8'] as const;
+
+/** The other kind of weights, loaded when it is asked for, and what they change. */
+export function Quantization({ of }: { of: LoadedModel }) {
+  const other = otherOf(of.dtype);
+  const way = loadingBeside.value;
+  const found = quantized.value.value;
+  const both = [of, beside.value];
+  const made = found && both.includes(found.models.int8) && both.includes(found.models.float32) ? found : undefined;
+  const edited = editedWeights.value.length > 0;
+  const bytes = of.id === 'files' || of.id === 'sentiment' ? undefined : expectedBytes(of.id, other);
+  return (
+    <Part title="What int8 changes">
+      <p>
+        <Term word="int8" /> weights take a quarter of the memory of <Term word="float32" /> ones, and a quarter of the download where the files are
+        int8 already. What do they cost? Load the model in both forms and compare them on your text. The one above is {of.dtype}.
+      </p>
+      {!beside.value && !way && (
+        <p>
+          <button type="button" onClick={() => void openBeside()}>
+            Load {other} too and compare{bytes === undefined ? '' : `, ${wholeMegabytes(bytes)}`}
+          </button>
+        </p>
+      )}
+      {way && <Progress of={way} />}
+      {besideFailure.value && (
+        <p role="alert" class="error">
+          {besideFailure.value.what} {besideFailure.value.cause} {besideFailure.value.fix}
+        </p>
+      )}
+      {beside.value && (
+        <>
+          <p>
+            <button type="button" onClick={closeBeside}>
+              Let the {other} model go
+            </button>{' '}
+            <span aria-live="polite">{made || edited || quantized.failure.value ? '' : 'Comparing …'}</span>
+          </p>
+          <Failed what="The two could not be compared." why={quantized.failure.value} />
+          {edited ? <p>You have changed weights. Undo the changes, and the two are compared again.</p> : made && <Compare of={made} />}
+        </>
+      )}
+    </Part>
+  );
+}
+
+/** As many digits as tell it from 1. */
+function cosineText(value: number): string {
+  const decimals = Math.min(12, Math.max(4, Math.ceil(-Math.log10(Math.abs(1 - value) || 1)) + 1));
+  return value.toFixed(decimals);
+}
+
+function Compare({ of: { models, tokens, layers, all, cosines, leastOfLines, lines, answered, milliseconds: times } }: { of: Quantized }) {
+  const rows = [...layers.map((each, i) => ({ ...each, name: `layer ${i + 1}` })), { ...all, name: 'all layers' }];
+  const columns = ['largest difference', 'mean difference', 'numbers'];
+  const measures = ['time of the text above', 'WASM memory', 'files read', 'ready after'];
+  return (
+    <>
+      <p class="proof-verdict">
+        Of {all.count} attention weights the largest difference is <strong class="figure">{scientific(all.largest)}</strong>, the mean{' '}
+        <strong class="figure">{scientific(all.mean)}</strong>. The{' '}
+        {cosines.length > 1 ? 'vectors of the two texts have the cosines' : 'text’s vectors have the cosine'}{' '}
+        <strong class="figure">{cosines.map(cosineText).join(' and ')}</strong>
+        {leastOfLines !== undefined && (
+          <>
+            {' '}
+            (of the {counted(lines, 'line')} under “Use it” at least <span class="figure">{cosineText(leastOfLines)}</span>)
+          </>
+        )}
+        . <Flips answered={answered} of={models.float32} />
+      </p>
+      <NumberTable
+        name="Attention weights, int8 beside float32"
+        rows={{ kind: 'layer', count: rows.length, label: (i) => rows[i]!.name }}
+        columns={{ kind: 'difference', count: columns.length, label: (j) => columns[j]! }}
+        cell={(i, j) => [scientific(rows[i]!.largest), scientific(rows[i]!.mean), rows[i]!.count][j]}
+      />
+      {answered.length > 0 && <Answers answered={answered} of={models.float32} />}
+      <NumberTable
+        name="Time and memory, int8 beside float32"
+        rows={{ kind: 'weights', count: dtypes.length, label: (i) => dtypes[i]! }}
+        columns={{ kind: 'measured', count: measures.length, label: (j) => measures[j]! }}
+        cell={(i, j) => {
+          const dtype = dtypes[i]!;
+          const { memory, bytes, loadTime } = models[dtype];
+          return [milliseconds(times[dtype]), megabytes(memory), megabytes(bytes), milliseconds(loadTime)][j];
+        }}
+      />
+      <p class="note">
+        Your text with its {counted(tokens, 'token')}, through the model as it was published: no masks, all heads. Times are medians of 5 samples,
+        taken in turns, and include the message to the worker and back. Memory is how much more the module holds since that model was loaded.
+        {models.int8.isStoredAsInt8
+          ? models.float32.isStoredAsInt8
+            ? ' The files hold int8 weights, and float32 means the numbers that these stand for. So only what they are multiplied with is rounded in one and not in the other.'
+            : ''
+          : ' The int8 weights were made here while the files were read, so both have read the same files.'}
+      </p>
+    </>
+  );
+}
+
+function Flips({ answered, of }: { answered: readonly Answered[]; of: LoadedModel }) {
+  if (answered.length === 0) return null;
+  const isValue = answerName(of) === 'value';
+  if (isValue) return null;
+  const flips = answered.filter((each) => each.flips).length;
+  return (
+    <>
+      Answers that flipped: <strong class="figure">{flips}</strong> of {answered.length}.
+    </>
+  );
+}
+
+/** The likeliest answer of each text, by both. */
+function Answers({ answered, of }: { answered: readonly Answered[]; of: LoadedModel }) {
+  const isValue = answerName(of) === 'value';
+  const columns = isValue ? dtypes : [...dtypes, 'flipped'];
+  const said = ({ answers }: Answered, dtype: (typeof dtypes)[number]) => {
+    const { label, score } = answers[dtype][0]!;
+    return `${shortened(label, 30)} ${score.toFixed(4)}`;
+  };
+  return (
+    <NumberTable
+      name="Answers, int8 beside float32"
+      rows={{ kind: 'text', count: answered.length, label: (i) => shortened(answered[i]!.text, 60) }}
+      columns={{ kind: 'answer', count: columns.length, label: (j) => columns[j]! }}
+      cell={(i, j) => (j < 2 ? said(answered[i]!, dtypes[j]!) : answered[i]!.flips ? 'yes' : 'no')}
+    />
+  );
+}

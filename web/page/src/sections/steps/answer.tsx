@@ -1,0 +1,101 @@
+import { fixed, shortNumber } from '../../numbers.ts';
+import { answerFunction, answerName } from '../../state/model.ts';
+import { answers, baseline } from '../../state/run.ts';
+import { reach, type Walk } from '../../state/walk.ts';
+import { NumberTable } from '../../ui/number_table.tsx';
+import { Term } from '../../ui/term.tsx';
+import { type Sizes } from './parts.tsx';
+
+/** What a place of the reach is called. */
+const places: Readonly<Record<string, string>> = {
+  X: 'X, what goes in',
+  q: 'queries',
+  k: 'keys',
+  v: 'values',
+  scores: 'scores',
+  masked_scores: 'masked scores',
+  probabilities: 'shares',
+  weights: 'attention weights',
+  context: 'results of the heads',
+  merged: 'heads side by side',
+  output: 'output of attention',
+  attn_residual: 'first sum',
+  norm1: 'first norm',
+  ff_hidden: 'hidden layer',
+  ff_output: 'output of the feed-forward',
+  ff_residual: 'second sum',
+  norm2: 'second norm',
+};
+
+/** From 1e-7, which is rounding, to 10. */
+const shareOf = (difference: number) => (difference === 0 ? 0 : Math.min(1, Math.max(0, (Math.log10(difference) + 7) / 8)));
+
+function Answer({ walk }: { walk: Walk }) {
+  const after = answers(walk.run);
+  const unchanged = baseline.value && baseline.value.tokens.length === walk.run.tokens.length ? answers(baseline.value) : [];
+  return (
+    <NumberTable
+      name="The classifier’s answer"
+      rows={{ kind: 'answer', count: after.length, label: (i) => after[i]!.label }}
+      columns={{ kind: answerName(walk.run.model), count: 3, label: (j) => ['unchanged model', 'with your changes', 'difference'][j]! }}
+      cell={(i, j) => {
+        const { label, score } = after[i]!;
+        const old = unchanged.find((each) => each.label === label)?.score ?? score;
+        return fixed([old, score, score - old][j]!, 4);
+      }}
+    />
+  );
+}
+
+const functionWords = {
+  softmax: '. Softmax turns these into probabilities.',
+  sigmoid: '. The sigmoid, 1 / (1 + e⁻ˣ), turns each into a probability.',
+  identity: ', which are the answer.',
+};
+
+export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
+  const found = reach.value;
+  const { layer, run } = walk;
+  const { labels } = run.model;
+  return (
+    <>
+      <p>
+        {layer + 1 < run.model.layers
+          ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} built the same way. `
+          : 'This was the last layer. '}
+        {labels ? (
+          <>
+            At the end the classifier turns the last rows into scores, the <Term word="logits" />
+            {functionWords[answerFunction(run.model)]}
+          </>
+        ) : (
+          <>
+            This model has no classifier. Its result is the last <Term word="hidden state" />: most models take the mean of its rows, which is one{' '}
+            <Term word="vector" /> for the whole text.
+          </>
+        )}
+      </p>
+      {labels && <Answer walk={walk} />}
+      <h4>How far your changes reach</h4>
+      {found ? (
+        <NumberTable
+          name="Largest difference to the unchanged model"
+          rows={{
+            kind: 'place',
+            count: found.length,
+            label: (i) =>
+              `${found[i]!.layer === undefined ? 'at the end' : `layer ${found[i]!.layer + 1}`}, ${places[found[i]!.place] ?? found[i]!.place}`,
+          }}
+          columns={{ kind: 'difference', count: 1, label: () => 'max |Δ|' }}
+          cell={(i) => {
+            const { difference } = found[i]!;
+            return difference === Infinity ? 'blocked' : shortNumber(difference);
+          }}
+          tint={(i) => shareOf(found[i]!.difference)}
+        />
+      ) : (
+        <p class="note">Nothing is changed yet. Change a number of X or of a weight, or move a slider, and you will see here how far that reaches.</p>
+      )}
+    </>
+  );
+}

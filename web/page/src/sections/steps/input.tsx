@@ -1,0 +1,40 @@
+import { Formula, I } from '../../ui/formula.tsx';
+import { Term } from '../../ui/term.tsx';
+import { EditHint, editX, TokenTable, type StepProps } from './parts.tsx';
+
+export function InputStep({ walk, sizes }: StepProps) {
+  const { run, layer, trace } = walk;
+  return (
+    <>
+      <p>
+        One row for each <Term word="token" />: its <Term word="hidden state" /> of {sizes.E} numbers.{' '}
+        {layer === 0
+          ? 'Before the first layer that is the token’s own vector, plus one for its position.'
+          : `X is what layer ${layer} has made of them.`}
+      </p>
+      <Formula>
+        <I>X</I>
+        <mo>∈</mo>
+        <msup>
+          <mi>ℝ</mi>
+          <mrow>
+            <mn>{sizes.L}</mn>
+            <mo>×</mo>
+            <mn>{sizes.E}</mn>
+          </mrow>
+        </msup>
+      </Formula>
+      <EditHint />
+      <TokenTable sizes={sizes} name="X" tensor={run.hiddenStates[layer]!} kind="model" edit={editX(sizes.E)} />
+      {sizes.preNorm && (
+        <>
+          <p class="note">
+            This model is <Term word="pre-norm" />:{' '}
+            {layer === 0 ? 'but its first layer leaves the norm out, and X is used as it is.' : 'X is normed before it is used.'}
+          </p>
+          {layer > 0 && <TokenTable sizes={sizes} name="Norm of X" tensor={trace.norm1} kind="model" />}
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,78 @@
+import { toggled, update, view } from '../../state/view.ts';
+import { ofHead } from '../../state/walk.ts';
+import { Eq, Formula, Sub } from '../../ui/formula.tsx';
+import { Term } from '../../ui/term.tsx';
+import { Working } from '../../ui/working.tsx';
+import { at, columnInFocus, PairTable, rowInFocus, type StepProps } from './parts.tsx';
+
+export function MaskStep({ walk, sizes }: StepProps) {
+  const { head, trace } = walk;
+  const { causal, padding, drawn } = view.value;
+  const masked = ofHead(trace.masked_scores, head);
+  const { L, tokens } = sizes;
+  const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
+  const value = at(masked, row, column);
+  const reasons = [
+    causal && column > row && 'the key comes later, and the causal mask hides later keys',
+    padding.includes(column) && 'the key is hidden as padding',
+    drawn.includes(row * L + column) && 'you blocked it in the drawn mask',
+  ].filter((each) => each !== false);
+  return (
+    <>
+      <p>
+        A <Term word="mask" /> says which keys a query may not look at. Their scores become −Infinity, and softmax turns that into 0. It applies to
+        every layer and head.
+      </p>
+      <Formula>
+        <Sub base="s" sub="ij" />
+        <Eq />
+        <mo>−</mo>
+        <mi mathvariant="normal">∞</mi>
+        <mspace width="0.6em" />
+        <mtext>where blocked</mtext>
+      </Formula>
+      <div class="step-controls">
+        <label class="check">
+          <input type="checkbox" checked={causal} onChange={(event) => update({ causal: event.currentTarget.checked })} />
+          <span>Hide later tokens</span>
+        </label>
+        <fieldset class="token-toggles">
+          <legend>
+            Hide tokens as <Term word="padding" />
+          </legend>
+          {tokens.map((token, j) => (
+            <button
+              key={j}
+              type="button"
+              aria-pressed={padding.includes(j)}
+              aria-label={`Hide ${token}, token ${j + 1}`}
+              onClick={() => update({ padding: toggled(padding, j) })}
+            >
+              {token}
+            </button>
+          ))}
+        </fieldset>
+        <div class="buttons">
+          <p class="note">To draw your own mask, click cells of the table, or press Enter on them.</p>
+          <button type="button" disabled={drawn.length === 0} onClick={() => update({ drawn: [] })}>
+            Clear the drawn mask
+          </button>
+        </div>
+      </div>
+      <PairTable
+        sizes={sizes}
+        name="Masked scores"
+        value={(i, j) => at(masked, i, j)}
+        toggle={{
+          flip: (cell) => update({ drawn: toggled(drawn, cell.row * L + cell.column) }),
+          on: (cell) => drawn.includes(cell.row * L + cell.column),
+        }}
+      />
+      <Working name={`${tokens[row]} to ${tokens[column]}, masked`} value={value}>
+        {value === -Infinity
+          ? `Blocked: ${reasons.join('; ') || (sizes.rotary ? 'it is outside of what this layer’s local attention can see, or it is padding' : 'it is padding')}.`
+          : 'Not blocked: the score stays the same.'}
+      </Working>
+    </>
+  );
+}

@@ -1,0 +1,87 @@
+import { fixed, joined } from '../../numbers.ts';
+import { changeInFocus, changeLayer } from '../../state/view.ts';
+import { ofHead } from '../../state/walk.ts';
+import { Eq, Formula, I, Plus, Transposed } from '../../ui/formula.tsx';
+import { Term } from '../../ui/term.tsx';
+import { Working } from '../../ui/working.tsx';
+import { at, before, columnInFocus, PairTable, rowInFocus, Slider, type StepProps } from './parts.tsx';
+
+export function ScaleStep({ walk, sizes }: StepProps) {
+  const { head, trace, products } = walk;
+  const { factor, score } = changeInFocus.value;
+  const scores = ofHead(trace.scores, head);
+  const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
+  const unscaled = score === 'scaled_dot' ? 1 / Math.sqrt(sizes.D) : 1;
+  const scale = factor * unscaled;
+  const value = at(scores, row, column);
+  const product = at(products, row, column);
+  return (
+    <>
+      <p>
+        All scores are multiplied by one factor: one over the root of a query’s width. Without it, wide queries give large scores, and a few tokens
+        get all the attention.
+      </p>
+      <Formula>
+        <I>S</I>
+        <Eq />
+        <I>Q</I>
+        <Transposed>
+          <I>K</I>
+        </Transposed>
+        <mo>·</mo>
+        <mfrac>
+          <mn>{factor}</mn>
+          {score === 'scaled_dot' ? (
+            <msqrt>
+              <mn>{sizes.D}</mn>
+            </msqrt>
+          ) : (
+            <mn>1</mn>
+          )}
+        </mfrac>
+        {sizes.positionBias && (
+          <>
+            <Plus />
+            <I>B</I>
+          </>
+        )}
+      </Formula>
+      <div class="step-controls">
+        <Slider
+          label="Score scale"
+          min={0}
+          max={4}
+          step={0.05}
+          value={factor}
+          text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.D}` : '1'} = ${fixed(scale, 4)}`}
+          hint="Larger: each token looks at fewer tokens. Zero: it looks at all of them equally."
+          onInput={(value) => changeLayer({ factor: value })}
+        />
+        <button type="button" disabled={factor === 1} onClick={() => changeLayer({ factor: 1 })}>
+          Usual scale
+        </button>
+      </div>
+      <PairTable sizes={sizes} name="S, the scaled scores" value={(i, j) => at(scores, i, j)} />
+      <Working
+        name={`${sizes.tokens[row]} to ${sizes.tokens[column]}, scaled`}
+        value={value}
+        before={before(walk, 'scores', (head * sizes.L + row) * sizes.L + column)}
+      >
+        {fixed(product)} · {fixed(scale)}
+        {sizes.positionBias && (
+          <>
+            {' '}
+            {joined(value - product * scale)} <span class="note">position bias</span>
+          </>
+        )}{' '}
+        = {fixed(value)}
+      </Working>
+      {sizes.positionBias && (
+        <p class="note">
+          This model adds a <Term word="position bias" />: one learned number for each distance between two tokens, the same in all layers. It cannot
+          be changed here.
+        </p>
+      )}
+    </>
+  );
+}
