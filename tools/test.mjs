@@ -368,14 +368,14 @@ plan(
   ['package: build'],
 );
 /** What the matrix has once each: the others are more engines, binaries and set-ups of the same. */
-const once = ['page-chromium', 'page-unit', 'packaging', 'examples', 'readme', 'node-simd', 'node-relaxed-threads', 'chromium'];
+const once = ['page-chromium', 'page-unit', 'packaging', 'examples', 'code-blocks', 'node-simd', 'node-relaxed-threads', 'chromium'];
 // The page first: the suites compare bits with the native build, and its checked builds come later.
 for (const name of Object.keys(packageSteps)) {
   if (!whole && !once.includes(name)) continue;
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
-  else if (name === 'readme') needs.push(installed);
+  else if (name === 'code-blocks') needs.push(installed);
   else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { repository } from '../../support/steps.mjs';
 import { rows } from './rows.mjs';
 
-const head = '| | works | with this |';
+const head = '| tool or place | works | with this |';
 
 /** What a row says in the words of the table. */
 export function summary({ attention, model, threads, worker, workerThreads }) {
