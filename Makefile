@@ -7,7 +7,7 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test coverage mutants package matrix page page-figures wasm bench format clean
+.PHONY: help demo test coverage mutants package docs matrix page page-figures wasm bench format clean
 .NOTPARALLEL:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
+	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
@@ -54,6 +55,12 @@ package: wasm
 matrix: package
 	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
 
+# The page links to it where it is there, and carries it (DOCS=0: without).
+docs: wasm
+	@tools/setup docs
+	@node docs/tools/site.mjs
+	@$(MAKE) page
+
 # The folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve. MODELS=0 leaves them out, and where they cannot
 # be had they are missing with a word, unless MODELS=1 insists: the page's button then asks the Hub.
 # URL says where the folder will be served: programs that show a card for a link want the picture's whole address.
@@ -61,7 +68,7 @@ page: wasm
 	@node tools/package.mjs --unweighed
 	@$(if $(filter 0,$(MODELS)),:,tools/setup models $(if $(MODELS),,|| echo 'page: without all-MiniLM-L6-v2; its button will ask huggingface.co'))
 	@node tools/converted_models.mjs
-	@MODELS=$(MODELS) ATTN_PAGE_URL='$(URL)' $(bin)/vite build --logLevel warn web/page
+	@MODELS=$(MODELS) DOCS=$(DOCS) ATTN_PAGE_URL='$(URL)' $(bin)/vite build --logLevel warn web/page
 	@$(if $(filter 0,$(MODELS)),:,[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; })
 
 page-figures:

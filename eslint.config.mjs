@@ -11,6 +11,12 @@ const names = [
   ...['performance', 'crypto', 'console', 'process', 'navigator'],
 ];
 
+/** What scripts of the documentation find in pages. */
+const inPages = [
+  ...['document', 'location', 'parent', 'customElements', 'addEventListener', 'removeEventListener'],
+  ...['Blob', 'HTMLElement', 'MutationObserver', 'ResizeObserver'],
+];
+
 /** Control characters are looked for to be taken out. */
 const patterns = { 'no-control-regex': 'off' };
 
@@ -80,5 +86,9 @@ export default defineConfig(
     extends: [js.configs.recommended],
     rules: patterns,
     languageOptions: { globals: Object.fromEntries(names.map((name) => [name, 'readonly'])) },
+  },
+  {
+    files: ['docs/.vitepress/theme/*.mjs', 'docs/public/*.mjs'],
+    languageOptions: { globals: Object.fromEntries(inPages.map((name) => [name, 'readonly'])) },
   },
 );

@@ -33,11 +33,16 @@ const inside = (html, tag) => [...html.matchAll(new RegExp(`<${tag}\\b[^>]*>([^]
 
 /** The one page that is made to stand in another. */
 const isFramed = (file) => basename(file) === 'embed.html';
+/** The documentation, whose pages say themselves what they may do (docs/tools/relocate.mjs). */
+const isDocs = /^\/docs\//;
+const saidInside = (html) => /<meta\s+http-equiv="Content-Security-Policy"\s+content="([^"]*)"/.exec(html)?.[1];
 
-function policyOf(file, type) {
+function policyOf(path, file, type) {
   if (type.startsWith('text/javascript')) return workerPolicy;
   if (!type.startsWith('text/html')) return filePolicy;
   const html = readFileSync(file, 'utf8');
+  // Programs on its pages run in a frame.
+  if (isDocs.test(path)) return `${saidInside(html)}; frame-ancestors 'self'`;
   // A picture that is written out in the address goes nowhere: no icon, said without a request.
   const images = html.includes('href="data:') ? ['data:'] : [];
   return pagePolicy({ scripts: inside(html, 'script'), styles: inside(html, 'style'), images, framed: isFramed(file) });
@@ -62,13 +67,13 @@ function answer(request, response, root) {
   const folder = beside.find((each) => path.startsWith(`/${each}/`));
   send(request, folder === undefined ? path : path.slice(folder.length + 1), {
     root: folder === undefined ? root : join(repository, folder),
-    index: folder === undefined && path === '/' ? 'index.html' : false,
+    index: folder === undefined && (path === '/' || isDocs.test(path)) ? 'index.html' : false,
     dotfiles: 'ignore',
     cacheControl: false,
   })
     .on('headers', (_, file) => {
       const type = (!isData.test(path) || extname(file) === '.json' ? types[extname(file)] : undefined) ?? 'application/octet-stream';
-      const own = { 'Content-Security-Policy': policyOf(file, type), 'Content-Type': type };
+      const own = { 'Content-Security-Policy': policyOf(path, file, type), 'Content-Type': type };
       response.setHeaders(new Headers({ ...headers, ...own, ...(isFramed(file) && { 'Cross-Origin-Resource-Policy': 'cross-origin' }) }));
     })
     .on('directory', () => end(404, 'not found'))

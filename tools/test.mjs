@@ -179,11 +179,11 @@ const script =
     return { passed: Number(passed), failed: Number(failed) };
   };
 
-/** tools/setup PART. A user without the browsers, the model, clang or what makes and runs programs for arm64 is told so and goes on; everything else is needed. */
+/** tools/setup PART. A user without the browsers, the model, Doxygen, clang or what makes and runs programs for arm64 is told so and goes on; everything else is needed. */
 const setup = (part) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (['browsers', 'models', 'fuzz', 'arm'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
+  if (['browsers', 'models', 'docs', 'fuzz', 'arm'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
 
@@ -237,7 +237,7 @@ const whole = all || only !== undefined;
 /** On arm64 the tests of the native library are those of its kernels, and int8 vectors of texts. */
 const arm = whole && process.arch !== 'arm64';
 const setups = [];
-for (const part of ['node', 'native', 'wasm', 'browsers', 'models', ...(whole ? ['fuzz'] : []), ...(arm ? ['arm'] : [])])
+for (const part of ['node', 'native', 'wasm', 'browsers', 'models', ...(whole ? ['docs', 'fuzz'] : []), ...(arm ? ['arm'] : [])])
   plan(setups, `set-up: ${part}`, setup(part));
 await runLane(setups);
 
@@ -357,6 +357,9 @@ plan(
 );
 plan(packaged, 'lint', commands(['node_modules/.bin/eslint', '.']), ['package: build']);
 plan(packaged, 'package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
+// The page links to the documentation, and carries it.
+const withDocs = whole && !results.some(({ name, skipped }) => name === 'set-up: docs' && skipped);
+if (withDocs) plan(packaged, 'docs: build', commands(['node', 'docs/tools/site.mjs']), ['package: build', 'set-up: docs']);
 plan(
   packaged,
   'page: build',
@@ -371,11 +374,12 @@ plan(
 const once = ['page-chromium', 'page-unit', 'packaging', 'examples', 'code-blocks', 'node-simd', 'node-relaxed-threads', 'chromium'];
 // The page first: the suites compare bits with the native build, and its checked builds come later.
 for (const name of Object.keys(packageSteps)) {
-  if (!whole && !once.includes(name)) continue;
+  if ((!whole && !once.includes(name)) || (name === 'docs' && !withDocs)) continue;
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
   else if (name === 'code-blocks') needs.push(installed);
+  else if (name === 'docs') needs.push('docs: build', 'page: build');
   else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }

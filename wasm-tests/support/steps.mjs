@@ -134,6 +134,7 @@ export const steps = {
   matrix: async () => (await import('../packaging/matrix/run.mjs')).matrixStep(),
   examples: async () => (await import('../packaging/examples.mjs')).examples(),
   'code-blocks': async () => (await import('../docs/programs.mjs')).programs(),
+  docs: async () => (await import('../docs/site.mjs')).site(),
   'node-simd': () => node({ variant: 'simd', threads: 1 }),
   'node-relaxed': () => node({ variant: 'relaxed', threads: 1 }),
   'node-simd-threads': () => node({ variant: 'simd', threads: 2 }),

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
-import { besideThePage, packedBytes, readSourceAddress } from './card/plugin.ts';
+import { besideThePage, hasDocs, packedBytes, readSourceAddress } from './card/plugin.ts';
 
 /** `vite` alone, for developing: styles are put into the page by a script then, and news come through a socket. */
 const forDeveloping = {
@@ -26,6 +26,7 @@ function bytesOf(folder: string): number {
 export default defineConfig({
   define: {
     'import.meta.env.ATTN_INT8_BYTES': JSON.stringify(bytesOf('all-MiniLM-L6-v2-int8')),
+    'import.meta.env.ATTN_DOCS': JSON.stringify(hasDocs()),
     'import.meta.env.ATTN_PACKAGE_BYTES': JSON.stringify(packedBytes()),
     'import.meta.env.ATTN_SOURCE': JSON.stringify(readSourceAddress()),
   },

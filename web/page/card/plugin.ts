@@ -1,5 +1,9 @@
-/** What stands beside the built page: the social card and the tags that name it, the licences of what is in it, and the package where it was packed. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+/**
+ * What stands beside the built page: the social card and the tags that name it, the licences of what is in it, the package where it was packed, and the
+ * documentation where it was built.
+ */
+import { cpSync, existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 import { cardHeight, cardWidth, drawCard, firstMap } from './social_card.ts';
@@ -12,6 +16,9 @@ export function packedBytes(): number {
   if (!existsSync(packed) || statSync(packed).mtimeMs < statSync(library).mtimeMs) return 0;
   return statSync(packed).size;
 }
+
+/** Whether build/docs (`make docs`) is there, to stand beside the page; DOCS=0 leaves it out. */
+export const hasDocs = (): boolean => process.env['DOCS'] !== '0' && existsSync(at('build/docs/index.html'));
 
 /** "git+https://host/owner/name.git" -> "https://host/owner/name"; nothing where package.json names no repository, or none of the web. */
 export function sourceAddress(manifest: { readonly repository?: string | { readonly url?: string } }): string {
@@ -52,5 +59,8 @@ export const besideThePage = (pageUrl: string | undefined): Plugin => ({
     emit('LICENSE.txt', readFileSync(at('LICENSE')));
     emit('NOTICES.txt', readFileSync(at('THIRD_PARTY_NOTICES.md')));
     if (packedBytes() > 0) emit('attn.tgz', readFileSync(at('build/attn.tgz')));
+  },
+  writeBundle({ dir }) {
+    if (hasDocs() && dir) cpSync(at('build/docs'), join(dir, 'docs'), { recursive: true });
   },
 });

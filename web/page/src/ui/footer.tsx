@@ -3,6 +3,8 @@ import { Paper, type PaperName } from './papers.tsx';
 
 /** Address of the repository, where package.json names one (card/plugin.ts). */
 const source = String(import.meta.env['ATTN_SOURCE'] ?? '');
+/** Whether the documentation stands beside the page. */
+const hasDocs = Boolean(import.meta.env['ATTN_DOCS']);
 /** Of the packed package beside the page; 0: there is none. */
 const packageBytes = Number(import.meta.env['ATTN_PACKAGE_BYTES'] ?? 0);
 
@@ -38,6 +40,7 @@ export function Footer() {
         </ul>
       </details>
       <p class="footer-links">
+        {hasDocs && <a href="./docs/">Documentation</a>}
         {source && (
           <a href={source} rel="noreferrer">
             Source code

@@ -1,0 +1,140 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { createCssVariablesTheme } from 'shiki';
+import { defineConfig } from 'vitepress';
+import { placeholder } from '../tools/relocate.mjs';
+import { fences } from './fences.mjs';
+
+const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+/** Items of the sidebar for the pages in a folder of the reference, by their titles; none before it was made. */
+const pagesOf = (folder) =>
+  !existsSync(at(folder))
+    ? []
+    : readdirSync(at(folder))
+        .filter((name) => name.endsWith('.md') && name !== 'index.md')
+        .map((name) => ({
+          text: /^# (?:\w+(?: alias)?: )?(.*)$/m.exec(readFileSync(at(`${folder}/${name}`), 'utf8'))[1].replace(/\\?<.*|\(\)$/, ''),
+          link: `/${folder}/${name.slice(0, -3)}`,
+        }));
+
+const kinds = { functions: 'Functions', classes: 'Classes', interfaces: 'Interfaces', 'type-aliases': 'Types' };
+const moduleOf = (text, name) => ({
+  text,
+  link: `/reference/js/${name}/`,
+  collapsed: true,
+  items: Object.entries(kinds).flatMap(([folder, kind]) => {
+    const items = pagesOf(`reference/js/${name}/${folder}`);
+    return items.length > 0 ? [{ text: kind, items }] : [];
+  }),
+});
+
+const guide = [
+  {
+    text: 'Begin',
+    items: [
+      { text: 'Attention in five minutes', link: '/guide/start' },
+      { text: 'Examples', link: '/guide/examples' },
+    ],
+  },
+  {
+    text: 'Models',
+    items: [
+      { text: 'Embeddings and search', link: '/guide/embeddings' },
+      { text: 'Which model', link: '/guide/models' },
+      { text: 'int8', link: '/guide/int8' },
+      { text: 'Explain an answer', link: '/guide/explain' },
+      { text: 'Train', link: '/guide/train' },
+    ],
+  },
+  {
+    text: 'Where it runs',
+    items: [
+      { text: 'C++', link: '/guide/cpp' },
+      { text: 'Python', link: '/guide/python' },
+      { text: 'Bundlers and hosts', link: '/guide/bundlers' },
+      { text: 'Security', link: '/guide/security' },
+      { text: 'A corpus on a cluster', link: '/guide/cluster' },
+    ],
+  },
+  {
+    text: 'How good it is',
+    items: [
+      { text: 'Sizes and speed', link: '/guide/speed' },
+      { text: 'Exactness and bits', link: '/guide/exactness' },
+      { text: 'Releases', link: '/guide/releases' },
+    ],
+  },
+];
+
+const reference = [
+  { text: 'Reference', link: '/reference/' },
+  {
+    text: 'JavaScript',
+    items: [moduleOf('attn', 'attn'), moduleOf('attn/worker', 'worker'), moduleOf('attn/element', 'element')],
+  },
+  { text: 'C++', link: '/reference/cpp/', items: pagesOf('reference/cpp') },
+  { text: 'Python', link: '/reference/python' },
+];
+
+/** What search reads of a page: names of code also by their parts, so that "product" finds scaledDotProductAttention. */
+function rendered(source, environment, markdown) {
+  const html = markdown.render(source, environment);
+  if (environment.frontmatter?.search === false) return '';
+  return html.replace(/<h[1-6]\b[^>]*>([^]*?)<\/h[1-6]>/g, (heading, text) => {
+    const words = text.replace(/<[^>]*>/g, ' ').match(/[a-zA-Z]+(?:[A-Z_]\w*)/g) ?? [];
+    return `${heading}<p>${words.map((word) => word.replace(/([a-z0-9])(?=[A-Z])/g, '$1 ').replaceAll('_', ' ')).join(' ')}</p>`;
+  });
+}
+
+export default defineConfig({
+  title: 'attn',
+  description: 'Transformer attention on typed arrays, in the page, in Node and natively: guides and reference.',
+  lang: 'en',
+  base: placeholder,
+  srcExclude: ['decisions/**', 'README.md'],
+  // To switch transitions off for the moment it would write a style into the page, which the policy forbids.
+  appearance: { disableTransition: false },
+  // One file for what all pages share, instead of a script in each: the policy names every script by its digest.
+  metaChunk: true,
+  head: [['link', { rel: 'icon', href: `${placeholder}favicon.svg`, type: 'image/svg+xml' }]],
+  markdown: {
+    // Colours by class, for light and dark: a strict policy has no attributes of style.
+    theme: createCssVariablesTheme({ name: 'attn', variablePrefix: '--code-', fontStyle: false }),
+    codeTransformers: [
+      {
+        span(node) {
+          const [, token] = /var\(--code-([\w-]+)\)/.exec(node.properties.style ?? '') ?? [];
+          delete node.properties.style;
+          if (token) this.addClassToHast(node, `code-${token}`);
+        },
+        pre(node) {
+          delete node.properties.style;
+        },
+      },
+    ],
+    config: fences,
+  },
+  vue: { template: { compilerOptions: { isCustomElement: (tag) => tag === 'live-code' || tag === 'attention-map' } } },
+  vite: {
+    publicDir: at('public'),
+    build: { assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 2000 },
+  },
+  themeConfig: {
+    nav: [
+      { text: 'Guide', link: '/guide/start', activeMatch: '^/guide/' },
+      { text: 'Reference', link: '/reference/', activeMatch: '^/reference/' },
+      // The page that computes in front of you; this site lies in it.
+      { text: 'The page', link: '/../', target: '_self' },
+    ],
+    sidebar: { '/guide/': guide, '/reference/': reference },
+    outline: { level: [2, 3] },
+    search: {
+      provider: 'local',
+      options: { _render: rendered },
+    },
+    footer: {
+      message: `Everything here runs in your browser; nothing is fetched from elsewhere. Apache 2.0, <a href="${placeholder}NOTICES.txt">third-party notices</a>.`,
+    },
+  },
+});

@@ -1,0 +1,11 @@
+/** What the words behind ``` say: a name in brackets stands above the block, and `live` makes it a program that readers change and run. */
+export function fences(markdown) {
+  const plain = markdown.renderer.rules.fence;
+  markdown.renderer.rules.fence = (tokens, index, options, environment, self) => {
+    const { info, content } = tokens[index];
+    const code = plain(tokens, index, options, environment, self);
+    if (/\blive\b/.test(info)) return `<live-code v-pre data-code="${markdown.utils.escapeHtml(content)}">${code}</live-code>`;
+    const [, name] = /\[([^\]]+)\]/.exec(info) ?? [];
+    return name ? `<div class="named-code"><p>${markdown.utils.escapeHtml(name)}</p>${code}</div>` : code;
+  };
+}

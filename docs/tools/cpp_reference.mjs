@@ -1,0 +1,256 @@
+/** The C++ library's reference, from the doc comments of its headers: Doxygen reads them, and its XML becomes a page for each subject. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DOMParser } from '@xmldom/xmldom';
+
+const source = fileURLToPath(new URL('../../src', import.meta.url));
+
+/** What is on a page: headers, in this order. Whatever attn.hpp includes has to be on one. */
+const pages = {
+  attention: {
+    title: 'Attention',
+    headers: ['ops/attention', 'ops/score_functions', 'ops/mask', 'ops/mask_view', 'ops/fully_masked', 'ops/trace', 'ops/attention_trace'],
+  },
+  functions: {
+    title: 'Functions and losses',
+    headers: ['ops/linear', 'ops/norm', 'ops/softmax', 'ops/activation', 'ops/positions', 'ops/pooling', 'ops/losses'],
+  },
+  layers: {
+    title: 'Layers',
+    headers: [
+      ...['layers/module', 'layers/multi_head_attention', 'layers/transformer_encoder_layer', 'layers/transformer_encoder'],
+      ...['layers/transformer_classifier', 'layers/encoder_forward', 'layers/encoder_backward', 'layers/embedding', 'layers/rotary', 'ops/init'],
+    ],
+  },
+  models: { title: 'Models and tokenizers', headers: ['models/text_model', 'models/attribution', 'io/tokenizer'] },
+  training: {
+    title: 'Gradients and training',
+    headers: [
+      ...['ops/attention_backward', 'ops/score_functions_backward', 'ops/linear_backward', 'ops/norm_backward', 'ops/softmax_backward'],
+      ...['ops/activation_backward', 'ops/rotary_backward'],
+      ...['train/optimizer', 'train/sgd', 'train/adam', 'train/clip_grad_norm', 'train/schedules', 'train/module_ref'],
+    ],
+  },
+  tensors: {
+    title: 'Tensors and files',
+    headers: ['tensor/tensor', 'tensor/view', 'tensor/shape', 'tensor/state', 'io/safetensors', 'io/file_path'],
+  },
+  context: { title: 'Threads, memory, errors', headers: ['context', 'parallel/executor', 'parallel/thread_pool', 'tensor/error'] },
+};
+
+function checkPages() {
+  const listed = new Set(Object.values(pages).flatMap(({ headers }) => headers));
+  const included = [...readFileSync(join(source, 'attn/attn.hpp'), 'utf8').matchAll(/#include "attn\/(.*)\.hpp"/g)].map(([, name]) => name);
+  const missing = included.filter((name) => !listed.has(name));
+  if (missing.length > 0) throw new Error(`attn.hpp includes what no page of the C++ reference has: ${missing.join(', ')}`);
+}
+
+/** Doxygen's XML of the headers, as documents by file name. */
+function readHeaders() {
+  const folder = mkdtempSync(join(tmpdir(), 'attn-doxygen-'));
+  try {
+    const settings = {
+      INPUT: join(source, 'attn'),
+      RECURSIVE: 'YES',
+      FILE_PATTERNS: '*.hpp',
+      STRIP_FROM_PATH: join(source, 'attn'),
+      OUTPUT_DIRECTORY: folder,
+      GENERATE_XML: 'YES',
+      XML_PROGRAMLISTING: 'NO',
+      GENERATE_HTML: 'NO',
+      GENERATE_LATEX: 'NO',
+      EXTRACT_ALL: 'YES',
+      // The comments are plain text: what looks like markup in a formula is none.
+      MARKDOWN_SUPPORT: 'NO',
+      AUTOLINK_SUPPORT: 'NO',
+      EXCLUDE_SYMBOLS: 'attn::detail* attn::parallel* attn::kernels*',
+      QUIET: 'YES',
+      WARNINGS: 'NO',
+    };
+    writeFileSync(
+      join(folder, 'Doxyfile'),
+      Object.entries(settings)
+        .map(([name, value]) => `${name} = ${value}\n`)
+        .join(''),
+    );
+    execFileSync('doxygen', [join(folder, 'Doxyfile')], { stdio: ['ignore', 'ignore', 'inherit'] });
+    return readdirSync(join(folder, 'xml'))
+      .filter((name) => /^(namespaceattn|(class|struct)attn_1_1.*)\.xml$/.test(name))
+      .map((name) => new DOMParser().parseFromString(readFileSync(join(folder, 'xml', name), 'utf8'), 'text/xml').documentElement);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const children = (node, name) => Array.from(node.childNodes).filter(({ nodeName }) => nodeName === name);
+const child = (node, name) => children(node, name)[0];
+const textOf = (node, name) => child(node, name)?.textContent.trim() ?? '';
+
+/** A declaration as the headers have it: `const Q&`, `std::optional<Mask>`. */
+const tidy = (type) =>
+  type
+    .replace(/\s+/g, ' ')
+    .replace(/< /g, '<')
+    .replace(/ >/g, '>')
+    .replace(/ ([&*])/g, '$1')
+    .replace(/([&*])(?=\w)/g, '$1 ');
+
+const headerOf = (node) =>
+  child(node, 'location')
+    ?.getAttribute('file')
+    .replace(/\.hpp$/, '') ?? '';
+
+/** Markdown that shows exactly this text, but for names of code, which are set as such. */
+function prose(text) {
+  const escaped = (part) =>
+    part
+      .replace(/[\\*_[\]|{}#]/g, '\\$&')
+      .replace(/&/g, '&amp;')
+      .replace(/</g, '&lt;');
+  const name = /(?:\b\w+(?:::\w+)*\(\)|\b[a-zA-Z]\w*_\w*\b|\b\w+::\w+(?:::\w+)*)/g;
+  let [result, at] = ['', 0];
+  for (const { 0: found, index } of text.matchAll(name)) {
+    result += `${escaped(text.slice(at, index))}\`${found}\``;
+    at = index + found.length;
+  }
+  return result + escaped(text.slice(at));
+}
+
+/** The doc comment; what is thrown and which traces there are begin paragraphs of their own. */
+const description = (node) =>
+  ['briefdescription', 'detaileddescription']
+    .flatMap((name) => children(child(node, name) ?? node, 'para').map((para) => para.textContent.trim()))
+    .filter(Boolean)
+    .flatMap((text) => text.replace(/\s+/g, ' ').split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)/));
+
+const cell = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|');
+const code = (text) => (text ? `\`${text.replaceAll('|', '\\|')}\`` : '');
+
+function signature(member) {
+  const parameters = child(member, 'templateparamlist');
+  const template = parameters
+    ? `template <${children(parameters, 'param')
+        .map((each) => {
+          const [type, name, value] = ['type', 'declname', 'defval'].map((part) => tidy(textOf(each, part)));
+          return `${type}${name && !type.endsWith(name) ? ` ${name}` : ''}${value ? ` = ${value}` : ''}`;
+        })
+        .join(', ')}>\n`
+    : '';
+  const isStatic = member.getAttribute('static') === 'yes' ? 'static ' : '';
+  const declared = `${isStatic}${tidy(textOf(member, 'type'))} ${textOf(member, 'name')}${tidy(textOf(member, 'argsstring')).replace(/=(?=\S)/g, ' = ')}`;
+  return `${template}${declared.trim()};`;
+}
+
+/** Functions of one name with what each says. */
+function functionsText(functions, level) {
+  const names = [...new Set(functions.map((each) => textOf(each, 'name')))];
+  return names.map((name) =>
+    [
+      `${'#'.repeat(level)} ${prose(name)}`,
+      ...functions
+        .filter((each) => textOf(each, 'name') === name)
+        .flatMap((each) => [`\`\`\`cpp\n${signature(each)}\n\`\`\``, ...description(each).map(prose)]),
+    ].join('\n\n'),
+  );
+}
+
+const enumText = (node, level) =>
+  [
+    `${'#'.repeat(level)} ${textOf(node, 'name')}`,
+    ...description(node).map(prose),
+    '| value | what it means |\n|---|---|\n' +
+      children(node, 'enumvalue')
+        .map((value) => `| ${code(textOf(value, 'name'))} | ${cell(description(value).map(prose).join(' '))} |`)
+        .join('\n'),
+  ].join('\n\n');
+
+const typedefsText = (typedefs) =>
+  '| name | of | what it is |\n|---|---|---|\n' +
+  typedefs
+    .map((each) => `| ${code(textOf(each, 'name'))} | ${code(tidy(textOf(each, 'type')))} | ${cell(description(each).map(prose).join(' '))} |`)
+    .join('\n');
+
+const variablesText = (variables) =>
+  '| member | type | what it is |\n|---|---|---|\n' +
+  variables
+    .map((each) => {
+      const value = textOf(each, 'initializer').replace(/^=?\s*/, '');
+      const type = tidy(textOf(each, 'type'));
+      return `| ${code(textOf(each, 'name'))} | ${code(value && value !== '{}' && value !== 'std::nullopt' ? `${type} = ${value}` : type)} | ${cell(description(each).map(prose).join(' '))} |`;
+    })
+    .join('\n');
+
+/** Public members; those of details are for the library itself. */
+const membersOf = (compound) =>
+  children(compound, 'sectiondef')
+    .flatMap((section) => children(section, 'memberdef'))
+    .filter((each) => each.getAttribute('prot') === 'public' && !/\bdetail::/.test(each.textContent) && !textOf(each, 'name').startsWith('~'));
+
+function compoundText(compound) {
+  const name = textOf(compound, 'compoundname').replace(/^attn::/, '');
+  const members = membersOf(compound);
+  const of = (kind) => members.filter((each) => each.getAttribute('kind') === kind);
+  const functions = of('function').filter(
+    (each) => !/=\s*(delete|default)\s*$/.test(textOf(each, 'argsstring')) && !/^operator=/.test(textOf(each, 'name')),
+  );
+  const variables = of('variable');
+  return [
+    `## ${name}`,
+    `\`\`\`cpp\n#include <attn/${headerOf(compound)}.hpp>\n\`\`\``,
+    ...description(compound).map(prose),
+    ...(variables.length > 0 ? [variablesText(variables)] : []),
+    ...of('enum').map((each) => enumText(each, 3)),
+    ...functionsText(functions, 3),
+  ].join('\n\n');
+}
+
+export function writeCppReference(out) {
+  checkPages();
+  const documents = readHeaders();
+  const compounds = documents.flatMap((each) => children(each, 'compounddef'));
+  const namespace = compounds.find((each) => textOf(each, 'compoundname') === 'attn');
+  const inNamespace = membersOf(namespace).filter((each) => !/^operator/.test(textOf(each, 'name')));
+  const types = compounds.filter(
+    (each) => each !== namespace && ['public', null, ''].includes(each.getAttribute('prot')) && !textOf(each, 'compoundname').includes('<'),
+  );
+  mkdirSync(out, { recursive: true });
+  const names = [];
+  for (const [file, { title, headers }] of Object.entries(pages)) {
+    const parts = headers.flatMap((header) => {
+      const here = (each) => headerOf(each) === header;
+      const [functions, enums, typedefs] = ['function', 'enum', 'typedef'].map((kind) =>
+        inNamespace.filter((each) => here(each) && each.getAttribute('kind') === kind),
+      );
+      // A type without a word is one that only the library's own templates need.
+      const classes = types.filter(
+        (each) => here(each) && (description(each).length > 0 || membersOf(each).some((member) => description(member).length > 0)),
+      );
+      names.push(
+        ...[...functions, ...enums, ...typedefs].map((each) => textOf(each, 'name')),
+        ...classes.map((each) => textOf(each, 'compoundname').slice(6)),
+      );
+      return [...functionsText(functions, 2), ...classes.map(compoundText), ...enums.map((each) => enumText(each, 2))];
+    });
+    const typedefs = headers.flatMap((header) => inNamespace.filter((each) => headerOf(each) === header && each.getAttribute('kind') === 'typedef'));
+    if (typedefs.length > 0) parts.push(`## Other names\n\n${typedefsText(typedefs)}`);
+    writeFileSync(join(out, `${file}.md`), `# ${title}\n\n${parts.join('\n\n')}\n`);
+  }
+  writeFileSync(
+    join(out, 'index.md'),
+    `# C++ reference
+
+All of it is in namespace \`attn\` and comes with \`#include <attn/attn.hpp>\`, without xtensor with \`<attn/core.hpp>\`. The
+comments are those of the headers. Dimension letters: \`B\` batch, \`H\` heads, \`L\` query length, \`S\` key length, \`E\` model
+width, \`D\` head width, \`Dv\` value head width, \`F\` feed-forward width. Whatever fails throws \`attn::Error\` before anything
+is written. [How to build and link it](../../guide/cpp.md).
+
+${Object.entries(pages)
+  .map(([file, { title }]) => `- [${title}](./${file}.md)`)
+  .join('\n')}
+`,
+  );
+  return names;
+}
