@@ -51,6 +51,7 @@ const guide = [
     text: 'Where it runs',
     items: [
       { text: 'C++', link: '/guide/cpp' },
+      { text: 'C, and other languages', link: '/guide/c' },
       { text: 'Python', link: '/guide/python' },
       { text: 'Bundlers and hosts', link: '/guide/bundlers' },
       { text: 'Security', link: '/guide/security' },

@@ -1,4 +1,4 @@
-/** The C++ library's reference, from the doc comments of its headers: Doxygen reads them, and its XML becomes a page for each subject. */
+/** The native library's reference, C++ and C, from the doc comments of its headers: Doxygen reads them, and its XML becomes a page for each subject. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,7 +55,10 @@ function readHeaders() {
     const settings = {
       INPUT: join(source, 'attn'),
       RECURSIVE: 'YES',
-      FILE_PATTERNS: '*.hpp',
+      FILE_PATTERNS: '*.hpp c.h',
+      MACRO_EXPANSION: 'YES',
+      EXPAND_ONLY_PREDEF: 'YES',
+      PREDEFINED: 'ATTN_API=',
       STRIP_FROM_PATH: join(source, 'attn'),
       OUTPUT_DIRECTORY: folder,
       GENERATE_XML: 'YES',
@@ -78,7 +81,7 @@ function readHeaders() {
     );
     execFileSync('doxygen', [join(folder, 'Doxyfile')], { stdio: ['ignore', 'ignore', 'inherit'] });
     return readdirSync(join(folder, 'xml'))
-      .filter((name) => /^(namespaceattn|(class|struct)attn_1_1.*)\.xml$/.test(name))
+      .filter((name) => /^(namespaceattn|c_8h|(class|struct)attn_(1_1|_).*)\.xml$/.test(name))
       .map((name) => new DOMParser().parseFromString(readFileSync(join(folder, 'xml', name), 'utf8'), 'text/xml').documentElement);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -101,7 +104,7 @@ const tidy = (type) =>
 const headerOf = (node) =>
   child(node, 'location')
     ?.getAttribute('file')
-    .replace(/\.hpp$/, '') ?? '';
+    .replace(/\.(hpp|h)$/, '') ?? '';
 
 /** Markdown that shows exactly this text, but for names of code, which are set as such. */
 function prose(text) {
@@ -110,7 +113,7 @@ function prose(text) {
       .replace(/[\\*_[\]|{}#]/g, '\\$&')
       .replace(/&/g, '&amp;')
       .replace(/</g, '&lt;');
-  const name = /(?:\b\w+(?:::\w+)*\(\)|\b[a-zA-Z]\w*_\w*\b|\b\w+::\w+(?:::\w+)*)/g;
+  const name = /(?:\b\w+(?:::\w+)*\(\)|\b(?:[a-z]\w*\.)*[a-zA-Z]\w*_\w*\b|\b\w+::\w+(?:::\w+)*)/g;
   let [result, at] = ['', 0];
   for (const { 0: found, index } of text.matchAll(name)) {
     result += `${escaped(text.slice(at, index))}\`${found}\``;
@@ -124,7 +127,9 @@ const description = (node) =>
   ['briefdescription', 'detaileddescription']
     .flatMap((name) => children(child(node, name) ?? node, 'para').map((para) => para.textContent.trim()))
     .filter(Boolean)
-    .flatMap((text) => text.replace(/\s+/g, ' ').split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)/));
+    .flatMap((text) =>
+      text.replace(/\s+/g, ' ').split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/),
+    );
 
 const cell = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|');
 const code = (text) => (text ? `\`${text.replaceAll('|', '\\|')}\`` : '');
@@ -140,8 +145,16 @@ function signature(member) {
         .join(', ')}>\n`
     : '';
   const isStatic = member.getAttribute('static') === 'yes' ? 'static ' : '';
-  const declared = `${isStatic}${tidy(textOf(member, 'type'))} ${textOf(member, 'name')}${tidy(textOf(member, 'argsstring')).replace(/=(?=\S)/g, ' = ')}`;
-  return `${template}${declared.trim()};`;
+  const name = `${isStatic}${tidy(textOf(member, 'type'))} ${textOf(member, 'name')}`.trim();
+  const declared = name + tidy(textOf(member, 'argsstring')).replace(/=(?=\S)/g, ' = ');
+  const each = children(member, 'param').map((param) => {
+    const value = tidy(textOf(param, 'defval'));
+    return `${tidy(textOf(param, 'type'))} ${textOf(param, 'declname')}`.trim() + (value ? ` = ${value}` : '');
+  });
+  // Long ones have a line for each argument.
+  const [, after] = /(\)[^)]*)$/.exec(declared) ?? [];
+  const long = declared.length > 90 && each.length > 1 ? `${name}(\n    ${each.join(',\n    ')}${after}` : declared;
+  return `${template}${long};`;
 }
 
 /** Functions of one name with what each says. */
@@ -189,6 +202,8 @@ const membersOf = (compound) =>
     .flatMap((section) => children(section, 'memberdef'))
     .filter((each) => each.getAttribute('prot') === 'public' && !/\bdetail::/.test(each.textContent) && !textOf(each, 'name').startsWith('~'));
 
+const isC = (node) => headerOf(node) === 'c';
+
 function compoundText(compound) {
   const name = textOf(compound, 'compoundname').replace(/^attn::/, '');
   const members = membersOf(compound);
@@ -199,7 +214,7 @@ function compoundText(compound) {
   const variables = of('variable');
   return [
     `## ${name}`,
-    `\`\`\`cpp\n#include <attn/${headerOf(compound)}.hpp>\n\`\`\``,
+    `\`\`\`cpp\n#include <attn/${headerOf(compound)}.${isC(compound) ? 'h' : 'hpp'}>\n\`\`\``,
     ...description(compound).map(prose),
     ...(variables.length > 0 ? [variablesText(variables)] : []),
     ...of('enum').map((each) => enumText(each, 3)),
@@ -217,20 +232,13 @@ export function writeCppReference(out) {
     (each) => each !== namespace && ['public', null, ''].includes(each.getAttribute('prot')) && !textOf(each, 'compoundname').includes('<'),
   );
   mkdirSync(out, { recursive: true });
-  const names = [];
   for (const [file, { title, headers }] of Object.entries(pages)) {
     const parts = headers.flatMap((header) => {
       const here = (each) => headerOf(each) === header;
-      const [functions, enums, typedefs] = ['function', 'enum', 'typedef'].map((kind) =>
-        inNamespace.filter((each) => here(each) && each.getAttribute('kind') === kind),
-      );
+      const [functions, enums] = ['function', 'enum'].map((kind) => inNamespace.filter((each) => here(each) && each.getAttribute('kind') === kind));
       // A type without a word is one that only the library's own templates need.
       const classes = types.filter(
         (each) => here(each) && (description(each).length > 0 || membersOf(each).some((member) => description(member).length > 0)),
-      );
-      names.push(
-        ...[...functions, ...enums, ...typedefs].map((each) => textOf(each, 'name')),
-        ...classes.map((each) => textOf(each, 'compoundname').slice(6)),
       );
       return [...functionsText(functions, 2), ...classes.map(compoundText), ...enums.map((each) => enumText(each, 2))];
     });
@@ -238,6 +246,13 @@ export function writeCppReference(out) {
     if (typedefs.length > 0) parts.push(`## Other names\n\n${typedefsText(typedefs)}`);
     writeFileSync(join(out, `${file}.md`), `# ${title}\n\n${parts.join('\n\n')}\n`);
   }
+  const header = compounds.find((each) => textOf(each, 'compoundname') === 'c.h');
+  const structs = compounds.filter((each) => each.getAttribute('kind') === 'struct' && headerOf(each) === 'c');
+  const [functions, enums] = ['function', 'enum'].map((kind) => membersOf(header).filter((each) => each.getAttribute('kind') === kind));
+  writeFileSync(
+    join(out, 'c.md'),
+    `# C\n\n${[...description(header).map(prose), ...functionsText(functions, 2), ...structs.map(compoundText), ...enums.map((each) => enumText(each, 2))].join('\n\n')}\n`,
+  );
   writeFileSync(
     join(out, 'index.md'),
     `# C++ reference
@@ -250,7 +265,8 @@ is written. [How to build and link it](../../guide/cpp.md).
 ${Object.entries(pages)
   .map(([file, { title }]) => `- [${title}](./${file}.md)`)
   .join('\n')}
+
+For C and other languages there is [attn/c.h](./c.md), in a shared library of its own.
 `,
   );
-  return names;
 }

@@ -1,6 +1,6 @@
 /** The documentation as it is served: its links, its policy, and its pages and programs in Chromium. */
 import { strict as assert } from 'node:assert';
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serve } from '../../tools/serve.mjs';
@@ -195,6 +195,9 @@ export async function site() {
   const parts = missing('chromium');
   if (parts.length > 0) return { passed: 0, failed: 0, skipped: `${parts.join(', ')} not found` };
   const checks = new Checks('docs');
+  // As it was built last, whatever the page was built with.
+  rmSync(docs, { recursive: true, force: true });
+  cpSync(at('build/docs'), docs, { recursive: true });
   const html = filesOf(docs).filter((name) => name.endsWith('.html'));
   await checks.check('no link leads nowhere, none holds under one path alone, and nothing is loaded from elsewhere', (note) => {
     note(`${html.length} pages`);
@@ -221,6 +224,7 @@ export async function site() {
       'scaled_dot_product_attention',
       'TextModel',
       'clip_grad_norm',
+      'attn_text_model_load',
     ])
       assert.ok(text.includes(name), name);
   });
