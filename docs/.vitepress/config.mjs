@@ -81,7 +81,6 @@ const reference = [
 /** What search reads of a page: names of code also by their parts, so that "product" finds scaledDotProductAttention. */
 function rendered(source, environment, markdown) {
   const html = markdown.render(source, environment);
-  if (environment.frontmatter?.search === false) return '';
   return html.replace(/<h[1-6]\b[^>]*>([^]*?)<\/h[1-6]>/g, (heading, text) => {
     const words = text.replace(/<[^>]*>/g, ' ').match(/[a-zA-Z]+(?:[A-Z_]\w*)/g) ?? [];
     return `${heading}<p>${words.map((word) => word.replace(/([a-z0-9])(?=[A-Z])/g, '$1 ').replaceAll('_', ' ')).join(' ')}</p>`;
@@ -96,6 +95,8 @@ export default defineConfig({
   srcExclude: ['decisions/**', 'README.md'],
   // To switch transitions off for the moment it would write a style into the page, which the policy forbids.
   appearance: { disableTransition: false },
+  // Firefox asks default-src about what is fetched ahead, and that is 'none'.
+  router: { prefetchLinks: false },
   // One file for what all pages share, instead of a script in each: the policy names every script by its digest.
   metaChunk: true,
   head: [['link', { rel: 'icon', href: `${placeholder}favicon.svg`, type: 'image/svg+xml' }]],

@@ -19,7 +19,6 @@ rmSync(join(docs, 'reference/cpp'), { recursive: true, force: true });
 await writeJsReference(join(docs, 'reference/js'));
 await writeCppReference(join(docs, 'reference/cpp'));
 
-// Also what VitePress says of each page that it is going to write.
 await build(docs, { outDir: out, logLevel: 'warn' });
 // A host has a page of its own for addresses that are not there; this one would not find its files from them.
 rmSync(join(out, '404.html'));

@@ -81,10 +81,10 @@ class Browser {
   }
   assertQuiet() {
     // Programs print, and folders of models may lack a file.
-    const messages = this.driver.messages().filter((text) => !text.startsWith('log: ') && !absentFile.test(text));
+    const messages = (this.driver.messages() ?? []).filter((text) => !text.startsWith('log: ') && !absentFile.test(text));
     assert.deepEqual(messages, [], 'messages in the console');
     // What the page before fetched ahead may come late, from the other server.
-    const elsewhere = this.driver.requests().filter((url) => !/^(blob:)?http:\/\/(localhost|127\.0\.0\.1):\d+\/|^(data|about):/.test(url));
+    const elsewhere = (this.driver.requests() ?? []).filter((url) => !/^(blob:)?http:\/\/(localhost|127\.0\.0\.1):\d+\/|^(data|about):/.test(url));
     assert.deepEqual(elsewhere, [], 'requests to other hosts');
   }
 }
@@ -191,6 +191,20 @@ async function links(browser) {
   assert.ok(await driver.evaluate("location.href.endsWith('/docs/guide/start.html')"));
 }
 
+/** The same hash as in Node (the guide has it beside the program), under the page's policy. */
+async function elsewhere(engine) {
+  const server = await serve({ port: 0, root });
+  const driver = await launch(engine);
+  try {
+    const browser = new Browser(driver, `${server.url}docs/`);
+    const blocks = blocksOf(readFileSync(at('docs/guide/exactness.md'), 'utf8')).filter(({ words }) => words === 'live');
+    await runPrograms(browser, 'guide/exactness.html', blocks);
+  } finally {
+    await within(driver.close(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
+    await server.close();
+  }
+}
+
 export async function site() {
   const parts = missing('chromium');
   if (parts.length > 0) return { passed: 0, failed: 0, skipped: `${parts.join(', ')} not found` };
@@ -250,6 +264,8 @@ export async function site() {
     await checks.check('search', () => search(inFolder));
     await checks.check('by keys alone', () => keyboard(asDemo));
     await checks.check('the page and the documentation link to each other', () => links(inFolder));
+    for (const engine of ['firefox', 'webkit'])
+      if (missing(engine).length === 0 || process.env.CI === 'true') await checks.check(`a program in ${engine}`, () => elsewhere(engine));
   } finally {
     await within(driver.close(), 20000, 'Chromium did not close').catch((error) => console.log(error.message));
     for (const server of servers) await server.close();
