@@ -7,7 +7,7 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test coverage mutants package docs matrix page page-figures wasm bench format clean
+.PHONY: help demo test cluster coverage mutants package docs matrix page page-figures wasm bench format clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
+	@echo 'make cluster   the programs of examples/cluster on local clusters of Ray and Spark, which are installed for it (TEXTS=10000)'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
 	@echo 'make clean     remove what was built (what was set up stays in .setup/ and node_modules/)'
@@ -50,6 +51,13 @@ wasm:
 
 package: wasm
 	@node tools/package.mjs
+
+# examples/cluster on local clusters of Ray and of Spark, which are installed for it (about 1 GB); TEXTS: how many.
+cluster: wheel
+	@tools/setup models
+	@python3 -m venv build/cluster-venv
+	@build/cluster-venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement examples/cluster/requirements.txt build/attn-*.whl
+	@build/cluster-venv/bin/python examples/cluster/check.py --texts $(or $(TEXTS),10000)
 
 # The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
 matrix: package

@@ -30,16 +30,22 @@ function assertPrints(printed, { output: expected }) {
   if (expected !== undefined) assert.ok(prints(printed, expected), `it printed\n${printed}\ninstead of\n${expected}`);
 }
 
-/** Commands that a step of the tests runs by itself. */
+/** Commands that something else runs: which file, and the words there. */
 const elsewhere = {
-  'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': "'native: plain build'",
+  'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': [
+    'tools/test.mjs',
+    "'native: plain build'",
+  ],
+  'python ray_embed.py SOURCE TARGET --model FOLDER --workers 2': ['examples/cluster/check.py', '"ray_embed.py", *common'],
+  'spark-submit --py-files corpus.py spark_embed.py SOURCE TARGET --model FOLDER': ['examples/cluster/check.py', '"spark_embed.py", *common'],
 };
 
 /** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */
 async function runLine(line, folder) {
   const [, target] = /^make ([a-z-]+)\b/.exec(line) ?? [];
   if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
-  if (elsewhere[line]) return void assert.ok(readFileSync(at('tools/test.mjs'), 'utf8').includes(elsewhere[line]), `${elsewhere[line]} runs it`);
+  const [file, words] = elsewhere[line] ?? [];
+  if (file) return void assert.ok(readFileSync(at(file), 'utf8').includes(words), `${file} runs it`);
   assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/ -]+)$/.test(line), `no test runs "${line}"`);
   if (line.startsWith('npm')) {
     rmSync(join(folder, 'node_modules'), { recursive: true });

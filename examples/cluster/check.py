@@ -1,0 +1,129 @@
+"""Runs both programs on local clusters and holds what they write against one process's vectors: rows, order by id, and bits.
+
+python check.py [--texts N] [--rows N] [--model FOLDER] [--weights int8|float32]
+A worker of each is killed in the middle. Spark needs Java 17 or newer.
+"""
+
+import argparse
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import corpus
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parent.parent
+print = functools.partial(print, flush=True)
+
+
+def make_corpus(folder, count, rows):
+    """Reviews of films and products, over again with their number."""
+    files = [ROOT / "testdata" / "sentiment" / name for name in ("films.json", "products.json")]
+    reviews = [each["text"] for file in files for each in json.loads(file.read_text("utf-8"))["texts"]]
+    for first in range(0, count, rows):
+        ids = range(first, min(first + rows, count))
+        texts = [reviews[i] if i < len(reviews) else f"{i}: {reviews[i % len(reviews)]}" for i in ids]
+        pq.write_table(pa.table({"id": list(ids), "text": texts}), folder / f"part-{first // rows:05}.parquet")
+
+
+def digest(folder):
+    """Of ids and vectors, by id; fails where a row is missing or twice there, or a file is left that is no result."""
+    left = [path.name for path in folder.iterdir() if path.suffix != ".parquet"]
+    table = pa.concat_tables(pq.read_table(path) for path in sorted(folder.glob("*.parquet"))).sort_by("id")
+    ids = table["id"].to_pylist()
+    if ids != list(range(len(ids))):
+        raise SystemExit(f"{folder.name}: rows are missing or doubled")
+    vectors = table["embedding"].combine_chunks().flatten().to_numpy()
+    return len(ids), hashlib.sha256(vectors.tobytes()).hexdigest()[:16], len(left)
+
+
+def children(pid):
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    return [child for each in found for child in (int(each), *children(each))]
+
+
+def kill_a_worker(program, name, target):
+    """As soon as some files are there: one that embeds, by the name of its process."""
+    while not corpus.names_in(str(target)):
+        if program.poll() is not None:
+            raise SystemExit("the program ended before anything was there")
+        time.sleep(0.02)
+    workers = [pid for pid in children(program.pid) if name in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()]
+    os.kill(workers[-1], signal.SIGKILL)
+    return len(corpus.names_in(str(target)))
+
+
+def run(what, command, target, kill=None):
+    started = time.monotonic()
+    log = target.with_suffix(".log")
+    with log.open("w") as output:
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        program = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=HERE, env=environment)
+        killed = f", a worker killed after {kill_a_worker(program, kill, target)} files" if kill else ""
+        if program.wait() != 0:
+            raise SystemExit(f"{what} ended with {program.returncode}:\n{log.read_text()[-3000:]}")
+    said = [line for line in log.read_text().splitlines() if "rows in" in line][-1]
+    rows, bits, left = digest(target)
+    print(f"{what}{killed}: {said}; {rows} rows, vectors {bits}, {left} files left over, {time.monotonic() - started:.1f} s")
+    return bits
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=250, help="of a file")
+    parser.add_argument("--model", default=str(ROOT / "models" / "all-MiniLM-L6-v2"))
+    parser.add_argument("--weights", default="int8")
+    options = parser.parse_args()
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        source = folder / "corpus"
+        source.mkdir()
+        make_corpus(source, options.texts, options.rows)
+
+        model = corpus.load(options.model, options.weights, 1)
+        started = time.monotonic()
+        alone = folder / "alone"
+        for name in corpus.names_in(str(source)):
+            corpus.embed_file(model, str(source), str(alone), name)
+        rows, wanted, _ = digest(alone)
+        seconds = time.monotonic() - started
+        print(f"one process: {rows} rows, vectors {wanted}, {rows / seconds:.0f} texts a second")
+
+        common = [str(source), "--model", options.model, "--weights", options.weights]
+        ray = [sys.executable, "ray_embed.py", *common]
+        spark = [str(pathlib.Path(sys.executable).with_name("spark-submit")), "--py-files", "corpus.py", "spark_embed.py", *common]
+        found = []
+        for workers in (1, 2):
+            target = folder / f"ray-{workers}"
+            found.append(run(f"Ray, workers {workers}", [*ray, str(target), "--workers", str(workers)], target))
+        target = folder / "ray-killed"
+        found.append(run("Ray, workers 2", [*ray, str(target), "--workers", "2"], target, kill="ray::MapWorker"))
+        for workers in (1, 2):
+            target = folder / f"spark-{workers}"
+            found.append(run(f"Spark, workers {workers}", [spark[0], "--master", f"local[{workers}]", *spark[1:], str(target)], target))
+        target = folder / "spark-killed"
+        # On one machine Spark gives up at the first failure unless it is told how many to bear.
+        found.append(run("Spark, workers 2", [spark[0], "--master", "local[2,4]", *spark[1:], str(target)], target, kill="pyspark.daemon"))
+        # What is not done: files that were taken away again.
+        for path in sorted(target.glob("*.parquet"))[::3]:
+            path.unlink()
+        found.append(run("Spark again", [spark[0], "--master", "local[2]", *spark[1:], str(target)], target))
+        if any(bits != wanted for bits in found):
+            raise SystemExit("not the vectors of one process")
+        print(f"{len(found)} runs, the same vectors bit for bit")
+
+
+if __name__ == "__main__":
+    main()
