@@ -7,7 +7,7 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test coverage mutants package docs matrix page page-figures wasm bench format clean
+.PHONY: help demo test coverage mutants package docs matrix wheel page page-figures wasm bench format clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
+	@echo 'make wheel     build/attn-*.whl, the Python package for this machine'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
 	@echo 'make clean     remove what was built (what was set up stays in .setup/ and node_modules/)'
@@ -50,6 +51,13 @@ wasm:
 
 package: wasm
 	@node tools/package.mjs
+
+# By the compiler's name that CMake takes by itself, for ccache tells compilers apart by it.
+wheel:
+	@tools/setup native node python
+	@mkdir -p build && CXX="$${CXX:-c++}" .setup/python-venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	  --wheel-dir build $(WHEEL_OPTIONS) .
+	@ls build/attn-*.whl
 
 # The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
 matrix: package
