@@ -197,7 +197,8 @@ const script =
 const setup = (part) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (['browsers', 'models', 'docs', 'python', 'fuzz', 'arm'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
+  if (['browsers', 'models', 'docs', 'python', 'fuzz', 'arm'].includes(part) && !ci)
+    return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
 
@@ -409,7 +410,7 @@ for (const name of Object.keys(packageSteps)) {
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
-  else if (name === 'code-blocks') needs.push(installed);
+  else if (name === 'code-blocks') needs.push(installed, 'python: wheel');
   else if (name === 'docs') needs.push('docs: build', 'page: build');
   else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);

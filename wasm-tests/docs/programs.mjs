@@ -33,6 +33,7 @@ function assertPrints(printed, { output: expected }) {
 /** Commands that a step of the tests runs by itself. */
 const elsewhere = {
   'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': "'native: plain build'",
+  'pip install .': "'python: wheel'",
 };
 
 /** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */
@@ -83,6 +84,10 @@ async function assertHeaders(text) {
     await server.close();
   }
 }
+
+/** The Python that tests run, and whether the wheel was built for it and installed. */
+const interpreter = at('.setup/python-venv/bin/python');
+const hasWheel = existsSync(interpreter) && readdirSync(at('build')).some((name) => /^attn-.*\.whl$/.test(name));
 
 const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
 
@@ -139,6 +144,14 @@ async function javaScript(checks, { name, folder, blocks }, scripts) {
         writeFileSync(file, text);
         assertPrints(await output(process.execPath, [file], { cwd: folder ?? repository }), block);
       });
+    } else if (language === 'python') {
+      if (!hasWheel && process.env.CI !== 'true') {
+        console.log(`  ${where}: left out, the wheel is not there (the step 'python: wheel')`);
+        continue;
+      }
+      await checks.check(`${where}: Python`, async () =>
+        assertPrints(await output(interpreter, ['-c', text], { cwd: folder ?? repository }), block),
+      );
     } else if (language === 'html') {
       assert.ok(block.name === undefined || folder);
       if (block.name && (missing('chromium').length === 0 || process.env.CI === 'true'))
