@@ -149,9 +149,7 @@ async function javaScript(checks, { name, folder, blocks }, scripts) {
         console.log(`  ${where}: left out, the wheel is not there (the step 'python: wheel')`);
         continue;
       }
-      await checks.check(`${where}: Python`, async () =>
-        assertPrints(await output(interpreter, ['-c', text], { cwd: folder ?? repository }), block),
-      );
+      await checks.check(`${where}: Python`, async () => assertPrints(await output(interpreter, ['-c', text], { cwd: folder ?? repository }), block));
     } else if (language === 'html') {
       assert.ok(block.name === undefined || folder);
       if (block.name && (missing('chromium').length === 0 || process.env.CI === 'true'))
