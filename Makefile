@@ -7,7 +7,7 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test cluster coverage mutants package docs matrix page page-figures wasm bench format clean
+.PHONY: help demo test cluster coverage mutants package docs matrix wheel page page-figures wasm bench format clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
+	@echo 'make wheel     build/attn-*.whl, the Python package for this machine'
 	@echo 'make cluster   the programs of examples/cluster on local clusters of Ray and Spark, which are installed for it (TEXTS=10000)'
 	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
@@ -51,6 +52,13 @@ wasm:
 
 package: wasm
 	@node tools/package.mjs
+
+# By the compiler's name that CMake takes by itself, for ccache tells compilers apart by it.
+wheel:
+	@tools/setup native node python
+	@mkdir -p build && CXX="$${CXX:-c++}" .setup/python-venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	  --wheel-dir build $(WHEEL_OPTIONS) .
+	@ls build/attn-*.whl
 
 # examples/cluster on local clusters of Ray and of Spark, which are installed for it (about 1 GB); TEXTS: how many.
 cluster: wheel

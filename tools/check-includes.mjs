@@ -1,5 +1,5 @@
-// node tools/check-includes.mjs [FOLDER]: the include rule. Prints every #include of FOLDER (src) that breaks it and ends
-// with a line of totals; exit 1 when there is one.
+// node tools/check-includes.mjs [FOLDER]: the include rule. Prints every #include of FOLDER (src, and python/src as src/python)
+// that breaks it and ends with a line of totals; exit 1 when there is one.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,16 @@ const rules = {
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
   command: ['attn/core.hpp', 'attn/io/'],
   c: ['attn/core.hpp', 'attn/c.h', 'attn/tensor/large_pages.hpp', /^<nlohmann\/json\.hpp>$/],
+  // What is installed, alone.
+  python: [
+    'attn/core.hpp',
+    'attn/context.hpp',
+    'attn/io/tokenizer.hpp',
+    'attn/tensor/error.hpp',
+    'attn/tensor/large_pages.hpp',
+    /^"[a-z_]+\.hpp"$/,
+    /^<nanobind\/.+>$/,
+  ],
   bindings: [
     ...kernels,
     'attn/tensor/',
@@ -50,6 +60,7 @@ const exceptions = {
 };
 
 const root = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)));
+const python = join(root, '..', 'python', 'src');
 const broken = [];
 let includes = 0;
 
@@ -57,11 +68,18 @@ const allows = (rule, header) => (typeof rule === 'string' ? header.startsWith(`
 if (process.argv[2] === undefined)
   for (const [name, list] of [...Object.entries(rules), ...Object.entries(exceptions)])
     for (const path of [name, ...list])
-      if (typeof path === 'string' && !existsSync(join(root, path))) broken.push(`tools/check-includes.mjs: there is no ${path}`);
+      if (typeof path === 'string' && !existsSync(path === 'python' ? python : join(root, path)))
+        broken.push(`tools/check-includes.mjs: there is no ${path}`);
 
-const files = readdirSync(root, { recursive: true }).filter((name) => /\.[ch]pp$/.test(name));
-for (const name of files.sort()) {
-  const path = name.split(sep).join('/');
+/** Sources of a folder, and what their paths are to the rules. */
+const sources = (folder, prefix) =>
+  readdirSync(folder, { recursive: true })
+    .filter((name) => /\.[ch]pp$/.test(name))
+    .sort()
+    .map((name) => ({ file: join(folder, name), path: prefix + name.split(sep).join('/') }));
+const files = sources(root, '');
+if (process.argv[2] === undefined) files.push(...sources(python, 'python/'));
+for (const { file, path } of files) {
   const folder = path.slice(0, path.lastIndexOf('/'));
   const allowed = rules[folder];
   if (!allowed) {
@@ -69,7 +87,7 @@ for (const name of files.sort()) {
     continue;
   }
   const patterns = [standard, new RegExp(`^"${folder}/[a-z0-9_]+\\.hpp"$`), ...allowed, ...(exceptions[path] ?? [])];
-  readFileSync(join(root, name), 'utf8')
+  readFileSync(file, 'utf8')
     .split('\n')
     .forEach((line, i) => {
       const header = /^\s*#\s*include\s*([<"][^>"]+[>"])/.exec(line)?.[1];

@@ -106,29 +106,42 @@ const preset = (name) => commands(['cmake', '--preset', name], build('--preset',
 /** Words before a program for arm64: QEMU as that processor. */
 const qemu = (cpu) => ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', '-cpu', cpu];
 
-/** A Catch2 program: its JUnit report is counted, and a crash that leaves none is a failure. */
+/** A program's JUnit report: one <testcase> for each test, with a <failure> or <error> inside when it failed. Where there is none it has crashed. */
+async function countJunit(junit, start) {
+  rmSync(junit, { force: true });
+  const { code } = await start();
+  if (!existsSync(junit)) return { passed: 0, failed: 1, skips: 0 };
+  const xml = readFileSync(junit, 'utf8');
+  const cases = xml.match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
+  for (const each of cases) {
+    const [, title, seconds] = /\bname="([^"]*)"[^>]*\btime="([^"]*)"/.exec(each) ?? [];
+    const [, why] = /<(?:failure|error)\b[^>]*>([\s\S]*?)<\//.exec(each) ?? [];
+    current.getStore().tests.push({ name: title, seconds: Number(seconds), why });
+  }
+  const failed = cases.filter((each) => /<(failure|error)\b/.test(each)).length;
+  const skips = cases.filter((each) => /<skipped\b/.test(each)).length;
+  const passed = cases.length - failed - skips;
+  // A sanitizer speaks through the exit code, after or without a report.
+  return { passed, failed: failed + (code !== 0 && failed === 0) + (passed + failed === 0), skips };
+}
+
+/** A Catch2 program. */
 const catch2 =
   (name, { tests = 'attn_tests', filter = [], env = {}, by = [] } = {}) =>
   async () => {
     const junit = at('build', name, `${tests}.xml`);
-    rmSync(junit, { force: true });
     const [program, ...args] = [...by, at('build', name, 'native-tests', tests), ...filter];
-    const { code } = await run(program, [...args, '--reporter', 'console', '--reporter', `junit::out=${junit}`, '--rng-seed', '1'], { env });
-    if (!existsSync(junit)) return { passed: 0, failed: 1 };
-    // One <testcase> for each test case and section, with a <failure> or <error> inside when it failed.
-    const xml = readFileSync(junit, 'utf8');
-    const cases = xml.match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
-    for (const each of cases) {
-      const [, title, seconds] = /\bname="([^"]*)"[^>]*\btime="([^"]*)"/.exec(each) ?? [];
-      const [, why] = /<(?:failure|error)\b[^>]*>([\s\S]*?)<\//.exec(each) ?? [];
-      current.getStore().tests.push({ name: title, seconds: Number(seconds), why });
-    }
-    const failed = cases.filter((each) => /<(failure|error)\b/.test(each)).length;
-    const skipped = cases.filter((each) => /<skipped\b/.test(each)).length;
-    const passed = cases.length - failed - skipped;
-    // A sanitizer speaks through the exit code, after or without a report.
-    return { passed, failed: failed + skipped + (code !== 0 && failed === 0) + (passed + failed === 0) };
+    const report = ['--reporter', 'console', '--reporter', `junit::out=${junit}`, '--rng-seed', '1'];
+    const { passed, failed, skips } = await countJunit(junit, () => run(program, [...args, ...report], { env }));
+    return { passed, failed: failed + skips };
   };
+
+/** The Python tests. What a user's machine has not (the model, Chromium) may be left out there. */
+const pytest = (interpreter) => async () => {
+  const junit = at('build/pytest.xml');
+  const { passed, failed, skips } = await countJunit(junit, () => run(interpreter, ['-m', 'pytest', '--quiet', `--junit-xml=${junit}`]));
+  return { passed, failed: failed + (ci ? skips : 0) };
+};
 
 /** Random forwards: threads, batches and repetitions change no bit. On `arch`: these are the kernels that it has to choose. */
 const digest =
@@ -179,11 +192,13 @@ const script =
     return { passed: Number(passed), failed: Number(failed) };
   };
 
-/** tools/setup PART. A user without the browsers, the model, Doxygen, clang or what makes and runs programs for arm64 is told so and goes on; everything else is needed. */
+/** tools/setup PART. A user without the browsers, the model, Doxygen, Python, clang or what makes and runs programs for arm64 is told so and goes on; everything
+ *  else is needed. */
 const setup = (part) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (['browsers', 'models', 'docs', 'fuzz', 'arm'].includes(part) && !ci) return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
+  if (['browsers', 'models', 'docs', 'python', 'fuzz', 'arm'].includes(part) && !ci)
+    return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
 
@@ -237,7 +252,7 @@ const whole = all || only !== undefined;
 /** On arm64 the tests of the native library are those of its kernels, and int8 vectors of texts. */
 const arm = whole && process.arch !== 'arm64';
 const setups = [];
-for (const part of ['node', 'native', 'wasm', 'browsers', 'models', ...(whole ? ['docs', 'fuzz'] : []), ...(arm ? ['arm'] : [])])
+for (const part of ['node', 'native', 'wasm', 'browsers', 'models', 'python', ...(whole ? ['docs', 'fuzz'] : []), ...(arm ? ['arm'] : [])])
   plan(setups, `set-up: ${part}`, setup(part));
 await runLane(setups);
 
@@ -286,6 +301,23 @@ for (const arch of ['emulated', ...((whole && sets[process.arch]) || [])]) {
   const env = { ATTN_MAX_ARCH: arch };
   plan(compiled, `native on ${arch}: tests`, ifMachineHas(arch, catch2('native', { filter: ['~[kernels]'], env })), ['native: build']);
   plan(compiled, `native on ${arch}: bits`, ifMachineHas(arch, digest('native', { env, arch })), ['native: build']);
+}
+
+// The wheel, with the flags of the preset native, whose objects ccache has, and by the name that CMake has for the compiler there.
+if (!results.some(({ name, skipped }) => name === 'set-up: python' && skipped)) {
+  const interpreter = at('.setup/python-venv/bin/python');
+  const pip = (...args) => ['env', `CXX=${process.env.CXX ?? 'c++'}`, interpreter, '-m', 'pip', '--disable-pip-version-check', '--quiet', ...args];
+  const asNative = ['ATTN_WERROR', 'ATTN_PRECOMPILE'].flatMap((option) => ['-C', `cmake.define.${option}=ON`]);
+  plan(
+    compiled,
+    'python: wheel',
+    commands(
+      pip('wheel', '--no-build-isolation', '--no-deps', '--wheel-dir', 'build', ...asNative, '.'),
+      pip('install', '--no-index', '--find-links', 'build', '--no-deps', '--force-reinstall', 'attn'),
+    ),
+    ['native: build', 'set-up: python'],
+  );
+  plan(compiled, 'python: tests', pytest(interpreter), ['python: wheel']);
 }
 
 // NEON: QEMU's greatest processor and one without the products of four. It takes ten times as long: a part of the forwards of float32, whose bits
@@ -378,7 +410,7 @@ for (const name of Object.keys(packageSteps)) {
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
-  else if (name === 'code-blocks') needs.push(installed);
+  else if (name === 'code-blocks') needs.push(installed, 'python: wheel');
   else if (name === 'docs') needs.push('docs: build', 'page: build');
   else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);

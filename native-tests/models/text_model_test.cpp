@@ -453,5 +453,123 @@ TEST_CASE("what a model cannot be saved as leaves nothing behind", "[models][int
   check_error({ErrorCode::argument, "save_pretrained", "", {"config.json", "can be written"}}, [&] { model.save_pretrained(out.path() / "file"); });
 }
 
+TEST_CASE("who waits for many texts hears how many are done, and may end it", "[models]") {
+  const TextModel model = stock("tiny-bert");
+  std::vector<std::pair<std::int64_t, std::int64_t>> heard;
+  const auto hear = [&](std::int64_t done, std::int64_t total) { heard.emplace_back(done, total); };
+  model.embed(kTexts, {.batch_size = 3, .on_progress = hear});
+  model.classify({"a", "b"}, {.batch_size = 1, .on_progress = hear});
+  CHECK(heard == std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 7}, {6, 7}, {7, 7}, {1, 2}, {2, 2}});
+  heard.clear();
+  const auto end = [&](std::int64_t done, std::int64_t) {
+    heard.emplace_back(done, 0);
+    throw std::domain_error("enough");
+  };
+  CHECK_THROWS_AS(model.embed(kTexts, {.batch_size = 3, .on_progress = end}), std::domain_error);
+  CHECK(heard.size() == 1);
+}
+
+/// A letter is a token, [CLS] before and [SEP] behind them.
+class Letters final : public TextTokenizer {
+ public:
+  explicit Letters(bool miscounts) : miscounts_(miscounts) {}
+  EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const override {
+    EncodedTexts encoding{.shape = {std::ssize(texts), *options.max_length},
+                          .input_ids = {},
+                          .token_type_ids = {},
+                          .attention_mask = {},
+                          .truncated = std::vector<bool>(texts.size(), false),
+                          .tokens = {},
+                          .offsets = {},
+                          .sequence_ids = {}};
+    const auto L = static_cast<std::size_t>(*options.max_length);
+    for (const std::string& text : texts) {
+      std::vector<std::string> tokens{"[CLS]"};
+      TokenOffsets offsets(1);
+      TokenSequences sequences(1);
+      std::vector<std::int32_t> ids{0};
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        tokens.emplace_back(1, text[i]);
+        offsets.emplace_back(std::pair(i, i + 1));
+        sequences.emplace_back(0);
+        ids.push_back(text[i] - 'a' + 1);
+      }
+      std::vector<std::uint8_t> mask(ids.size(), 1);
+      ids.resize(L - (miscounts_ ? 1 : 0));
+      mask.resize(L);
+      tokens.resize(L, "[PAD]");
+      offsets.resize(L);
+      sequences.resize(L);
+      encoding.input_ids.insert(encoding.input_ids.end(), ids.begin(), ids.end());
+      encoding.token_type_ids.resize(encoding.token_type_ids.size() + L);
+      encoding.attention_mask.insert(encoding.attention_mask.end(), mask.begin(), mask.end());
+      encoding.tokens.push_back(tokens);
+      encoding.offsets.push_back(offsets);
+      encoding.sequence_ids.push_back(sequences);
+    }
+    return encoding;
+  }
+  EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>&, const TokenizeOptions&) const override {
+    throw std::domain_error("no pairs");
+  }
+  std::optional<std::int64_t> token_to_id(const std::string& token) const override { return token[0] - 'a' + 1; }
+  std::optional<std::string> id_to_token(std::int64_t) const override { return std::nullopt; }
+  std::int64_t pad_id() const override { return 7; }
+
+ private:
+  bool miscounts_;
+};
+
+TEST_CASE("a tokenizer of the caller's is asked where the model's own is of another kind", "[models]") {
+  std::vector<std::string> classes;
+  bool miscounts = false;
+  const TextModelOptions options{
+      .tokenizer = [&](std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> config, std::string_view of_class) {
+        CHECK(json::parse(tokenizer_json).at("model").at("type") == "BPE");
+        CHECK(config.has_value());
+        classes.emplace_back(of_class);
+        return std::make_shared<const Letters>(miscounts);
+      }};
+  const TextModel model = TextModel::load(testdata("models/tiny-roberta"), options);
+  CHECK(classes == std::vector<std::string>{""});
+  CHECK(TextModel::load(testdata("models/tiny-bert"), options).tokenize({"a"}).tokens[0][1] == "a");
+  CHECK(classes.size() == 1);
+
+  const Encoding encoding = model.tokenize({"ab"}, {.max_length = 5});
+  CHECK(encoding.tokens[0] == std::vector<std::string>{"[CLS]", "a", "b", "[PAD]", "[PAD]"});
+  CHECK(model.token_to_id("c") == 3);
+  Encoding ids;
+  ids.input_ids = xt::xtensor<std::int32_t, 2>{{0, 1, 2, 0, 0}};
+  ids.attention_mask = xt::xtensor<std::uint8_t, 2>{{1, 1, 1, 0, 0}};
+  CHECK_THAT(floats_of(model.forward(encoding).last_hidden_state), HasBitsOf(floats_of(model.forward(ids).last_hidden_state)));
+  CHECK(model.embed({"ab", "c"}, {.max_length = 5}).shape(0) == 2);
+  CHECK(model.attribute("ab", {.method = AttributionMethod::leave_one_out, .target = 0}).scores.size() ==
+        static_cast<std::size_t>(model.max_length()));
+  CHECK_THROWS_AS(model.tokenize_pairs({{"a", "b"}}), std::domain_error);
+  miscounts = true;
+  const TextModel wrong = TextModel::load(testdata("models/tiny-roberta"), options);
+  check_error({ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(1,L)"}}, [&] { wrong.embed({"ab"}); });
+}
+
+TEST_CASE("of a pair each token says which text it is from", "[models]") {
+  const Encoding encoding = stock("tiny-bert").tokenize_pairs({{"a film", "b"}, {"", "a b"}});
+  const TokenSequences::value_type none;
+  CHECK(encoding.sequence_ids == std::vector<TokenSequences>{{none, 0, 0, none, 1, none}, {none, none, 1, 1, none, none}});
+}
+
+TEST_CASE("a patch may be a view of memory whose rows lie apart", "[models]") {
+  const TextModel model = stock("tiny-bert");
+  const Encoding encoding = model.tokenize({"a film"});
+  const auto merged = model.trace_layer(encoding, 1, {TraceName::merged}).at(TraceName::merged);
+  const Array packed = floats_of(merged);
+  const std::int64_t L = packed.dims[1], E = packed.dims[2];
+  std::vector<float> apart(static_cast<std::size_t>(L * (E + 3)), 9);
+  for (std::int64_t i = 0; i < L; ++i) std::copy_n(packed.data.data() + i * E, E, apart.data() + i * (E + 3));
+  const TensorCopy copy(TensorView(apart.data(), {1, L, E}, {L * (E + 3), E + 3, 1}));
+  apart.assign(apart.size(), 0);
+  const auto plain = model.forward(encoding), patched = model.forward(encoding, {.patch = LayerPatch{.layer = 1, .merged = copy}});
+  CHECK_THAT(floats_of(*patched.logits), HasBitsOf(floats_of(*plain.logits)));
+}
+
 }  // namespace
 }  // namespace attn::test

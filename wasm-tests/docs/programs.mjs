@@ -38,6 +38,7 @@ const elsewhere = {
   ],
   'python ray_embed.py SOURCE TARGET --model FOLDER --workers 2': ['examples/cluster/check.py', '"ray_embed.py", *common'],
   'spark-submit --py-files corpus.py spark_embed.py SOURCE TARGET --model FOLDER': ['examples/cluster/check.py', '"spark_embed.py", *common'],
+  'pip install .': ['tools/test.mjs', "'python: wheel'"],
 };
 
 /** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */
@@ -89,6 +90,10 @@ async function assertHeaders(text) {
     await server.close();
   }
 }
+
+/** The Python that tests run, and whether the wheel was built for it and installed. */
+const interpreter = at('.setup/python-venv/bin/python');
+const hasWheel = existsSync(interpreter) && readdirSync(at('build')).some((name) => /^attn-.*\.whl$/.test(name));
 
 const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
 
@@ -145,6 +150,12 @@ async function javaScript(checks, { name, folder, blocks }, scripts) {
         writeFileSync(file, text);
         assertPrints(await output(process.execPath, [file], { cwd: folder ?? repository }), block);
       });
+    } else if (language === 'python') {
+      if (!hasWheel && process.env.CI !== 'true') {
+        console.log(`  ${where}: left out, the wheel is not there (the step 'python: wheel')`);
+        continue;
+      }
+      await checks.check(`${where}: Python`, async () => assertPrints(await output(interpreter, ['-c', text], { cwd: folder ?? repository }), block));
     } else if (language === 'html') {
       assert.ok(block.name === undefined || folder);
       if (block.name && (missing('chromium').length === 0 || process.env.CI === 'true'))

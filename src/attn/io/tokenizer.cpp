@@ -213,8 +213,9 @@ EncodedTexts assemble(const TokenizerFile& file, const Template& pieces, std::ve
   for (const Row& row : rows) longest = std::max(longest, added + row.first.size() + row.second.size());
   const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
   MemoryEstimate memory(kOp);
-  // Two ids, a mask, a token's string and its offsets.
-  memory.add("ids, tokens and offsets", {shape[0], shape[1], (9 + sizeof(std::string) + sizeof(TokenOffsets::value_type)) / 4});
+  // Two ids, a mask, a token's string, its offsets and its text.
+  constexpr std::size_t kBytes = 9 + sizeof(std::string) + sizeof(TokenOffsets::value_type) + sizeof(TokenSequences::value_type);
+  memory.add("ids, tokens and offsets", {shape[0], shape[1], kBytes / 4});
   memory.check("ids, tokens and offsets");
 
   const std::size_t count = rows.size() * longest;
@@ -224,31 +225,39 @@ EncodedTexts assemble(const TokenizerFile& file, const Template& pieces, std::ve
                         .attention_mask = std::vector<std::uint8_t>(count, 0),
                         .truncated = {},
                         .tokens = {},
-                        .offsets = {}};
+                        .offsets = {},
+                        .sequence_ids = {}};
   for (std::size_t b = 0; b < rows.size(); ++b) {
     std::vector<std::string> tokens;
     TokenOffsets offsets;
+    TokenSequences sequences;
     tokens.reserve(longest);
     offsets.reserve(longest);
-    const auto push = [&](std::int32_t id, std::int32_t type_id, std::string token, std::optional<std::pair<std::int64_t, std::int64_t>> bytes) {
+    sequences.reserve(longest);
+    const auto push = [&](std::int32_t id, std::int32_t type_id, std::string token, TokenOffsets::value_type bytes,
+                          TokenSequences::value_type sequence) {
       const std::size_t at = b * longest + tokens.size();
       encoding.input_ids[at] = id;
       encoding.token_type_ids[at] = type_id;
       encoding.attention_mask[at] = 1;
       tokens.push_back(std::move(token));
       offsets.push_back(bytes);
+      sequences.push_back(sequence);
     };
     for (const TemplatePiece& piece : pieces) {
-      for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], std::nullopt);
+      for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], std::nullopt, std::nullopt);
       if (piece.kind == TemplatePiece::Kind::special) continue;
-      for (Token& token : piece.kind == TemplatePiece::Kind::first ? rows[b].first : rows[b].second)
+      const bool is_first = piece.kind == TemplatePiece::Kind::first;
+      for (Token& token : is_first ? rows[b].first : rows[b].second)
         push(token.id, piece.type_id, token.content.empty() ? std::string(file.tokens[token.id]) : std::move(token.content),
-             std::pair<std::int64_t, std::int64_t>(token.start, token.end));
+             std::pair<std::int64_t, std::int64_t>(token.start, token.end), is_first ? 0 : 1);
     }
     tokens.resize(longest, file.pad_token);
     offsets.resize(longest);
+    sequences.resize(longest);
     encoding.tokens.push_back(std::move(tokens));
     encoding.offsets.push_back(std::move(offsets));
+    encoding.sequence_ids.push_back(std::move(sequences));
     encoding.truncated.push_back(rows[b].truncated);
   }
   return encoding;

@@ -28,6 +28,9 @@ struct TokenizeOptions {
 /// Bytes [start, end) of the text (of a pair: of the one that the token is from); none for padding and for special tokens that were added.
 using TokenOffsets = std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>>;
 
+/// Which text of a pair a token is from, 0 or 1; none where TokenOffsets has none.
+using TokenSequences = std::vector<std::optional<std::int32_t>>;
+
 /// Token ids of texts, padded to the longest; numbers are (B,L), row-major.
 struct EncodedTexts {
   Shape shape;
@@ -36,6 +39,7 @@ struct EncodedTexts {
   std::vector<bool> truncated;               ///< which texts were cut
   std::vector<std::vector<std::string>> tokens;
   std::vector<TokenOffsets> offsets;
+  std::vector<TokenSequences> sequence_ids;
 };
 
 /// The same as tensors, of rank N = 2.
@@ -48,6 +52,7 @@ struct EncodingTensors {
   std::vector<bool> truncated;                          ///< which texts were cut
   std::vector<std::vector<std::string>> tokens;
   std::vector<Offsets> offsets;
+  std::vector<TokenSequences> sequence_ids;
 
   EncodingTensors() = default;
   explicit EncodingTensors(EncodedTexts texts)
@@ -56,13 +61,27 @@ struct EncodingTensors {
         attention_mask(detail::empty<N, std::uint8_t>(texts.shape)),
         truncated(std::move(texts.truncated)),
         tokens(std::move(texts.tokens)),
-        offsets(std::move(texts.offsets)) {
+        offsets(std::move(texts.offsets)),
+        sequence_ids(std::move(texts.sequence_ids)) {
     std::copy(texts.input_ids.begin(), texts.input_ids.end(), input_ids.data());
     std::copy(texts.token_type_ids.begin(), texts.token_type_ids.end(), token_type_ids.data());
     std::copy(texts.attention_mask.begin(), texts.attention_mask.end(), attention_mask.data());
   }
 };
 using Encoding = EncodingTensors<2>;
+
+/// A tokenizer that is the caller's, for models whose own is of another kind than Tokenizer reads. Several threads may use it at once. What it
+/// throws comes out of the model's call.
+class TextTokenizer {
+ public:
+  virtual ~TextTokenizer() = default;
+  /// As Tokenizer's.
+  virtual EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const = 0;
+  virtual EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const = 0;
+  virtual std::optional<std::int64_t> token_to_id(const std::string& token) const = 0;
+  virtual std::optional<std::string> id_to_token(std::int64_t id) const = 0;
+  virtual std::int64_t pad_id() const = 0;
+};
 
 /// WordPiece as a Hugging Face tokenizer.json describes it: the same ids, tokens and offsets. Copies share what was read.
 class Tokenizer {

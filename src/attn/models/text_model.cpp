@@ -134,6 +134,26 @@ std::vector<std::string> with_prompt(const std::string& prompt, const std::vecto
   return all;
 }
 
+/// Throws ARGUMENT where the lists of a caller's tokenizer are not as long as each other.
+void check_encoding(const EncodedTexts& encoding, std::size_t texts) {
+  const Shape& shape = encoding.shape;
+  bool fits = shape.rank() == 2 && shape[0] == static_cast<std::int64_t>(texts) && shape[1] >= 0;
+  const auto L = fits ? static_cast<std::size_t>(shape[1]) : 0;
+  const auto counts = [&](const auto& list) { fits = fits && list.size() == texts * L; };
+  const auto counts_rows = [&](const auto& rows) {
+    fits = fits && rows.size() == texts && std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return row.size() == L; });
+  };
+  counts(encoding.input_ids);
+  counts(encoding.token_type_ids);
+  counts(encoding.attention_mask);
+  counts_rows(encoding.tokens);
+  counts_rows(encoding.offsets);
+  counts_rows(encoding.sequence_ids);
+  fits = fits && encoding.truncated.size() == texts;
+  if (!fits)
+    detail::fail(ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(", texts, ",L) of everything"}, {"lists of other lengths"});
+}
+
 void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) detail::fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
 }
@@ -145,11 +165,25 @@ struct TextModel::Parts {
   Files files;       ///< that save_pretrained writes again
   std::string base;  ///< the folder of config.json in that of the model, with a slash, or empty
   std::optional<Tokenizer> tokenizer;
-  std::optional<Error> no_tokenizer;  ///< why there is none
+  std::shared_ptr<const TextTokenizer> callers;  ///< where there is no tokenizer
+  std::optional<Error> no_tokenizer;             ///< why there is none
 
-  const Tokenizer& tokens() const {
-    if (!tokenizer) throw Error(*no_tokenizer);
-    return *tokenizer;
+  /// f(a tokenizer), of attn or the caller's.
+  template <class F>
+  auto ask(F f) const {
+    if (tokenizer) return f(*tokenizer);
+    if (callers) return f(*callers);
+    throw Error(*no_tokenizer);
+  }
+  /// Of the texts [begin, end).
+  template <class Text>
+  EncodedTexts encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+    if (tokenizer) return tokenizer->encode_texts(texts, begin, end, options);
+    const auto at = [&](std::size_t i) { return texts.begin() + static_cast<std::ptrdiff_t>(i); };
+    const std::vector<Text> asked(at(begin), at(end));
+    EncodedTexts encoding = ask([&](const auto& any) { return any.encode_texts(asked, options); });
+    check_encoding(encoding, asked.size());
+    return encoding;
   }
 
   /// What goes before each text.
@@ -166,7 +200,7 @@ struct TextModel::Parts {
   }
   /// Tokens that it begins a text with, special ones included, but for one at its end.
   std::int64_t prompt_length(const std::string& prompt) const {
-    const EncodedTexts encoding = tokens().encode_texts({prompt});
+    const EncodedTexts encoding = encode(std::vector{prompt}, 0, 1, {});
     return static_cast<std::int64_t>(encoding.tokens[0].size()) - (encoding.offsets[0].back() ? 0 : 1);
   }
 };
@@ -217,6 +251,11 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
     if (error.code() != ErrorCode::unsupported) throw;
     parts->no_tokenizer = error;
   }
+  if (tokenizer && !parts->tokenizer && options.tokenizer && !loader.config().lower_case) {
+    const auto bytes = [](const std::vector<std::uint8_t>& file) { return std::span<const std::uint8_t>(file); };
+    parts->callers =
+        options.tokenizer(*tokenizer, tokenizer_config ? std::optional(bytes(*tokenizer_config)) : std::nullopt, loader.config().tokenizer_class());
+  }
   check_weights(base);
   stream_file(below(base, "model.safetensors"), loader);
   parts->model = loader.finish();
@@ -258,7 +297,7 @@ EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t b
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
     detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
-  EncodedTexts encoding = parts_->tokens().encode_texts(texts, begin, end, given);
+  EncodedTexts encoding = parts_->encode(texts, begin, end, given);
   if (!parts_->model->config().token_types) std::fill(encoding.token_type_ids.begin(), encoding.token_type_ids.end(), 0);
   return encoding;
 }
@@ -266,7 +305,8 @@ EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t b
 /// Calls run(batch, rows) with the texts in batches, sorted by their length so that little of a batch is padding. Long ones go first, so
 /// that what does not fit into memory is known at once.
 template <class Text, class Run>
-void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size, Run run) const {
+void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
+                           const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const {
   encode(texts, 0, 0, options);  // what is wrong with the options or the checkpoint is said for no texts, too
   for (std::size_t begin = 0; begin < texts.size(); begin += kMostSorted) {
     const std::size_t end = std::min(texts.size(), begin + kMostSorted);
@@ -281,6 +321,7 @@ void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions
       const std::span<const Row> batch = std::span(rows).subspan(first, size);
       run(Batch(batch), batch);
       first += size;
+      if (on_progress) on_progress(static_cast<std::int64_t>(begin + first), std::ssize(texts));
     }
   }
 }
@@ -367,8 +408,12 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
   const std::vector<std::int64_t> types(encoding.token_type_ids.begin(), encoding.token_type_ids.end());
   std::vector<std::uint8_t> special;
   for (const auto& offset : encoding.offsets[0]) special.push_back(offset ? 0 : 1);
-  detail::AttributionCall call{
-      .ids = ids, .types = types, .special = special, .pad_id = parts_->tokens().pad_id(), .method = options.method, .steps = options.steps};
+  detail::AttributionCall call{.ids = ids,
+                               .types = types,
+                               .special = special,
+                               .pad_id = parts_->ask([](const auto& any) { return any.pad_id(); }),
+                               .method = options.method,
+                               .steps = options.steps};
   if (options.target) {
     call.target = label_of(kOp, "target", model.config().labels, *options.target);
   } else if (model.has_head()) {
@@ -574,11 +619,12 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
   const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
   const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
-  in_batches(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
-    std::vector<float> part(rows.size() * width);
-    model.embed(batch.inputs(), how, part.data());
-    for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);
-  });
+  in_batches(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress,
+             [&](const Batch& batch, std::span<const Row> rows) {
+               std::vector<float> part(rows.size() * width);
+               model.embed(batch.inputs(), how, part.data());
+               for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);
+             });
 }
 
 template <class Text>
@@ -587,7 +633,7 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
   const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
-  in_batches(texts, tokenizing, options.batch_size, [&](const Batch& batch, std::span<const Row> rows) {
+  in_batches(texts, tokenizing, options.batch_size, options.on_progress, [&](const Batch& batch, std::span<const Row> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
     model.classify(batch.inputs(), scores.data());
@@ -620,8 +666,12 @@ Shape TextModel::parameter_shape(const std::string& name) const {
 }
 
 const Embedding& TextModel::word_embeddings() const { return parts_->model->word_embeddings(); }
-std::optional<std::int64_t> TextModel::token_to_id(const std::string& token) const { return parts_->tokens().token_to_id(token); }
-std::optional<std::string> TextModel::id_to_token(std::int64_t id) const { return parts_->tokens().id_to_token(id); }
+std::optional<std::int64_t> TextModel::token_to_id(const std::string& token) const {
+  return parts_->ask([&](const auto& any) { return any.token_to_id(token); });
+}
+std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
+  return parts_->ask([&](const auto& any) { return any.id_to_token(id); });
+}
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
 

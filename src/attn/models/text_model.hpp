@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -180,12 +181,15 @@ struct EmbedOptions {
   /// Put before each text; default that of prompt_name, else the one that config_sentence_transformers.json has as default_prompt_name, else none.
   std::optional<std::string> prompt = std::nullopt;
   std::optional<std::string> prompt_name = std::nullopt;  ///< one of config_sentence_transformers.json
+  /// After each batch: how many texts are done, of how many. What it throws ends the call.
+  std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;
 };
 
 struct ClassifyOptions {
   std::optional<std::int64_t> max_length = std::nullopt;
   bool truncation = true;
   std::int64_t batch_size = 32;
+  std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
 };
 
 struct LabelScore {
@@ -201,6 +205,10 @@ enum class Weights : std::uint8_t {
 
 struct TextModelOptions {
   std::optional<Weights> weights = std::nullopt;  ///< default as the files have them: int8 where they are int8, else float32
+  /// Makes the tokenizer where tokenizer.json is not of the kind that Tokenizer reads, of what Tokenizer::parse is given.
+  std::function<std::shared_ptr<const TextTokenizer>(std::span<const std::uint8_t> tokenizer_json,
+                                                     std::optional<std::span<const std::uint8_t>> tokenizer_config, std::string_view default_class)>
+      tokenizer = nullptr;
 };
 
 /// How weights are written to files.
@@ -242,7 +250,8 @@ class TextModel {
   /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
   /// UNSUPPORTED by name.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
-  /// tokenizer other than WordPiece, or none, is UNSUPPORTED only when texts are to be tokenized: forward() takes token ids.
+  /// tokenizer other than WordPiece, or none, and none among the options, is UNSUPPORTED only when texts are to be tokenized: forward() takes token
+  /// ids.
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
   /// Writes the model as transformers reads it: the weights that it works with, as they are now, under the names that its file has, config.json,
   /// and the other files that were read. Poolers and heads that it leaves out are not written. load() reads it back; what int8 gives has the same
@@ -409,7 +418,8 @@ class TextModel {
   template <class Text>
   EncodedTexts encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
   template <class Text, class Run>
-  void in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size, Run run) const;
+  void in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
+                  const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const;
   template <class Text>
   std::vector<std::vector<LabelScore>> classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const;
 

@@ -1,8 +1,20 @@
 #include "attn/tensor/rows.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
-namespace attn::detail {
+namespace attn {
+
+TensorCopy::TensorCopy(const TensorView& given) {
+  const detail::Rows rows(given);
+  auto numbers = std::make_shared<std::vector<float>>(static_cast<std::size_t>(checked_size(given.shape, "attn", "a tensor")));
+  for (std::size_t row = 0; row < rows.count(); ++row) std::copy_n(rows[row], rows.width(), numbers->data() + row * rows.width());
+  TensorView::operator=({numbers->data(), given.shape});
+  owner_ = std::move(numbers);
+}
+
+namespace detail {
 
 Rows::Rows(const TensorView& view) : data_(view.data), count_(1), width_(1), last_(1), step_(0) {
   const std::size_t rank = view.shape.rank();
@@ -44,4 +56,5 @@ const float* Rows::start_of(std::size_t row) const {
 
 Rows::Run Rows::run(std::size_t row, std::size_t most) const { return {(*this)[row], std::min(most, last_ - row % last_), step_}; }
 
-}  // namespace attn::detail
+}  // namespace detail
+}  // namespace attn

@@ -133,6 +133,7 @@ class Input : public TensorView {
 class TensorCopy : public TensorView {
  public:
   TensorCopy() = default;
+  explicit TensorCopy(const TensorView& given);
   template <TensorLike E>
   TensorCopy(const E& given) {
     const Shape dims = to_shape(given.shape());

@@ -1,0 +1,142 @@
+"""What calls return."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[numpy.float32]
+Offsets: TypeAlias = list[tuple[int, int] | None]
+Trace: TypeAlias = dict[str, Floats]
+
+
+class KeyValue(NamedTuple):
+    """Keys and values of a call, for the `past` of the next one: (B,Hkv,P,D) and (B,Hkv,P,Dv)."""
+
+    key: Floats
+    value: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionResult:
+    """What attention returns."""
+
+    output: Floats
+    """(..,L,Dv); of a layer (B,L,E)."""
+    weights: Floats | None = None
+    """(..,L,S); of a layer (B,H,L,S), where need_weights was asked for."""
+    trace: Trace | None = None
+    """Intermediate results by name, where a trace was asked for."""
+    present: KeyValue | None = None
+    """Past and new keys and values, where there was a past or output_present was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderResult:
+    """What an encoder returns."""
+
+    output: Floats
+    """(B,L,E)."""
+    attentions: list[Floats] | None = None
+    """By layer (B,H,L,L), where output_attentions was asked for."""
+    hidden_states: list[Floats] | None = None
+    """Layers + 1 of (B,L,E), the last equals output, where output_hidden_states was asked for."""
+    trace: dict[int, Trace] | None = None
+    """By layer, where a trace was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """Token ids of texts, padded to the longest."""
+
+    input_ids: NDArray[numpy.int32]
+    """(B,L)."""
+    attention_mask: NDArray[numpy.uint8]
+    """(B,L), 1 where there is a token."""
+    token_type_ids: NDArray[numpy.int32]
+    """(B,L)."""
+    tokens: list[list[str]]
+    """By text; padding is there too."""
+    offsets: list[Offsets]
+    """Places [start, end) in the text, as Python counts; None for padding and special tokens that were added."""
+    sequence_ids: list[list[int | None]]
+    """Which text of a pair a token is from, 0 or 1."""
+    truncated: list[bool]
+    """Which texts were cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextModelOutput:
+    """What a model makes of token ids."""
+
+    last_hidden_state: Floats
+    """(B,L,E)."""
+    logits: Floats | None = None
+    """(B,C), where the checkpoint has a head."""
+    attentions: list[Floats] | None = None
+    """By layer (B,H,L,L), where output_attentions was asked for."""
+    hidden_states: list[Floats] | None = None
+    """Layers + 1 of (B,L,E), where output_hidden_states was asked for."""
+    trace: dict[int, Trace] | None = None
+    """By layer, where a trace was asked for."""
+
+
+class LabelScore(NamedTuple):
+    """A label, and how much the model is for it."""
+
+    label: str
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Gradients of one number of a model."""
+
+    value: float
+    """The number itself."""
+    embeddings: Floats | None = None
+    """(B,L,E), of the word embedding at each place."""
+    attentions: list[Floats] | None = None
+    """By layer (B,H,L,L); 0 where a query does not see a key."""
+    parameters: dict[str, Floats] | None = None
+    """By the names of state_dict()."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """What each token of a text has to do with an answer."""
+
+    tokens: list[str]
+    """Special ones included."""
+    offsets: Offsets
+    """As Encoding has them."""
+    scores: Floats
+    """(L)."""
+    delta: float | None = None
+    """|Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|, of integrated_gradients."""
+
+
+@dataclass(frozen=True)
+class FineTuneProgress:
+    """After each step of fine_tune."""
+
+    epoch: int
+    """Counted from 1, as step."""
+    step: int
+    steps: int
+    """Of the whole run."""
+    loss: float
+    """Of the step's batch, before it."""
+    validation_loss: float | None = None
+    """After an epoch, where texts are held out."""
+    validation_accuracy: float | None = None
+    """The same; of a regression there is none."""
+
+
+class FineTuneResult(NamedTuple):
+    """How a fine_tune ended."""
+
+    loss: float
+    """Mean over the steps of the last epoch."""
+    validation_accuracy: float | None

@@ -1,0 +1,147 @@
+"""Tokenizers that attn does not read natively, by PyPI's package tokenizers, with the settings that transformers would give them."""
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._errors import OutOfRangeError, UnsupportedError
+
+if TYPE_CHECKING:
+    import tokenizers
+
+# What tokenizer_config.json sets anew in a part of tokenizer.json of that type: names there, by those here.
+_settings = {
+    "BertNormalizer": {"lowercase": "do_lower_case", "strip_accents": "strip_accents", "handle_chinese_chars": "tokenize_chinese_chars"},
+    "ByteLevel": {"add_prefix_space": "add_prefix_space"},
+    "RobertaProcessing": {"add_prefix_space": "add_prefix_space"},
+}
+# What the classes for a kind of model take where it is left out there.
+_defaults = {"BertNormalizer": {"lowercase": True, "strip_accents": None, "handle_chinese_chars": True}}
+# Classes that take tokenizer.json as it is.
+_as_it_is = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+
+class Row(NamedTuple):
+    """One text, or pair of texts."""
+
+    ids: list[int]
+    type_ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int] | None]
+    sequence_ids: list[int | None]
+    truncated: bool
+
+
+class Padding(NamedTuple):
+    """The token that pads."""
+
+    id: int
+    type_id: int
+    token: str
+
+
+class Tokenizer:
+    def __init__(self, tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: str) -> None:
+        self._files = (tokenizer_json, tokenizer_config, default_class)
+        self._made: tuple[tokenizers.Tokenizer, Padding] | None = None
+        # Where a text is cut is a setting of the library's object.
+        self._lock = threading.Lock()
+
+    def encode(self, first: str, second: str | None, max_length: int | None, truncation: bool) -> Row:
+        tokenizer = self._tokenizer
+        with self._lock:
+            tokenizer.no_truncation()
+            if truncation and max_length is not None:
+                self._check_room(tokenizer, second is not None, max_length)
+                tokenizer.enable_truncation(max_length)
+            encoding = tokenizer.encode(first, second)
+        if max_length is not None and len(encoding.ids) > max_length:
+            got = len(encoding.ids)
+            raise OutOfRangeError(
+                f"tokenize: the text is {got} tokens long, expected at most {max_length}",
+                {"op": "tokenize", "argument": "the text", "expected": f"at most {max_length}", "got": f"{got} tokens long"},
+            )
+        added = [sequence is None for sequence in encoding.sequence_ids]
+        return Row(
+            encoding.ids,
+            encoding.type_ids,
+            encoding.tokens,
+            [None if is_added else offsets for is_added, offsets in zip(added, encoding.offsets, strict=True)],
+            encoding.sequence_ids,
+            bool(encoding.overflowing),
+        )
+
+    def token_to_id(self, token: str) -> int | None:
+        return self._tokenizer.token_to_id(token)
+
+    def id_to_token(self, id: int) -> str | None:
+        return self._tokenizer.id_to_token(id) if 0 <= id < 2**32 else None
+
+    def padding(self) -> Padding:
+        return self._parts[1]
+
+    @staticmethod
+    def _check_room(tokenizer: "tokenizers.Tokenizer", is_pair: bool, max_length: int) -> None:
+        added = tokenizer.num_special_tokens_to_add(is_pair)
+        if max_length < added:
+            raise OutOfRangeError(
+                f"tokenize: max_length is {max_length}, expected at least {added}, the special tokens",
+                {"op": "tokenize", "argument": "max_length", "expected": f"at least {added}, the special tokens", "got": str(max_length)},
+            )
+
+    @property
+    def _tokenizer(self) -> "tokenizers.Tokenizer":
+        return self._parts[0]
+
+    @property
+    def _parts(self) -> "tuple[tokenizers.Tokenizer, Padding]":
+        with self._lock:
+            if self._made is None:
+                self._made = _make(*self._files)
+            return self._made
+
+
+def _make(tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: str) -> "tuple[tokenizers.Tokenizer, Padding]":
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise UnsupportedError(
+            "tokenize: tokenizer.json is of a kind that attn reads by the package tokenizers, expected it to be installed (attn[tokenizers])",
+            {"op": "tokenize", "argument": "tokenizer.json"},
+        ) from error
+    file = json.loads(tokenizer_json)
+    config = json.loads(tokenizer_config or b"{}")
+    for side in ("truncation_side", "padding_side"):
+        if config.get(side, "right") != "right":
+            raise UnsupportedError(
+                f"tokenizer_config.json: {side} is {config[side]}, expected right",
+                {"op": "tokenizer_config.json", "argument": side, "expected": "right", "got": str(config[side])},
+            )
+    if config.get("tokenizer_class") not in _as_it_is:
+        is_made_for_models = bool(config.get("tokenizer_class") or default_class)
+        for name in ("normalizer", "pre_tokenizer", "post_processor"):
+            if file.get(name) is not None:
+                _set_anew(file[name], config, is_made_for_models)
+    padding = file.get("padding") or {}
+    file["truncation"] = file["padding"] = None
+    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(file))
+    return tokenizer, _padding_of(tokenizer, padding, config)
+
+
+def _padding_of(tokenizer: "tokenizers.Tokenizer", padding: dict[str, Any], config: dict[str, Any]) -> Padding:
+    token: Any = config.get("pad_token", padding.get("pad_token"))
+    if isinstance(token, dict):
+        token = token["content"]
+    for each in (token, "[PAD]", "<pad>"):
+        id = None if each is None else tokenizer.token_to_id(each)
+        if id is not None:
+            return Padding(id, padding.get("pad_type_id", 0), each)
+    return Padding(0, padding.get("pad_type_id", 0), token or "[PAD]")
+
+
+def _set_anew(part: dict[str, Any], config: dict[str, Any], is_made_for_models: bool) -> None:
+    if is_made_for_models:
+        part.update(_defaults.get(part["type"], {}))
+    for own, name in _settings.get(part["type"], {}).items():
+        if name in config:
+            part[own] = config[name]

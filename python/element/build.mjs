@@ -1,0 +1,15 @@
+// node build.mjs FILE: <attention-map> as one classic script that makes it known, which attn.show() writes into a notebook.
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const bundled = await rolldown({
+  input: fileURLToPath(new URL('define.mjs', import.meta.url)),
+  resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+  transform: { target: 'es2022' },
+});
+const { output } = await bundled.generate({ format: 'iife', minify: true, codeSplitting: false });
+const [{ code }] = output;
+// It stands between tags of HTML.
+if (/<\/script|<!--/i.test(code)) throw new Error('the script of <attention-map> would end its own tag');
+writeFileSync(process.argv[2], code);

@@ -1,0 +1,3 @@
+import { defineAttentionMap } from '../../web/lib/src/attention_map.js';
+
+defineAttentionMap();

@@ -1,0 +1,88 @@
+#include "array.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "errors.hpp"
+
+namespace attn::python {
+namespace {
+
+nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
+
+/// As an array of numpy's; of anything at all.
+nb::object as_array(nb::handle given) { return numpy("asarray")(given); }
+
+/// Whether numpy takes its values for such ones where no other kind of number is asked for: float64 for float32, no complex number for a real one.
+bool fits(const nb::object& array, const char* kind) { return nb::cast<bool>(numpy("can_cast")(array.attr("dtype"), kind, "same_kind")); }
+
+nb::object copied_as(const nb::object& array, const char* kind) { return numpy("array")(array, nb::arg("dtype") = kind, nb::arg("order") = "C"); }
+
+[[noreturn]] void refuse(const nb::object& array, const char* op, const char* argument, const char* expected) {
+  fail_dtype(op, argument, expected, nb::cast<std::string>(array.attr("dtype").attr("name")));
+}
+
+template <class Array>
+Strides strides_of(const Array& array) {
+  Strides strides{};
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) strides[axis] = array.stride(axis);
+  return strides;
+}
+
+template <class Array>
+Shape shape_of(const Array& array, const char* op, const char* argument) {
+  if (array.ndim() > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"rank 8 at the most"}, {"rank ", array.ndim()});
+  return to_shape(std::span(array.shape_ptr(), array.ndim()));
+}
+
+}  // namespace
+
+Floats::Floats(nb::handle given, const char* op, const char* argument) {
+  const auto lies_in_rows = [&] { return rows_without_gaps(shape, strides); };
+  const auto point = [&] { TensorView::operator=({array_.data(), shape_of(array_, op, argument), strides_of(array_)}); };
+  if (nb::try_cast(given, array_, false)) {
+    point();
+    if (lies_in_rows()) return;
+  }
+  const nb::object array = as_array(given);
+  if (!fits(array, "float32")) refuse(array, op, argument, "real numbers");
+  array_ = nb::cast<nb::ndarray<const float, nb::device::cpu>>(copied_as(array, "float32"));
+  point();
+}
+
+Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argument) {
+  const nb::object array = as_array(given);
+  // An empty list says nothing of its kind.
+  if (!fits(array, "int64") && nb::cast<std::size_t>(array.attr("size")) > 0) refuse(array, op, argument, "whole numbers");
+  const auto numbers = nb::cast<nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>>(copied_as(array, "int64"));
+  Array<std::int32_t> ids(shape_of(numbers, op, argument));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::int64_t id = numbers.data()[i];
+    if (id != static_cast<std::int32_t>(id)) detail::fail(ErrorCode::out_of_range, op, argument, {"numbers of 32 bits"}, {id});
+    ids.data()[i] = static_cast<std::int32_t>(id);
+  }
+  return ids;
+}
+
+Array<std::uint8_t> flags_of(nb::handle given, const char* op, const char* argument) {
+  const nb::object array = as_array(given);
+  if (!fits(array, "float64")) refuse(array, op, argument, "real numbers");
+  const auto set = nb::cast<nb::ndarray<const bool, nb::c_contig, nb::device::cpu>>(copied_as(array, "bool"));
+  Array<std::uint8_t> flags(shape_of(set, op, argument));
+  std::copy_n(set.data(), flags.size(), flags.data());
+  return flags;
+}
+
+State::State(nb::handle mapping, const char* op) {
+  const auto state = nb::cast<nb::dict>(nb::module_::import_("builtins").attr("dict")(mapping));
+  for (const auto [key, array] : state) {
+    const auto name = nb::cast<std::string>(key);
+    arrays_.push_back(std::make_unique<const Floats>(array, op, name.c_str()));
+    views_.emplace(name, *arrays_.back());
+  }
+}
+
+}  // namespace attn::python

@@ -1,0 +1,53 @@
+#include "errors.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "attn/tensor/error.hpp"
+
+namespace attn::python {
+namespace {
+
+namespace nb = nanobind;
+
+/// Names of files and tensors are in messages, and may be no UTF-8.
+nb::object to_python(std::string_view text) { return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")); }
+nb::object to_python(double number) { return nb::float_(number); }
+nb::object to_python(const std::vector<std::string>& items) {
+  nb::list list;
+  for (const std::string& item : items) list.append(to_python(item));
+  return list;
+}
+
+void raise(std::string_view code, std::string_view message, const ErrorDetail& detail) {
+  nb::dict facts;
+  for (const auto& [name, fact] : detail) facts[to_python(name)] = std::visit([](const auto& value) { return to_python(value); }, fact);
+  const nb::object error = nb::module_::import_("attn._errors").attr("make_error")(to_python(code), to_python(message), facts);
+  PyErr_SetObject(error.type().ptr(), error.ptr());
+}
+
+}  // namespace
+
+void translate_errors() {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      raise(to_string(error.code()), error.what(), error.detail());
+    }
+  });
+}
+
+void fail_dtype(std::string_view op, std::string_view argument, std::string_view expected, std::string_view got) {
+  ErrorDetail detail = detail::error_detail(op, argument);
+  detail.emplace("expected", std::string(expected));
+  detail.emplace("got", std::string(got));
+  raise("DTYPE", detail::text({op, ": ", argument, " is ", got, ", expected ", expected}), detail);
+  nb::raise_python_error();
+}
+
+}  // namespace attn::python

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "array.hpp"
+#include "options.hpp"
+#include "running.hpp"
+
+// What all layers have.
+namespace attn::python {
+
+void define_attention(nb::module_& module);
+void define_multi_head_attention(nb::module_& module);
+void define_encoders(nb::module_& module);
+void define_text_model(nb::module_& module);
+void define_safetensors(nb::module_& module);
+
+using Threads = std::optional<unsigned>;
+
+/// The number of threads of an object's calls.
+template <class T>
+void define_threads(nb::class_<Shared<T>>& of) {
+  of.def_prop_rw(
+      "threads", [](const Shared<T>& self) { return self.threads; }, [](Shared<T>& self, Threads threads) { self.threads = threads; },
+      nb::arg("threads").none(), "Threads of its calls; 0: one per core; None: as many as set_num_threads() says.");
+}
+
+/// State by name, of layers and models.
+template <class T>
+void define_state(nb::class_<Shared<T>>& of) {
+  of.def(
+        "state_dict",
+        [](const Shared<T>& self) -> StateDict { return to_python(self.read("state_dict", [](const T& object) { return object.state_dict(); })); },
+        "A copy of the parameters, by name.")
+      .def(
+          "load_state_dict",
+          [](Shared<T>& self, const StateLike& state_dict, bool strict) {
+            const State state(state_dict, "load_state_dict");
+            self.change("load_state_dict", [&](T& object) { object.template load_state_dict<T>(state.views(), strict); });
+          },
+          nb::arg("state_dict"), nb::arg("strict") = true, R"(Copies parameters in.
+
+strict: every one must be there and nothing else; otherwise those that are left out keep their numbers.
+Raises MismatchError, which lists all missing, unexpected and mis-shaped names; nothing is changed then.)")
+      .def(
+          "parameter_shapes",
+          [](const Shared<T>& self) {
+            nb::dict shapes;
+            for (const auto& [name, shape] : self.read("parameter_shapes", [](const T& object) { return object.parameter_shapes(); })) {
+              nb::list dims;
+              for (const std::int64_t dim : shape) dims.append(dim);
+              shapes[nb::str(name.c_str())] = nb::tuple(dims);
+            }
+            return Typed<"dict[str, tuple[int, ...]]">(shapes);
+          },
+          "By the names of state_dict().");
+}
+
+template <class Layer>
+void define_module(nb::class_<Shared<Layer>>& of) {
+  define_threads(of);
+  define_state(of);
+  of.def(
+        "initialize",
+        [](Shared<Layer>& self, const Word<kInitSchemeNames>& scheme, std::uint64_t seed, double std) {
+          self.change("initialize", [&](Layer& layer) {
+            layer.initialize({.scheme = word_of<InitScheme>(scheme, "initialize", "scheme"), .seed = seed, .std = std});
+          });
+        },
+        nb::arg("scheme") = "torch", nb::kw_only(), nb::arg("seed") = 0, nb::arg("std") = 0.02,
+        R"(Draws new weights; a new layer has been initialised already.
+
+scheme: 'torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal' (of `std`).
+The numbers follow from the seed alone, on every machine. Raises ConfigError, OutOfMemoryError.)")
+      .def(
+          "quantize", [](Shared<Layer>& self) { self.change("quantize", [](Layer& layer) { layer.quantize(); }); },
+          R"(Weights of linear maps become int8 with a scale for each row; their float32 is gone.
+
+load_state_dict() makes it float32 again. Raises FormatError for NaN or infinity, UnsupportedError for rows longer than 65536.)")
+      .def_prop_ro("is_quantized",
+                   [](const Shared<Layer>& self) { return self.read("is_quantized", [](const Layer& layer) { return layer.is_quantized(); }); })
+      .def_prop_ro("parameter_count", [](const Shared<Layer>& self) {
+        return self.read("parameter_count", [](const Layer& layer) { return layer.parameter_count(); });
+      });
+}
+
+}  // namespace attn::python

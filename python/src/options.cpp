@@ -1,0 +1,73 @@
+#include "options.hpp"
+
+#include <algorithm>
+
+#include "errors.hpp"
+
+namespace attn::python {
+namespace {
+
+template <MaskKind kKind>
+GivenMask make_mask(const ArrayLike& given) {
+  if constexpr (kKind == MaskKind::additive) {
+    auto numbers = std::make_shared<const Floats>(given, "Mask", "mask");
+    MaskView view(kKind, numbers->data, numbers->shape);
+    view.strides = numbers->strides;
+    return {given, numbers, view};
+  } else {
+    const auto flags = std::make_shared<const Array<std::uint8_t>>(flags_of(given, "Mask", "mask"));
+    return {given, flags, MaskView(kKind, flags->data(), to_shape(flags->shape()))};
+  }
+}
+
+}  // namespace
+
+std::size_t place_of(std::string_view word, std::span<const std::string_view> words, std::string_view op, std::string_view option) {
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  std::string all;
+  for (const std::string_view each : words) all.append(all.empty() ? "" : ", ").append(each);
+  detail::fail(ErrorCode::config, op, option, {"one of ", all}, {word});
+}
+
+void define_masks(nb::module_& module) {
+  nb::class_<GivenMask>(module, "Mask", R"(Which keys a query may see.
+
+Dimensions (S), (L,S), (B,L,S) or (B,H,L,S); any of B, H, L may be 1. As a key padding mask (B,S).
+The kind is always said: the same numbers mean opposite things in different places.)")
+      .def_static("attend", &make_mask<MaskKind::attend>, nb::arg("mask"),
+                  "Not 0: may be seen (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask). A copy.")
+      .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"), "Not 0: is blocked (torch's nn.MultiheadAttention). A copy.")
+      .def_static("additive", &make_mask<MaskKind::additive>, nb::arg("mask"),
+                  "Added to the scaled scores; -infinity blocks. Float32 in rows without gaps stays where it is.");
+}
+
+std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::string_view argument) {
+  if (given.is_none()) return std::nullopt;
+  const GivenMask* mask = nullptr;
+  if (!nb::try_cast(given, mask)) {
+    const std::string type = nb::cast<std::string>(given.type().attr("__name__"));
+    detail::fail(ErrorCode::argument, op, argument, {"Mask.attend(m), Mask.block(m) or Mask.additive(m)"}, {type});
+  }
+  return mask->mask;
+}
+
+Trace trace_of(const TraceNames& given, std::string_view op) {
+  if (given.is(Py_True)) return Trace::all();
+  if (given.is(Py_False)) return {};
+  std::uint32_t bits = 0;
+  const auto add = [&](const std::string& name) { bits |= 1U << place_of(name, kTraceNames, op, "trace"); };
+  if (std::string name; nb::try_cast(given, name))
+    add(name);
+  else
+    for (const nb::handle each : given) add(nb::cast<std::string>(each));
+  return Trace::from_bits(bits);
+}
+
+std::optional<EncoderTraceOptions> trace_of(const TraceNames& given, const std::optional<std::vector<std::int64_t>>& layers, std::string_view op) {
+  const Trace names = trace_of(given, op);
+  if (!names.any()) return std::nullopt;
+  return EncoderTraceOptions{layers, names};
+}
+
+}  // namespace attn::python

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "array.hpp"
+
+// Options that several calls have.
+namespace attn::python {
+
+/// typing.Literal of these words.
+template <const auto& kWords>
+consteval auto literal_of() {
+  constexpr auto put = [](auto add) {
+    const auto add_all = [&](std::string_view text) {
+      for (const char c : text) add(c);
+    };
+    add_all("typing.Literal[");
+    for (std::size_t i = 0; i < kWords.size(); ++i) {
+      add_all(i == 0 ? "'" : ", '");
+      add_all(kWords[i]);
+      add('\'');
+    }
+    add(']');
+  };
+  constexpr std::size_t kSize = [=] {
+    std::size_t size = 0;
+    put([&](char) { ++size; });
+    return size;
+  }();
+  char name[kSize + 1] = {};
+  char* to = name;
+  put([&](char c) { *to++ = c; });
+  return TypeName<kSize + 1>(name);
+}
+
+/// One of a list of words, or None where that is the default.
+template <const auto& kWords>
+struct Word : nb::object {
+  static constexpr auto kLiteral = literal_of<kWords>();
+  static constexpr auto Name = nb::detail::const_name(kLiteral.text);
+  static bool check_(nb::handle given) { return given.is_none() || PyUnicode_Check(given.ptr()); }
+
+  Word(nb::handle given, nb::detail::borrow_t tag) : nb::object(given, tag) {}
+  Word(nb::handle given, nb::detail::steal_t tag) : nb::object(given, tag) {}
+};
+
+/// A word's place in its list. Throws CONFIG for another.
+std::size_t place_of(std::string_view word, std::span<const std::string_view> words, std::string_view op, std::string_view option);
+
+template <class Enum, const auto& kWords>
+Enum word_of(const Word<kWords>& word, std::string_view op, std::string_view option) {
+  return static_cast<Enum>(place_of(nb::cast<std::string>(word), kWords, op, option));
+}
+template <class Enum, const auto& kWords>
+std::optional<Enum> maybe_word_of(const Word<kWords>& word, std::string_view op, std::string_view option) {
+  return word.is_none() ? std::nullopt : std::optional(word_of<Enum>(word, op, option));
+}
+
+inline constexpr std::array<std::string_view, 3> kFullyMaskedNames{"zero", "nan", "uniform"};
+
+/// Which keys a query may see, as a program says it: it refers to the program's memory where that is of a mask's kind.
+struct GivenMask {
+  nb::object array;
+  std::shared_ptr<const void> numbers;
+  Mask mask;
+};
+
+void define_masks(nb::module_& module);
+
+/// `mask` of a call. Throws ARGUMENT for a bare array: whether it says what is seen or what is blocked would be a guess.
+using MaybeMask = Typed<"Mask">;
+std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::string_view argument);
+
+/// True: all that there is; or names.
+using TraceNames = Typed<"bool | collections.abc.Sequence[str]">;
+Trace trace_of(const TraceNames& given, std::string_view op);
+std::optional<EncoderTraceOptions> trace_of(const TraceNames& given, const std::optional<std::vector<std::int64_t>>& layers, std::string_view op);
+
+using MaybeWindow = std::optional<std::pair<std::int64_t, std::int64_t>>;
+inline std::optional<Window> window_of(const MaybeWindow& given) { return given ? std::optional(Window{given->first, given->second}) : std::nullopt; }
+
+}  // namespace attn::python

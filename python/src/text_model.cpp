@@ -1,0 +1,339 @@
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/variant.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "layers.hpp"
+#include "options.hpp"
+#include "running.hpp"
+#include "texts.hpp"
+#include "tokenizer.hpp"
+
+namespace attn::python {
+namespace {
+
+using Model = Shared<TextModel>;
+using EncodingResult = Typed<"attn.Encoding">;
+using Ids = Typed<"attn.Encoding | numpy.typing.ArrayLike">;
+using Label = std::variant<std::int64_t, std::string>;
+using Done = Typed<"collections.abc.Callable[[int, int], object] ">;
+
+constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
+constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16", "int8"};
+
+/// Calls a function of Python's with how much is done, and lets the interpreter act on signals.
+std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progress) {
+  if (on_progress.is_none()) return [signals = Signals()](std::int64_t, std::int64_t) mutable { signals.check(); };
+  // Borrowed: the call outlives it, and copies of the function are made without the interpreter's lock.
+  return [f = nb::handle(on_progress), signals = Signals()](std::int64_t done, std::int64_t total) mutable {
+    {
+      const Locked locked;
+      f(done, total);
+    }
+    signals.check();
+  };
+}
+
+/// Token ids of a call: an Encoding, or arrays of whole numbers.
+EncodingTensors<2> encoding_of(const char* op, const Ids& input_ids, const MaybeArrayLike& attention_mask, const MaybeArrayLike& token_type_ids) {
+  EncodingTensors<2> encoding;
+  nb::object ids = input_ids, mask = attention_mask, types = token_type_ids;
+  if (nb::hasattr(input_ids, "input_ids")) {
+    ids = input_ids.attr("input_ids");
+    if (mask.is_none()) mask = input_ids.attr("attention_mask");
+    if (types.is_none()) types = nb::getattr(input_ids, "token_type_ids", nb::none());
+  }
+  encoding.input_ids = ids_of(ids, op, "input_ids");
+  if (!mask.is_none()) encoding.attention_mask = flags_of(mask, op, "attention_mask");
+  if (!types.is_none()) encoding.token_type_ids = ids_of(types, op, "token_type_ids");
+  return encoding;
+}
+
+EncodingResult tokenize(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation) {
+  constexpr const char* kOp = "tokenize";
+  const GivenTexts texts(given, kOp);
+  const TokenizeOptions options{.max_length = max_length, .truncation = truncation};
+  const EncodingTensors<2> encoding = self.read(kOp, [&](const TextModel& model) {
+    return texts.are_pairs ? model.tokenize_pairs(texts.pairs, options) : model.tokenize(texts.texts, options);
+  });
+  nb::list offsets, sequences;
+  for (std::size_t i = 0; i < encoding.offsets.size(); ++i) {
+    offsets.append(texts.places(i, encoding.offsets[i], encoding.sequence_ids[i]));
+    nb::list of_text;
+    for (const auto& sequence : encoding.sequence_ids[i]) of_text.append(sequence ? nb::object(nb::int_(*sequence)) : nb::none());
+    sequences.append(of_text);
+  }
+  return make_result("Encoding", to_python(encoding.input_ids), to_python(encoding.attention_mask), to_python(encoding.token_type_ids),
+                     to_python(encoding.tokens), offsets, sequences, nb::cast(encoding.truncated));
+}
+
+Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask,
+                                      const MaybeArrayLike& token_type_ids, bool output_attentions, bool output_hidden_states, const MaybeMask& mask,
+                                      bool is_causal, const MaybeArrayLike& head_mask, const std::optional<LayerPatch>& patch,
+                                      const TraceNames& trace, const std::optional<std::vector<std::int64_t>>& trace_layers) {
+  constexpr const char* kOp = "TextModel";
+  const EncodingTensors<2> inputs = encoding_of(kOp, input_ids, attention_mask, token_type_ids);
+  TextForwardOptions options{.output_attentions = output_attentions,
+                             .output_hidden_states = output_hidden_states,
+                             .mask = mask_of(mask, kOp, "mask"),
+                             .is_causal = is_causal,
+                             .patch = patch,
+                             .trace = trace_of(trace, trace_layers, kOp)};
+  if (!head_mask.is_none()) options.head_mask = TensorCopy(Floats(head_mask, kOp, "head_mask"));
+  const TextModelOutput output = self.read(kOp, [&](const TextModel& model) { return model.forward(inputs, options); });
+  return make_result("TextModelOutput", to_python(output.last_hidden_state), to_python(output.logits), to_python(output.attentions),
+                     to_python(output.hidden_states), to_python(output.trace));
+}
+
+FloatArray embed(const Model& self, const SingleTexts& given, std::optional<std::int64_t> max_length, bool truncation,
+                 const Word<kPoolingNames>& pooling, std::optional<bool> normalize, std::int64_t batch_size, const std::optional<std::string>& prompt,
+                 const std::optional<std::string>& prompt_name, const Done& on_progress) {
+  constexpr const char* kOp = "embed";
+  const GivenTexts texts(given, kOp, false);
+  const EmbedOptions options{.max_length = max_length,
+                             .truncation = truncation,
+                             .pooling = maybe_word_of<Pooling>(pooling, kOp, "pooling"),
+                             .normalize = normalize,
+                             .batch_size = batch_size,
+                             .prompt = prompt,
+                             .prompt_name = prompt_name,
+                             .on_progress = progress_of(on_progress)};
+  return to_python(self.read(kOp, [&](const TextModel& model) { return model.embed(texts.texts, options); }));
+}
+
+Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation,
+                                              std::int64_t batch_size, const Done& on_progress) {
+  constexpr const char* kOp = "classify";
+  const GivenTexts texts(given, kOp);
+  const ClassifyOptions options{
+      .max_length = max_length, .truncation = truncation, .batch_size = batch_size, .on_progress = progress_of(on_progress)};
+  const auto scores = self.read(kOp, [&](const TextModel& model) {
+    return texts.are_pairs ? model.classify_pairs(texts.pairs, options) : model.classify(texts.texts, options);
+  });
+  nb::list all;
+  for (const std::vector<LabelScore>& of_text : scores) {
+    nb::list list;
+    for (const LabelScore& each : of_text) list.append(make_result("LabelScore", each.label, each.score));
+    all.append(list);
+  }
+  return all;
+}
+
+Typed<"attn.Gradients"> gradients(Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask, const MaybeArrayLike& token_type_ids,
+                                  const std::optional<Label>& label, std::optional<std::int64_t> component, std::int64_t row, bool embeddings,
+                                  bool attentions, bool parameters) {
+  constexpr const char* kOp = "gradients";
+  const EncodingTensors<2> inputs = encoding_of(kOp, input_ids, attention_mask, token_type_ids);
+  const GradientOptions options{
+      .target = {.row = row, .label = label, .component = component}, .embeddings = embeddings, .attentions = attentions, .parameters = parameters};
+  const auto result = self.change(kOp, [&](TextModel& model) { return model.gradients(inputs, options); });
+  return make_result("Gradients", result.value, to_python(result.embeddings), to_python(result.attentions), to_python(result.parameters));
+}
+
+Typed<"attn.Attribution"> attribute(const Model& self, const std::string& text, const Word<kAttributionMethodNames>& method,
+                                    const std::optional<Label>& target, std::int64_t steps) {
+  constexpr const char* kOp = "attribute";
+  const AttributeOptions options{.method = word_of<AttributionMethod>(method, kOp, "method"), .target = target, .steps = steps};
+  const TextAttribution result = self.read(kOp, [&](const TextModel& model) { return model.attribute(text, options); });
+  Array<float> scores({static_cast<std::int64_t>(result.scores.size())});
+  std::copy(result.scores.begin(), result.scores.end(), scores.data());
+  return make_result("Attribution", to_python(result.tokens), places(text, result.offsets), to_python(scores), result.delta);
+}
+
+using Examples = Typed<"collections.abc.Iterable[tuple[str | tuple[str, str], int | float | str]]">;
+using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool | None] ">;
+
+std::vector<FineTuneExample> examples_of(const Examples& given) {
+  std::vector<FineTuneExample> examples;
+  for (const nb::handle each : given) {
+    FineTuneExample example;
+    if (!nb::isinstance<nb::str>(each[0])) {
+      example.text = nb::cast<std::string>(each[0][0]);
+      example.text_pair = nb::cast<std::string>(each[0][1]);
+    } else {
+      example.text = nb::cast<std::string>(each[0]);
+    }
+    example.label = nb::cast<decltype(example.label)>(each[1]);
+    examples.push_back(std::move(example));
+  }
+  return examples;
+}
+
+Typed<"attn.FineTuneResult"> fine_tune(Model& self, const Examples& given, std::int64_t epochs, std::int64_t batch_size,
+                                       std::optional<double> learning_rate, double weight_decay, std::optional<std::int64_t> layers,
+                                       std::vector<std::string> labels, std::uint64_t seed, double validation, const Progress& on_progress) {
+  const std::vector<FineTuneExample> examples = examples_of(given);
+  FineTuneOptions options{.epochs = epochs,
+                          .batch_size = batch_size,
+                          .learning_rate = learning_rate,
+                          .weight_decay = weight_decay,
+                          .layers = layers,
+                          .labels = std::move(labels),
+                          .seed = seed,
+                          .validation = validation};
+  options.on_progress = [f = nb::handle(on_progress), signals = Signals()](const FineTuneProgress& now) mutable {
+    signals.check();
+    const Locked locked;
+    if (f.is_none()) return true;
+    const nb::object progress =
+        make_result("FineTuneProgress", now.epoch, now.step, now.steps, now.loss, now.validation_loss, now.validation_accuracy);
+    return !f(progress).is(nb::handle(Py_False));
+  };
+  const FineTuneResult result = self.change("fine_tune", [&](TextModel& model) { return model.fine_tune(examples, options); });
+  return make_result("FineTuneResult", result.loss, result.validation_accuracy);
+}
+
+}  // namespace
+
+void define_text_model(nb::module_& module) {
+  nb::class_<LayerPatch>(module, "LayerPatch", "What one layer works with instead of what it would have computed (Vig et al. 2020).")
+      .def(
+          "__init__",
+          [](LayerPatch* self, std::int64_t layer, const MaybeArrayLike& hidden_state, const MaybeArrayLike& merged) {
+            const auto copy = [](const MaybeArrayLike& given, const char* name) {
+              return given.is_none() ? std::nullopt : std::optional(TensorCopy(Floats(given, "LayerPatch", name)));
+            };
+            new (self) LayerPatch{.layer = layer, .hidden_state = copy(hidden_state, "hidden_state"), .merged = copy(merged, "merged")};
+          },
+          nb::arg("layer"), nb::kw_only(), nb::arg("hidden_state") = nb::none(), nb::arg("merged") = nb::none(),
+          "layer is counted from 0; hidden_state (B,L,E) is its input, merged (B,L,E) the heads' results side by side, before W_O. Copies.");
+
+  nb::class_<Model> model(module, "TextModel",
+                          R"(A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and
+ModernBERT, with or without a head for sequence classification (transformers' AutoModel; sentence-transformers' SentenceTransformer).)");
+  model.def_static(
+      "load",
+      [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
+        const TextModelOptions options{.weights = maybe_word_of<Weights>(weights, "TextModel.load", "weights"), .tokenizer = make_tokenizer};
+        const auto folder = nb::cast<std::filesystem::path>(path);
+        return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
+      R"(A folder with config.json and model.safetensors, and what else the authors published beside them.
+
+weights: 'float32' or 'int8', how weights of linear maps are kept and multiplied; default as the files have them.
+threads: of its calls; default as many as set_num_threads() says.
+
+Raises FormatError, ConfigError, MismatchError (all missing, unexpected and mis-shaped tensors at once), OutOfMemoryError;
+UnsupportedError for other models, and, once texts are to be tokenized, for another tokenizer than WordPiece where the package
+tokenizers is not installed.)");
+  define_threads(model);
+  model.def("tokenize", &tokenize, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
+            R"(Token ids of a text, of texts, or of pairs of texts.
+
+max_length: what texts are cut to, special tokens included; default that of the model. truncation=False: a longer one raises
+OutOfRangeError.
+
+Raises UnsupportedError without a tokenizer that attn reads, OutOfMemoryError.)");
+  for (const char* name : {"forward", "__call__"})
+    model.def(name, &forward, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(), nb::kw_only(),
+              nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
+              nb::arg("is_causal") = false, nb::arg("head_mask") = nb::none(), nb::arg("patch") = nb::none(), nb::arg("trace") = false,
+              nb::arg("trace_layers") = nb::none(),
+              R"(An Encoding, or token ids (B,L) -> hidden states (B,L,E), and logits (B,C) where the checkpoint has a head.
+
+attention_mask (B,L): 1 where there is a token; default everywhere. token_type_ids (B,L): default 0. What transformers' tokenizers
+return with return_tensors='np' can be passed on: model(**encoding).
+output_attentions, output_hidden_states: return the weights of every layer; the input of every layer, and the output.
+mask: a Mask beside the padding, in every layer. head_mask (layers,H): what each head's result is multiplied by before W_O.
+patch: a LayerPatch. trace: True or names of intermediate results; trace_layers: of these layers, counted from 0.
+
+Raises ShapeError, MaskError, OutOfRangeError for an id without a row, more ids than positions or a layer that is not there,
+DtypeError for ids that are no whole numbers, OutOfMemoryError.)");
+  model.def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
+            nb::arg("pooling") = nb::none(), nb::arg("normalize") = nb::none(), nb::arg("batch_size") = 32, nb::arg("prompt") = nb::none(),
+            nb::arg("prompt_name") = nb::none(), nb::arg("on_progress") = nb::none(),
+            R"(Vectors (N,E) of N texts; one text is N = 1.
+
+Hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
+checkpoint says so (Reimers & Gurevych 2019). Texts are sorted into batches by length; any batch_size gives the same bits.
+pooling: 'mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'; default what the checkpoint says, else the mean.
+prompt: put before each text; prompt_name: one of config_sentence_transformers.json.
+on_progress(done, total): called after each batch; what it raises ends the call, as Ctrl-C does.
+
+Raises as tokenize and forward, ConfigError.)");
+  model.def("classify", &classify, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
+            nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
+            R"(Of each text, or pair of texts, all labels by falling score, as transformers' TextClassificationPipeline.
+
+Softmax of the logits; sigmoid of each where the checkpoint is for several labels at once or has one; the logits themselves of a
+regression. Raises UnsupportedError without a head, and as embed.)");
+  model.def("gradients", &gradients, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
+            nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("embeddings") = false,
+            nb::arg("attentions") = false, nb::arg("parameters") = false,
+            R"(The gradient of one number with respect to embeddings, attentions or parameters, without dropout (torch.autograd.grad).
+
+The number: of sequence `row` the logit of `label` before softmax, by number or name, or `component` of its pooled vector.
+
+Raises UnsupportedError for int8 weights and for a label without a head, ArgumentError where the target is neither or both or nothing
+is asked for, OutOfRangeError for what is not there; and as forward.)");
+  model.def("attribute", &attribute, nb::arg("text"), nb::kw_only(), nb::arg("method") = "integrated_gradients", nb::arg("target") = nb::none(),
+            nb::arg("steps") = 50,
+            R"(A score for each token of a text: what it has to do with the answer f, a logit before softmax.
+
+method: 'integrated_gradients' Σ (x - b) · ∫ ∂f/∂x along the way from [PAD] to x (Sundararajan et al. 2017), by `steps`;
+'gradient_x_input' Σ x · ∂f/∂x; 'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021);
+'leave_one_out' f of the text less f without the token.
+target: a label by number or name; without a head the number of a component of the pooled vector. Default the largest logit.
+
+Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError.)");
+  model.def("fine_tune", &fine_tune, nb::arg("examples"), nb::kw_only(), nb::arg("epochs") = 3, nb::arg("batch_size") = 16,
+            nb::arg("learning_rate") = nb::none(), nb::arg("weight_decay") = 0.01, nb::arg("layers") = nb::none(),
+            nb::arg("labels") = std::vector<std::string>(), nb::arg("seed") = 0, nb::arg("validation") = 0.0, nb::arg("on_progress") = nb::none(),
+            R"(Trains the model on (text, label) or ((text, text_pair), label), as transformers' Trainer does: AdamW, gradients cut to norm 1,
+the learning rate falling linearly to 0.
+
+learning_rate: default 5e-5, of the head alone 1e-3. layers: the last so many and the head, 0 the head alone; default everything.
+labels: of the head; others than the model has draw a new one. seed: of order, dropout and a new head; it alone says the result.
+validation: share of the examples that is held out. on_progress(FineTuneProgress): after each step; False ends the run, and
+Ctrl-C does. Weights are then those after the last whole step.
+
+Raises UnsupportedError for int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError, and BusyError where
+on_progress calls the model.)");
+  model.def(
+      "save_pretrained",
+      [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {
+        const SaveOptions options{.weights = maybe_word_of<FileWeights>(weights, "save_pretrained", "weights")};
+        const auto folder = nb::cast<std::filesystem::path>(path);
+        self.read("save_pretrained", [&](const TextModel& of) { of.save_pretrained(folder, options); });
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(),
+      R"(Writes the model as transformers reads it. weights: 'float32', 'float16' or 'int8'; default as the model has them.
+
+Raises OutOfRangeError for a number that float16 has not, FormatError for NaN or infinity that would become int8, ArgumentError where
+the folder cannot be written to.)");
+  define_state(model);
+  model
+      .def(
+          "token_to_id",
+          [](const Model& self, const std::string& token) {
+            return self.read("token_to_id", [&](const TextModel& of) { return of.token_to_id(token); });
+          },
+          nb::arg("token"), "None for a token that the vocabulary has not.")
+      .def(
+          "id_to_token",
+          [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },
+          nb::arg("id"), "None for an id that the vocabulary has not.")
+      .def_prop_ro(
+          "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); }, "Empty without a head.")
+      .def_prop_ro(
+          "max_length", [](const Model& self) { return self.read("max_length", [](const TextModel& of) { return of.max_length(); }); },
+          "Ids that a text is cut to unless the call says otherwise.")
+      .def_prop_ro(
+          "weights",
+          [](const Model& self) {
+            return std::string(kWeightsNames[static_cast<std::size_t>(self.read("weights", [](const TextModel& of) { return of.weights(); }))]);
+          },
+          "How weights of linear maps are kept and multiplied: 'float32' or 'int8'.");
+}
+
+}  // namespace attn::python

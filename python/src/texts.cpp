@@ -1,0 +1,89 @@
+#include "texts.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <optional>
+
+namespace attn::python {
+namespace {
+
+/// Characters before each byte, and at the end all of them.
+std::vector<std::int64_t> characters_before(std::string_view text) {
+  std::vector<std::int64_t> before;
+  before.reserve(text.size() + 1);
+  std::int64_t count = 0;
+  for (const char byte : text) {
+    before.push_back(count);
+    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) ++count;
+  }
+  before.push_back(count);
+  return before;
+}
+
+nb::object place(const std::vector<std::int64_t>& before, const TokenOffsets::value_type& offset) {
+  if (!offset) return nb::none();
+  // A token that begins inside of a character begins with it.
+  const auto at = [&](std::int64_t byte) { return before[static_cast<std::size_t>(byte)]; };
+  return nb::make_tuple(at(offset->first), at(offset->second));
+}
+
+/// The text of a str; lone surrogates are no text.
+std::string text_of(nb::handle given, const char* op, std::size_t index) {
+  const auto refuse = [&](std::string_view got) {
+    ErrorDetail detail;
+    detail.emplace("index", static_cast<double>(index));
+    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a str"}, {got}, std::move(detail));
+  };
+  if (!PyUnicode_Check(given.ptr())) refuse(nb::cast<std::string>(given.type().attr("__name__")));
+  Py_ssize_t size = 0;
+  const char* bytes = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    refuse("a str with surrogates, which has no UTF-8");
+  }
+  return {bytes, static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+nb::list places(std::string_view text, const TokenOffsets& offsets) {
+  const std::vector<std::int64_t> before = characters_before(text);
+  nb::list list;
+  for (const auto& offset : offsets) list.append(place(before, offset));
+  return list;
+}
+
+GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs) {
+  if (PyUnicode_Check(given.ptr())) {
+    texts.push_back(text_of(given, op, 0));
+    return;
+  }
+  std::size_t index = 0;
+  const auto refuse = [&](std::string_view expected, std::string_view got) {
+    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {expected}, {got});
+  };
+  if (PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
+    detail::fail(ErrorCode::argument, op, "texts", {"a str, or several"}, {nb::cast<std::string>(given.type().attr("__name__"))});
+  for (const nb::handle each : given) {
+    const bool is_pair = (PyTuple_Check(each.ptr()) || PyList_Check(each.ptr())) && nb::len(each) == 2;
+    if (index == 0) are_pairs = is_pair && may_be_pairs;
+    if (are_pairs && !is_pair) refuse("a pair of texts, as the first", nb::cast<std::string>(each.type().attr("__name__")));
+    if (are_pairs)
+      pairs.emplace_back(text_of(each[0], op, index), text_of(each[1], op, index));
+    else
+      texts.push_back(text_of(each, op, index));
+    ++index;
+  }
+}
+
+nb::list GivenTexts::places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences) const {
+  if (!are_pairs) return python::places(texts[i], offsets);
+  const std::array<std::vector<std::int64_t>, 2> before{characters_before(pairs[i].first), characters_before(pairs[i].second)};
+  nb::list list;
+  for (std::size_t token = 0; token < offsets.size(); ++token)
+    list.append(place(before[static_cast<std::size_t>(sequences[token].value_or(0))], offsets[token]));
+  return list;
+}
+
+}  // namespace attn::python

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "attn/io/tokenizer.hpp"
+
+namespace attn::python {
+
+/// What attn/_tokenizers.py makes of these files, when a text comes.
+std::shared_ptr<const TextTokenizer> make_tokenizer(std::span<const std::uint8_t> tokenizer_json,
+                                                    std::optional<std::span<const std::uint8_t>> tokenizer_config, std::string_view default_class);
+
+}  // namespace attn::python

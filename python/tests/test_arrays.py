@@ -1,0 +1,283 @@
+"""What numpy may hand over, and whose memory results are."""
+
+import gc
+import pickle
+import resource
+import sys
+from typing import Any
+
+import attn
+import numpy
+import pytest
+
+from golden import testdata
+
+sdpa = attn.scaled_dot_product_attention
+rng = numpy.random.default_rng(5)
+
+
+def arrays(*shape: int) -> list[numpy.ndarray]:
+    return [rng.standard_normal(shape, numpy.float32) for _ in range(3)]
+
+
+def frozen(array: numpy.ndarray) -> numpy.ndarray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def unaligned(array: numpy.ndarray) -> numpy.ndarray:
+    memory = numpy.zeros(array.nbytes + 1, numpy.uint8)
+    other = memory[1:].view(numpy.float32).reshape(array.shape)
+    other[...] = array
+    assert not other.flags.aligned
+    return other
+
+
+def a_field(array: numpy.ndarray) -> numpy.ndarray:
+    """With strides that are no multiples of a number's size."""
+    records = numpy.zeros(array.shape, numpy.dtype([("byte", "u1"), ("number", "<f4")]))
+    records["number"] = array
+    return records["number"]
+
+
+# The same numbers in memory of all kinds.
+layouts = {
+    "float64": lambda x: x.astype(numpy.float64),
+    "the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "a list": lambda x: x.tolist(),
+    "read-only": frozen,
+    "unaligned": unaligned,
+    "a field of records": a_field,
+    "Fortran's order": numpy.asfortranarray,
+    "a transpose": lambda x: numpy.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "heads from the middle": lambda x: numpy.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2),
+    "rows backwards": lambda x: numpy.ascontiguousarray(x[..., ::-1, :])[..., ::-1, :],
+    "numbers backwards": lambda x: numpy.ascontiguousarray(x[..., ::-1])[..., ::-1],
+    "every second number": lambda x: numpy.repeat(x, 2, axis=-1)[..., ::2],
+    "a part of something larger": lambda x: numpy.pad(x, 3)[3:-3, 3:-3, 3:-3, 3:-3],
+    "a matrix of numpy's": lambda x: x.view(numpy.ma.MaskedArray),
+    "a buffer": lambda x: memoryview(x),
+}
+
+
+@pytest.mark.parametrize("layout", layouts)
+def test_memory_of_all_kinds(layout: str) -> None:
+    q, k, v = arrays(2, 3, 5, 4)
+    expected = sdpa(q, k, v).output
+    q, k, v = (layouts[layout](x) for x in (q, k, v))
+    assert numpy.array_equal(sdpa(q, k, v).output, expected)
+    assert numpy.array_equal(sdpa(q, k, v, mask=attn.Mask.additive(numpy.zeros((5, 5), numpy.float64))).output, expected)
+
+
+def test_a_broadcast_is_read_where_it_lies() -> None:
+    q, k, v = arrays(1, 1, 5, 4)
+    wide = [numpy.broadcast_to(x, (2, 3, 5, 4)) for x in (q, k, v)]
+    assert numpy.array_equal(sdpa(*wide).output, numpy.broadcast_to(sdpa(q, k, v).output, (2, 3, 5, 4)))
+
+
+def test_half_precision_and_whole_numbers_become_float32() -> None:
+    q = rng.integers(-3, 3, (2, 5, 4))
+    expected = sdpa(*[q.astype(numpy.float32)] * 3).output
+    for kind in (numpy.float16, numpy.int8, numpy.int64, numpy.longdouble):
+        assert numpy.array_equal(sdpa(*[q.astype(kind)] * 3).output, expected)
+    assert numpy.array_equal(sdpa(*[q > 0] * 3).output, sdpa(*[(q > 0).astype(numpy.float32)] * 3).output)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        numpy.ones((2, 2), complex),
+        numpy.array([["a", "b"], ["c", "d"]]),
+        numpy.array([[None, {}], [1, 2]], object),
+        numpy.zeros((2, 2), "datetime64[s]"),
+        numpy.zeros((2, 2), [("x", "f4")]),
+        [["a", "b"]],
+        object(),
+    ],
+    ids=lambda given: str(getattr(given, "dtype", type(given).__name__)),
+)
+def test_what_holds_no_real_numbers_is_refused(given: Any) -> None:
+    x = numpy.ones((2, 2), numpy.float32)
+    for call in (
+        lambda: sdpa(x, given, x),
+        lambda: attn.MultiHeadAttention(2, 1)(given),
+        lambda: attn.Mask.attend(given),
+        lambda: attn.Mask.additive(given),
+        lambda: attn.write_safetensors({"x": given}),
+    ):
+        with pytest.raises(attn.DtypeError) as caught:
+            call()
+        assert isinstance(caught.value, TypeError)
+        assert caught.value.detail["expected"] == "real numbers"
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        sdpa(x, [[1, 2], [3]], x)
+
+
+def test_shapes_that_are_none() -> None:
+    q = numpy.ones((2, 3), numpy.float32)
+    for key in (numpy.float32(1), numpy.ones(3), numpy.ones((2, 4)), numpy.ones((1, 2, 3)), numpy.ones((1,) * 6), numpy.ones((1,) * 20)):
+        with pytest.raises(attn.ShapeError) as caught:
+            sdpa(q, key, q)
+        assert isinstance(caught.value, ValueError)
+        assert caught.value.detail["argument"] == "key"
+    assert sdpa(numpy.ones((0, 3)), q, q).output.shape == (0, 3)
+    assert sdpa(q, numpy.ones((0, 3)), numpy.ones((0, 5)), need_weights=True).weights.shape == (2, 0)
+    assert (sdpa(q, numpy.ones((0, 3)), numpy.ones((0, 5))).output == 0).all()
+
+
+def test_what_is_too_large_is_refused_before_memory_is_asked_for() -> None:
+    wide = numpy.broadcast_to(numpy.float32(1), (1 << 40, 1))
+    with pytest.raises(attn.OutOfMemoryError) as caught:
+        sdpa(wide, wide, wide, need_weights=True)
+    assert isinstance(caught.value, MemoryError)
+    with pytest.raises(MemoryError):
+        attn.TransformerEncoder(1 << 24, 1, 10_000)
+
+
+def test_nan_and_infinity_reach_what_sees_them_alone() -> None:
+    x = numpy.ones((4, 2), numpy.float32)
+    v = x.copy()
+    v[2] = numpy.nan
+    v[3] = numpy.inf
+    seen = sdpa(x, x, v).output
+    assert numpy.isnan(seen).all()
+    blocked = sdpa(x, x, v, mask=attn.Mask.block([0, 0, 1, 1])).output
+    assert (blocked == 1).all()
+    with pytest.raises(attn.MaskError):
+        sdpa(x, x, v, mask=attn.Mask.additive([0, 0, numpy.nan, 0]))
+
+
+def test_masks() -> None:
+    q, k, v = arrays(2, 3, 5, 4)
+    seen = rng.random((2, 1, 5, 5)) > 0.4
+    seen[..., 0] = True
+    expected = sdpa(q, k, v, mask=attn.Mask.attend(seen), need_weights=True)
+    assert (expected.weights[numpy.broadcast_to(~seen, (2, 3, 5, 5))] == 0).all()
+    for mask in (
+        attn.Mask.attend(seen.astype(numpy.int64) * 7),
+        attn.Mask.attend(numpy.asfortranarray(seen)),
+        attn.Mask.block(~seen),
+        attn.Mask.additive(numpy.where(seen, 0, -numpy.inf)),
+    ):
+        assert numpy.array_equal(sdpa(q, k, v, mask=mask).output, expected.output)
+    for mask in (seen, [[1]], "causal", 1):
+        with pytest.raises(attn.ArgumentError, match="Mask.attend"):
+            sdpa(q, k, v, mask=mask)
+    with pytest.raises(attn.MaskError):
+        sdpa(q, k, v, mask=attn.Mask.attend(numpy.ones((5, 6))))
+
+
+def test_options_out_of_range() -> None:
+    x = numpy.ones((2, 2), numpy.float32)
+    for options in (
+        {"fully_masked": "none"},
+        {"dropout": 1.0},
+        {"dropout": -0.5},
+        {"scale": float("nan")},
+        {"softcap": -1},
+        {"window": (-2, 0)},
+        {"query_offset": 2**60},
+        {"trace": ["no such"]},
+    ):
+        with pytest.raises(attn.ConfigError):
+            sdpa(x, x, x, **options)
+    for options in ({"seed": -1}, {"is_causal": "yes"}, {"trace": 3}, {"window": 3}, {"threads": -1}, {"no_such_option": 1}):
+        with pytest.raises(TypeError):
+            sdpa(x, x, x, **options)
+
+
+def test_results_own_their_memory() -> None:
+    q, k, v = arrays(2, 3, 5, 4)
+    result = sdpa(q, k, v, need_weights=True, trace=["scores"])
+    output = result.output
+    expected = output.copy()
+    assert output.flags.c_contiguous
+    assert output.flags.writeable
+    assert not any(numpy.shares_memory(output, x) for x in (q, k, v, result.weights))
+    del result
+    q[...] = 0
+    gc.collect()
+    sdpa(q, k, v)  # would take the memory, were it free
+    assert numpy.array_equal(output, expected)
+    output[...] = 1
+
+
+def test_inputs_are_let_go() -> None:
+    q, k, v = arrays(2, 3, 5, 4)
+    mask = numpy.zeros((5, 5), numpy.float32)
+    before = [sys.getrefcount(x) for x in (q, k, v, mask)]
+    sdpa(q, k, v, mask=attn.Mask.additive(mask))
+    with pytest.raises(attn.ShapeError):
+        sdpa(q, k, v[..., :2, :])
+    assert [sys.getrefcount(x) for x in (q, k, v, mask)] == before
+
+
+def test_a_thousand_calls_leave_nothing_behind(sentiment: attn.TextModel) -> None:
+    x = numpy.ones((8, 64, 64), numpy.float32)
+    encoding = sentiment.tokenize(["a good film"] * 8)
+    layer = attn.MultiHeadAttention(64, 4)
+
+    def calls() -> None:
+        for _ in range(50):
+            sdpa(x, x, x, need_weights=True, trace=True)
+            layer(x, output_present=True)
+            layer.load_state_dict(layer.state_dict())
+            sentiment(encoding, output_attentions=True, trace=True)
+            sentiment.embed(["a good film"])
+            with pytest.raises(attn.ShapeError):
+                sdpa(x, x[:1], x)
+            with pytest.raises(attn.DtypeError):
+                sdpa(x, x.astype(complex), x)
+
+    def resident() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+
+    if not sys.platform.startswith("linux"):
+        pytest.skip("memory is read from /proc")
+    calls()
+    gc.collect()
+    before = resident()
+    for _ in range(5):
+        calls()
+    gc.collect()
+    # One array that stays at each call would be 32 MB.
+    assert resident() - before < 8 << 20
+
+
+def test_results_and_errors_can_be_pickled(sentiment: attn.TextModel) -> None:
+    encoding = pickle.loads(pickle.dumps(sentiment.tokenize(["not bad"])))
+    output = sentiment(encoding, output_attentions=True)
+    again = pickle.loads(pickle.dumps(output))
+    assert numpy.array_equal(again.logits, output.logits)
+    with pytest.raises(attn.ShapeError) as caught:
+        sentiment([1])
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (type(error), str(error), error.code, error.detail) == (attn.ShapeError, str(caught.value), "SHAPE", caught.value.detail)
+
+
+def test_every_code_of_the_library_has_its_class() -> None:
+    words = (testdata.parent / "src/attn/tensor/error.hpp").read_text()
+    codes = words[words.index("kErrorCodeNames{") :].split("}")[0].split('"')[1::2]
+    assert {each.code for each in attn.AttnError.__subclasses__()} == {*codes, "DTYPE"}
+    for each in attn.AttnError.__subclasses__():
+        assert getattr(attn, each.__name__) is each
+        assert each.__module__ == "attn"
+
+
+def test_safetensors(tmp_path: Any) -> None:
+    tensors = {"a": arrays(2, 3)[0], "b": numpy.arange(3.0), "c": numpy.float32(1), "ä": numpy.zeros((0, 2))}
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(attn.write_safetensors(tensors, {"made": "here"}))
+    again = attn.read_safetensors(path)
+    assert sorted(again) == sorted(tensors)
+    for name, array in again.items():
+        assert array.dtype == numpy.float32
+        assert numpy.array_equal(array, tensors[name])
+    assert list(attn.read_safetensors(str(testdata / "safetensors_python.safetensors")))
+    for what in (tmp_path, tmp_path / "none"):
+        with pytest.raises(attn.FormatError):
+            attn.read_safetensors(what)
+    with pytest.raises(attn.ArgumentError):
+        attn.write_safetensors({"__metadata__": [1.0]})

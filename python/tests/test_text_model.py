@@ -1,0 +1,387 @@
+"""Text models: transformers' numbers, and the bits that every machine has."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attn
+import numpy
+import pytest
+
+from golden import cases, hash_of, testdata
+
+models = testdata / "models"
+word_piece = ["tiny-bert", "tiny-bert-cls", "tiny-bert-legacy", "tiny-bert-multilabel", "tiny-distilbert", "tiny-mpnet", "tiny-mpnet-mean"]
+families = [*word_piece, "tiny-modernbert", "tiny-modernbert-2024", "tiny-roberta", "tiny-xlm-roberta"]
+
+
+def texts_of(entry: dict[str, Any]) -> list[Any]:
+    return [tuple(text) if isinstance(text, list) else text for text in entry["texts"]]
+
+
+def numbers_of(array: numpy.ndarray) -> numpy.ndarray:
+    return array.astype(numpy.int64)
+
+
+@pytest.mark.parametrize("name", families)
+def test_token_ids_become_transformers_numbers(name: str) -> None:
+    model = attn.TextModel.load(models / name)
+    count = 0
+    for case in cases(f"models/{name}", "text_model"):
+        inputs = {each: numbers_of(case.tensor(each)) for each in case["inputs"]}
+        options = {{"isCausal": "is_causal", "headMask": "head_mask"}[key]: value for key, value in case.entry.get("forward", {}).items()}
+        output = model(**inputs, output_attentions=True, output_hidden_states=True, **options)
+        assert numpy.array_equal(output.hidden_states[-1], output.last_hidden_state)
+        for what in case["expected"]:
+            kind, *place = what.split(".")
+            got = {
+                "lastHiddenState": lambda: output.last_hidden_state,
+                "logits": lambda: output.logits,
+                "hiddenStates": lambda: output.hidden_states[int(place[0])],
+                "attentions": lambda: output.attentions[int(place[0])],
+            }.get(kind)
+            if got is not None:
+                case.check(what, got(), factor=2)
+                count += 1
+    assert count >= 2
+
+
+@pytest.mark.parametrize("name", families)
+def test_texts_become_transformers_numbers(name: str) -> None:
+    model = attn.TextModel.load(models / name)
+    for case in cases(f"models/{name}", "text_model"):
+        texts = texts_of(case.entry)
+        encoding = model.tokenize(texts, max_length=case["options"].get("maxLength"))
+        assert encoding.tokens == case["tokens"]
+        for what in case["inputs"]:
+            assert numpy.array_equal(getattr(encoding, what), case.tensor(what))
+        width = encoding.input_ids.shape[1]
+        for what in case["expected"]:
+            kind, *place = what.split(".")
+            if kind == "probabilities":
+                scores = [dict(of_text) for of_text in model.classify(texts, max_length=width)]
+                for labels, expected in zip(scores, case.tensor("expected.probabilities"), strict=True):
+                    assert numpy.abs([labels[label] for label in model.labels] - expected).max() <= 2e-5
+            elif kind == "pooled" and isinstance(texts[0], str):
+                case.check(what, model.embed(texts, pooling=place[0], normalize=False, max_length=width), factor=2)
+            elif kind == "embedding" and isinstance(texts[0], str):
+                case.check(what, model.embed(texts, max_length=width), factor=2)
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-modernbert", "tiny-roberta", "tiny-xlm-roberta"])
+def test_texts_become_the_librarys_tokens(name: str) -> None:
+    check_tokens(attn.TextModel.load(models / name), json.loads((testdata / "tokenizers" / f"{name}.json").read_text())["cases"])
+
+
+def test_tokenizer_config_goes_before_tokenizer(tmp_path: Path) -> None:
+    for i, setting in enumerate(json.loads((testdata / "tokenizers" / "settings.json").read_text())["settings"]):
+        folder = shutil.copytree(models / setting["checkpoint"], tmp_path / str(i))
+        (folder / "tokenizer_config.json").write_text(json.dumps(setting["config"]))
+        check_tokens(attn.TextModel.load(folder), setting["cases"])
+
+
+def utf16_places(text: str) -> list[int]:
+    """How many units of UTF-16, which those files count, come before each character."""
+    places = [0]
+    for c in text:
+        places.append(places[-1] + (2 if ord(c) > 0xFFFF else 1))
+    return places
+
+
+def check_tokens(model: attn.TextModel, expected: list[dict[str, Any]]) -> None:
+    seen = 0
+    for case in expected:
+        if len(case["ids"]) > model.max_length:
+            continue
+        texts = [text if isinstance(text, str) else text["repeat"] * text["times"] for text in (case["text"], case.get("pair", ""))]
+        encoding = model.tokenize([texts] if "pair" in case else texts[0], max_length=case.get("maxLength"))
+        assert encoding.input_ids[0].tolist() == case["ids"], texts
+        assert encoding.tokens[0] == case["tokens"]
+        assert encoding.truncated == [case.get("truncated", False)]
+        places = [utf16_places(text) for text in texts]
+        for offset, sequence, counted in zip(encoding.offsets[0], encoding.sequence_ids[0], case["offsets"], strict=True):
+            assert (counted is None) == (offset is None) == (sequence is None)
+            if offset is not None:
+                assert [places[sequence][place] for place in offset] == counted, texts
+        seen += 1
+    assert seen > len(expected) // 2
+
+
+def test_without_the_package_the_error_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = attn.TextModel.load(models / "tiny-roberta")
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(attn.UnsupportedError, match=r"attn\[tokenizers\]"):
+        model.embed("a film")
+    assert model([[0, 5, 2]]).logits is not None
+    assert attn.TextModel.load(models / "tiny-bert").embed("a film").shape == (1, 32)
+
+
+def test_labels_come_by_falling_score(sentiment: attn.TextModel) -> None:
+    for of_text in sentiment.classify(["A wonderful film.", "It is a dull mess."]):
+        assert all(one.score >= other.score for one, other in pairwise(of_text))
+        assert abs(sum(each.score for each in of_text) - 1) < 1e-6
+    one = sentiment.classify("A wonderful film.")[0][0]
+    assert (one.label, one) == ("positive", attn.LabelScore(*one))
+
+
+def test_int8_has_the_bits_of_every_machine() -> None:
+    """As attn_digest and the npm package have them: testdata/int8_digest.txt."""
+    expected = dict(reversed(line.split()) for line in (testdata / "int8_digest.txt").read_text().splitlines() if "/" in line)
+    seen = 0
+    for name in families:
+        model = attn.TextModel.load(models / name, weights="int8")
+        assert model.weights == "int8"
+        for case in cases(f"models/{name}", "text_model"):
+            inputs = {each: numbers_of(case.tensor(each)) for each in case["inputs"]}
+            output = model(**inputs, output_attentions=True, output_hidden_states=True, trace=True)
+            arrays = [output.last_hidden_state, *output.hidden_states, *output.attentions]
+            if output.logits is not None:
+                arrays.append(output.logits)
+            for layer in output.trace.values():
+                arrays.extend(layer.values())
+            assert hash_of(*arrays) == expected[f"{name}/{case['name']}"]
+            seen += 1
+    assert seen == sum(1 for line in expected if line.startswith("tiny-"))
+
+
+def test_vectors_have_the_bits_of_every_machine(mini_lm: Path, threads: int) -> None:
+    films = [film["text"] for film in json.loads((testdata / "sentiment" / "films.json").read_text())["texts"]]
+    # Text 0 is cut in the file's list: native-tests/models/int8_test.cpp.
+    expected = (models / "all-MiniLM-L6-v2.int8.txt").read_text().split()
+    model = attn.TextModel.load(mini_lm, weights="int8", threads=threads)
+    assert [hash_of(vector) for vector in model.embed(films[1:19], batch_size=5)] == expected[1:19]
+
+
+def test_any_batch_and_number_of_threads_has_the_same_bits(sentiment: attn.TextModel, threads: int) -> None:
+    texts = [f"The film was {word} good" for word in ("so", "not so very", "", "really quite")] * 5
+    expected = sentiment.embed(texts)
+    sentiment.threads = threads
+    try:
+        for batch_size in (1, 3, 100):
+            assert numpy.array_equal(sentiment.embed(texts, batch_size=batch_size), expected)
+    finally:
+        sentiment.threads = None
+
+
+def test_what_counts_as_texts(sentiment: attn.TextModel) -> None:
+    expected = sentiment.embed(["a film"])
+    for texts in ("a film", ("a film",), iter(["a film"]), numpy.array(["a film"]), {"a film": 1}):
+        assert numpy.array_equal(sentiment.embed(texts), expected)
+    assert sentiment.embed([]).shape == (0, expected.shape[1])
+    assert sentiment.classify([]) == []
+    for texts, words in (
+        (b"a film", "texts is bytes"),
+        (7, "texts is int"),
+        (["a", None], "texts[1] is NoneType"),
+        (["\ud800"], "surrogates"),
+        ([("a", "b")], "texts[0] is tuple"),
+    ):
+        with pytest.raises(attn.ArgumentError, match=words.replace("[", "\\[").replace("]", "\\]")):
+            sentiment.embed(texts)
+    with pytest.raises(attn.ArgumentError, match="a pair of texts"):
+        sentiment.classify([("a", "b"), "c"])
+
+
+def test_offsets_are_places_in_the_str(sentiment: attn.TextModel) -> None:
+    pairs = [("Ünïcode 日本 film", "a 😀 good one"), ("", "b")]
+    encoding = sentiment.tokenize(pairs)
+    for pair, tokens, offsets, sequences in zip(pairs, encoding.tokens, encoding.offsets, encoding.sequence_ids, strict=True):
+        assert len(tokens) == len(offsets) == len(sequences) == encoding.input_ids.shape[1]
+        for token, offset, sequence in zip(tokens, offsets, sequences, strict=True):
+            assert (offset is None) == (sequence is None) == (token in ("[CLS]", "[SEP]", "[PAD]"))
+            if offset is not None and token != "[UNK]":
+                assert pair[sequence][slice(*offset)].lower().replace("ü", "u").replace("ï", "i") == token.removeprefix("##")
+    assert encoding.truncated == [False, False]
+    assert sentiment.tokenize("a " * 500).truncated == [True]
+
+
+def test_encodings_of_transformers_can_be_passed_on(sentiment: attn.TextModel) -> None:
+    encoding = sentiment.tokenize(["not bad", "a wonderful film"])
+    expected = sentiment(encoding).logits
+    as_numpy = {"input_ids": encoding.input_ids.astype(numpy.int64), "attention_mask": encoding.attention_mask.astype(numpy.int64)}
+    assert numpy.array_equal(sentiment(**as_numpy).logits, expected)
+    assert numpy.array_equal(sentiment(encoding.input_ids.tolist(), encoding.attention_mask.tolist()).logits, expected)
+
+
+def test_ids_that_are_none(sentiment: attn.TextModel) -> None:
+    for ids, error in (
+        ([[0.5]], attn.DtypeError),
+        ([[2**40]], attn.OutOfRangeError),
+        ([[-1]], attn.OutOfRangeError),
+        ([[10**6]], attn.OutOfRangeError),
+        ([1, 2], attn.ShapeError),
+        ([["a"]], attn.DtypeError),
+        (numpy.zeros((1, 200), int), attn.OutOfRangeError),
+    ):
+        with pytest.raises(error):
+            sentiment(ids)
+    with pytest.raises(attn.ShapeError):
+        sentiment([[1, 2]], [[1, 1, 1]])
+
+
+def test_a_patch_and_a_switched_off_head_change_the_answer(sentiment: attn.TextModel) -> None:
+    encoding = sentiment.tokenize("not bad")
+    plain = sentiment(encoding, output_hidden_states=True, trace=["merged"], trace_layers=[1])
+    assert list(plain.trace) == [1]
+    same = sentiment(encoding, patch=attn.LayerPatch(1, merged=plain.trace[1]["merged"]))
+    assert numpy.array_equal(same.logits, plain.logits)
+    other = sentiment(encoding, patch=attn.LayerPatch(1, hidden_state=numpy.zeros_like(plain.hidden_states[1])))
+    assert not numpy.array_equal(other.logits, plain.logits)
+    heads = numpy.ones((2, 4))
+    assert numpy.array_equal(sentiment(encoding, head_mask=heads).logits, plain.logits)
+    heads[1, 2] = 0
+    assert not numpy.array_equal(sentiment(encoding, head_mask=heads).logits, plain.logits)
+
+
+def test_gradients_are_torchs() -> None:
+    count = 0
+    for case in cases("models/gradients", "model_gradients"):
+        model = attn.TextModel.load(models / case["name"])
+        inputs = {each: numbers_of(case.tensor(each)) for each in case["inputs"]}
+        target = case["options"]["target"]
+        got = model.gradients(**inputs, **target, embeddings=True, attentions=True, parameters=True)
+        case.check("value", numpy.array([got.value], numpy.float32))
+        unused = case.entry.get("unused", [])  # a pooler that nobody asks for
+        assert len(got.parameters) + len(unused) == sum(what.startswith("parameters.") for what in case["expected"])
+        for what in case["expected"]:
+            kind, _, name = what.partition(".")
+            if kind == "embeddings":
+                case.check(what, got.embeddings)
+            elif kind == "attentions":
+                case.check(what, got.attentions[int(name)])
+            elif kind == "parameters" and name not in unused:
+                case.check(what, got.parameters[name])
+        count += 1
+    assert count == 11
+
+
+def test_attributions_are_captums() -> None:
+    count = 0
+    for case in cases("models/attribution", "attribution"):
+        model = attn.TextModel.load(models / case["checkpoint"])
+        for what in case["expected"]:
+            method, steps = (what[:-2], 8) if what.endswith("_8") else (what, 50)
+            got = model.attribute(case["text"], method=method, target=case["options"]["target"], steps=steps)
+            assert got.tokens == case["tokens"]
+            case.check(what, got.scores, factor=4)
+            assert (got.delta is not None) == (method == "integrated_gradients")
+            count += 1
+    assert count >= 30
+
+
+def test_weights_go_out_and_in() -> None:
+    model = attn.TextModel.load(models / "tiny-bert")
+    state = model.state_dict()
+    assert model.parameter_shapes() == {name: array.shape for name, array in state.items()}
+    before = model.classify("a good film")
+    name = next(name for name in state if name.endswith("classifier.bias"))
+    model.load_state_dict({name: state[name] + numpy.arange(len(state[name]))}, strict=False)
+    assert model.classify("a good film") != before
+    model.load_state_dict(state)
+    assert model.classify("a good film") == before
+    with pytest.raises(attn.MismatchError):
+        model.load_state_dict({name: state[name]})
+
+
+@pytest.mark.parametrize(("weights", "is_equal"), [("float32", True), ("float16", False), ("int8", False)])
+def test_what_is_saved_is_read_back(weights: Any, is_equal: bool, tmp_path: Path) -> None:
+    model = attn.TextModel.load(models / "tiny-bert")
+    model.load_state_dict({name: array + 1e-5 for name, array in model.state_dict().items()})  # the file's are float16's
+    model.save_pretrained(tmp_path / "saved", weights=weights)
+    again = attn.TextModel.load(tmp_path / "saved")
+    assert again.weights == ("int8" if weights == "int8" else "float32")
+    one, other = model.state_dict(), again.state_dict()
+    assert all(numpy.array_equal(array, other[name]) for name, array in one.items()) == is_equal
+    assert all(numpy.abs(array - other[name]).max() < 0.1 for name, array in one.items())
+
+
+def test_fine_tuning_follows_from_the_seed(threads: int) -> None:
+    examples = [("a good film", "good"), ("it was bad", "bad"), (("was it", "good?"), "good"), ("bad", "bad")]
+    states = []
+    for count in (1, threads):
+        model = attn.TextModel.load(models / "tiny-bert", threads=count)
+        seen: list[attn.FineTuneProgress] = []
+        result = model.fine_tune(iter(examples), epochs=3, batch_size=2, labels=["bad", "good"], seed=3, validation=0.25, on_progress=seen.append)
+        assert [(each.epoch, each.step, each.steps) for each in seen] == [(1, 1, 6), (1, 2, 6), (2, 3, 6), (2, 4, 6), (3, 5, 6), (3, 6, 6)]
+        assert seen[-1].validation_accuracy == result.validation_accuracy
+        assert seen[0].validation_loss is None
+        assert model.labels == ["bad", "good"]
+        states.append(model.state_dict())
+    assert all(numpy.array_equal(array, states[1][name]) for name, array in states[0].items())
+
+
+def test_fine_tuning_stops_where_it_is_told() -> None:
+    model = attn.TextModel.load(models / "tiny-bert")
+    steps = []
+
+    def stop(progress: attn.FineTuneProgress) -> bool:
+        steps.append(progress.step)
+        return progress.step < 2
+
+    model.fine_tune([("a", 0), ("b", 1)] * 8, batch_size=2, on_progress=stop)
+    assert steps == [1, 2]
+
+    def fail(_: attn.FineTuneProgress) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        model.fine_tune([("a", 0)], on_progress=fail)
+
+
+def test_a_callback_may_read_what_is_only_read() -> None:
+    model = attn.TextModel.load(models / "tiny-bert")
+    seen: list[object] = []
+
+    def call(what: Callable[[], object]) -> None:
+        try:
+            seen.append(what())
+        except attn.AttnError as error:
+            seen.append(error.code)
+
+    def inside(*_: object) -> None:
+        call(lambda: model.embed(["b"]).shape)
+        call(lambda: model.load_state_dict({}, strict=False))
+
+    model.embed(["a"], on_progress=inside)
+    assert seen == [(1, 32), "BUSY"]
+    seen.clear()
+    model.fine_tune([("a", 0)], epochs=1, on_progress=inside)
+    assert seen == ["BUSY", "BUSY"]
+    assert model.embed(["b"]).shape == (1, 32)
+
+
+def test_progress_of_texts(sentiment: attn.TextModel) -> None:
+    done: list[tuple[int, int]] = []
+    sentiment.embed(["a"] * 10, batch_size=4, on_progress=lambda *now: done.append(now))
+    sentiment.classify(["a"] * 3, batch_size=2, on_progress=lambda *now: done.append(now))
+    assert done == [(4, 10), (8, 10), (10, 10), (2, 3), (3, 3)]
+
+    def fail(done: int, total: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        sentiment.embed(["a"], on_progress=fail)
+
+
+def test_vocabulary(sentiment: attn.TextModel) -> None:
+    id = sentiment.token_to_id("film")
+    assert id is not None
+    assert sentiment.id_to_token(id) == "film"
+    assert sentiment.token_to_id("no such token") is None
+    assert sentiment.id_to_token(-1) is None
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(attn.FormatError, match="not there"):
+        attn.TextModel.load(tmp_path)
+    shutil.copytree(models / "tiny-bert", tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"\xff" * 100)
+    with pytest.raises(attn.FormatError) as caught:
+        attn.TextModel.load(str(tmp_path / "model"))
+    assert caught.value.code == "FORMAT"
+    with pytest.raises(attn.ConfigError, match="float32, int8"):
+        attn.TextModel.load(tmp_path / "model", weights="int4")

@@ -1,0 +1,49 @@
+"""The types that programs are checked by are those of the extension."""
+
+import importlib.resources
+import inspect
+import re
+from pathlib import Path
+
+import attn
+import attn._attn
+import pytest
+import typed
+
+from golden import testdata
+
+
+def test_a_typed_program_runs() -> None:
+    typed.main(testdata / "models" / "sentiment")
+
+
+def test_mypy_takes_it_as_it_is_meant(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    for what in ([str(Path(__file__).with_name("typed.py"))], ["--package", "attn"]):
+        out, err, code = api.run(["--strict", f"--cache-dir={tmp_path}", *what])
+        assert (code, err) == (0, ""), out
+
+
+def test_stubs_name_all_that_the_extension_has() -> None:
+    stub = (importlib.resources.files("attn") / "_attn.pyi").read_text()
+    assert (importlib.resources.files("attn") / "py.typed").is_file()
+    for name, value in vars(attn._attn).items():
+        if name.startswith("_"):
+            continue
+        assert re.search(rf"^(def|class) {name}\b", stub, re.M), name
+        if inspect.isclass(value):
+            body = re.search(rf"^class {name}\b.*?(?=^\S|\Z)", stub, re.M | re.S)
+            assert body is not None
+            for member in vars(value):
+                if not member.startswith("_") or member == "__call__":
+                    assert re.search(rf"^    def {member}\b", body[0], re.M), f"{name}.{member}"
+
+
+def test_all_that_is_public_is_described() -> None:
+    for name in attn.__all__:
+        thing = getattr(attn, name)
+        assert inspect.getdoc(thing), name
+        if inspect.isclass(thing) and thing.__module__ == "attn._attn":
+            for member, value in vars(thing).items():
+                if not member.startswith("_"):
+                    assert inspect.getdoc(value), f"{name}.{member}"

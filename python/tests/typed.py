@@ -1,0 +1,72 @@
+"""What a program of a user's looks like to mypy --strict: test_types.py runs it and has it checked."""
+
+from pathlib import Path
+from typing import assert_type
+
+import attn
+import numpy
+from numpy.typing import NDArray
+
+Floats = NDArray[numpy.float32]
+
+
+def main(folder: Path) -> None:
+    query = numpy.ones((2, 4, 3, 8), numpy.float32)
+    result = attn.scaled_dot_product_attention(query, query, query.tolist(), mask=attn.Mask.block(numpy.eye(3)), need_weights=True, threads=2)
+    assert_type(result, attn.AttentionResult)
+    assert_type(result.output, Floats)
+    assert_type(result.weights, Floats | None)
+
+    layer = attn.MultiHeadAttention(8, 2, num_key_value_heads=1)
+    layer.load_state_dict(layer.state_dict(), strict=True)
+    assert_type(layer(query[0], trace=["q", "scores"]).trace, dict[str, Floats] | None)
+    present = layer(query[0], output_present=True).present
+    assert present is not None
+    assert_type(layer(query[0], past=present), attn.AttentionResult)
+
+    encoder = attn.TransformerEncoder(8, 2, num_layers=2, dim_feedforward=16, activation="gelu", norm="rms_norm")
+    assert_type(encoder(query[0], output_attentions=True).attentions, list[Floats] | None)
+    assert_type(encoder.parameter_shapes(), dict[str, tuple[int, ...]])
+
+    model = attn.TextModel.load(folder, weights="float32", threads=1)
+    assert_type(model, attn.TextModel)
+    assert_type(model.embed("a film"), Floats)
+    for scores in model.classify([("a", "b")]):
+        for label, score in scores:
+            assert_type(label, str)
+            assert_type(score, float)
+    encoding = model.tokenize(["a film", "another"])
+    assert_type(encoding.offsets[0], list[tuple[int, int] | None])
+    output = model(encoding, output_hidden_states=True, trace=True, trace_layers=[0])
+    assert_type(output.trace, dict[int, dict[str, Floats]] | None)
+    assert_type(model(encoding.input_ids, encoding.attention_mask).logits, Floats | None)
+    assert_type(model.gradients(encoding, label="positive", embeddings=True).value, float)
+    assert_type(model.attribute("a film", method="leave_one_out").scores, Floats)
+
+    def stop(progress: attn.FineTuneProgress) -> bool:
+        return progress.step < 1
+
+    assert_type(model.fine_tune([("a film", 0), (("a", "pair"), "positive")], epochs=1, on_progress=stop), attn.FineTuneResult)
+
+    attn.set_num_threads(attn.get_num_threads())
+    assert_type(attn.read_safetensors(folder / "model.safetensors"), dict[str, Floats])
+    assert_type(attn.write_safetensors({"x": query}, {"made": "here"}), bytes)
+    try:
+        model.embed("a film", prompt_name="none")
+    except attn.ConfigError as error:
+        assert_type(error.code, str)
+        assert_type(error.detail, dict[str, str | float | list[str]])
+
+
+def wrong(model: attn.TextModel, x: Floats) -> None:
+    """Each of these lines is an error to mypy: --strict has it say where a comment to ignore one is not needed."""
+    attn.scaled_dot_product_attention(x, x)  # type: ignore[call-arg]
+    attn.scaled_dot_product_attention(x, x, x, attn.Mask.attend(x))  # type: ignore[call-arg]
+    attn.scaled_dot_product_attention(x, x, x, mask=x)  # type: ignore[arg-type]
+    attn.scaled_dot_product_attention(x, x, x, fully_masked="none")  # type: ignore[arg-type]
+    attn.MultiHeadAttention(8)  # type: ignore[call-arg]
+    attn.TransformerEncoder(8, 2, 1, activation="swish")  # type: ignore[arg-type]
+    model.embed([("a", "b")])  # type: ignore[list-item]
+    model.embed("a", pooling="median")  # type: ignore[arg-type]
+    model.labels = []  # type: ignore[misc]
+    model.no_such_method()  # type: ignore[attr-defined]
