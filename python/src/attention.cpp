@@ -1,7 +1,8 @@
 #include <nanobind/stl/pair.h>
 
 #include <cstdint>
-#include <tuple>
+#include <optional>
+#include <string>
 
 #include "layers.hpp"
 #include "options.hpp"
@@ -11,7 +12,7 @@ namespace attn::python {
 namespace {
 
 using Result = Typed<"attn.AttentionResult">;
-using Past = Typed<"tuple[numpy.typing.ArrayLike, numpy.typing.ArrayLike] ">;
+using Past = Typed<"tuple[numpy.typing.ArrayLike, numpy.typing.ArrayLike]">;
 
 /// Options of a call, and what they refer to.
 struct AttentionCall {

@@ -25,7 +25,7 @@ using Model = Shared<TextModel>;
 using EncodingResult = Typed<"attn.Encoding">;
 using Ids = Typed<"attn.Encoding | numpy.typing.ArrayLike">;
 using Label = std::variant<std::int64_t, std::string>;
-using Done = Typed<"collections.abc.Callable[[int, int], object] ">;
+using Done = Typed<"collections.abc.Callable[[int, int], object]">;
 
 constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
 constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16", "int8"};
@@ -150,7 +150,7 @@ Typed<"attn.Attribution"> attribute(const Model& self, const std::string& text, 
 }
 
 using Examples = Typed<"collections.abc.Iterable[tuple[str | tuple[str, str], int | float | str]]">;
-using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool | None] ">;
+using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool | None]">;
 
 std::vector<FineTuneExample> examples_of(const Examples& given) {
   std::vector<FineTuneExample> examples;

@@ -122,7 +122,7 @@ def test_weights_do_not_change_inside_a_call() -> None:
     valid = []
     for state in states:
         model.load_state_dict(state)
-        valid.append(model.embed(texts[:8]))
+        valid.append(model.embed(texts))
     ended = threading.Event()
 
     def change() -> None:
@@ -134,8 +134,8 @@ def test_weights_do_not_change_inside_a_call() -> None:
     changing = threading.Thread(target=change)
     changing.start()
     try:
-        for _ in range(100):
-            got = model.embed(texts[:8])
+        for _ in range(50):
+            got = model.embed(texts)
             assert any(numpy.array_equal(got, one) for one in valid)
     finally:
         ended.set()
@@ -143,7 +143,7 @@ def test_weights_do_not_change_inside_a_call() -> None:
 
 
 def test_other_threads_of_pythons_run_meanwhile() -> None:
-    x = numpy.ones((16, 512, 64), numpy.float32)
+    x = numpy.ones((64, 512, 64), numpy.float32)
     ticks, ended = 0, threading.Event()
 
     def tick() -> None:
@@ -154,13 +154,14 @@ def test_other_threads_of_pythons_run_meanwhile() -> None:
 
     ticking = threading.Thread(target=tick)
     ticking.start()
-    began = time.monotonic()
-    attn.scaled_dot_product_attention(x, x, x, need_weights=True)
-    took, seen = time.monotonic() - began, ticks
+    before, began = ticks, time.monotonic()
+    attn.scaled_dot_product_attention(x, x, x)
+    seen, took = ticks - before, time.monotonic() - began
     ended.set()
     ticking.join()
     # With the interpreter's lock held there would be one or two, however long it takes.
-    assert seen > 3 or took < 0.01
+    assert took > 0.02
+    assert seen > 4
 
 
 @pytest.mark.parametrize("call", ["model.embed(texts)", "model.classify(texts)", "model.fine_tune([(text, 1) for text in texts])"])
