@@ -307,7 +307,7 @@ for (const arch of ['emulated', ...((whole && sets[process.arch]) || [])]) {
 if (!results.some(({ name, skipped }) => name === 'set-up: python' && skipped)) {
   const interpreter = at('.setup/python-venv/bin/python');
   const pip = (...args) => ['env', `CXX=${process.env.CXX ?? 'c++'}`, interpreter, '-m', 'pip', '--disable-pip-version-check', '--quiet', ...args];
-  const asNative = ['ATTN_WERROR', 'ATTN_PRECOMPILE'].flatMap((option) => ['-C', `cmake.define.${option}=ON`]);
+  const asNative = ['ATTN_WERROR', 'ATTN_PRECOMPILE'].map((option) => `--config-settings=cmake.define.${option}=ON`);
   plan(
     compiled,
     'python: wheel',
@@ -315,7 +315,7 @@ if (!results.some(({ name, skipped }) => name === 'set-up: python' && skipped)) 
       pip('wheel', '--no-build-isolation', '--no-deps', '--wheel-dir', 'build', ...asNative, '.'),
       pip('install', '--no-index', '--find-links', 'build', '--no-deps', '--force-reinstall', 'attn'),
     ),
-    ['native: build', 'set-up: python'],
+    ['native: build', 'set-up: python', 'set-up: node'],
   );
   plan(compiled, 'python: tests', pytest(interpreter), ['python: wheel']);
 }
