@@ -7,7 +7,7 @@ WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test cluster coverage mutants package docs matrix wheel page page-figures wasm bench format clean
+.PHONY: help demo test cluster coverage mutants package docs matrix wheel release version deb page page-figures wasm bench format clean
 .NOTPARALLEL:
 
 help:
@@ -19,6 +19,8 @@ help:
 	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
+	@echo 'make release   VERSION=1.2.3: all that a release has, in build/release-1.2.3, and what keeps it from being one (DRY=0: the tag; RELEASING.md)'
+	@echo 'make deb       build/deb, packages for Debian'
 	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
 	@echo 'make wheel     build/attn-*.whl, the Python package for this machine'
 	@echo 'make cluster   the programs of examples/cluster on local clusters of Ray and Spark, which are installed for it (TEXTS=10000)'
@@ -57,7 +59,7 @@ package: wasm
 wheel:
 	@tools/setup native python
 	@tools/setup node || echo 'wheel: without Node attn.show() has a table instead of a map'
-	@mkdir -p build && CXX="$${CXX:-c++}" .setup/python-venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	@mkdir -p build && CXX="$${CXX:-c++}" $(or $(PYTHON),.setup/python-venv/bin/python) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	  --wheel-dir build $(WHEEL_OPTIONS) .
 	@ls build/attn-*.whl
 
@@ -77,6 +79,23 @@ docs: wasm
 	@tools/setup docs
 	@node docs/tools/site.mjs
 	@$(MAKE) page
+
+# Dry: what it changes is in build/. DRY=0 makes the tag if nothing was found; nothing here pushes or publishes.
+# MATRIX=1 runs the package in other tools as well, ONLY=npm,source,... builds a part, REPOSITORY=URL is what the package says of its source,
+# PYTHONS=python3.12,... are those that wheels are built with beside python3: 3.12's serves all later ones.
+release:
+	@tools/setup native wasm node release
+	@node tools/release.mjs '$(VERSION)' $(if $(filter 0,$(DRY)),--tag) $(if $(filter-out 0,$(MATRIX)),--matrix) \
+	  $(if $(ONLY),--only '$(ONLY)') $(if $(REPOSITORY),--repository '$(REPOSITORY)') $(if $(PYTHONS),--pythons '$(PYTHONS)')
+
+# VERSION=1.2.3 wherever a version stands, and today as the date of its section of the changelog.
+version:
+	@tools/setup node
+	@node tools/release.mjs '$(VERSION)' --prepare
+
+deb:
+	@tools/setup native node release
+	@node tools/deb.mjs
 
 # The folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve. MODELS=0 leaves them out, and where they cannot
 # be had they are missing with a word, unless MODELS=1 insists: the page's button then asks the Hub.

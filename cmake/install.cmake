@@ -17,7 +17,8 @@ if(ATTN_BUILD_C)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/attn_c.pc.in ${PROJECT_BINARY_DIR}/attn_c.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/attn_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/attn)
+# What is compiled in has licences of its own.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/attn)
 install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${ATTN_PACKAGE_FOLDER})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attn-config.cmake.in ${PROJECT_BINARY_DIR}/attn-config.cmake
   INSTALL_DESTINATION ${ATTN_PACKAGE_FOLDER})

@@ -197,7 +197,7 @@ const script =
 const setup = (part) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
-  if (['browsers', 'models', 'docs', 'python', 'fuzz', 'arm'].includes(part) && !ci)
+  if (['browsers', 'models', 'docs', 'python', 'fuzz', 'arm', 'release'].includes(part) && !ci)
     return { passed: 0, failed: 0, skipped: err.trim().split('\n').at(-1) };
   return { passed: 0, failed: 1 };
 };
@@ -252,7 +252,7 @@ const whole = all || only !== undefined;
 /** On arm64 the tests of the native library are those of its kernels, and int8 vectors of texts. */
 const arm = whole && process.arch !== 'arm64';
 const setups = [];
-for (const part of ['node', 'native', 'wasm', 'browsers', 'models', 'python', ...(whole ? ['docs', 'fuzz'] : []), ...(arm ? ['arm'] : [])])
+for (const part of ['node', 'native', 'wasm', 'browsers', 'models', 'python', ...(whole ? ['docs', 'fuzz', 'release'] : []), ...(arm ? ['arm'] : [])])
   plan(setups, `set-up: ${part}`, setup(part));
 await runLane(setups);
 
@@ -350,6 +350,10 @@ if (whole) {
   plan(compiled, 'a C++ example by FetchContent, -ffast-math', fast, needsNative);
 }
 
+// Of what is committed, as a user gets it. ccache has it from the plain build. Debian's packages are compiled with other flags, all of it: make deb.
+const release = whole && existsSync(at('.git')) && !results.some(({ name, skipped }) => name === 'set-up: release' && skipped);
+if (release) plan(compiled, 'release: the source archive', commands(['nice', '-n', '10', 'node', 'tools/release/source.mjs']), [installed]);
+
 // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
 // AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints, and of few texts, what there is to see of large ones and of many.
 if (whole)
@@ -416,6 +420,7 @@ for (const name of Object.keys(packageSteps)) {
   plan(packaged, name, packageStep(name), needs);
 }
 plan(packaged, 'what tokenizers cost, 20 s', script('wasm-tests/fuzz/cost.mjs', '--seconds', '20', '--seed', '122378224'), ['set-up: node']);
+if (release) plan(packaged, 'release: its rules', script('tools/release/tests.mjs'), ['set-up: node', 'set-up: release']);
 plan(packaged, 'the command', script('wasm-tests/command/run.mjs'), ['package: build', 'native: build']);
 plan(packaged, "the lab's programs", script('wasm-tests/lab/run.mjs'), ['package: build', installed]);
 if (only !== undefined && steps.size === 0) console.error(`no step's name holds '${only}'; every name is in the summary of 'make test ALL=1'`);

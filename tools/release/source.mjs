@@ -1,0 +1,45 @@
+/**
+ * The source archive as someone has it who has nothing else: unpacked, built without git, installed, and an example on that.
+ *   node tools/release/source.mjs   does so with what is committed
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { sourceArchive } from './archives.mjs';
+import { versionOf } from './versions.mjs';
+
+/** The command that failed; undefined: none did. */
+export function trySource(archive, version) {
+  const work = mkdtempSync(join(tmpdir(), 'attn-source-'));
+  const at = (...parts) => join(work, ...parts);
+  try {
+    execFileSync('tar', ['xzf', archive, '-C', work]);
+    const source = at(`attn-${version}`);
+    return [
+      // With the flags of the tests' builds: ccache has them.
+      ['cmake', '-S', source, '-B', at('build'), '-DATTN_WERROR=ON'],
+      ['cmake', '--build', at('build'), '--parallel'],
+      ['cmake', '--install', at('build'), '--prefix', at('installed')],
+      ['cmake', '-S', join(source, 'examples/cpp'), '-B', at('examples'), `-DCMAKE_PREFIX_PATH=${at('installed')}`],
+      ['cmake', '--build', at('examples'), '--target', 'attention'],
+      ['ctest', '--test-dir', at('examples'), '--output-on-failure', '--no-tests=error', '--tests-regex', '^example_attention$'],
+      [at('installed/bin/attn'), '--version'],
+    ].find(([program, ...args]) => spawnSync(program, args, { cwd: work, stdio: ['ignore', 'inherit', 'inherit'] }).status !== 0);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const version = versionOf(root);
+  const folder = mkdtempSync(join(tmpdir(), 'attn-archive-'));
+  const archive = join(folder, 'attn.tar.gz');
+  sourceArchive(root, archive, version);
+  const failed = trySource(archive, version);
+  rmSync(folder, { recursive: true });
+  if (failed) console.log(`${failed.join(' ')} failed`);
+  process.exitCode = failed ? 1 : 0;
+}
