@@ -54,7 +54,7 @@ def archive():
 def read(name):
     """All snippets of a file, without those whose mean is exactly 0: they have no class."""
     with tarfile.open(fileobj=io.BytesIO(archive())) as files:
-        text = files.extractfile(f"hutto_ICWSM_2014/{name}ReviewSnippets_GroundTruth.txt").read().decode("utf-8")
+        text = files.extractfile(f"hutto_ICWSM_2014/{name}_GroundTruth.txt").read().decode("utf-8")
     snippets = []
     for line in text.splitlines():
         number, rating, words = line.split("\t")
@@ -96,19 +96,25 @@ def without_near(snippets, held_out):
     return kept
 
 
-def films(validation=False):
-    """(training, held out): parts 0 and 1 are held out. For choosing settings part 2 takes their place, and they are not used."""
-    snippets = read("movie")
+def films(validation=()):
+    """(training, held out): parts 0 and 1 are held out. For choosing settings others take their place, and they are not used."""
+    snippets = read("movieReviewSnippets")
     held_out = [snippet for snippet in snippets if part(snippet.text) < 2]
     training = without_near([snippet for snippet in snippets if part(snippet.text) >= 2], held_out)
     if validation:
-        held_out = [snippet for snippet in training if part(snippet.text) == 2]
-        training = without_near([snippet for snippet in training if part(snippet.text) > 2], held_out)
+        held_out = [snippet for snippet in training if part(snippet.text) in validation]
+        training = without_near([snippet for snippet in training if part(snippet.text) not in validation], held_out)
     return training, held_out
 
 
 def products():
-    return read("amazon")
+    return read("amazonReviewSnippets")
+
+
+def tweets():
+    """Rated by the same people, less names and addresses."""
+    plain = (snippet._replace(text=" ".join(re.sub(r"@\w+|https?:\S+|&\w+;", " ", snippet.text).split())) for snippet in read("tweets"))
+    return [snippet for snippet in plain if words(snippet.text)]
 
 
 if __name__ == "__main__":

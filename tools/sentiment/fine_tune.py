@@ -1,4 +1,5 @@
-"""fine_tune.py start FOLDER: writes the untrained encoder of train.py, without a head, and its texts as examples.json.
+"""fine_tune.py start FOLDER: writes the untrained encoder of train.py, without a head, and rated reviews of films as examples.json; trains it
+by train.py on these and prints its accuracy.
 fine_tune.py logistic FILE: accuracy of scikit-learn's logistic regression on the vectors of a safetensors file.
 
 fine_tune.mjs calls both."""
@@ -16,13 +17,18 @@ import train
 
 
 def start(folder):
+    train.reproducible()
     torch.manual_seed(train.SEED)
     training, held_out = data.films()
-    model, tokenizer = train.build(train.fetch(), [s.text for s in training])
+    texts = [s.text for s in training]
+    model, tokenizer = train.build(train.fetch(), texts)
     train.save(model.bert, tokenizer, folder)
     parts = {"training": training, "heldOut": held_out}
     examples = {name: [{"text": s.text, "rating": s.rating} for s in part] for name, part in parts.items()}
     (folder / "examples.json").write_text(json.dumps(examples), "utf-8")
+    ids = train.encode(tokenizer, texts)
+    model = train.fit(model, ids, train.probabilities(training), epochs=4, batch=32, learning_rate=1e-3, masked=0.3).float()
+    print(train.accuracy(train.positive(model, tokenizer, held_out), held_out))
 
 
 def logistic(file):

@@ -1,11 +1,15 @@
 """Trains the small sentiment classifier and writes testdata/models/sentiment/ and testdata/sentiment/.
 
+A teacher a hundred times as large (teacher.py) learns from what people rated and judges variants of these texts (variants.py); the small
+model learns from both. Sentences that turn on a negation come from templates (negations.py).
+
 Usage: tools/sentiment/make.sh, or python tools/sentiment/train.py [--validate]
-With --validate a part of the training texts stands in for the held-out ones and testdata stays as it is: for choosing settings.
+With --validate two parts of the training texts stand in for the held-out ones and testdata stays as it is: for choosing settings.
 """
 
 import argparse
 import copy
+import hashlib
 import json
 import string
 import sys
@@ -14,25 +18,34 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch.nn import functional as F
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForSequenceClassification, BertTokenizer
 
 import data
+import negations
+import teacher as teacher_module
+from batches import pad, plan, rise_and_fall
+from teacher import Teacher
+from variants import Neighbours, variants
 
 sys.path.append(str(data.ROOT / "tools" / "goldens"))
 from fetch_minilm import fetch  # noqa: E402
 
 SEED = 0
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-PIECES = 8800  # what fits into 1.5 MB with tokenizer.json
+WORD_TABLE = "embeddings.word_embeddings.weight"
+PIECES = 13500
+NEGATIONS, TEACHERS_NEGATIONS = 12000, 3000  # sentences of templates
+VALIDATION = (2, 3)
+VARIANTS = 3
 EPOCHS = 4
-BATCH = 32
-LEARNING_RATE = 1e-3
+BATCH = 64
+LEARNING_RATE = 2e-3
 WEIGHT_DECAY = 0.01
 WORD_STD = 0.1
-MASKED = 0.3  # of the pieces are hidden behind [MASK] in training
+MASKED = 0.15  # of the pieces are hidden behind [MASK] in training
 KEEP = 0.998  # of the running mean of the weights, a step
 LABELS = ["negative", "positive"]
 
@@ -56,7 +69,7 @@ def pieces(minilm, texts):
 
 def projected(minilm, rows, width):
     """The principal components of these rows of MiniLM's word table: (V, 384) -> (V, width)."""
-    table = load_file(minilm / "model.safetensors")["embeddings.word_embeddings.weight"][rows].double()
+    table = load_file(minilm / "model.safetensors")[WORD_TABLE][rows].double()
     table -= table.mean(0)
     _, _, components = torch.linalg.svd(table, full_matrices=False)
     words = table @ components[:width].T
@@ -74,8 +87,8 @@ def build(minilm, texts):
         num_attention_heads=4,
         intermediate_size=256,
         max_position_embeddings=128,
-        hidden_dropout_prob=0.2,
-        attention_probs_dropout_prob=0.2,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
         id2label=dict(enumerate(LABELS)),
         label2id={label: id for id, label in enumerate(LABELS)},
     )
@@ -88,28 +101,50 @@ def encode(tokenizer, texts):
     return tokenizer(texts, truncation=True, max_length=128)["input_ids"]
 
 
-def pad(ids):
-    """(input_ids, attention_mask), both (B, L) with L the longest; [PAD] is 0."""
-    length = max(len(row) for row in ids)
-    padded = torch.tensor([row + [0] * (length - len(row)) for row in ids])
-    return padded, (torch.arange(length) < torch.tensor([[len(row)] for row in ids])).long()
+def probabilities(snippets):
+    """Between 0 and 1, as sure as the people were: more than a hard label, the rating says which texts are in between."""
+    return torch.sigmoid(torch.tensor([snippet.rating for snippet in snippets]))
 
 
-def batches(lengths):
-    """The rows of every batch of every epoch. Sorted by length within sixteen batches: little padding, and still mixed."""
-    generator = torch.Generator().manual_seed(SEED)
-    plan = []
-    for _ in range(EPOCHS):
-        order = torch.randperm(len(lengths), generator=generator).tolist()
-        epoch = []
-        for start in range(0, len(order), 16 * BATCH):
-            pool = sorted(order[start : start + 16 * BATCH], key=lambda row: lengths[row])
-            epoch += [pool[at : at + BATCH] for at in range(0, len(pool), BATCH)]
-        plan += [epoch[at] for at in torch.randperm(len(epoch), generator=generator).tolist()]
-    return plan
+def digest(*parts):
+    return hashlib.sha256(repr([part.tolist() if isinstance(part, torch.Tensor) else part for part in parts]).encode()).hexdigest()[:16]
 
 
-def fit(model, ids, targets):
+def kept(name, make):
+    """Tensors that took minutes to compute, from build/sentiment where they are: settings of the small model can be tried without them."""
+    path = data.KEPT.parent / f"{name}.safetensors"
+    if not path.is_file():
+        save_file(make(), path)
+    return load_file(path)
+
+
+def taught(minilm, reviews, turned):
+    """What the small model learns: texts, and how positive they are in the eyes of the people and of a teacher that has not seen their ratings:
+    of two teachers each learns from one half of the reviews and judges the other. One that judges what it learned by heart has nothing to add."""
+    words = Neighbours(
+        load_file(minilm / "model.safetensors")[WORD_TABLE],
+        Tokenizer.from_file(str(minilm / "tokenizer.json")).get_vocab(),
+        [snippet.text for snippet in reviews + turned],
+    )
+    halves = [[snippet for snippet in reviews if data.part(snippet.text) % 2 == half] for half in (0, 1)]
+    texts, targets = [snippet.text for snippet in turned], [probabilities(turned)]
+    for half, (mine, others) in enumerate((halves, reversed(halves))):
+        lesson = others + turned[:TEACHERS_NEGATIONS]
+        learned = ([snippet.text for snippet in lesson], probabilities(lesson))
+        own = [snippet.text for snippet in mine]
+        own += variants(own, words, VARIANTS, f"attn variants {half}")
+        teacher = Teacher(minilm, SEED)
+        name = digest(*learned, Path(teacher_module.__file__).read_text("utf-8"))
+        teacher.load_state_dict(kept(f"teacher_{name}", lambda: teacher.fit(*learned).state_dict()))
+        judged = torch.sigmoid(kept(f"logits_{digest(name, own)}", lambda: {"logits": teacher.logits(own)})["logits"])
+        print(f"a teacher is right in {accuracy(judged[: len(mine)], mine):.4f} of {len(mine)} texts that it has not seen", flush=True)
+        judged[: len(mine)] = (judged[: len(mine)] + probabilities(mine)) / 2
+        texts += own
+        targets.append(judged)
+    return texts, torch.cat(targets)
+
+
+def fit(model, ids, targets, epochs=EPOCHS, batch=BATCH, learning_rate=LEARNING_RATE, masked=MASKED):
     """Trains on probabilities of "positive"; returns the running mean of the weights, rounded to float16."""
     mean = copy.deepcopy(model).eval()
     parameters, averaged = list(model.parameters()), list(mean.parameters())
@@ -117,16 +152,14 @@ def fit(model, ids, targets):
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
         {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},  # biases and norms
     ]
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98))
     generator = torch.Generator().manual_seed(SEED)
-    plan = batches([len(row) for row in ids])
+    steps = plan([len(row) for row in ids], epochs, batch, SEED)
+    schedule = rise_and_fall(optimizer, len(steps))
     model.train()
-    for step, rows in enumerate(plan):
-        # The rate rises over the first tenth of the steps and falls to 0 at the last.
-        for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min((step + 1) / (0.1 * len(plan)), (len(plan) - step) / (0.9 * len(plan)), 1.0)
+    for step, rows in enumerate(steps):
         input_ids, attention_mask = pad([ids[row] for row in rows])
-        hidden = (torch.rand(input_ids.shape, generator=generator) < MASKED) & (input_ids >= len(SPECIAL))
+        hidden = (torch.rand(input_ids.shape, generator=generator) < masked) & (input_ids >= len(SPECIAL))
         input_ids = input_ids.masked_fill(hidden, SPECIAL.index("[MASK]"))
         positive = targets[rows]
         loss = F.cross_entropy(model(input_ids, attention_mask=attention_mask).logits, torch.stack([1 - positive, positive], 1))
@@ -134,12 +167,13 @@ def fit(model, ids, targets):
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
+        schedule.step()
         # The mean begins with the newest weights, lest the random ones stay in it.
         keep = min(KEEP, (step + 1) / (step + 10))
         with torch.no_grad():
             torch._foreach_lerp_(averaged, parameters, 1 - keep)
-        if step % 100 == 0:
-            print(f"step {step} of {len(plan)}, loss {loss.item():.3f}", flush=True)
+        if step % 500 == 0:
+            print(f"step {step} of {len(steps)}, loss {loss.item():.3f}", flush=True)
     return mean.half()
 
 
@@ -188,31 +222,39 @@ def judge(folder, name, snippets, path=None):
     return result, double
 
 
+def reproducible():
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time, and nothing is read before it is written
+    torch.set_num_threads(1)  # sums depend on it
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--validate", action="store_true")
     validate = parser.parse_args().validate
 
     transformers.utils.logging.disable_progress_bar()
-    torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)  # sums depend on it
-    torch.manual_seed(SEED)
-    training, held_out = data.films(validate)
+    reproducible()
+    minilm = fetch()
+    training, held_out = data.films(VALIDATION if validate else ())
+    turned = negations.sentences("validation" if validate else "held_out", 4)
     products = data.products()
 
-    texts = [s.text for s in training]
-    model, tokenizer = build(fetch(), texts)
+    texts, targets = taught(minilm, training + data.tweets(), negations.training(NEGATIONS, ("validation", "held_out")))
+    torch.manual_seed(SEED)
+    model, tokenizer = build(minilm, texts)
     parameters = sum(p.numel() for p in model.parameters())
-    # Between 0 and 1, as sure as the people were: more than a hard label, the rating says which texts are in between.
-    model = fit(model, encode(tokenizer, texts), torch.sigmoid(torch.tensor([s.rating for s in training])))
+    model = fit(model, encode(tokenizer, texts), targets)
 
     testdata = data.ROOT / "testdata"
     folder = data.ROOT / "build" / "sentiment" / "validation" if validate else testdata / "models" / "sentiment"
     save(model, tokenizer, folder)
     if validate:
         judge(folder, "films, validation", held_out)
+        judge(folder, "negations, validation", turned)
         return
     on_films, exact = judge(folder, "films, held out", held_out, testdata / "sentiment" / "films.json")
+    on_negations, _ = judge(folder, "negations, held out", turned, testdata / "sentiment" / "negations.json")
     on_products, _ = judge(folder, "products", products, testdata / "sentiment" / "products.json")
     clear = torch.tensor([abs(s.rating) >= 1 for s in held_out])
     clear_right = accuracy(exact[clear], [s for s in held_out if abs(s.rating) >= 1])
@@ -225,7 +267,11 @@ def main():
         films_accuracy=f"{100 * on_films:.1f}",
         clear=int(clear.sum()),
         clear_accuracy=f"{100 * clear_right:.1f}",
+        negations=len(turned),
+        negations_accuracy=f"{100 * on_negations:.1f}",
         products_accuracy=f"{100 * on_products:.1f}",
+        turned=NEGATIONS,
+        texts=f"{len(texts):,}".replace(",", " "),
         parameters=f"{parameters:,}".replace(",", " "),
         pieces=len(tokenizer),
         masked=round(100 * MASKED),

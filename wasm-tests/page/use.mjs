@@ -278,7 +278,7 @@ export const tests = {
     );
     for (const [time, memory, files, after] of cells) {
       assert.ok(/^\d+\.\d+ ms$/.test(time) && /^\d+\.\d+ ms$/.test(after) && Number.parseFloat(time) > 0, `${time}, ${after}`);
-      assert.ok(Number.parseFloat(memory) > 0.6 && files === '1.5 MB', `${memory}, ${files}`);
+      assert.ok(Number.parseFloat(memory) > 0.6 && files === '2.2 MB', `${memory}, ${files}`);
     }
     assert.ok(Number.parseFloat(cells[1][1]) < 0.45 * Number.parseFloat(cells[0][1]), `${cells[1][1]} of int8, ${cells[0][1]} of float32`);
     const again = 'A dull, dull film.';

@@ -63,7 +63,7 @@ export const tests = {
     assert.ok(milliseconds > 0 && milliseconds < (engine === 'webkit' ? 15000 : 5000), `${milliseconds} ms`);
     assert.equal(await page.tool("getComputedStyle(find('grid')).visibility"), 'visible');
   },
-  async 'all that the page fetches is at most 2.6 MB'({ page, note, engine }) {
+  async 'all that the page fetches is at most 3.3 MB'({ page, note, engine }) {
     await page.open();
     await settled(page);
     // Only this driver tells of the worker's requests.
@@ -81,7 +81,7 @@ export const tests = {
         sizes.some(([path]) => path.endsWith(kind)),
         `${kind} was seen`,
       );
-    assert.ok(total <= 2.6e6, json(sizes));
+    assert.ok(total <= 3.3e6, json(sizes));
   },
   async 'the page has a CSP of its own, with Trusted Types'({ page }) {
     await page.open();

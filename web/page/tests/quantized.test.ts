@@ -149,7 +149,7 @@ describe('both kinds of one model', () => {
       },
     });
     const of = { ...models, int8: { ...models.int8, text: turned as never } };
-    const { answered } = (await compareBoth(of, texts[0], ['one', 'two', 'three']))!;
+    const { answered } = (await compareBoth(of, texts[0], ['good', 'bad', 'great']))!;
     expect(answered.map(({ flips }) => flips)).toEqual([false, false, true, false]);
   });
 

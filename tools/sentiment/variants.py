@@ -1,0 +1,60 @@
+"""More texts for the teacher to judge, made of those there are: parts of them, two parts in one, and other words in them.
+
+What they say need not make sense: the small model learns from them what the teacher makes of words beside each other."""
+
+import random
+import re
+
+import torch
+
+NEIGHBOURS = 12
+SEPARATORS = re.compile(r"(?:\s*[,;:()?!]\s*|\s+-+\s+|\.+(?:\s+|$)|\s+(?=(?:but|and|yet|though|although|while|because|so|as|that|which|who|with)\b))")
+JOINTS = (", but ", " and ", ", yet ", "; ", ". ", ", and ", " although ", ", though ", " because ", ". However, ", " but ", ", while ")
+
+
+def clauses(text):
+    parts = (re.sub(r"^(?:but|and|yet)\b", "", part).strip(" '\"") for part in SEPARATORS.split(text))
+    return [part for part in parts if len(part.split()) >= 2 and part != text]
+
+
+def span(text, draw):
+    """Some words in a row: 2 to 12."""
+    found = text.split()
+    length = min(len(found), draw.randint(2, 12))
+    start = draw.randint(0, len(found) - length)
+    return " ".join(found[start : start + length])
+
+
+class Neighbours:
+    """For a word, those whose rows in the word table are the most alike."""
+
+    def __init__(self, table, vocabulary, texts):
+        words = sorted({word for text in texts for word in re.findall(r"[a-z]{3,}", text.lower())} & vocabulary.keys())
+        rows = table[[vocabulary[word] for word in words]].double()
+        rows = torch.nn.functional.normalize(rows - rows.mean(0), dim=1)
+        self.found = {}
+        for start in range(0, len(words), 1024):
+            near = (rows[start : start + 1024] @ rows.T).topk(NEIGHBOURS + 1, dim=1).indices.tolist()
+            self.found.update((words[start + i], [words[j] for j in row if j != start + i]) for i, row in enumerate(near))
+
+    def replaced(self, text, draw, share):
+        def other(match):
+            near = self.found.get(match.group().lower())
+            return draw.choice(near) if near and draw.random() < share else match.group()
+
+        return re.sub(r"[A-Za-z]{3,}", other, text)
+
+
+def variants(texts, neighbours, each, seed):
+    """`each` rounds over all texts: in every one a text with other words, a part of it, and a part joined to a part of another."""
+    draw = random.Random(seed)
+    parts = [clauses(text) or [text] for text in texts]
+    found = []
+    for _ in range(each):
+        for text, own in zip(texts, parts):
+            found.append(neighbours.replaced(text, draw, draw.choice((0.1, 0.25, 0.4))))
+            found.append(draw.choice(own) if draw.random() < 0.6 else span(text, draw))
+            both = draw.choice(own) + draw.choice(JOINTS) + draw.choice(draw.choice(parts))
+            found.append(neighbours.replaced(both, draw, 0.1))
+    known = set(texts)
+    return [text for text in dict.fromkeys(found) if text not in known]
