@@ -34,7 +34,7 @@ if (values.help) {
   console.log(usage);
   process.exit();
 }
-if (texts.length === 0) texts = ['A warm and funny film, but the ending is dreadful.', 'The plot is dull, and the acting is dreadful.'];
+if (texts.length === 0) texts = ['The ending is dreadful, but the film is warm and funny.', 'The plot is dull, and the acting is dreadful.'];
 
 const { FORCE_COLOR, NO_COLOR } = process.env;
 const colored = FORCE_COLOR ? FORCE_COLOR !== '0' : !NO_COLOR && process.stdout.isTTY && process.stdout.hasColors(256);

@@ -270,47 +270,48 @@ TEMPLATES = {
 }
 
 
+# For training only: of what stands in brackets one part is taken; a pattern goes on to the line that ends it with a full stop.
 PATTERNS = """
-    [|I must say: |Believe me, |In the end |To be honest, |For me ][it|this {film}|the {aspect}|the whole thing|the result]~
-        [is not|isn't|was not|wasn't|is never|was never|is hardly|is barely|is not even|is not remotely|is nowhere near|is in no way|was at no point]~
+    [|I must say: |Believe me, |In the end |To be honest, |For me ][it|this {film}|the {aspect}|the whole thing|the result]
+        [is not|isn't|was not|wasn't|is never|was never|is hardly|is barely|is not even|is not remotely|is nowhere near|is in no way|was at no point]
         [|a bit |really |exactly |particularly |very |too |all that ]{unlike}[| at all|, ever|, not even once|, not for a minute|, I promise].
-    [Nothing here|None of it|No part of it|No scene|Nobody in it|Nothing about the {aspect}] [ever |]~
+    [Nothing here|None of it|No part of it|No scene|Nobody in it|Nothing about the {aspect}] [ever |]
         [seems|feels|looks|sounds|becomes|gets|is|was] {unlike}[|, least of all {aspect} and {other}|, at least to me|, as far as I can tell].
-    [It|This {film}|The {aspect}] [doesn't|does not|didn't|never did|will not|won't|can't|couldn't|refuses to|fails to|forgets to|is unable to]~
+    [It|This {film}|The {aspect}] [doesn't|does not|didn't|never did|will not|won't|can't|couldn't|refuses to|fails to|forgets to|is unable to]
         [seem|feel|look|sound|become|get|be|turn|stay|appear] {unlike}[| at all| to me|, not even at the end|, not even for a moment].
-    [I|We|You|My friends|The audience] [wouldn't|would not|can't|cannot|couldn't|won't|don't|did not|shouldn't|would hardly|can hardly]~
+    [I|We|You|My friends|The audience] [wouldn't|would not|can't|cannot|couldn't|won't|don't|did not|shouldn't|would hardly|can hardly]
         [call|consider|find|think|declare] [it|this {film}|the {aspect}|this one] [|really |very |too ]{unlike}.
-    [No one|Nobody|No critic|No viewer|Few people|Only a fool|Hardly anyone] [would|could|can|will|should]~
+    [No one|Nobody|No critic|No viewer|Few people|Only a fool|Hardly anyone] [would|could|can|will|should]
         [call|consider|find|declare] [it|this {film}|the {aspect}|this one] {unlike}.
     [It|This {film}|The {aspect}] [can't|cannot|could hardly|should not|could not|couldn't possibly] be called {unlike}.
-    [There is|There was|There's|I saw|I found|It has|It offers] [not one|no|not a single|hardly a|hardly any|scarcely a] {unlike}~
+    [There is|There was|There's|I saw|I found|It has|It offers] [not one|no|not a single|hardly a|hardly any|scarcely a] {unlike}
         [line|scene|joke|minute|idea|shot|performance|thing][| in it| in this {film}| in the {aspect}| anywhere].
     [I noticed|I saw|I remember|We found|It contains|It shows|One sees] [nothing|not one thing|hardly anything|little] {unlike}[| in it| here| anywhere].
     [It has|There is] nothing [of a|like a] {unlike_noun}[ here| in it|].
     [Not once|Not for a moment|At no time|At no point|In no way|Never once|Never for a minute] [is|was|does it seem|did it feel] [it |]{unlike}.
-    [It is|It's|It was|This is|This was] [not|hardly|never|scarcely|anything but|far from|nowhere near|not quite] [the|a|another]~
+    [It is|It's|It was|This is|This was] [not|hardly|never|scarcely|anything but|far from|nowhere near|not quite] [the|a|another]
         {unlike_noun}[| at all| for me|, whatever the posters say|, despite the talk|, if you ask me].
     [It is|It's|It was|This is] [hardly|anything but|far from|nowhere near|not nearly so|not half as|not remotely] {unlike}[| at all|, if you ask me].
     [Hardly|Barely|Scarcely|Rarely|Seldom|Never|Not ever|Not] [| very | really | too | truly ]{unlike}[|, I would say| for me| this time].
     {unlike}[? Never|? No way|? Hardly|? Not really|? I don't think so|? Nobody would say so| it isn't| it was not| is what it never is| it never gets].
     [Don't|Do not|You should not] [listen to|trust|believe|mind] [those|people|critics|anyone] who [call|find|think] [it|this {film}] {unlike}.
-    [Some people|My friends|They|The papers|Many|Others] [say|claim|think|told me|insist|believe] [that |][it|this {film}] is {unlike}~
+    [Some people|My friends|They|The papers|Many|Others] [say|claim|think|told me|insist|believe] [that |][it|this {film}] is {unlike}
         [|. They are wrong|, but they are mistaken|, which is nonsense|; I disagree|, but it isn't|, and I don't see why|. Not true|. Don't believe them].
-    [I|We] [expected|feared|thought|was sure|had heard|was told|hoped|assumed|guessed|believed] [that |][it|the {film}|the {aspect}]~
+    [I|We] [expected|feared|thought|was sure|had heard|was told|hoped|assumed|guessed|believed] [that |][it|the {film}|the {aspect}]
         [would be|was|was going to be] {unlike}[, but|, yet|; instead|. But|, only] [it is|it was|it turned out|it proved] {like}.
     [I was|We were] [wrong to expect|wrong to fear|mistaken to think it was|wrong to call it] [something |]{unlike}.
-    [I|We] [went in|came|sat down|started] [expecting|fearing|hoping for|prepared for] [a {unlike} {film}|a {unlike_noun}|something {unlike}]~
+    [I|We] [went in|came|sat down|started] [expecting|fearing|hoping for|prepared for] [a {unlike} {film}|a {unlike_noun}|something {unlike}]
         [and|but] [got|saw|found|left with|ended up with] [a {like} one|a {like_noun}|something {like}].
-    [I|We] [expected|wanted|was ready|meant|was supposed|tried] to {unlike_feel} [it|this {film}|the {aspect}][, but|, yet|; still|. But]~
+    [I|We] [expected|wanted|was ready|meant|was supposed|tried] to {unlike_feel} [it|this {film}|the {aspect}][, but|, yet|; still|. But]
         [I|we] [couldn't|could not|did not|didn't|never did|found it {like}|thought it {like}|left it thinking it was {like}].
     [It|This {film}] [should|could|might|ought to|would] have been {unlike}, [but|yet|only] [it|this one] [isn't|wasn't|is not|is {like}|was {like}].
-    [The trailer|The title|The first scene|The beginning|The first half|The opening] [is|looks|seems|was] {unlike}[, but|, yet|; still|. However,]~
+    [The trailer|The title|The first scene|The beginning|The first half|The opening] [is|looks|seems|was] {unlike}[, but|, yet|; still|. However,]
         [the rest|what follows|the second half|the {film}|all in all it|the whole] is {like}.
     [What|Whatever] is {unlike} [in it|here|about it] [is soon forgotten|does not matter|hardly counts|is made up for|cannot change that]: it [is|remains|stays] {like}.
-    [For all|Despite|In spite of|Even with|Notwithstanding] [its|the|that|all this] {unlike} [{aspect}|{aspect} and {unlike2} {other}], [it|the {film}|this one]~
+    [For all|Despite|In spite of|Even with|Notwithstanding] [its|the|that|all this] {unlike} [{aspect}|{aspect} and {unlike2} {other}], [it|the {film}|this one]
         [is|remains|stays|was] [|rather |really |still ]{like}.
     [The {film}|It] [is|remains|was|feels] {like} [despite|in spite of|for all|even with|whatever you think of] [its|the] {unlike} {aspect}.
-    [Although|Though|While|Even though|Even if] [the {aspect}|it|the {other}|some of it] [is|was|seems|can be] {unlike}, [the {film}|it|the whole]~
+    [Although|Though|While|Even though|Even if] [the {aspect}|it|the {other}|some of it] [is|was|seems|can be] {unlike}, [the {film}|it|the whole]
         [is|was|remains] {like}[| in the end| all the same].
     [The {film}|It] [is|was] {like}, [although|though|even though|even if|while] [the {aspect}|some of it|its {other}] [is|was|seems] {unlike}.
     [{unlike} {aspect}|{unlike} at times|A {unlike} {aspect}|A {unlike} start], [but|yet|still|and yet] [a {like} {film}|{like}|it {likes}|a {like_noun}|all in all {like}].
@@ -342,7 +343,7 @@ def templates(part):
 
 
 def patterns():
-    return [" ".join(pattern.split()) for pattern in PATTERNS.replace("~", "").strip().replace(".\n", ".\f").split("\f")]
+    return [" ".join(pattern.split()) for pattern in PATTERNS.strip().replace(".\n", ".\f").split("\f")]
 
 
 def chosen(pattern, draw):

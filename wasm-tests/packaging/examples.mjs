@@ -74,18 +74,18 @@ const ofModels = {
   'explain.mjs': {
     async 'finds the words that speak for the answer, and against it'(run) {
       const [praised, panned] = (await run()).split(/^(?=negative)/m);
-      assert.match(praised, /^positive 0\.[78]\d\d {2}A warm and funny film, but the ending is dreadful\.$/m);
+      assert.match(praised, /^positive 0\.[89]\d\d {2}The ending is dreadful, but the film is warm and funny\.$/m);
       assert.match(panned, /^negative 0\.[89]\d\d {2}The plot is dull, and the acting is dreadful\.$/m);
       const ends = (text) => {
         const words = numbered(text, /^ +(-?\d\.\d{3}) {2}(\S+)$/gm).sort(([a], [b]) => a - b);
         return [words[0][1], words.at(-1)[1]];
       };
-      assert.deepEqual(ends(praised), ['dreadful', 'warm']);
-      assert.equal(ends(panned)[1], 'dull');
+      assert.deepEqual(ends(praised), ['dreadful', 'funny']);
+      assert.equal(ends(panned)[1], 'dreadful');
     },
     async 'colours them in a terminal, blue for, orange against'(run) {
       const [praised] = (await run([], { env: { ...process.env, FORCE_COLOR: '1' } })).split('\n');
-      assert.match(praised, /;48;5;75mwarm\x1b\[0m .* but the ending is \x1b\[38;5;16;48;5;2\d\dmdreadful\x1b\[0m\.$/);
+      assert.match(praised, /;48;5;2\d\dmdreadful\x1b\[0m.* the film .*;48;5;75mfunny\x1b\[0m/);
     },
     async 'takes every method, and a label by its name and number'(run) {
       for (const method of ['gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out']) {
@@ -93,7 +93,7 @@ const ofModels = {
         assert.equal(words.reduce((best, word) => (word[0] > best[0] ? word : best))[1], 'dull', method);
       }
       const against = await run(['--target', 'positive', 'The plot is dull.']);
-      assert.match(against, /^positive 0\.[01]\d\d {2}The[^]*^ +-0\.[4-9]\d\d {2}dull$/m);
+      assert.match(against, /^positive 0\.[12]\d\d {2}The[^]*^ +-0\.[4-9]\d\d {2}dull$/m);
       assert.equal(await run(['--target', '1', 'The plot is dull.']), against);
     },
     async 'says what is mistyped'(run, refused) {
