@@ -64,10 +64,13 @@ wheel:
 	@ls build/attn-*.whl
 
 # examples/cluster on local clusters of Ray and of Spark, which are installed for it (about 1 GB); TEXTS: how many.
+cluster_pip := build/cluster-venv/bin/python -m pip --quiet --disable-pip-version-check
 cluster: wheel
 	@tools/setup models
 	@python3 -m venv build/cluster-venv
-	@build/cluster-venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement examples/cluster/requirements.txt build/attn-*.whl
+	@$(cluster_pip) install --require-hashes --only-binary=:all: --no-deps --requirement examples/cluster/requirements.txt
+	@$(cluster_pip) install --require-hashes --no-binary=:all: --no-deps --no-build-isolation --requirement examples/cluster/spark.txt
+	@$(cluster_pip) install --no-index --no-deps --force-reinstall build/attn-*.whl
 	@build/cluster-venv/bin/python examples/cluster/check.py --texts $(or $(TEXTS),10000)
 
 # The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
