@@ -6,12 +6,7 @@ import { join } from 'node:path';
 import { repository } from '../support/steps.mjs';
 
 const read = (path) => readFileSync(join(repository, path), 'utf8');
-const lists = [
-  'tools/goldens/requirements.txt',
-  'tools/goldens/torch.txt',
-  'tools/goldens/torch-cpu.txt',
-  'benchmarks/peers/requirements.txt',
-];
+const lists = ['tools/goldens/requirements.txt', 'tools/goldens/torch.txt', 'tools/goldens/torch-cpu.txt', 'benchmarks/peers/requirements.txt'];
 /** Each of an environment of its own. */
 const others = ['packaging/wheels/requirements.txt', 'python/requirements.txt', 'examples/cluster/requirements.txt', 'examples/cluster/spark.txt'];
 
