@@ -1,7 +1,7 @@
 import { unread } from '../state/hash.ts';
 import '../styles/playground.css';
 import { Term } from '../ui/term.tsx';
-import { Answer } from './answer.tsx';
+import { Answer, Trust } from './answer.tsx';
 import { DropZone, Model } from './model.tsx';
 import { Changed } from './changed.tsx';
 import { Finding } from './finding.tsx';
@@ -27,6 +27,7 @@ export function Playground({ onHelp }: { onHelp: () => void }) {
         <Reading />
         <Finding />
         <Answer />
+        <Trust />
         <Heads />
         <Changed />
         <Model />
