@@ -80,7 +80,10 @@ function run(program, args, { env = {}, minutes = 30 } = {}) {
       say(`${error.message}\n`, process.stderr, step);
       end(127);
     });
-    child.on('close', (code) => end(code ?? 1));
+    child.on('close', (code, signal) => {
+      if (signal) say(`${program} ${args.join(' ')}: ended by ${signal}\n`, process.stderr, step);
+      end(code ?? 1);
+    });
   });
 }
 

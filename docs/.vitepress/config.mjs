@@ -92,6 +92,8 @@ export default defineConfig({
   description: 'Transformer attention on typed arrays, in the page, in Node and natively: guides and reference.',
   lang: 'en',
   base: placeholder,
+  // The index of the search is in the order in which pages are ready: one after the other, the site is the same bytes every time.
+  buildConcurrency: 1,
   srcExclude: ['decisions/**', 'README.md'],
   // To switch transitions off for the moment it would write a style into the page, which the policy forbids.
   appearance: { disableTransition: false },
