@@ -5,11 +5,11 @@
 using namespace attn::c;
 
 struct attn_multi_head_attention {
-  attn::MultiHeadAttention layer;
+  attn::MultiHeadAttention module;
 };
 
 struct attn_transformer_encoder {
-  attn::TransformerEncoder encoder;
+  attn::TransformerEncoder module;
 };
 
 extern "C" {
@@ -62,18 +62,11 @@ attn_status attn_multi_head_attention_new(const attn_multi_head_attention_option
 void attn_multi_head_attention_free(attn_multi_head_attention* layer) { delete layer; }
 
 attn_status attn_multi_head_attention_load_state_dict(attn_multi_head_attention* layer, const attn_tensors* state, bool strict, attn_error** error) {
-  return guarded(error, [&] {
-    check_pointer("load_state_dict", layer, "layer");
-    check_pointer("load_state_dict", state, "state");
-    layer->layer.load_state(state->state(), strict);
-  });
+  return load_state_dict(layer, "layer", state, strict, error);
 }
 
 attn_status attn_multi_head_attention_state_dict(const attn_multi_head_attention* layer, attn_tensors** state, attn_error** error) {
-  return making("state_dict", state, error, [&] {
-    check_pointer("state_dict", layer, "layer");
-    return to_tensors(layer->layer.state_dict());
-  });
+  return state_dict(layer, "layer", state, error);
 }
 
 attn_status attn_multi_head_attention_forward(const attn_multi_head_attention* layer, const attn_view* query, const attn_view* key,
@@ -91,9 +84,9 @@ attn_status attn_multi_head_attention_forward(const attn_multi_head_attention* l
     const attn::TensorView& keys = key != nullptr ? k : q;
     const attn::TensorView& values = value != nullptr ? v : q;
     const attn::AttentionOptions chosen = to_options(op, options);
-    const attn::detail::AttentionPlan plan = layer->layer.plan(q, keys, values, chosen);
+    const attn::detail::AttentionPlan plan = layer->module.plan(q, keys, values, chosen);
     return to_tensors(attn::detail::run_attention_plan<attn::kAnyRank, attn::kAnyRank>(
-        plan, [&](const attn::detail::AttentionBuffers& buffers) { layer->layer.run(plan, q, keys, values, chosen, buffers); }));
+        plan, [&](const attn::detail::AttentionBuffers& buffers) { layer->module.run(plan, q, keys, values, chosen, buffers); }));
   });
 }
 
@@ -130,18 +123,11 @@ attn_status attn_transformer_encoder_new(const attn_transformer_encoder_options*
 void attn_transformer_encoder_free(attn_transformer_encoder* encoder) { delete encoder; }
 
 attn_status attn_transformer_encoder_load_state_dict(attn_transformer_encoder* encoder, const attn_tensors* state, bool strict, attn_error** error) {
-  return guarded(error, [&] {
-    check_pointer("load_state_dict", encoder, "encoder");
-    check_pointer("load_state_dict", state, "state");
-    encoder->encoder.load_state(state->state(), strict);
-  });
+  return load_state_dict(encoder, "encoder", state, strict, error);
 }
 
 attn_status attn_transformer_encoder_state_dict(const attn_transformer_encoder* encoder, attn_tensors** state, attn_error** error) {
-  return making("state_dict", state, error, [&] {
-    check_pointer("state_dict", encoder, "encoder");
-    return to_tensors(encoder->encoder.state_dict());
-  });
+  return state_dict(encoder, "encoder", state, error);
 }
 
 attn_status attn_transformer_encoder_forward(const attn_transformer_encoder* encoder, const attn_view* x, const attn_encoder_forward_options* options,
@@ -159,9 +145,9 @@ attn_status attn_transformer_encoder_forward(const attn_transformer_encoder* enc
       chosen.output_hidden_states = options->output_hidden_states;
       if (const attn::Trace names = to_trace(op, options->trace, options->trace_count); names.any()) chosen.trace = {.names = names};
     }
-    const attn::detail::EncoderPlan plan = encoder->encoder.plan(view, chosen);
+    const attn::detail::EncoderPlan plan = encoder->module.plan(view, chosen);
     auto result =
-        attn::detail::run_encoder_plan<3>(plan, [&](const attn::detail::EncoderBuffers& buffers) { encoder->encoder.run(plan, view, buffers); });
+        attn::detail::run_encoder_plan<3>(plan, [&](const attn::detail::EncoderBuffers& buffers) { encoder->module.run(plan, view, buffers); });
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("output", std::move(result.output));
     put_layers(*tensors, std::move(result));

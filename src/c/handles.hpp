@@ -195,4 +195,21 @@ std::unique_ptr<attn_tensors> to_tensors(State&& state) {
   return tensors;
 }
 
+/// Of a handle whose `module` has parameters.
+template <class Handle>
+attn_status load_state_dict(Handle* handle, std::string_view argument, const attn_tensors* state, bool strict, attn_error** error) {
+  return guarded(error, [&] {
+    check_pointer("load_state_dict", handle, argument);
+    check_pointer("load_state_dict", state, "state");
+    handle->module.load_state(state->state(), strict);
+  });
+}
+template <class Handle>
+attn_status state_dict(const Handle* handle, std::string_view argument, attn_tensors** state, attn_error** error) {
+  return making("state_dict", state, error, [&] {
+    check_pointer("state_dict", handle, argument);
+    return to_tensors(handle->module.state_dict());
+  });
+}
+
 }  // namespace attn::c

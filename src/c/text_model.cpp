@@ -6,7 +6,7 @@
 using namespace attn::c;
 
 struct attn_text_model {
-  attn::TextModel model;
+  attn::TextModel module;
 };
 
 namespace {
@@ -71,10 +71,10 @@ attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_
 
 void attn_text_model_free(attn_text_model* model) { delete model; }
 
-int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->model.max_length() : 0; }
+int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->module.max_length() : 0; }
 
 const char* attn_text_model_label(const attn_text_model* model, size_t index) {
-  return model != nullptr && index < model->model.labels().size() ? model->model.labels()[index].c_str() : nullptr;
+  return model != nullptr && index < model->module.labels().size() ? model->module.labels()[index].c_str() : nullptr;
 }
 
 void attn_embed_options_init(attn_embed_options* options) {
@@ -100,7 +100,7 @@ attn_status attn_text_model_embed(const attn_text_model* model, const attn_text*
       chosen.prompt_name = given_or_none(options->prompt_name);
     }
     auto tensors = std::make_unique<attn_tensors>();
-    tensors->put("embeddings", model->model.embed<2>(to_strings(op, texts, count), chosen));
+    tensors->put("embeddings", model->module.embed<2>(to_strings(op, texts, count), chosen));
     return tensors;
   });
 }
@@ -114,9 +114,9 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
     check_pointer(op, model, "model");
     attn::ClassifyOptions chosen;
     if (options != nullptr) chosen = {given_or_none(options->max_length), options->truncation, options->batch_size};
-    const auto answers = pairs != nullptr ? model->model.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
-                                          : model->model.classify(to_strings(op, texts, count), chosen);
-    const std::vector<std::string>& names = model->model.labels();
+    const auto answers = pairs != nullptr ? model->module.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
+                                          : model->module.classify(to_strings(op, texts, count), chosen);
+    const std::vector<std::string>& names = model->module.labels();
     const auto C = static_cast<std::int64_t>(names.size());
     const attn::Shape shape{static_cast<std::int64_t>(answers.size()), C};
     Numbers<float> scores(shape);
@@ -140,8 +140,8 @@ attn_status attn_text_model_tokenize(const attn_text_model* model, const attn_te
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
     const attn::TokenizeOptions chosen{given_or_none(max_length), truncation};
-    auto encoding = pairs != nullptr ? model->model.tokenize_pairs<2>(to_pairs(op, texts, pairs, count), chosen)
-                                     : model->model.tokenize<2>(to_strings(op, texts, count), chosen);
+    auto encoding = pairs != nullptr ? model->module.tokenize_pairs<2>(to_pairs(op, texts, pairs, count), chosen)
+                                     : model->module.tokenize<2>(to_strings(op, texts, count), chosen);
     attn::Shape shape = attn::to_shape(encoding.input_ids.shape());
     shape.push_back(2);
     auto tensors = std::make_unique<attn_tensors>();
@@ -158,7 +158,7 @@ attn_status attn_text_model_id_to_token(const attn_text_model* model, int64_t id
     const char* op = "id_to_token";
     check_pointer(op, model, "model");
     check_pointer(op, token, "token");
-    const std::optional<std::string> found = model->model.id_to_token(id);
+    const std::optional<std::string> found = model->module.id_to_token(id);
     if (!found) attn::detail::fail(attn::ErrorCode::out_of_range, op, "id", {"one of the vocabulary"}, {id});
     auto* copy = static_cast<char*>(std::malloc(found->size() + 1));
     if (copy == nullptr) throw std::bad_alloc();
@@ -192,15 +192,10 @@ attn_status attn_text_model_forward(const attn_text_model* model, const int32_t*
       chosen.output_hidden_states = options->output_hidden_states;
       chosen.is_causal = options->is_causal;
       chosen.mask = to_mask(op, "mask", options->mask);
-      if (options->head_mask != nullptr) {
-        const Given factors(op, "head_mask", options->head_mask);
-        Numbers<float> copy(factors.shape);
-        copy_numbers(factors, {copy.data(), copy.size()});
-        chosen.head_mask = attn::TensorCopy(copy);
-      }
+      if (options->head_mask != nullptr) chosen.head_mask = attn::TensorCopy(Given(op, "head_mask", options->head_mask));
       if (const attn::Trace names = to_trace(op, options->trace, options->trace_count); names.any()) chosen.trace = {.names = names};
     }
-    auto result = model->model.forward(inputs, chosen);
+    auto result = model->module.forward(inputs, chosen);
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("last_hidden_state", std::move(result.last_hidden_state));
     if (result.logits) tensors->put("logits", std::move(*result.logits));
@@ -218,7 +213,7 @@ attn_status attn_text_model_attribute(const attn_text_model* model, const attn_t
     attn::AttributeOptions options;
     options.method = static_cast<attn::AttributionMethod>(find_name(op, "method", method, attn::kAttributionMethodNames));
     if (target != nullptr) options.target = std::string(target);
-    const attn::TextAttribution found = model->model.attribute(to_string(op, "text", *text), options);
+    const attn::TextAttribution found = model->module.attribute(to_string(op, "text", *text), options);
     const auto L = static_cast<std::int64_t>(found.scores.size());
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("scores", Numbers<float>(found.scores.data(), {L}));
@@ -232,18 +227,11 @@ attn_status attn_text_model_attribute(const attn_text_model* model, const attn_t
 }
 
 attn_status attn_text_model_state_dict(const attn_text_model* model, attn_tensors** state, attn_error** error) {
-  return making("state_dict", state, error, [&] {
-    check_pointer("state_dict", model, "model");
-    return to_tensors(model->model.state_dict());
-  });
+  return state_dict(model, "model", state, error);
 }
 
 attn_status attn_text_model_load_state_dict(attn_text_model* model, const attn_tensors* state, bool strict, attn_error** error) {
-  return guarded(error, [&] {
-    check_pointer("load_state_dict", model, "model");
-    check_pointer("load_state_dict", state, "state");
-    model->model.load_state(state->state(), strict);
-  });
+  return load_state_dict(model, "model", state, strict, error);
 }
 
 attn_status attn_text_model_save_pretrained(const attn_text_model* model, const char* folder, attn_file_weights weights, attn_error** error) {
@@ -254,7 +242,7 @@ attn_status attn_text_model_save_pretrained(const attn_text_model* model, const 
     attn::SaveOptions options;
     if (in_range<attn_file_weights>(op, "weights", weights, ATTN_FILE_INT8) != ATTN_FILE_AS_IS)
       options.weights = static_cast<attn::FileWeights>(weights - ATTN_FILE_FLOAT32);
-    model->model.save_pretrained(std::string(folder), options);
+    model->module.save_pretrained(std::string(folder), options);
   });
 }
 
