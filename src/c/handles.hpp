@@ -28,9 +28,10 @@ class Numbers {
   using value_type = T;
 
   Numbers() = default;
-  explicit Numbers(const Shape& dims) : dims_(dims.begin(), dims.end()) {
-    for (const std::int64_t dim : dims_) size_ *= static_cast<std::size_t>(dim);
-    values_ = std::make_unique_for_overwrite<T[]>(size_);
+  explicit Numbers(const Shape& dims)
+      : dims_(dims.begin(), dims.end()),
+        size_(static_cast<std::size_t>(checked_size(dims, "attn", "a result"))),
+        values_(std::make_unique_for_overwrite<T[]>(size_)) {
     detail::prefer_large_pages(values_.get(), size_ * sizeof(T));
   }
   /// Those of the caller's.
@@ -47,8 +48,8 @@ class Numbers {
 
  private:
   std::vector<std::int64_t> dims_;
-  std::size_t size_ = 1;
-  std::unique_ptr<T[]> values_ = std::make_unique<T[]>(1);
+  std::size_t size_ = 0;
+  std::unique_ptr<T[]> values_;
 };
 
 }  // namespace attn::c
