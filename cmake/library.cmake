@@ -26,6 +26,7 @@ set(ATTN_SOURCES
   src/attn/models/checkpoint_tensor.cpp
   src/attn/models/distilbert.cpp
   src/attn/models/encoder_model.cpp
+  src/attn/models/head.cpp
   src/attn/models/model_config.cpp
   src/attn/models/model_loader.cpp
   src/attn/models/modernbert.cpp
@@ -56,6 +57,7 @@ set(ATTN_SOURCES
   src/attn/store/panels.cpp
   src/attn/store/scratch.cpp
   src/attn/store/table.cpp
+  src/attn/store/tied_linear.cpp
   src/attn/tensor/error.cpp
   src/attn/tensor/owner.cpp
   src/attn/tensor/rows.cpp
@@ -133,6 +135,7 @@ set(ATTN_BACKWARD_SOURCES
   src/attn/models/encoder_model_backward.cpp
   src/attn/models/encoder_model_head.cpp
   src/attn/models/fine_tuning.cpp
+  src/attn/models/head_backward.cpp
   src/attn/models/model_gradient.cpp
   src/attn/ops/activation_backward.cpp
   src/attn/ops/attention_backward.cpp
@@ -186,7 +189,7 @@ if(NOT EMSCRIPTEN)
     src/attn/parallel/executor.cpp
     src/attn/parallel/lists.cpp
     src/attn/tensor/large_pages.cpp)
-  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/text_model.hpp src/attn/parallel/executor.hpp
+  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp src/attn/parallel/executor.hpp
     src/attn/tensor/large_pages.hpp)
 endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)

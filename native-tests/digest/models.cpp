@@ -12,9 +12,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCheckpoints[] = {"tiny-bert",       "tiny-bert-cls",   "tiny-bert-legacy",     "tiny-bert-multilabel",
-                                        "tiny-distilbert", "tiny-modernbert", "tiny-modernbert-2024", "tiny-mpnet",
-                                        "tiny-mpnet-mean", "tiny-roberta",    "tiny-xlm-roberta"};
+constexpr const char* kCheckpoints[] = {"tiny-bert",
+                                        "tiny-bert-choice",
+                                        "tiny-bert-cls",
+                                        "tiny-bert-legacy",
+                                        "tiny-bert-mlm",
+                                        "tiny-bert-multilabel",
+                                        "tiny-bert-ner",
+                                        "tiny-bert-qa",
+                                        "tiny-distilbert",
+                                        "tiny-distilbert-choice",
+                                        "tiny-distilbert-mlm",
+                                        "tiny-modernbert",
+                                        "tiny-modernbert-2024",
+                                        "tiny-modernbert-mlm",
+                                        "tiny-modernbert-qa",
+                                        "tiny-mpnet",
+                                        "tiny-mpnet-mean",
+                                        "tiny-mpnet-mlm",
+                                        "tiny-roberta",
+                                        "tiny-roberta-choice",
+                                        "tiny-roberta-mlm",
+                                        "tiny-xlm-roberta",
+                                        "tiny-xlm-roberta-ner"};
 
 template <class T>
 xt::xtensor<T, 2> integers(const attn::AnyTensor& x) {

@@ -178,15 +178,48 @@ TEST_CASE("an activation may have one of several names", "[models]") {
     CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu_tanh);
 }
 
-TEST_CASE("heads for other things than classes are UNSUPPORTED, those that predict words are left out", "[models]") {
-  for (const char* head : {"BertForQuestionAnswering", "BertForTokenClassification", "BertForMultipleChoice", "BertForNextSentencePrediction"})
-    refused(ErrorCode::unsupported, "config.json", "architectures[0]", with_member(bert(), "architectures", json::array({head})),
-            {head, "BertModel", "AutoModel.from_pretrained(folder).save_pretrained(other)"});
-  for (const char* base : {"BertModel", "BertForMaskedLM", "BertForPreTraining", "BertLMHeadModel"})
-    CHECK(read(with_member(bert(), "architectures", json::array({base}))).labels.empty());
-  CHECK(read(with_member(bert(), "architectures", json::array())).labels.empty());
-  CHECK(read(with_config(bert(), [](json& config) { config.erase("architectures"); })).labels.empty());
+TEST_CASE("a model's class says what its head is for", "[models]") {
+  refused(ErrorCode::unsupported, "config.json", "architectures[0]",
+          with_member(bert(), "architectures", json::array({"BertForNextSentencePrediction"})),
+          {"BertForNextSentencePrediction", "BertForTokenClassification", "AutoModel.from_pretrained(folder).save_pretrained(other)"});
+  const std::pair<const char*, Task> classes[] = {{"BertModel", Task::embedding},
+                                                  {"BertLMHeadModel", Task::embedding},
+                                                  {"BertForMaskedLM", Task::fill_mask},
+                                                  {"BertForPreTraining", Task::fill_mask},
+                                                  {"BertForSequenceClassification", Task::text_classification},
+                                                  {"BertForTokenClassification", Task::token_classification},
+                                                  {"BertForMultipleChoice", Task::multiple_choice}};
+  for (const auto& [name, task] : classes) {
+    CAPTURE(name);
+    const detail::ModelConfig config = read(with_member(bert(), "architectures", json::array({name})));
+    CHECK(config.task == task);
+    CHECK(config.labels.empty() == (task != Task::text_classification && task != Task::token_classification));
+  }
+  CHECK(read(with_member(bert(), "architectures", json::array())).task == Task::embedding);
+  CHECK(read(with_config(bert(), [](json& config) { config.erase("architectures"); })).task == Task::embedding);
   CHECK(read(bert()).labels == std::vector<std::string>{"negative", "neutral", "positive"});
+}
+
+TEST_CASE("answers have two ends", "[models]") {
+  const auto with_labels = [](const json& names) {
+    return with_config(bert(), [&](json& config) {
+      config["architectures"] = {"BertForQuestionAnswering"};
+      config["id2label"] = names;
+    });
+  };
+  CHECK(read(with_labels({{"0", "LABEL_0"}, {"1", "LABEL_1"}})).task == Task::question_answering);
+  refused(ErrorCode::config, "config.json", "id2label", with_labels({{"0", "a"}, {"1", "b"}, {"2", "c"}}), {"3", "2 labels"});
+}
+
+TEST_CASE("a head that fills masks is left out where the file has none of it, and where sentence-transformers reads the base model", "[models]") {
+  Checkpoint checkpoint = with_member(read_checkpoint(testdata("models/tiny-bert-cls")), "architectures", json::array({"BertForMaskedLM"}));
+  CHECK(read(checkpoint).task == Task::embedding);
+  checkpoint.modules.clear();
+  CHECK(read(checkpoint).task == Task::fill_mask);
+  const std::unique_ptr<EncoderModel> model = load(checkpoint);
+  CHECK(model->config().task == Task::embedding);
+  const auto shapes = model->parameter_shapes();
+  CHECK(std::none_of(shapes.begin(), shapes.end(), [](const auto& each) { return each.first.starts_with("cls."); }));
 }
 
 TEST_CASE("there are as many labels as names, and those without one have transformers' own", "[models]") {

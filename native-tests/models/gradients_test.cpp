@@ -45,6 +45,7 @@ GradientTarget target_of(const json& given) {
   GradientTarget target{.row = given.at("row")};
   if (given.contains("label")) target.label = given.at("label").get<std::int64_t>();
   if (given.contains("component")) target.component = given.at("component").get<std::int64_t>();
+  if (given.contains("token")) target.token = given.at("token").get<std::int64_t>();
   return target;
 }
 
@@ -89,8 +90,7 @@ const std::map<std::string, AttributionMethod>& methods() {
   return all;
 }
 
-TEST_CASE("gradients of every family are torch.autograd's", "[models][gradients]") {
-  const GoldenFile file = read_golden(testdata("models/gradients.safetensors"));
+void check_gradients(const GoldenFile& file) {
   for (const json& entry : cases_of(file)) {
     const GoldenCase golden(file, entry);
     CAPTURE(golden.name());
@@ -111,8 +111,24 @@ TEST_CASE("gradients of every family are torch.autograd's", "[models][gradients]
       REQUIRE(gradients.parameters->contains(name));
       CHECK(golden.difference(what, floats_of(gradients.parameters->at(name))) == "");
     }
+    // A head has no part in what is pooled.
+    for (const auto& [name, values] : *gradients.parameters)
+      if (!entry.at("expected").contains("parameters." + name)) {
+        CAPTURE(name);
+        CHECK(name.starts_with("cls."));
+        CHECK(std::all_of(values.begin(), values.end(), [](float value) { return value == 0; }));
+        ++parameters;
+      }
     CHECK(parameters == gradients.parameters->size() + unused.size());
   }
+}
+
+TEST_CASE("gradients of every family are torch.autograd's", "[models][gradients]") {
+  check_gradients(read_golden(testdata("models/gradients.safetensors")));
+}
+
+TEST_CASE("gradients of a token's logits are torch.autograd's", "[models][gradients]") {
+  check_gradients(read_golden(testdata("models/token_gradients.safetensors")));
 }
 
 TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution]") {

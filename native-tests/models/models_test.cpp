@@ -76,9 +76,15 @@ TEST_CASE("padding changes no bit of what is no padding", "[models]") {
     expected.dims[0] = length;
     expected.data.resize(size_of(expected.dims));
     CHECK_THAT(slice(got.last_hidden_state, 0), HasBitsOf(expected));
-    if (together.logits.dims.rank() > 0) CHECK_THAT(slice(got.logits, 0), HasBitsOf(slice(together.logits, row)));
+    if (together.logits.dims.rank() == 0) continue;
+    Array logits = slice(together.logits, row);
+    if (model->config().of_tokens()) {
+      logits.dims[0] = length;
+      logits.data.resize(size_of(logits.dims));
+    }
+    CHECK_THAT(slice(got.logits, 0), HasBitsOf(logits));
   }
-  CHECK(padded > 2);
+  CHECK(padded >= 2);
 }
 
 TEST_CASE("embeddings and classes have the bits of a forward that computes padding, too", "[models][threads]") {
@@ -107,7 +113,7 @@ TEST_CASE("embeddings and classes have the bits of a forward that computes paddi
     model->embed(batch.inputs(), {.poolings = {pooling}}, got.data.data());
     CHECK_THAT(got, HasBitsOf(expected));
   }
-  if (model->config().classification_function == detail::ClassificationFunction::softmax && model->config().num_labels() > 0) {
+  if (model->config().task == Task::text_classification && model->config().classification_function == detail::ClassificationFunction::softmax) {
     Array expected(output.logits.dims), got(output.logits.dims);
     detail::softmax({output.logits.data.data(), output.logits.dims}, 1, expected.data.data());
     model->classify(batch.inputs(), got.data.data());

@@ -82,11 +82,27 @@ auto finish(Arguments&) {
 auto about(Arguments&) {
   return [](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
-    std::vector<std::string> texts{
-        detail::text({"{\"maxLength\":", config.default_length, ",\"positions\":", config.max_length, ",\"pooledSize\":", config.embedding_size(1),
-                      ",\"embeddingSize\":", config.embedding_size(config.poolings.size()), ",\"lowerCase\":", config.lower_case ? "true" : "false",
-                      ",\"tokenTypes\":", config.token_types ? "true" : "false", ",\"includePrompt\":", config.include_prompt ? "true" : "false",
-                      ",\"quantized\":", self.model().is_quantized() ? "true" : "false", ",\"classes\":", config.num_labels(), "}"})};
+    std::vector<std::string> texts{detail::text({"{\"maxLength\":",
+                                                 config.default_length,
+                                                 ",\"positions\":",
+                                                 config.max_length,
+                                                 ",\"pooledSize\":",
+                                                 config.embedding_size(1),
+                                                 ",\"embeddingSize\":",
+                                                 config.embedding_size(config.poolings.size()),
+                                                 ",\"lowerCase\":",
+                                                 config.lower_case ? "true" : "false",
+                                                 ",\"tokenTypes\":",
+                                                 config.token_types ? "true" : "false",
+                                                 ",\"includePrompt\":",
+                                                 config.include_prompt ? "true" : "false",
+                                                 ",\"quantized\":",
+                                                 self.model().is_quantized() ? "true" : "false",
+                                                 ",\"task\":\"",
+                                                 name_of(config.task),
+                                                 "\",\"classes\":",
+                                                 config.num_labels(),
+                                                 "}"})};
     texts.insert(texts.end(), config.labels.begin(), config.labels.end());
     texts.push_back(config.default_prompt);
     for (const detail::Prompt& prompt : config.prompts) texts.insert(texts.end(), {prompt.name, prompt.text});
@@ -220,6 +236,22 @@ auto classify(Arguments& arguments) {
   };
 }
 
+/// Of the tokens at these places of the batch.
+auto classify_tokens(Arguments& arguments) {
+  Batch batch(arguments);
+  std::vector<std::int64_t> places;
+  arguments.option("places", places);
+  Task task = Task::token_classification;
+  arguments.require("task", task, kTaskNames);
+  detail::TokenSoftmax softmax = detail::TokenSoftmax::none;
+  arguments.require("softmax", softmax, detail::kTokenSoftmaxNames);
+  return [batch = std::move(batch), places, task, softmax](TokenModel& self, Result& result) {
+    constexpr std::array<std::string_view, 6> kMethods{"embed", "classify", "classifyTokens", "fillMask", "answer", "forward"};
+    const Shape shape = self.model().check_tokens(kMethods[static_cast<std::size_t>(task)], task, batch.inputs(), places);
+    self.model().classify_tokens(batch.inputs(), places, softmax, result.add(shape));
+  };
+}
+
 /// Gradients of one number: output of the embeddings, attentions by layer, parameters by their names, and the number itself.
 auto gradients(Arguments& arguments) {
   Batch batch(arguments);
@@ -227,6 +259,7 @@ auto gradients(Arguments& arguments) {
   arguments.require_group("target", [&] {
     arguments.option("label", target.label);
     arguments.option("component", target.component);
+    arguments.option("token", target.token);
     arguments.option("row", target.row);
   });
   bool embeddings = false, attentions = false, parameters = false;
@@ -387,7 +420,8 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<quantized_shapes>("quantizedShapes", "shapes")
       .method<get_quantized>("getQuantized", "quantized")
       .method<embed>("embed", "tensor")
-      .method<classify>("classify", "tensor");
+      .method<classify>("classify", "tensor")
+      .method<classify_tokens>("classifyTokens", "tensor");
   if constexpr (attn::detail::kHasGradients)
     text_model.method<gradients>("gradients", "raw")
         .method<attribute>("attribute", "raw")

@@ -19,6 +19,7 @@ import optimizers
 import page
 import reference_cases
 import safetensors_files
+import tasks
 import tokenizer_cases
 import transformer
 import word_piece
@@ -41,6 +42,7 @@ if __name__ == "__main__":
         words,
         minilm,
         models,
+        tasks,
         model_gradients,
         fine_tuning,
         folders,

@@ -1,4 +1,5 @@
-"""testdata/models/gradients.safetensors and attribution.safetensors: gradients of transformers' models by torch.autograd, and scores of tokens.
+"""testdata/models/gradients.safetensors, token_gradients.safetensors, attribution.safetensors: gradients of transformers' models by torch.autograd,
+and scores of tokens.
 
 Truth is the model in float64, as models.py has it, with eager attention in eval mode; the error is that of the same lines in float32. Scores of the
 papers are their formulas written out. Integrated gradients are Captum's quadrature with weights in float64, which Captum rounds to float32: with its
@@ -21,6 +22,8 @@ BATCH = ["Was it bad?", ("Was it?", "It was."), models.TEXTS[3]]
 ROW, LABEL, COMPONENT = 1, 1, 3
 FAMILIES = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
 WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
+OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa")  # whose logits are those of this token
+TOKEN = 2
 POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
 WITH_TYPES = ("bert", "roberta", "xlm-roberta")
 
@@ -73,7 +76,9 @@ def names_in_file(folder, model):
         # An old transformers gave BERT a pooler whether or not the file has one.
         assert name in named or name.startswith("pooler."), (folder.name, name)
     rest = set(tensors) - set(named.values())
-    assert all(key.startswith("cls.") or key.endswith("position_ids") for key in rest), (folder.name, rest)
+    # A bias that is tied has two names; of one that is not, the one that nothing uses is left.
+    left = ("position_ids", "lm_head.bias", "lm_head.decoder.bias")
+    assert all(key.startswith("cls.") or key.endswith(left) for key in rest), (folder.name, rest)
     return named
 
 
@@ -81,8 +86,10 @@ def names_in_file(folder, model):
 def gradients(model, named, inputs, pooling):
     model.zero_grad()
     kept = Kept(model, inputs)
-    if pooling is None:
-        value = kept.output.logits[ROW, LABEL]
+    if "end_logits" in kept.output:
+        value = kept.output.end_logits[ROW, TOKEN]
+    elif pooling is None:
+        value = kept.output.logits[ROW, TOKEN, LABEL] if kept.output.logits.dim() == 3 else kept.output.logits[ROW, LABEL]
     else:
         value = models.pooled(kept.output.last_hidden_state, inputs["attention_mask"])[pooling][ROW, COMPONENT]
     value.backward()
@@ -113,9 +120,9 @@ def expect(golden, case, name, value32, value64):
     golden.add(f"{case['name']}/expected.{name}", flat[some])
 
 
-def write_gradients():
+def write_gradients(file, names):
     golden = common.GoldenFile(transformers=transformers.__version__)
-    for name in (*WITH_HEAD, *POOLING):
+    for name in names:
         folder, pooling = models.FOLDER / name, POOLING.get(name)
         inputs, tokens = models.encode(folder, BATCH, 64)
         assert 0 < inputs["attention_mask"][ROW].sum() < inputs["attention_mask"].shape[1]
@@ -125,6 +132,8 @@ def write_gradients():
         with models.modernbert_in_float64():
             values64, _ = gradients(double, named, inputs, pooling)
         target = {"row": ROW, "label": LABEL} if pooling is None else {"row": ROW, "component": COMPONENT}
+        if name in OF_TOKENS:
+            target["token"] = TOKEN
         options = {"target": target} if pooling is None else {"target": target, "pooling": pooling}
         case = common.Case(golden, name, "model_gradients", options=options)
         case.json |= {"texts": BATCH, "tokens": tokens, "unused": unused}
@@ -139,7 +148,7 @@ def write_gradients():
                 assert not value.transpose(1, 2)[~kept].any()
             expect(golden, case.json, key, values32[key], value)
             assert case.json["expected"][key] <= 1e-4 * max(1, float(value.abs().max())), (name, key, case.json["expected"][key])
-    golden.write(models.FOLDER / "gradients.safetensors", limit=1_500_000)
+    golden.write(models.FOLDER / file, limit=1_500_000)
 
 
 # ---------------------------------------------------------------- attribution
@@ -268,7 +277,8 @@ def write_attribution():
 
 
 def generate():
-    write_gradients()
+    write_gradients("gradients.safetensors", (*WITH_HEAD, *POOLING))
+    write_gradients("token_gradients.safetensors", OF_TOKENS)
     write_attribution()
 
 

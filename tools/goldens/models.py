@@ -136,6 +136,14 @@ def sentences_mean(folder):
 # ---------------------------------------------------------------- the checkpoints
 
 
+def modernbert_config():
+    """Its tokenizer, and what its configuration says of that and of sizes."""
+    tokenizer = tiny_tokenizers.modernbert()
+    ids = {f"{token}_token_id": tokenizer.convert_tokens_to_ids(f"[{token.upper()}]") for token in ("pad", "cls", "sep")}
+    ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
+    return tokenizer, {**SIZES, **ids, "vocab_size": len(tokenizer), "num_hidden_layers": 4, "local_attention": 8}
+
+
 def checkpoints():
     """name, model, tokenizer, dtype of the weights, what is done to the folder, {pooling, normalize, max_length} where the folder says so."""
     t, bert, f32, f16, bf16 = transformers, tiny_tokenizers.bert(), torch.float32, torch.float16, torch.bfloat16
@@ -160,10 +168,7 @@ def checkpoints():
     del sizes["type_vocab_size"]
     yield "tiny-mpnet", t.MPNetForSequenceClassification(t.MPNetConfig(**sizes, **moods)), mpnet, f32, None, plain
 
-    tokenizer = tiny_tokenizers.modernbert()
-    ids = {f"{token}_token_id": tokenizer.convert_tokens_to_ids(f"[{token.upper()}]") for token in ("pad", "cls", "sep")}
-    ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
-    modern = {**SIZES, **ids, "vocab_size": len(tokenizer), "num_hidden_layers": 4, "local_attention": 8}
+    tokenizer, modern = modernbert_config()
     config = t.ModernBertConfig(**modern, **moods)
     yield "tiny-modernbert", t.ModernBertForSequenceClassification(config), tokenizer, f32, None, plain
 
@@ -185,6 +190,46 @@ def checkpoints():
 
     mean = {"pooling": "mean", "normalize": False}
     yield "tiny-mpnet-mean", t.MPNetModel(t.MPNetConfig(**sizes)), mpnet, bf16, sentences_mean, mean
+
+
+# Heads other than those of texts; small, for there are many.
+SMALL = {"hidden_size": 16, "intermediate_size": 24}
+SMALL_DISTILBERT = {"dim": 16, "hidden_dim": 24}
+ENTITIES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
+
+
+def heads():
+    """The same of those that say something of tokens, or of a choice."""
+    t, bert, distilbert, f32, f16, bf16 = transformers, tiny_tokenizers.bert(), tiny_tokenizers.distilbert(), torch.float32, torch.float16, torch.bfloat16
+    cased = tiny_tokenizers.bert(lowercase=False)
+    names, entities = {"vocab_size": len(bert)}, labels(ENTITIES)
+    small = {**SIZES, **SMALL, **names}
+    yield "tiny-bert-ner", t.BertForTokenClassification(t.BertConfig(**{**small, "vocab_size": len(cased)}, **entities)), cased, f16
+    yield "tiny-bert-mlm", t.BertForMaskedLM(t.BertConfig(**small, hidden_act="relu")), bert, f16
+    yield "tiny-bert-qa", t.BertForQuestionAnswering(t.BertConfig(**small)), bert, f32
+    yield "tiny-bert-choice", t.BertForMultipleChoice(t.BertConfig(**small)), bert, bf16
+
+    small = {**DISTILBERT_SIZES, **SMALL_DISTILBERT, "vocab_size": len(distilbert)}
+    yield "tiny-distilbert-mlm", t.DistilBertForMaskedLM(t.DistilBertConfig(**small)), distilbert, f16
+    yield "tiny-distilbert-choice", t.DistilBertForMultipleChoice(t.DistilBertConfig(**small)), distilbert, f16
+
+    roberta = tiny_tokenizers.roberta()
+    small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(roberta)}
+    yield "tiny-roberta-mlm", t.RobertaForMaskedLM(t.RobertaConfig(**small)), roberta, bf16
+    yield "tiny-roberta-choice", t.RobertaForMultipleChoice(t.RobertaConfig(**small)), roberta, f16
+
+    xlm_roberta = tiny_tokenizers.xlm_roberta()
+    small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(xlm_roberta)}
+    yield "tiny-xlm-roberta-ner", t.XLMRobertaForTokenClassification(t.XLMRobertaConfig(**small, **entities)), xlm_roberta, f16
+
+    mpnet = tiny_tokenizers.mpnet()
+    small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(mpnet), "tie_word_embeddings": False}
+    del small["type_vocab_size"]
+    yield "tiny-mpnet-mlm", t.MPNetForMaskedLM(t.MPNetConfig(**small)), mpnet, f16
+
+    modern, small = modernbert_config(), {**SMALL, "num_hidden_layers": 2}
+    yield "tiny-modernbert-mlm", t.ModernBertForMaskedLM(t.ModernBertConfig(**{**modern[1], **small})), modern[0], f16
+    yield "tiny-modernbert-qa", t.ModernBertForQuestionAnswering(t.ModernBertConfig(**{**modern[1], **small})), modern[0], f32
 
 
 # ---------------------------------------------------------------- the numbers
@@ -222,8 +267,8 @@ def modernbert_in_float64():
 def load(folder, dtype, **changes):
     """The model as transformers reads it from its files, computing in dtype; with these members of the config."""
     config = transformers.AutoConfig.from_pretrained(folder, **changes)
-    head = any(name.endswith("ForSequenceClassification") for name in config.architectures)
-    kind = transformers.AutoModelForSequenceClassification if head else transformers.AutoModel
+    # Of the oldest files the base model alone: its words are many.
+    kind = getattr(transformers, config.architectures[0]) if folder.name != "tiny-bert-legacy" else transformers.AutoModel
     model, report = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     assert all("pooler" in key for key in report["missing_keys"]) and not report["mismatched_keys"], (folder.name, report)
     return model.to(dtype).eval()
@@ -274,13 +319,19 @@ def run(model, inputs, about, forward=None):
         del given["token_type_ids"]  # it has no such table
     if forward.get("isCausal"):
         given["attention_mask"] = causal(inputs["attention_mask"], model.dtype)
+    if "ForMultipleChoice" in type(model).__name__:
+        given = {name: value[:, None] for name, value in given.items()}
     with scaled_heads(model, forward["headMask"]) if "headMask" in forward else nullcontext():
         out = model(**given, output_attentions=True, output_hidden_states=True)
     last = out.hidden_states[-1]
     results = {"lastHiddenState": last}  # the last of the hidden states, which is not stored twice
     results |= {f"hiddenStates.{i}": x for i, x in enumerate(out.hidden_states[:-1])}
     results |= {f"attentions.{i}": x for i, x in enumerate(out.attentions)}
-    if "logits" in out:
+    if "start_logits" in out:
+        results["logits"] = torch.stack((out.start_logits, out.end_logits), dim=-1)
+    elif "logits" in out and "ForSequenceClassification" not in type(model).__name__:
+        results["logits"] = out.logits
+    elif "logits" in out:
         several = model.config.problem_type == "multi_label_classification"
         results |= {"logits": out.logits, "probabilities": out.logits.sigmoid() if several else out.logits.softmax(-1)}
     else:
@@ -297,6 +348,8 @@ def real(x, name, mask):
     """The values of a result that belong to texts, not to padding."""
     kept = mask.bool()
     if name.startswith(("lastHiddenState", "hiddenStates")):
+        return x[kept]
+    if name == "logits" and x.dim() == 3:
         return x[kept]
     if name.startswith("attentions"):
         return x.transpose(1, 2)[kept]
@@ -354,6 +407,17 @@ def generate():
         if name == "tiny-bert":
             cases["edited"] = (TEXTS[:3], {}, EDITED)
         write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length), **said}, cases)
+    for name, model, tokenizer, dtype in heads():
+        folder = save(name, model, tokenizer, dtype)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        print(f"{folder.relative_to(common.ROOT)}: {size} bytes")
+        mask = tokenizer.mask_token
+        # Logits of the whole vocabulary are many.
+        texts, pairs = TEXTS, PAIRS
+        if name.endswith("mlm"):
+            texts, pairs = [f"A {mask} person.", f"It is {mask}", "", "Is it?", mask], [(mask, "It is."), ("A", f"{mask} it?")]
+        cases = {"texts": (texts, {}, {}), "pairs": (pairs, {}, {})}
+        write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length)}, cases)
 
 
 if __name__ == "__main__":

@@ -123,8 +123,8 @@ def byte_level(first, last=(), count=120, normalizer=None):
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def bert():
-    return BertTokenizer(vocab=word_piece(BERT), model_max_length=64)
+def bert(lowercase=True):
+    return BertTokenizer(vocab=word_piece(BERT, lowercase=lowercase), do_lower_case=lowercase, model_max_length=64)
 
 
 def distilbert():

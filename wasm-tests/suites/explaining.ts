@@ -36,10 +36,16 @@ describe('text models explained', () => {
   before(async () => void (attn = await loadHere({ training: true })));
   after(() => attn.dispose());
 
-  it('has gradients of every family by torch.autograd', async () => {
-    const { bytes, cases } = await readGoldenFile('models/gradients');
+  for (const [file, count] of [
+    ['gradients', 11],
+    ['token_gradients', 4],
+  ] as const)
+    it(`has ${file} of every family by torch.autograd`, () => hasGradients(file, count));
+
+  async function hasGradients(file: string, count: number): Promise<void> {
+    const { bytes, cases } = await readGoldenFile(`models/${file}`);
     const tensors = attn.parseSafetensors(bytes);
-    assert.equal(cases.length, 11);
+    assert.equal(cases.length, count);
     for (const c of cases) {
       const { name, options, unused = [] } = c as unknown as Case;
       const model = await loadCheckpoint(attn, name);
@@ -56,7 +62,7 @@ describe('text models explained', () => {
         if (!unused.includes(what.replace('parameters.', ''))) compareRows(c, tensors, what, got.get(what)!);
       model.dispose();
     }
-  });
+  }
 
   it("has the scores of Captum and of the papers' formulas", async () => {
     const { bytes, cases } = await readGoldenFile('models/attribution');

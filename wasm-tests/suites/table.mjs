@@ -37,6 +37,7 @@ const suites = {
   explaining: ['variant'],
   fine_tuning: ['variant'],
   int8_files: [],
+  tasks: ['variant'],
   sentiment: ['variant', 'engine'],
   quantize: [],
   int8: ['variant', 'threads', 'engine'],

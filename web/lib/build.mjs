@@ -202,7 +202,7 @@ await bundleCommand();
 // A checked build is for the tests alone.
 if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
 
-for (const name of ['attn.d.ts', 'gradients.d.ts', 'worker.d.ts', 'element.d.ts', 'wasm.d.ts'])
+for (const name of ['attn.d.ts', 'gradients.d.ts', 'tasks.d.ts', 'worker.d.ts', 'element.d.ts', 'wasm.d.ts'])
   copyFileSync(join(here, 'src', name), join(out, name));
 for (const name of ['attn', 'gradients', 'worker', 'element'])
   writeFileSync(

@@ -51,6 +51,7 @@ class Norm {
   void backward(const float* grad, const float* x, std::int64_t rows, float* grad_x, const std::string& prefix, Gradients& gradients,
                 Scratch& scratch) const;
   bool has_bias() const { return has_bias_; }
+  bool is_identity() const { return is_identity_; }
 
   /// prefix is such as "norm1."
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;

@@ -57,12 +57,12 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
       model_(model),
       call_(call),
       length_(static_cast<std::int64_t>(call.ids.size())),
-      width_(static_cast<std::size_t>(model.result_size(model.has_head()))) {
+      width_(static_cast<std::size_t>(model.result_size(model.has_text_head()))) {
   for (std::int64_t i = 0; i < length_; ++i)
     if (call.special.empty() || call.special[static_cast<std::size_t>(i)] == 0) words_.push_back(i);
   const auto count = static_cast<std::int64_t>(words_.size());
   if (call.target < 0 || call.target >= static_cast<std::int64_t>(width_))
-    fail(ErrorCode::out_of_range, op, "target", {model.has_head() ? "a label" : "a number of the pooled vector", " from 0 to ", width_ - 1},
+    fail(ErrorCode::out_of_range, op, "target", {model.has_text_head() ? "a label" : "a number of the pooled vector", " from 0 to ", width_ - 1},
          {call.target});
   if (has_gradient(call.method)) model.check_gradients(op);
   if (call.steps < 1 || call.steps > kMostSteps) fail(ErrorCode::config, op, "steps", {"a whole number from 1 to ", kMostSteps}, {call.steps});
@@ -133,7 +133,7 @@ void Attribution::integrate(std::int64_t first, std::int64_t count, double* scor
   const ModelInputs inputs{.shape = {B, length_}, .input_ids = ids, .token_type_ids = types};
   const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
   std::vector<float> hidden(sequences * L * E), gradient(hidden.size());
-  const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_head(), &words);
+  const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_text_head(), &words);
   const auto target = static_cast<std::size_t>(call_.target);
   for (std::size_t b = 0; b < extra; ++b) values[b] = kept->result[b * width_ + target];
   std::vector<float> grad(sequences * width_);
@@ -154,7 +154,7 @@ void Attribution::gradient_x_input(double* scores) const {
   const ModelInputs inputs{.shape = {1, length_}, .input_ids = call_.ids, .token_type_ids = call_.types};
   const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
   std::vector<float> hidden(L * E), gradient(L * E), word(E), grad(width_);
-  const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_head());
+  const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_text_head());
   grad[static_cast<std::size_t>(call_.target)] = 1;
   model_.backward(*kept, grad.data(), {.embeddings = gradient.data()});
   for (std::size_t i = 0; i < L; ++i) {
@@ -166,7 +166,7 @@ void Attribution::gradient_x_input(double* scores) const {
 std::vector<double> Attribution::pooled() const {
   const ModelConfig& config = model_.config();
   const auto L = static_cast<std::size_t>(length_);
-  const Pooling pooling = model_.has_head() ? config.classifier_pooling : config.poolings.size() == 1 ? config.poolings[0] : Pooling::mean;
+  const Pooling pooling = model_.has_text_head() ? config.classifier_pooling : config.poolings.size() == 1 ? config.poolings[0] : Pooling::mean;
   std::vector<double> weights(L);
   if (pooling == Pooling::cls)
     weights.front() = 1;
@@ -191,7 +191,7 @@ void Attribution::attention(bool with_gradient, double* scores) const {
   if (with_gradient) {
     std::vector<float> grad(width_);
     grad[static_cast<std::size_t>(call_.target)] = 1;
-    const auto kept = model_.run_and_keep(plan, inputs, buffers, model_.has_head());
+    const auto kept = model_.run_and_keep(plan, inputs, buffers, model_.has_text_head());
     ModelGradientBuffers to;
     for (std::size_t layer = 0; layer < layers; ++layer) to.attentions.push_back(slopes.data() + layer * size);
     model_.backward(*kept, grad.data(), to);

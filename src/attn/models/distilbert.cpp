@@ -16,6 +16,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
                    .hidden_act = "activation",
                    .layer_norm_eps = ""});
   model.classifier_activation = Activation::relu;
+  model.decoder_activation = model.hidden_act;
   if constexpr (kHasGradients) {
     const float dropout = config.number("dropout", 0.1F);  // not of what attention gives
     model.dropout = {.attention_weights = config.number("attention_dropout", 0.1F),
@@ -41,9 +42,12 @@ const Family kDistilBert{.model_types = kTypes,
                                    .norm1 = "sa_layer_norm",
                                    .linear1 = "ffn.lin1",
                                    .linear2 = "ffn.lin2",
-                                   .norm2 = "output_layer_norm",
-                                   .classifier_dense = "pre_classifier",
-                                   .classifier = "classifier"},
+                                   .norm2 = "output_layer_norm"},
+                         .text_classification = {.dense = "pre_classifier", .classifier = "classifier"},
+                         .token_classification = {.classifier = "classifier"},
+                         .question_answering = {.classifier = "qa_outputs"},
+                         .multiple_choice = {.dense = "pre_classifier", .classifier = "classifier"},
+                         .fill_mask = {.dense = "vocab_transform", .norm = "vocab_layer_norm", .classifier = "vocab_projector"},
                          .ignored = kIgnored,
                          .configure = &configure,
                          .tokenizer_class = "DistilBertTokenizer"};

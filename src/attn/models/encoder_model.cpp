@@ -115,14 +115,12 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
   if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
   if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
   if (config_.norm_first) encoder_.leave_out_norm1(0);
-  if (!config_.labels.empty()) make_head();
+  if (config_.has_head()) head_ = detail::Head(config_);
 }
 
-void EncoderModel::make_head() {
-  const std::int64_t E = config_.hidden_size;
-  classifier_dense_ = {E, E, true};
-  classifier_norm_ = config_.classifier_norm ? detail::Norm(NormKind::layer_norm, E, true, config_.layer_norm_eps) : detail::Norm::identity(E);
-  classifier_ = {E, config_.num_labels(), true};
+void EncoderModel::leave_out_head() {
+  config_.task = Task::embedding;
+  head_ = {};
 }
 
 detail::Parameters EncoderModel::parameters() {
@@ -135,10 +133,7 @@ detail::Parameters EncoderModel::parameters() {
     all.emplace("position_bias.weight", detail::Parameter({config_.position_buckets, config_.num_attention_heads}, &position_bias_));
   embedding_norm_.add_parameters("embedding_norm.", all);
   encoder_.add_parameters("encoder.", all);
-  if (config_.labels.empty()) return all;
-  classifier_dense_.add_parameters("classifier_dense.", all);
-  classifier_norm_.add_parameters("classifier_norm.", all);
-  classifier_.add_parameters("classifier.", all);
+  if (config_.has_head()) head_.add_parameters(all);
   return all;
 }
 
@@ -148,9 +143,7 @@ void EncoderModel::quantize(bool words) {
   embedding_norm_.make_int8();
   encoder_.make_int8();
   if (embedding_dense_) embedding_dense_->make_int8();
-  classifier_dense_.make_int8();
-  classifier_norm_.make_int8();
-  classifier_.make_int8();
+  head_.make_int8();
 }
 
 void EncoderModel::allocate() {
@@ -201,10 +194,10 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   plan.encoder.patch = check_patch(op, options, plan.encoder);
   memory.add("embeddings", plan.encoder.output);
   if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
-  if (config_.num_labels() > 0) {
-    plan.logits = {sequences, config_.num_labels()};
+  if (config_.has_head() && options.logits) {
+    plan.logits = config_.of_tokens() ? Shape{shape[0], shape[1], config_.outputs()} : Shape{sequences, config_.outputs()};
     memory.add("logits", plan.logits);
-    memory.add("what is pooled", {2, sequences, config_.hidden_size});
+    memory.add("what the head works with", {2, config_.of_tokens() ? shape[0] * shape[1] : sequences, config_.hidden_size});
   }
   if constexpr (detail::kHasGradients)
     if (options.for_backward) {
@@ -269,19 +262,12 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   embed_ids(inputs, x);
   encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, position_bias(inputs, scratch), buffers);
 
-  if (config_.labels.empty() || logits == nullptr) return;
+  if (!config_.has_head() || logits == nullptr) return;
+  if (config_.of_tokens()) return head_.forward(buffers.output, plan.encoder.B * plan.encoder.L, words_.table(), logits, scratch);
   const std::int64_t B = plan.logits[0];
   float* const pooled = scratch.take(size_of(B, E));
-  float* const dense = scratch.take(size_of(B, E));
   detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, pooled, E);
-  run_head(pooled, B, dense, logits, scratch);
-}
-
-void EncoderModel::run_head(const float* pooled, std::int64_t sequences, float* dense, float* logits, detail::Scratch& scratch) const {
-  classifier_dense_.forward(pooled, sequences, dense, scratch);
-  kernels::best(is_quantized_).activation_row(config_.classifier_activation, dense, dense, size_of(sequences, config_.hidden_size));
-  classifier_norm_.forward(dense, sequences, dense);
-  classifier_.forward(dense, sequences, logits, scratch);
+  head_.forward(pooled, B, words_.table(), logits, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::parameter_shapes() const {
@@ -308,7 +294,7 @@ void EncoderModel::load_state(const StateView& state, bool strict) {
 }
 
 std::int64_t EncoderModel::result_size(bool of_head) const {
-  return of_head ? config_.num_labels() : static_cast<std::int64_t>(config_.poolings.size()) * config_.hidden_size;
+  return of_head ? config_.outputs() : static_cast<std::int64_t>(config_.poolings.size()) * config_.hidden_size;
 }
 
 EncoderTraceOptions EncoderModel::trace_of(std::string_view op, std::int64_t layer, Trace names) const {
@@ -330,12 +316,12 @@ std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::Mod
 
 Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const {
   const std::int64_t width = embedding_size(op, options);
-  return {plan(op, inputs, {}).encoder.B, width};
+  return {plan(op, inputs, {.logits = false}).encoder.B, width};
 }
 
 void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
   const Unpadded unpadded(inputs);
-  const detail::ModelPlan plan = this->plan("embed", unpadded.inputs, {});
+  const detail::ModelPlan plan = this->plan("embed", unpadded.inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
@@ -352,9 +338,65 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {
-  if (config_.labels.empty())
-    detail::fail(ErrorCode::unsupported, op, "the checkpoint", {"one with a head for sequence classification"}, {"without one"});
+  check_task(op, Task::text_classification);
   return plan(op, inputs, {}).logits;
+}
+
+void EncoderModel::check_task(std::string_view op, Task task) const {
+  if (config_.task != task)
+    detail::fail(ErrorCode::unsupported, op, "the checkpoint", {"one with a head for ", name_of(task)},
+                 {config_.has_head() ? detail::text({"one for ", name_of(config_.task)}) : std::string("one without a head")});
+}
+
+Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::ModelInputs& inputs, std::span<const std::int64_t> places) const {
+  check_task(op, task);
+  plan(op, inputs, {.logits = false});
+  const std::int64_t L = inputs.shape[1], rows = inputs.shape[0] * L;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::int64_t place = places[i], least = i > 0 ? places[i - 1] + 1 : 0;
+    if (place < least || place >= rows || (inputs.attention_mask != nullptr && !detail::keeps(inputs.attention_mask, place / L, place % L)))
+      detail::fail(ErrorCode::out_of_range, op, detail::text({"places[", i, "]"}), {"a token's place from ", least, " to ", rows - 1}, {place},
+                   {{"index", static_cast<double>(i)}});
+  }
+  const Shape logits{static_cast<std::int64_t>(places.size()), config_.outputs()};
+  MemoryEstimate memory(op);
+  memory.add("logits", logits);
+  memory.check();
+  return logits;
+}
+
+void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax,
+                                   float* y) const {
+  const Unpadded unpadded(inputs);
+  const detail::ModelPlan plan = this->plan("classify_tokens", unpadded.inputs, {.logits = false});
+  detail::Scratch scratch(&workspace_);
+  const auto E = static_cast<std::size_t>(plan.encoder.E), C = static_cast<std::size_t>(config_.outputs());
+  float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
+  run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
+  std::vector<std::int64_t> starts;  // of the sequences' rows
+  std::int64_t start = 0;
+  for (const auto& [count, length] : detail::runs_of(unpadded.inputs))
+    for (std::int64_t i = 0; i < count; ++i, start += length) starts.push_back(start);
+  const std::int64_t L = inputs.shape[1];
+  const auto sequence_of = [&](std::size_t i) { return static_cast<std::size_t>(places[i] / L); };
+  float* const rows = scratch.take(places.size() * E);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    std::copy_n(hidden + size_of(starts[sequence_of(i)] + places[i] % L, plan.encoder.E), E, rows + i * E);
+  head_.forward(rows, std::ssize(places), words_.table(), y, scratch);
+
+  const kernels::KernelTable& kernel = kernels::best(is_quantized_);
+  if (softmax == detail::TokenSoftmax::outputs)
+    for (std::size_t i = 0; i < places.size(); ++i) kernel.softmax_row(y + i * C, y + i * C, C);
+  if (softmax != detail::TokenSoftmax::tokens) return;
+  float* const column = scratch.take(places.size());
+  for (std::size_t first = 0, end = 0; first < places.size(); first = end) {
+    while (end < places.size() && sequence_of(end) == sequence_of(first)) ++end;
+    for (std::size_t c = 0; c < C; ++c) {
+      for (std::size_t i = first; i < end; ++i) column[i - first] = y[i * C + c];
+      kernel.softmax_row(column, column, end - first);
+      for (std::size_t i = first; i < end; ++i) y[i * C + c] = column[i - first];
+    }
+  }
 }
 
 void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "attn/layers/embedding.hpp"
 #include "attn/layers/transformer_encoder.hpp"
 #include "attn/models/checkpoint_tensor.hpp"
+#include "attn/models/head.hpp"
 #include "attn/models/model_config.hpp"
 #include "attn/ops/embedding.hpp"
 
@@ -45,7 +47,16 @@ struct ModelForwardOptions {
   std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
   std::optional<std::int64_t> patched_layer = std::nullopt;
   std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;  ///< (B,L,E), of the patched layer
+  bool logits = true;                                                            ///< of the head, where there is one
 };
+
+/// What softmax of the logits of single tokens goes over.
+enum class TokenSoftmax : std::uint8_t {
+  none,
+  outputs,  ///< each token's
+  tokens,   ///< each output's of all tokens of a sequence that are asked for
+};
+inline constexpr std::array<std::string_view, 3> kTokenSoftmaxNames{"none", "outputs", "tokens"};
 
 /// How one vector is made of a sequence.
 struct ModelEmbedOptions {
@@ -76,7 +87,7 @@ struct GradientPart {
 struct ModelPlan {
   EncoderPlan encoder;
   std::int64_t sequences = 0;
-  Shape logits = {};  ///< (B,C), or rank 0 where there is no head
+  Shape logits = {};  ///< (B,C), of tokens (B,L,C), or rank 0 where there are none
 };
 
 }  // namespace detail
@@ -109,25 +120,37 @@ class EncoderModel {
   std::int64_t embedding_size(std::string_view op, const detail::ModelEmbedOptions& options) const;
   void embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const;
 
+  /// Throws UNSUPPORTED for a head that is for something else, or none.
+  void check_task(std::string_view op, Task task) const;
   /// Scores (B,C): the config's classification_function of the logits. Throws UNSUPPORTED without a head.
   Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
   void classify(const detail::ModelInputs& inputs, float* y) const;
 
-  bool has_head() const { return !config_.labels.empty(); }
-  /// Numbers of a sequence's result: of logits, or else of hidden states pooled as the checkpoint says, by one pooling or side by side by several,
-  /// before its Dense and scaling.
+  /// Logits of the tokens at these places, rising row-major numbers of input_ids, (places,C); as a softmax where that is asked for. Throws
+  /// UNSUPPORTED unless the head is for this, OUT_OF_RANGE for a place that is not there or padding.
+  Shape check_tokens(std::string_view op, Task task, const detail::ModelInputs& inputs, std::span<const std::int64_t> places) const;
+  void classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax, float* y) const;
+
+  bool has_head() const { return config_.has_head(); }
+  /// Whether it is of whole texts.
+  bool has_text_head() const { return config_.has_head() && !config_.of_tokens(); }
+  /// Leaves the head out, before there is room for it.
+  void leave_out_head();
+  /// Numbers of a result: of the head, or else of hidden states pooled as the checkpoint says, by one pooling or side by side by several, before
+  /// its Dense and scaling.
   std::int64_t result_size(bool of_head) const;
-  /// A forward and its results (sequences,result_size(has_head())).
+  /// A forward and its results (sequences,result_size(has_text_head())).
   void run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* result) const;
 
   /// Throws UNSUPPORTED for int8, which has no gradients.
   void check_gradients(std::string_view op) const;
   /// The same forward, of logits or not, with what backward() needs; where `random` is of a training with the checkpoint's probabilities, with its
-  /// dropout. `words`, where it is not null, has the word embedding of each place.
+  /// dropout. `words`, where it is not null, has the word embedding of each place. A head of tokens has results of these `tokens` alone, rows of
+  /// hidden states.
   std::unique_ptr<detail::KeptModel> run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
                                                   const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words = nullptr,
-                                                  const detail::ForwardRandom& random = {}) const;
-  /// Gradients from that of the results, grad (sequences,result_size(of_head)). Rows of it that are 0 take no part.
+                                                  const detail::ForwardRandom& random = {}, std::span<const std::int64_t> tokens = {}) const;
+  /// Gradients from that of the results, grad (results,result_size(of_head)). Rows of it that are 0 take no part.
   void backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const;
   /// The same of the head alone, from what is pooled on.
   void run_head_and_keep(detail::KeptHead& kept) const;
@@ -163,17 +186,7 @@ class EncoderModel {
  private:
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
-  /// Its maps, without numbers yet.
-  void make_head();
   void embed_ids(const detail::ModelInputs& inputs, float* x) const;
-  /// pooled (sequences,E) -> logits. dense is for the work.
-  void run_head(const float* pooled, std::int64_t sequences, float* dense, float* logits, detail::Scratch& scratch) const;
-  /// The same with dropout, where that is active: of pooled itself, too. dense gets what comes before the activation.
-  void run_head(float* pooled, std::int64_t sequences, const detail::ForwardRandom& random, float* dense, float* logits,
-                detail::Scratch& scratch) const;
-  /// of_pooled may be null.
-  void head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences, const detail::ForwardRandom& random,
-                     float* of_pooled, detail::Gradients& gradients, detail::Scratch& scratch) const;
   /// The tables whose rows are added up for each place. positions gets what they refer to.
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
@@ -189,9 +202,7 @@ class EncoderModel {
   std::vector<float> position_bias_;  // (buckets,H), or empty
   // What follows the pooling of an embedding, where there is something.
   std::optional<detail::Linear> embedding_dense_;
-  // The head, where there is one: classifier(norm(activation(dense x))).
-  detail::Linear classifier_dense_, classifier_;
-  detail::Norm classifier_norm_;
+  detail::Head head_;  // where there is one
   bool is_quantized_ = false;
   bool is_head_new_ = false;
   std::vector<detail::CheckpointTensor> tensors_;

@@ -44,8 +44,8 @@ detail::Dropout dropout_of(const detail::ForwardRandom& random, detail::DropoutS
 
 void EncoderModel::run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers,
                               float* result) const {
-  run(plan, inputs, buffers, has_head() ? result : nullptr);
-  if (!has_head()) pool_results(inputs, config_.poolings, config_.hidden_size, buffers.output, result);
+  run(plan, inputs, buffers, has_text_head() ? result : nullptr);
+  if (!has_text_head()) pool_results(inputs, config_.poolings, config_.hidden_size, buffers.output, result);
 }
 
 void EncoderModel::check_gradients(std::string_view op) const {
@@ -56,21 +56,23 @@ void EncoderModel::check_gradients(std::string_view op) const {
 
 std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
                                                               const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words,
-                                                              const detail::ForwardRandom& random) const {
+                                                              const detail::ForwardRandom& random, std::span<const std::int64_t> tokens) const {
   auto kept = std::make_unique<detail::KeptModel>();
   const std::int64_t rows = plan.encoder.B * plan.encoder.L, E = plan.encoder.E;
   const auto width = static_cast<std::size_t>(E);
   kept->ids.assign(inputs.input_ids.begin(), inputs.input_ids.end());
   kept->types.assign(inputs.token_type_ids.begin(), inputs.token_type_ids.end());
   kept->runs.assign(inputs.runs.begin(), inputs.runs.end());
-  kept->sequences = plan.sequences;
   kept->of_head = of_head;
-  const std::size_t size = size_of(rows, E), pooled = of_head ? size_of(plan.sequences, E) : 0;
-  kept->numbers = AlignedFloats(size + 2 * pooled + size_of(plan.sequences, result_size(of_head)));
+  kept->tokens.assign(tokens.begin(), tokens.end());
+  kept->results = tokens.empty() ? plan.sequences : std::ssize(tokens);
+  const std::size_t size = size_of(rows, E), pooled = of_head ? size_of(kept->results, E) : 0,
+                    dense = of_head ? size_of(kept->results, head_.width()) : 0;
+  kept->numbers = AlignedFloats(size + pooled + dense + size_of(kept->results, result_size(of_head)));
   kept->embeddings = kept->numbers.data();
   kept->pooled = kept->embeddings + size;
   kept->dense = kept->pooled + pooled;
-  kept->result = kept->dense + pooled;
+  kept->result = kept->dense + dense;
 
   detail::Scratch scratch(&workspace_);
   float* const x = scratch.take(size);
@@ -90,8 +92,9 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
   kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, position_bias(inputs, scratch), buffers);
 
   if (of_head) {
-    detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
-    run_head(kept->pooled, plan.sequences, random, kept->dense, kept->result, scratch);
+    if (tokens.empty()) detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
+    for (std::size_t i = 0; i < tokens.size(); ++i) std::copy_n(buffers.output + size_of(tokens[i], E), width, kept->pooled + i * width);
+    head_.forward(kept->pooled, kept->results, words_.table(), random, kept->dense, kept->result, scratch);
   } else {
     pool_results(inputs, config_.poolings, E, buffers.output, kept->result);
   }
@@ -106,16 +109,18 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   detail::Scratch scratch(&workspace_);
   detail::Gradients none;
   detail::Gradients& gradients = to.parameters != nullptr ? *to.parameters : none;
-  const std::int64_t E = config_.hidden_size, rows = kept.encoder->B * kept.encoder->L, sequences = kept.sequences;
+  const std::int64_t E = config_.hidden_size, rows = kept.encoder->B * kept.encoder->L;
   const std::size_t size = size_of(rows, E), width = size_of(1, E);
   const detail::ModelInputs inputs = kept.inputs();
   const bool ends_at_head = to.first_layer == config_.num_hidden_layers;
   float* const of_x = scratch.take(size);
   if (kept.of_head) {
-    float* const of_pooled = ends_at_head ? nullptr : scratch.take(size_of(sequences, E));
-    head_backward(grad, kept.pooled, kept.dense, sequences, kept.encoder->random, of_pooled, gradients, scratch);
+    float* const of_pooled = ends_at_head ? nullptr : scratch.take(size_of(kept.results, E));
+    head_.backward(grad, kept.pooled, kept.dense, kept.results, words_.table(), kept.encoder->random, of_pooled, gradients, scratch);
     if (ends_at_head) return;
-    pool_sequences_backward(inputs, E, of_pooled, E, kept.encoder->output, config_.classifier_pooling, of_x);
+    if (kept.tokens.empty()) pool_sequences_backward(inputs, E, of_pooled, E, kept.encoder->output, config_.classifier_pooling, of_x);
+    if (!kept.tokens.empty()) std::fill_n(of_x, size, 0.0F);
+    for (std::size_t i = 0; i < kept.tokens.size(); ++i) std::copy_n(of_pooled + i * width, width, of_x + size_of(kept.tokens[i], E));
   } else {
     float* const more = config_.poolings.size() > 1 ? scratch.take(size) : nullptr;
     for (std::size_t i = 0; i < config_.poolings.size(); ++i) {
@@ -158,54 +163,20 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   add_table("token_type_embeddings.weight", kept.types, -1);
 }
 
-void EncoderModel::run_head(float* pooled, std::int64_t sequences, const detail::ForwardRandom& random, float* dense, float* logits,
-                            detail::Scratch& scratch) const {
-  const std::int64_t E = config_.hidden_size;
-  float* const normed = scratch.take(size_of(sequences, E));
-  detail::drop_rows(dropout_of(random, detail::DropoutSite::pooled), pooled, sequences, 1, E);
-  classifier_dense_.forward(pooled, sequences, dense, scratch);
-  kernels::best().activation_row(config_.classifier_activation, dense, normed, size_of(sequences, E));
-  classifier_norm_.forward(normed, sequences, normed);
-  detail::drop_rows(dropout_of(random, detail::DropoutSite::classifier), normed, sequences, 1, E);
-  classifier_.forward(normed, sequences, logits, scratch);
-}
-
-void EncoderModel::head_backward(const float* grad, const float* pooled, const float* dense, std::int64_t sequences,
-                                 const detail::ForwardRandom& random, float* of_pooled, detail::Gradients& gradients,
-                                 detail::Scratch& scratch) const {
-  const std::int64_t E = config_.hidden_size;
-  const std::size_t size = size_of(sequences, E), width = size_of(1, E);
-  const detail::Dropout drop_normed = dropout_of(random, detail::DropoutSite::classifier);
-  float* const activated = scratch.take(size);
-  float* const normed = scratch.take(size);
-  float* const of_hidden = scratch.take(size);
-  kernels::best().activation_row(config_.classifier_activation, dense, activated, size);
-  classifier_norm_.forward(activated, sequences, normed);
-  detail::drop_rows(drop_normed, normed, sequences, 1, E);
-  classifier_.backward(grad, normed, sequences, of_hidden, "classifier.", gradients, scratch);
-  detail::drop_rows(drop_normed, of_hidden, sequences, 1, E);
-  classifier_norm_.backward(of_hidden, activated, sequences, of_hidden, "classifier_norm.", gradients, scratch);
-  for (std::size_t first = 0; first < size; first += width)
-    if (detail::has_gradient(of_hidden + first, width))
-      kernels::best_backward().activation_backward_row(config_.classifier_activation, of_hidden + first, dense + first, of_hidden + first, width);
-  classifier_dense_.backward(of_hidden, pooled, sequences, of_pooled, "classifier_dense.", gradients, scratch);
-  if (of_pooled != nullptr) detail::drop_rows(dropout_of(random, detail::DropoutSite::pooled), of_pooled, sequences, 1, E);
-}
-
 void EncoderModel::run_head_and_keep(detail::KeptHead& kept) const {
   detail::Scratch scratch(&workspace_);
-  const std::size_t size = size_of(kept.sequences, config_.hidden_size);
-  kept.numbers = AlignedFloats(2 * size + size_of(kept.sequences, config_.num_labels()));
+  const std::size_t size = size_of(kept.sequences, config_.hidden_size), dense = size_of(kept.sequences, head_.width());
+  kept.numbers = AlignedFloats(size + dense + size_of(kept.sequences, head_.outputs()));
   kept.pooled = kept.numbers.data();
   kept.dense = kept.pooled + size;
-  kept.logits = kept.dense + size;
+  kept.logits = kept.dense + dense;
   std::copy_n(kept.given, size, kept.pooled);
-  run_head(kept.pooled, kept.sequences, kept.random, kept.dense, kept.logits, scratch);
+  head_.forward(kept.pooled, kept.sequences, words_.table(), kept.random, kept.dense, kept.logits, scratch);
 }
 
 void EncoderModel::backward(const detail::KeptHead& kept, const float* grad, detail::Gradients& gradients) const {
   detail::Scratch scratch(&workspace_);
-  head_backward(grad, kept.pooled, kept.dense, kept.sequences, kept.random, nullptr, gradients, scratch);
+  head_.backward(grad, kept.pooled, kept.dense, kept.sequences, words_.table(), kept.random, nullptr, gradients, scratch);
 }
 
 std::map<std::string, Shape> EncoderModel::state_shapes() const {
@@ -218,10 +189,7 @@ std::map<std::string, Shape> EncoderModel::state_shapes() const {
   embedding_norm_.add_shapes("embedding_norm.", nullptr, shapes);
   encoder_.add_shapes("encoder.", nullptr, shapes);
   if (config_.norm_first) std::erase_if(shapes, [](const auto& each) { return each.first.starts_with("encoder.layers.0.norm1."); });  // left out
-  if (config_.labels.empty()) return shapes;
-  classifier_dense_.add_shapes("classifier_dense.", nullptr, shapes);
-  if (config_.classifier_norm) classifier_norm_.add_shapes("classifier_norm.", nullptr, shapes);
-  classifier_.add_shapes("classifier.", nullptr, shapes);
+  if (config_.has_head()) head_.add_shapes(shapes);
   return shapes;
 }
 

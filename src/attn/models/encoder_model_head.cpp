@@ -44,10 +44,11 @@ void EncoderModel::set_head(std::vector<std::string> labels, std::uint64_t seed)
     if (std::string& name = tensors.back().name; !name.starts_with(prefix)) name.insert(0, prefix);
   }
 
+  config_.task = Task::text_classification;
   config_.labels = std::move(labels);
   config_.classification_function = C == 1 ? detail::ClassificationFunction::sigmoid : detail::ClassificationFunction::softmax;
   is_head_new_ = true;
-  make_head();
+  head_ = detail::Head(config_);
   std::uint32_t place = 0;
   const detail::Parameters all = parameters();
   for (const auto& [name, parameter] : all)

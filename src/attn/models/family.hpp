@@ -22,8 +22,13 @@ struct TensorNames {
   std::string_view linear2 = {}, norm2 = {};
   std::string_view final_norm = {};
   std::string_view position_bias = {};
-  // Of the head, without the prefix, but for the pooler, which belongs to the base model.
-  std::string_view pooler = {}, classifier_dense = {}, classifier_norm = {}, classifier = {};
+};
+
+/// Names of a head's tensors, without .weight and .bias, and without the prefix but for the pooler, which belongs to the base model; empty where it
+/// has none.
+struct HeadNames {
+  std::string_view pooler = {}, dense = {}, norm = {}, classifier = {};
+  std::string_view classifier_bias = {};  ///< where it is not called as the classifier
 };
 
 /// BERT's, without a head.
@@ -47,23 +52,24 @@ struct Family {
   std::string_view architecture;                  ///< as in BertForSequenceClassification
   std::string_view prefix;                        ///< of the base model's tensors in checkpoints with a head
   TensorNames names;
+  HeadNames text_classification, token_classification, question_answering, multiple_choice, fill_mask;
   std::span<const std::string_view> ignored;  ///< how tensors begin that other heads have: they may be there
   void (*configure)(const ConfigReader& config, ModelConfig& model);
   /// The class of transformers that reads its WordPiece tokenizer where tokenizer_config.json names none.
   std::string_view tokenizer_class = {};
 };
 
-/// The pooler belongs to the base model.
-enum class HeadPart : std::uint8_t { pooler, linear, norm };
+/// The pooler belongs to the base model; the classifier may be the word table, and its bias called otherwise.
+enum class HeadPart : std::uint8_t { pooler, linear, norm, classifier };
 
 /// What a head is made of, in the order of its work: add(kind, its name in files, ours, whether it has a bias).
 template <class Add>
 void for_each_part_of_head(const ModelConfig& config, Add add) {
-  const TensorNames& names = config.family->names;
+  const HeadNames& names = config.head_names();
   if (!names.pooler.empty()) add(HeadPart::pooler, names.pooler, "classifier_dense", true);
-  if (!names.classifier_dense.empty()) add(HeadPart::linear, names.classifier_dense, "classifier_dense", config.classifier_bias);
-  if (!names.classifier_norm.empty()) add(HeadPart::norm, names.classifier_norm, "classifier_norm", config.norm_bias);
-  add(HeadPart::linear, names.classifier, "classifier", true);
+  if (!names.dense.empty()) add(HeadPart::linear, names.dense, "classifier_dense", config.classifier_dense_bias);
+  if (!names.norm.empty()) add(HeadPart::norm, names.norm, "classifier_norm", config.norm_bias);
+  add(HeadPart::classifier, names.classifier, "classifier", config.task != Task::fill_mask || config.decoder_bias);
 }
 
 extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;

@@ -15,12 +15,13 @@ struct KeptModel {
   std::shared_ptr<const KeptEncoder> encoder;
   std::vector<std::int64_t> ids, types, positions;  ///< rows of the tables, by place; none of types: row 0
   std::vector<SequenceRun> runs;
-  std::int64_t sequences = 0;
+  std::int64_t results = 0;  ///< as many as there are sequences, or tokens
   bool of_head = false;
-  float* embeddings = nullptr;  ///< (rows,E), sums of the tables' rows, before their norm
-  float* pooled = nullptr;      ///< (sequences,E), of the head, after dropout
-  float* dense = nullptr;       ///< (sequences,E), of the head, before the activation
-  float* result = nullptr;      ///< (sequences,result_size(of_head))
+  std::vector<std::int64_t> tokens;  ///< rows of hidden states that a head of tokens has results of; or none
+  float* embeddings = nullptr;       ///< (rows,E), sums of the tables' rows, before their norm
+  float* pooled = nullptr;           ///< (results,E), what the head takes, after dropout
+  float* dense = nullptr;            ///< (results,width()), of the head, before the activation
+  float* result = nullptr;           ///< (results,result_size(of_head))
   AlignedFloats numbers = {};
 
   /// The forward's, as pooling takes them.
@@ -40,7 +41,7 @@ struct KeptHead {
   std::int64_t sequences = 0;
   ForwardRandom random = {};
   float* pooled = nullptr;  ///< (sequences,E), after dropout
-  float* dense = nullptr;   ///< (sequences,E), before the activation
+  float* dense = nullptr;   ///< (sequences,width()), before the activation
   float* logits = nullptr;  ///< (sequences,C)
   AlignedFloats numbers = {};
 };

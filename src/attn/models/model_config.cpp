@@ -30,21 +30,47 @@ const Family& family_of(const ConfigReader& config) {
                 {type.empty() ? "missing" : type});
 }
 
-/// Whether the checkpoint has a head that classifies sequences. Heads that predict words say nothing about a text and are left out.
-bool classifies(const ConfigReader& config, const Family& family) {
+const HeadNames& names_of(const Family& family, Task task) {
+  static constexpr HeadNames kNoHead;
+  switch (task) {
+    case Task::text_classification:
+      return family.text_classification;
+    case Task::token_classification:
+      return family.token_classification;
+    case Task::fill_mask:
+      return family.fill_mask;
+    case Task::question_answering:
+      return family.question_answering;
+    case Task::multiple_choice:
+      return family.multiple_choice;
+    case Task::embedding:
+      break;
+  }
+  return kNoHead;
+}
+
+/// What the checkpoint's head is for, by the class of transformers that it is of.
+Task task_of(const ConfigReader& config, const Family& family) {
   const Json* list = config.find("architectures");
-  if (list == nullptr || list->array() == nullptr || list->array()->empty()) return false;
-  const Json& first = list->array()->front();
-  const std::string name = words_of(first);
-  if (name.ends_with("ForSequenceClassification")) return true;
-  constexpr std::string_view kBases[] = {"Model", "ForMaskedLM", "ForPreTraining", "LMHeadModel"};
-  const bool known = std::any_of(std::begin(kBases), std::end(kBases), [&](std::string_view end) { return name.ends_with(end); });
-  if (!known)
-    config.refuse(ErrorCode::unsupported, "architectures[0]",
-                  {family.architecture, "Model, ", family.architecture, "ForMaskedLM or ", family.architecture,
-                   "ForSequenceClassification; in Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out"},
-                  {name});
-  return false;
+  if (list == nullptr || list->array() == nullptr || list->array()->empty()) return Task::embedding;
+  // Pre-training fills masks, where it does.
+  constexpr std::pair<std::string_view, Task> kEnds[] = {{"ForSequenceClassification", Task::text_classification},
+                                                         {"ForTokenClassification", Task::token_classification},
+                                                         {"ForMaskedLM", Task::fill_mask},
+                                                         {"ForPreTraining", Task::fill_mask},
+                                                         {"ForQuestionAnswering", Task::question_answering},
+                                                         {"ForMultipleChoice", Task::multiple_choice},
+                                                         {"Model", Task::embedding}};
+  const std::string name = words_of(list->array()->front());
+  for (const auto& [end, task] : kEnds)
+    if (name.ends_with(end)) {
+      if (!names_of(family, task).classifier.empty()) return task;
+      if (task == Task::embedding || task == Task::fill_mask) return Task::embedding;
+    }
+  std::string known;
+  for (const auto& [end, task] : kEnds) known += (known.empty() ? "" : ", ") + std::string(family.architecture) + std::string(end);
+  config.refuse(ErrorCode::unsupported, "architectures[0]",
+                {"one of ", known, "; in Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out"}, {name});
 }
 
 /// id2label's names by their number; LABEL_0 .. where there are none, as transformers has it. There are as many as the names are, whatever numbers
@@ -87,6 +113,21 @@ std::string words_of(const Json& json) {
 }
 
 std::string_view ModelConfig::tokenizer_class() const { return family->tokenizer_class; }
+
+const HeadNames& ModelConfig::head_names() const { return names_of(*family, task); }
+
+std::int64_t ModelConfig::outputs() const {
+  switch (task) {
+    case Task::fill_mask:
+      return vocab_size;
+    case Task::question_answering:
+      return 2;
+    case Task::multiple_choice:
+      return 1;
+    default:
+      return num_labels();
+  }
+}
 
 void ConfigReader::refuse(ErrorCode code, std::string_view name, std::initializer_list<TextPart> expected,
                           std::initializer_list<TextPart> got) const {
@@ -200,6 +241,10 @@ ModelConfig read_model_config(const ModelFiles& files) {
   config.only_false("is_decoder");
   config.only_false("add_cross_attention");
   read_quantization(config, model);
+  model.task = task_of(config, family);
+  // sentence-transformers reads the base model alone.
+  if (model.task == Task::fill_mask && files.modules) model.task = Task::embedding;
+  if (model.task == Task::fill_mask) model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
   family.configure(config, model);
   if (model.max_length < 1)  // positions begin after the padding's
     config.refuse(ErrorCode::config, "max_position_embeddings", {model.padding_idx + 2, " or more"}, {model.max_position_embeddings});
@@ -208,10 +253,15 @@ ModelConfig read_model_config(const ModelFiles& files) {
   if (!model.distances.empty() && model.hidden_size / model.num_attention_heads % 2 != 0)
     config.refuse(ErrorCode::config, "a head's width", {"even, for rotary positions"}, {model.hidden_size / model.num_attention_heads});
 
-  if (classifies(config, family)) {
+  if (model.task == Task::text_classification) {
     model.labels = read_labels(config);
     model.classification_function = classification_function(config, model.labels.size());
     read_score_function(config, model);
+  } else if (model.task == Task::token_classification) {
+    model.labels = read_labels(config);
+  } else if (model.task == Task::question_answering) {
+    if (const std::size_t outputs = read_labels(config).size(); outputs != 2)
+      config.refuse(ErrorCode::config, "id2label", {"2 labels, for the start and the end of an answer"}, {outputs});
   }
   read_sentence_files(files, model);
   read_token_types(files.tokenizer_config, model);

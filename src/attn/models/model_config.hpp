@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attn/io/json.hpp"
+#include "attn/models/task.hpp"
 #include "attn/ops/activation.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/pooling.hpp"
@@ -15,6 +16,7 @@
 namespace attn::detail {
 
 struct Family;
+struct HeadNames;
 
 /// How a position gets its row of the table.
 enum class PositionRows : std::uint8_t {
@@ -51,6 +53,7 @@ struct Prompt {
 /// A checkpoint as its config.json describes it, whatever the family's names for things are.
 struct ModelConfig {
   const Family* family = nullptr;
+  Task task = Task::embedding;
   std::int64_t vocab_size = 0, hidden_size = 0, num_hidden_layers = 0, num_attention_heads = 0, intermediate_size = 0;
   Activation hidden_act = Activation::gelu;
   float layer_norm_eps = 1e-12F;
@@ -72,12 +75,15 @@ struct ModelConfig {
   bool quantized = false;        ///< weights of linear maps
   bool quantized_words = false;  ///< the word table, too
 
-  // The head of a sequence classification; labels are empty where there is none.
-  std::vector<std::string> labels = {};
+  // The head, where there is one.
+  std::vector<std::string> labels = {};  ///< of a classification, of texts or of tokens; else none
   ClassificationFunction classification_function = ClassificationFunction::softmax;
   Pooling classifier_pooling = Pooling::cls;
   Activation classifier_activation = Activation::tanh;
-  bool classifier_norm = false, classifier_bias = true;
+  bool classifier_dense_bias = true;
+  Activation decoder_activation = Activation::gelu;  ///< of the head that fills masks, as the next
+  bool decoder_bias = true;
+  bool tie_word_embeddings = true;  ///< it multiplies by the word table
 
   DropoutProbabilities dropout = {};  ///< in training; not checked
 
@@ -98,6 +104,16 @@ struct ModelConfig {
   /// As Tokenizer::parse takes it.
   std::string_view tokenizer_class() const;
   std::int64_t num_labels() const { return static_cast<std::int64_t>(labels.size()); }
+  bool has_head() const { return task != Task::embedding; }
+  /// Whether the head says something of each token, not of the text.
+  bool of_tokens() const { return task == Task::token_classification || task == Task::fill_mask || task == Task::question_answering; }
+  /// Names of the head's tensors.
+  const HeadNames& head_names() const;
+  /// Numbers of the head's result.
+  std::int64_t outputs() const;
+  bool is_tied() const { return task == Task::fill_mask && tie_word_embeddings; }
+  /// Width of the word table.
+  std::int64_t word_width() const { return hidden_size; }
   /// Width of what so many poolings give, after the map that follows them.
   std::int64_t embedding_size(std::size_t count) const { return dense ? dense->out_features : hidden_size * static_cast<std::int64_t>(count); }
 };

@@ -23,23 +23,31 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
     fail(ErrorCode::argument, op, "target", {"a label or a component"}, {target.label ? "both" : "neither"});
   if (!embeddings && !attentions && !parameters)
     fail(ErrorCode::argument, op, "what gradients are with respect to", {"embeddings, attentions or parameters"}, {"nothing"});
-  const bool of_head = target.label.has_value();
+  const bool of_head = target.label.has_value(), of_token = of_head && model.has_head() && model.config().of_tokens();
   if (of_head && !model.has_head()) fail(ErrorCode::unsupported, op, "target.label", {"a checkpoint with a head"}, {"one without"});
-  const ModelPlan plan = model.plan(op, inputs, {.for_backward = true});
+  if (of_token && !target.token) fail(ErrorCode::argument, op, "target.token", {"there, for the head has logits of each token"}, {"missing"});
+  if (!of_token && target.token) fail(ErrorCode::unsupported, op, "target.token", {"no token, for the result is of a text"}, {*target.token});
+  const ModelPlan plan = model.plan(op, inputs, {.for_backward = true, .logits = !of_token});
   const EncoderPlan& encoder = plan.encoder;
   const std::int64_t width = model.result_size(of_head), number = of_head ? *target.label : *target.component;
   if (number < 0 || number >= width)
     fail(ErrorCode::out_of_range, op, of_head ? "target.label" : "target.component", {"a number from 0 to ", width - 1}, {number});
   if (target.row < 0 || target.row >= encoder.B) fail(ErrorCode::out_of_range, op, "target.row", {"a row from 0 to ", encoder.B - 1}, {target.row});
+  std::vector<std::int64_t> tokens;
+  if (of_token) {
+    if (*target.token < 0 || *target.token >= encoder.L)
+      fail(ErrorCode::out_of_range, op, "target.token", {"a token from 0 to ", encoder.L - 1}, {*target.token});
+    tokens.push_back(target.row * encoder.L + *target.token);
+  }
   // Their gradients take as much memory as the weights themselves.
-  if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true});
+  if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true, .logits = !of_token});
   parts_.reset(new Parts{model,
                          encoder.output,
                          {encoder.B, encoder.attention.spec.num_heads, encoder.L, encoder.L},
                          of_head,
-                         static_cast<std::size_t>(target.row * width + number)});
+                         static_cast<std::size_t>((of_token ? 0 : target.row * width) + number)});
   std::vector<float> hidden(static_cast<std::size_t>(encoder.B * encoder.L * encoder.E));
-  parts_->kept = model.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, of_head);
+  parts_->kept = model.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, of_head, nullptr, {}, tokens);
 }
 
 ModelGradient::~ModelGradient() = default;
@@ -50,7 +58,7 @@ std::size_t ModelGradient::layers() const { return static_cast<std::size_t>(part
 
 void ModelGradient::run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters) const {
   EncoderModel& model = parts_->model;
-  std::vector<float> grad(static_cast<std::size_t>(parts_->kept->sequences * model.result_size(parts_->of_head)));
+  std::vector<float> grad(static_cast<std::size_t>(parts_->kept->results * model.result_size(parts_->of_head)));
   grad[parts_->target] = 1;
   Gradients gradients;
   if (parameters != nullptr) gradients.reserve(model.state_shapes());

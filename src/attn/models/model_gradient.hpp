@@ -17,10 +17,11 @@ namespace detail {
 
 struct ModelInputs;
 
-/// The number that gradients are of: of sequence `row` the logit of a label, or a number of the pooled vector.
+/// The number that gradients are of: of sequence `row` the logit of a label, where the head is of tokens that of one of them, or a number of the
+/// pooled vector.
 struct ModelGradientTarget {
   std::int64_t row = 0;
-  std::optional<std::int64_t> label = std::nullopt, component = std::nullopt;
+  std::optional<std::int64_t> label = std::nullopt, component = std::nullopt, token = std::nullopt;
 };
 
 /// Gradients of one number of a model: what was asked is checked and the forward done, and then run() is the backward.

@@ -149,15 +149,34 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
     add_norm(layer + text_of(names.norm2), ours + "norm2", config.norm_bias);
   }
   if (!names.final_norm.empty()) add_norm(text_of(names.final_norm), "encoder.norm", config.norm_bias);
-  if (config.labels.empty()) return all;
+  if (!config.has_head()) return all;
   for_each_part_of_head(config, [&](HeadPart part, std::string_view name, const char* ours, bool bias) {
+    const std::string called = text_of(name);
     in_base = part == HeadPart::pooler;
-    if (part == HeadPart::norm)
-      add_norm(text_of(name), ours, bias);
-    else
-      add_linear(text_of(name), {ours}, bias);
+    if (part == HeadPart::norm) {
+      add_norm(called, ours, bias);
+    } else if (part == HeadPart::classifier && config.task == Task::fill_mask) {
+      // Tied, the bias is the head's own, and the decoder's another name of it.
+      std::string own = text_of(config.head_names().classifier_bias), of_decoder = called + ".bias";
+      if (own.empty()) own = of_decoder;
+      if (!config.is_tied()) {
+        add(called + ".weight", {"classifier.weight"})->is_weight = true;
+        std::swap(own, of_decoder);
+      }
+      if (bias) add(own, {"classifier.bias"}, std::move(of_decoder));
+    } else {
+      add_linear(called, {ours}, bias);
+    }
   });
   return all;
+}
+
+/// Whether the file has anything of a head that fills masks: many name it in config.json that have not got it.
+bool ModelLoader::has_head() const {
+  const HeadNames& names = model_->config().head_names();
+  const std::string start(names.dense.empty() ? names.classifier : names.dense);
+  return std::any_of(stream_.entries().begin(), stream_.entries().end(),
+                     [&](const SafetensorsEntry& entry) { return entry.name.starts_with(start); });
 }
 
 /// Finds each tensor's place, by the names that the file has.
@@ -225,6 +244,10 @@ void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::s
 }
 
 void ModelLoader::prepare() {
+  if (model_->config().task == Task::fill_mask && !has_head()) {
+    model_->leave_out_head();
+    parameters_ = model_->parameters();
+  }
   match(targets(parameters_));
   model_->allocate();
   prepared_ = true;

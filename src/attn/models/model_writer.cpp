@@ -41,8 +41,7 @@ std::string quantization_of(const EncoderModel& model) {
       groups += R"(,"group_1":{"targets":["re:.*\\.)" + words.substr(words.rfind('.') + 1) + R"($"],)" + weights +
                 R"("input_activations":null,"output_activations":null})";
     }
-  const char* const ignored =
-      model.config().labels.empty() ? R"("re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$")" : "";
+  const char* const ignored = !model.has_head() ? R"("re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$")" : "";
   return R"({"quant_method":"compressed-tensors","format":"int-quantized","quantization_status":"compressed","kv_cache_scheme":null,)"
          R"("global_compression_ratio":null,"config_groups":{)" +
          groups + R"(},"ignore":[)" + ignored + "]}";
@@ -165,7 +164,7 @@ std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& 
       typed = true;
     } else if (model.is_head_new() && std::find(std::begin(kHeadMembers), std::end(kHeadMembers), name) != std::end(kHeadMembers)) {
       continue;
-    } else if (name == "architectures" && model.config().labels.empty() && named) {
+    } else if (name == "architectures" && !model.has_head() && named) {
       // A head that was left out is not there.
       std::string architecture = *list->array()->front().string(), text;
       for (const std::string_view head : {"ForMaskedLM", "ForPreTraining", "LMHeadModel"})

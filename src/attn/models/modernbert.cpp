@@ -59,8 +59,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   if (pooling != "cls" && pooling != "mean") config.refuse(ErrorCode::unsupported, "classifier_pooling", {"cls or mean"}, {pooling});
   model.classifier_pooling = pooling == "cls" ? Pooling::cls : Pooling::mean;
   model.classifier_activation = config.has("classifier_activation") ? config.activation("classifier_activation") : Activation::gelu;
-  model.classifier_norm = true;
-  model.classifier_bias = config.flag("classifier_bias", false);
+  model.classifier_dense_bias = config.flag("classifier_bias", false);
+  model.decoder_activation = model.classifier_activation;
+  model.decoder_bias = config.flag("decoder_bias", true);
   if constexpr (kHasGradients) {
     const float attention = config.number("attention_dropout", 0);
     model.dropout = {.attention_weights = attention,
@@ -70,6 +71,8 @@ void configure(const ConfigReader& config, ModelConfig& model) {
                      .classifier = config.number("classifier_dropout", 0)};
   }
 }
+
+constexpr HeadNames kHead{.dense = "head.dense", .norm = "head.norm", .classifier = "classifier"};
 
 }  // namespace
 
@@ -85,10 +88,12 @@ const Family kModernBert{.model_types = kTypes,
                                    .gate_linear1 = "mlp.Wi",
                                    .linear2 = "mlp.Wo",
                                    .norm2 = "mlp_norm",
-                                   .final_norm = "final_norm",
-                                   .classifier_dense = "head.dense",
-                                   .classifier_norm = "head.norm",
-                                   .classifier = "classifier"},
+                                   .final_norm = "final_norm"},
+                         .text_classification = kHead,
+                         .token_classification = kHead,
+                         .question_answering = kHead,
+                         .multiple_choice = kHead,
+                         .fill_mask = {.dense = "head.dense", .norm = "head.norm", .classifier = "decoder"},
                          .ignored = kIgnored,
                          .configure = &configure};
 

@@ -7,13 +7,6 @@ namespace {
 constexpr std::string_view kTypes[] = {"roberta", "xlm-roberta"};
 constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "roberta.pooler."};
 
-constexpr TensorNames names() {
-  TensorNames all = kBertNames;
-  all.classifier_dense = "classifier.dense";
-  all.classifier = "classifier.out_proj";
-  return all;
-}
-
 void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
   config.only("position_embedding_type", "absolute");
@@ -31,6 +24,16 @@ void configure(const ConfigReader& config, ModelConfig& model) {
 }  // namespace
 
 const Family kRoberta{
-    .model_types = kTypes, .architecture = "Roberta", .prefix = "roberta.", .names = names(), .ignored = kIgnored, .configure = &configure};
+    .model_types = kTypes,
+    .architecture = "Roberta",
+    .prefix = "roberta.",
+    .names = kBertNames,
+    .text_classification = {.dense = "classifier.dense", .classifier = "classifier.out_proj"},
+    .token_classification = {.classifier = "classifier"},
+    .question_answering = {.classifier = "qa_outputs"},
+    .multiple_choice = {.pooler = "pooler.dense", .classifier = "classifier"},
+    .fill_mask = {.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"},
+    .ignored = kIgnored,
+    .configure = &configure};
 
 }  // namespace attn::detail

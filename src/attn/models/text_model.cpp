@@ -388,17 +388,39 @@ std::int64_t label_of(std::string_view op, std::string_view name, const std::vec
 
 }  // namespace
 
+/// Names of a text's classes; a head that is for something else has none.
+static std::vector<std::string> text_labels(const EncoderModel& model) {
+  return model.config().task == Task::text_classification ? model.config().labels : std::vector<std::string>();
+}
+
 detail::TextGradient::TextGradient(EncoderModel& model, const TokenIds& inputs, const GradientOptions& options) {
   constexpr std::string_view kOp = "gradients";
   const GradientTarget& target = options.target;
-  ModelGradientTarget given{.row = target.row, .component = target.component};
-  if (target.label) given.label = label_of(kOp, "target.label", model.config().labels, *target.label);
+  ModelGradientTarget given{.row = target.row, .component = target.component, .token = target.token};
+  if (target.label) given.label = std::get<std::int64_t>(*target.label);
   const Batch batch(kOp, inputs);
   gradient_ = std::make_unique<ModelGradient>(kOp, model, batch.inputs(), given, options.embeddings, options.attentions, options.parameters);
 }
 
 detail::TextGradient::~TextGradient() = default;
 const detail::ModelGradient& detail::TextGradient::operator*() const { return *gradient_; }
+
+GradientOptions TextModel::numbered(const GradientOptions& options) const {
+  if (!options.target.label) return options;
+  const detail::ModelConfig& config = parts_->model->config();
+  const std::string* const name = std::get_if<std::string>(&*options.target.label);
+  GradientOptions given = options;
+  if (name != nullptr && config.task == Task::fill_mask) {
+    const std::optional<std::int64_t> id = token_to_id(*name);
+    if (!id) detail::fail(ErrorCode::out_of_range, "gradients", "target.label", {"a token of the vocabulary"}, {*name});
+    given.target.label = *id;
+  } else {
+    static const std::vector<std::string> kEnds{"start", "end"};
+    given.target.label =
+        label_of("gradients", "target.label", config.task == Task::question_answering ? kEnds : config.labels, *options.target.label);
+  }
+  return given;
+}
 
 TextAttribution TextModel::attribute(const std::string& text, const AttributeOptions& options) const {
   constexpr std::string_view kOp = "attribute";
@@ -415,8 +437,8 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
                                .method = options.method,
                                .steps = options.steps};
   if (options.target) {
-    call.target = label_of(kOp, "target", model.config().labels, *options.target);
-  } else if (model.has_head()) {
+    call.target = label_of(kOp, "target", text_labels(model), *options.target);
+  } else if (model.has_text_head()) {
     const detail::ModelInputs inputs{.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types};
     const detail::ModelPlan plan = model.plan(kOp, inputs, {});
     std::vector<float> hidden(ids.size() * static_cast<std::size_t>(plan.encoder.E)), logits(static_cast<std::size_t>(plan.logits[1]));
@@ -500,8 +522,8 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   const detail::ModelConfig& config = model.config();
   check_fine_tune(examples, options);
   model.check_gradients(kFineTune);
-  const std::vector<std::string> labels = labels_of(examples, options.labels, config.labels);
-  const bool is_new = labels != config.labels;
+  const std::vector<std::string> before = text_labels(model), labels = labels_of(examples, options.labels, before);
+  const bool is_new = labels != before;
   const std::vector<double> targets = targets_of(examples, labels);
   const std::vector<std::size_t> order = detail::training_order(examples.size(), options.seed, 0);
   const auto held_out =
@@ -672,6 +694,7 @@ std::optional<std::int64_t> TextModel::token_to_id(const std::string& token) con
 std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
   return parts_->ask([&](const auto& any) { return any.id_to_token(id); });
 }
+Task TextModel::task() const { return parts_->model->config().task; }
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
 

@@ -18,6 +18,7 @@
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/models/attribution.hpp"
 #include "attn/models/model_gradient.hpp"
+#include "attn/models/task.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/pooling.hpp"
 #include "attn/tensor/results.hpp"
@@ -51,8 +52,10 @@ struct TextForwardOptions {
 /// N = 2.
 template <std::size_t N>
 struct TextModelTensors {
-  TensorOf<N + 1> last_hidden_state;                          ///< (B,L,E)
-  std::optional<TensorOf<N>> logits;                          ///< (B,C), where the checkpoint has a head
+  TensorOf<N + 1> last_hidden_state;  ///< (B,L,E)
+  /// Where the checkpoint has a head: (B,C); of token-classification and fill-mask (B,L,C), C the labels or the vocabulary; of
+  /// question-answering (B,L,2), the start and the end of an answer; of multiple-choice (B,1), a row for each choice.
+  std::optional<TensorOf<kAnyBeside<N>>> logits;
   std::optional<std::vector<TensorOf<N + 2>>> attentions;     ///< by layer (B,H,L,L), when asked for
   std::optional<std::vector<TensorOf<N + 1>>> hidden_states;  ///< layers + 1 of (B,L,E), the last equals last_hidden_state; when asked for
   decltype(EncoderResult<N + 1>::trace) trace;                ///< AttentionTrace by layer, when asked for
@@ -61,9 +64,11 @@ using TextModelOutput = TextModelTensors<2>;
 
 /// The one number that gradients are of.
 struct GradientTarget {
-  std::int64_t row = 0;                                                         ///< the sequence
-  std::optional<std::variant<std::int64_t, std::string>> label = std::nullopt;  ///< its logit before softmax, by number or name; or
-  std::optional<std::int64_t> component = std::nullopt;                         ///< a number of its pooled vector, before Dense and scaling
+  std::int64_t row = 0;  ///< the sequence
+  /// Its logit before softmax, by number or name (of fill-mask a token, of question-answering "start" or "end"); or
+  std::optional<std::variant<std::int64_t, std::string>> label = std::nullopt;
+  std::optional<std::int64_t> component = std::nullopt;  ///< a number of its pooled vector, before Dense and scaling
+  std::optional<std::int64_t> token = std::nullopt;      ///< whose logit it is, where the head has logits of each token
 };
 
 struct GradientOptions {
@@ -224,7 +229,7 @@ struct SaveOptions {
 
 namespace detail {
 
-/// gradients() of a model, whose forward is done.
+/// gradients() of a model, whose forward is done. A label is a number by now.
 class TextGradient {
  public:
   TextGradient(EncoderModel& model, const TokenIds& inputs, const GradientOptions& options);
@@ -281,7 +286,7 @@ class TextModel {
   TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {
     const detail::TextForward forward("forward", encoder(), detail::TokenIds(inputs), options, options.trace);
     TextModelTensors<N> output;
-    if (forward.logits().rank() > 0) output.logits = detail::empty<N>(forward.logits());
+    if (forward.logits().rank() > 0) output.logits = detail::empty<kAnyBeside<N>>(forward.logits());
     auto result = detail::run_encoder_plan<N + 1>(
         forward.encoder(), [&](const detail::EncoderBuffers& buffers) { forward.run(buffers, output.logits ? output.logits->data() : nullptr); });
     output.last_hidden_state = std::move(result.output);
@@ -303,7 +308,7 @@ class TextModel {
   /// a component, or both, or nothing is asked for; OUT_OF_RANGE for a label, component or row that is not there; and as forward.
   template <std::size_t N>
   TextModelGradients<N> gradients(const EncodingTensors<N>& inputs, const GradientOptions& options) {
-    const detail::TextGradient of_text(encoder(), detail::TokenIds(inputs), options);
+    const detail::TextGradient of_text(encoder(), detail::TokenIds(inputs), numbered(options));
     const detail::ModelGradient& gradient = *of_text;
     TextModelGradients<N> result{gradient.value(), {}, {}, {}};
     std::vector<float*> attentions;
@@ -396,7 +401,9 @@ class TextModel {
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
 
-  /// Empty without a head.
+  /// What the checkpoint's head is for.
+  Task task() const;
+  /// Of a classification, of texts or of tokens; else empty.
   const std::vector<std::string>& labels() const;
   /// Ids that a text is cut to unless the call says otherwise.
   std::int64_t max_length() const;
@@ -409,6 +416,8 @@ class TextModel {
 
   const EncoderModel& encoder() const;
   EncoderModel& encoder();
+  /// With the label's number.
+  GradientOptions numbered(const GradientOptions& options) const;
   EncoderTraceOptions trace_of(std::int64_t layer, Trace names) const;
   Shape parameter_shape(const std::string& name) const;
 

@@ -14,6 +14,8 @@ class Table {
   Table() = default;
   Table(std::size_t rows, std::size_t width) : rows_(rows), width_(width) {}
 
+  std::size_t rows() const { return rows_; }
+  std::size_t width() const { return width_; }
   std::size_t size() const { return rows_ * width_; }
   bool empty() const { return rows_ == 0; }
   bool is_quantized() const { return is_quantized_; }

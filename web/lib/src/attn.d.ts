@@ -20,6 +20,7 @@
  */
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
+import type { TextTasks } from './tasks.js';
 
 export type {
   BackwardResult,
@@ -34,6 +35,7 @@ export type {
   TextAttribution,
   TextModelGradients,
 } from './gradients.js';
+export type { Answer, Entity, FilledMask, RankedDocument, Task, TextTasks } from './tasks.js';
 
 /** Sizes of a tensor, outermost first: whole numbers from 0 to 2³¹ − 1, at most 8 of them. */
 export type Dims = readonly number[];
@@ -1145,7 +1147,10 @@ export interface Encoding {
 export interface TextModelOutput {
   /** (B,L,E). */
   lastHiddenState: Tensor;
-  /** (B,C), where the checkpoint has a head. */
+  /**
+   * Where the checkpoint has a head: (B,C); of token-classification and fill-mask (B,L,C), C the labels or the vocabulary; of question-answering
+   * (B,L,2), the start and the end of an answer; of multiple-choice (B,1), a row for each choice.
+   */
   logits?: Tensor;
   /** By layer (B,H,L,L); only with `outputAttentions`. */
   attentions?: Tensor[];
@@ -1199,10 +1204,10 @@ export interface TextForwardOptions {
  * }
  * ```
  */
-export interface TextModel extends ModelGradients {
+export interface TextModel extends ModelGradients, TextTasks {
   /** config.json, frozen. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** What the head tells apart, in the order of its logits; `undefined` without a head. */
+  /** What the head tells apart, of texts or of tokens, in the order of its logits; `undefined` without such a head. */
   readonly labels?: readonly string[];
   /** How weights of linear maps, and mostly the word table, are kept and multiplied. */
   readonly weights: 'float32' | 'int8';
@@ -1339,7 +1344,7 @@ export interface TextModel extends ModelGradients {
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
    * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
    *
-   * @throws AttnError `UNSUPPORTED` for a checkpoint without a head; those of `embed`
+   * @throws AttnError `UNSUPPORTED` for a checkpoint without such a head; those of `embed`
    */
   classify(
     texts: string | readonly string[] | readonly (readonly [string, string])[],

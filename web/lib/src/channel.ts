@@ -1,5 +1,5 @@
 /** What the two ends of attn/worker say to each other, through Comlink. */
-import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo } from './attn.js';
+import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo, Task } from './attn.js';
 import * as Comlink from './comlink.js';
 import { abortError, abortName, AttnError, type Detail, reason } from './error.js';
 import type { Leaf, Signature } from './signature.js';
@@ -21,6 +21,11 @@ export type AskedMethod =
   | 'idToToken'
   | 'embed'
   | 'classify'
+  | 'classifyTokens'
+  | 'fillMask'
+  | 'answer'
+  | 'rank'
+  | 'decode'
   | 'export'
   | 'gradients'
   | 'attribute'
@@ -31,6 +36,7 @@ export interface RemoteParts {
   readonly id: number;
   readonly words: number;
   readonly config: Readonly<Record<string, unknown>>;
+  readonly task: Task;
   readonly labels: readonly string[] | undefined;
   readonly weights: 'float32' | 'int8';
 }
@@ -52,7 +58,7 @@ export interface Host {
   /** A method of a model that takes texts, tokens or names. */
   askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined): unknown;
   /** What fineTune() may have changed. */
-  factsOf(id: number): Pick<RemoteParts, 'config' | 'labels'>;
+  factsOf(id: number): Pick<RemoteParts, 'config' | 'task' | 'labels'>;
   dispose(): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import { breathe } from './breathe.js';
 import { AttnError, describe, fail, reading, reason } from './error.js';
 import { fineTuneOptions } from './fine_tune_options.js';
 import type { Result } from './heap.js';
-import type { Lent } from './model_gradients.js';
+import { type Lent, textLabelsOf } from './model_gradients.js';
 import { readCallback, readSignal } from './options.js';
 import { readArguments, readMembers, whole } from './signature.js';
 import { decodeUtf8, encodeUtf8 } from './utf8.js';
@@ -145,8 +145,9 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
   if (busy.has(model)) throw new AttnError('BUSY', `${op}: this model is being trained already`, { op });
   if (about.quantized)
     fail('UNSUPPORTED', op, 'the model', 'is int8, which has no gradients', 'float32 weights: loaded with weights float32, int8 files become those');
-  const labels = labelsOf(examples, asked.labels, about.labels);
-  const isNew = labels.length !== about.labels?.length || labels.some((label, i) => label !== about.labels![i]);
+  const before = textLabelsOf(about);
+  const labels = labelsOf(examples, asked.labels, before);
+  const isNew = labels.length !== before?.length || labels.some((label, i) => label !== before[i]);
   const targets = targetsOf(examples, labels);
 
   const call = (name: string, ...args: readonly unknown[]) => {

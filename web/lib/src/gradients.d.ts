@@ -93,8 +93,9 @@ export interface ModelGradients {
   /**
    * The gradient of one number with respect to what `wrt` names, torch's `autograd.grad` of it, without dropout.
    *
-   * @param options `target`: the logit of a label (by number or name) before softmax, or number `component` of the pooled vector, before Dense and
-   * scaling; `row` is the sequence, default 0
+   * @param options `target`: the logit of a label (by number or name) before softmax, where the head has logits of each token that of number `token`
+   * (its label is, of fill-mask, a token of the vocabulary, of question-answering `'start'` or `'end'`); or number `component` of the pooled vector,
+   * before Dense and scaling. `row` is the sequence, default 0
    * @throws AttnError `UNSUPPORTED` for int8 weights, which `loadModel(…, { weights: 'float32' })` makes float32, and for a label without a head;
    * `OUT_OF_RANGE` for what is not there; `ARGUMENT`, and as `forward`
    *

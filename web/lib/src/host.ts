@@ -1,6 +1,6 @@
 /** The worker's end of attn/worker. */
 import type { Attn, load as Load, TextModel } from './attn.js';
-import { type Host, keepErrors } from './channel.js';
+import { type AskedMethod, type Host, keepErrors } from './channel.js';
 import * as Comlink from './comlink.js';
 import type { Engine } from './engine.js';
 import { AttnError } from './error.js';
@@ -43,6 +43,9 @@ class Turns {
 
 /** What changes a module. */
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
+
+/** What takes a signal, in the options at its end. */
+const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'rank', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
@@ -155,7 +158,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
-          return { id, words, config: model.config, labels: model.labels, weights: model.weights };
+          return { id, words, config: model.config, task: model.task, labels: model.labels, weights: model.weights };
         } catch (error) {
           made?.dispose();
           throw error;
@@ -164,20 +167,19 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async askModel(id, name, args, task, onProgress) {
       const { model, turns } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (name !== 'embed' && name !== 'classify' && name !== 'attribute' && name !== 'fineTune')
-        return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
-      const [texts, options] = args;
+      if (!abortable.includes(name)) return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
+      const [given, options] = [args.slice(0, -1), args.at(-1)];
       return move(
         await during(
           onProgress,
-          (signal, reporting) => inTurn(turns, false, () => method.call(model, texts, { ...(options as object), signal, ...reporting })),
+          (signal, reporting) => inTurn(turns, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
           task,
         ),
       );
     },
     factsOf(id) {
-      const { config, labels } = moduleOf(id, 'fineTune').model!;
-      return { config, labels };
+      const { config, task, labels } = moduleOf(id, 'fineTune').model!;
+      return { config, task, labels };
     },
     dispose: () => all.take(true, () => attn?.dispose()),
   };

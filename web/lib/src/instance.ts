@@ -7,7 +7,7 @@ import type { NativeLayer } from './native.js';
 import { scriptsFailed } from './placed.js';
 import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from './signature.js';
 import { writeSafetensors } from './safetensors.js';
-import type { Lender } from './text_model.js';
+import type { Lender } from './model_parts.js';
 
 /** A handle that belongs to another object, which frees it. */
 class Adopted {

@@ -11,7 +11,8 @@ import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from './native.js';
 import { Sha256 } from './sha256.js';
 import { internalClass, readArguments } from './signature.js';
-import { type About, type Lender, signatureOf, TextModel } from './text_model.js';
+import { type About, type Lender, signatureOf } from './model_parts.js';
+import { TextModel } from './text_model.js';
 import { listOf, readJson, readObject, Section, unsupported } from './tokenizer/schema.js';
 import { Tokenizer } from './tokenizer/tokenizer.js';
 

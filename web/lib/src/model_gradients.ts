@@ -10,7 +10,8 @@ import type { Result } from './heap.js';
 import type { readEncoded } from './model_options.js';
 import { readSignal } from './options.js';
 import { choice, readArguments, readMembers, whole } from './signature.js';
-import type { limits, padded, Parts, signatureOf, tokenized } from './text_model.js';
+import type { limits, padded, tokenized } from './batches.js';
+import type { About, Parts, signatureOf } from './model_parts.js';
 
 /** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
 export interface Lent {
@@ -29,8 +30,16 @@ const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
 const mostSteps = 10_000;
 
+/** Names of the numbers that a head has as its result, where it has some. */
+function namesOf({ task, labels }: About): readonly string[] | undefined {
+  return task === 'question-answering' ? ['start', 'end'] : labels;
+}
+
+/** The same of a head of whole texts. */
+export const textLabelsOf = ({ task, labels }: About): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
+
 /** A label's number. C++ knows how many there are. */
-function numberOf(op: string, argument: string, { about: { labels } }: Parts, value: unknown): number {
+function numberOf(op: string, argument: string, labels: readonly string[] | undefined, value: unknown): number {
   if (typeof value === 'string') {
     const index = labels?.indexOf(value) ?? -1;
     if (index < 0)
@@ -41,16 +50,21 @@ function numberOf(op: string, argument: string, { about: { labels } }: Parts, va
   return value as number;
 }
 
+/** The number of a label, or of a token that fills a mask. */
+function outputOf(op: string, { about, tokenizer }: Parts, value: unknown): number {
+  if (about.task !== 'fill-mask' || typeof value !== 'string') return numberOf(op, 'target.label', namesOf(about), value);
+  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', JSON.stringify(value), 'a token of the vocabulary');
+}
+
 export function gradients({ find, signatureOf, readEncoded }: Lent, inputs: Encoding, options: unknown): TextModelGradients {
   const op = 'gradients';
   const { target, wrt } = reading(op, 'options', () => {
     const [given, names] = readMembers(op, 'options', options, ['target', 'wrt']);
     const [label, component, row, token] = readMembers(op, 'target', given, ['label', 'component', 'row', 'token'], 'target.');
-    if (token !== undefined) fail('UNSUPPORTED', op, 'target.token', describe(token), 'no token, for heads here classify sequences');
     if (!Array.isArray(names)) fail('ARGUMENT', op, 'wrt', describe(names), `an Array of ${wrtNames.join(', ')}`);
     const asked = elements(names as unknown[], (name, i) => wrtNames[choice(op, `wrt[${i}]`, name, wrtNames)]!);
     return {
-      target: { label: label === undefined ? undefined : numberOf(op, 'target.label', find(), label), component, row },
+      target: { label: label === undefined ? undefined : outputOf(op, find(), label), component, row, token },
       wrt: Object.fromEntries(asked.map((name) => [name, true])),
     };
   });
@@ -79,7 +93,7 @@ export async function attribute({ find, limits, signatureOf }: Lent, model: Cont
     const [method, target, steps, signal] = options === undefined ? [] : readMembers(op, 'options', options, ['method', 'target', 'steps', 'signal']);
     return {
       method: method === undefined ? methods[0] : methods[choice(op, 'method', method, methods)]!,
-      given: target === undefined ? undefined : numberOf(op, 'target', find(), target),
+      given: target === undefined ? undefined : numberOf(op, 'target', textLabelsOf(find().about), target),
       steps: steps === undefined ? 50 : whole(op, 'steps', steps, 1, mostSteps),
       signal: readSignal(op, signal),
     };
@@ -90,9 +104,10 @@ export async function attribute({ find, limits, signatureOf }: Lent, model: Cont
   const { inputIds, tokenTypeIds, tokens, offsets, dims } = encoding;
   let target = given;
   if (target === undefined) {
-    if (!about.labels && method !== 'attention_rollout')
-      fail('ARGUMENT', op, 'target', 'is missing', 'the number of a component of the pooled vector, for the checkpoint has no head');
-    target = about.labels ? largest(model.forward(encoding).logits!) : 0;
+    const isOfText = about.task === 'text-classification' || about.task === 'multiple-choice';
+    if (!isOfText && method !== 'attention_rollout')
+      fail('ARGUMENT', op, 'target', 'is missing', 'the number of a component of the pooled vector, for the checkpoint has no head for texts');
+    target = isOfText ? largest(model.forward(encoding).logits!) : 0;
   }
   const special = Int32Array.from(offsets[0]!, (offset) => (offset === null ? 1 : 0));
   const sums = new Float64Array(dims[1]!);

@@ -5,6 +5,7 @@ import { AttnError, describe, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
+import { type Aggregation, aggregations } from './tasks/entities.js';
 
 /** What a model's folder may hold that is read; the first three it must. modules.json may name other folders than these. */
 export const fileNames: readonly string[] = [
@@ -150,6 +151,12 @@ function textsOf(operation: string, value: unknown, pairs: boolean): Text[] {
   return texts;
 }
 
+/** Several texts. */
+export const readDocuments = (value: unknown): string[] => {
+  if (typeof value === 'string') fail('ARGUMENT', 'rank', 'documents', describe(value), 'an Array of strings');
+  return readTexts('rank', value, false) as string[];
+};
+
 /** TokenizeOptions, and what an operation has beside them. */
 export interface TextOptions {
   readonly maxLength?: number;
@@ -159,6 +166,13 @@ export interface TextOptions {
   readonly batchSize?: number;
   readonly prompt?: string;
   readonly promptName?: string;
+  readonly aggregation?: Aggregation;
+  readonly stride?: number;
+  readonly ignoreLabels?: readonly string[];
+  readonly topK?: number;
+  readonly targets?: readonly string[];
+  readonly maxAnswerLength?: number;
+  readonly allowEmpty?: boolean;
 }
 
 export interface CheckedTextOptions {
@@ -176,8 +190,9 @@ export const readTextOptions = (operation: string, value: unknown, names: readon
 
 function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
-  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress }: Readonly<Record<string, unknown>> =
-    Object.fromEntries(names.map((name, i) => [name, values[i]]));
+  const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
+  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
+  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty } = given;
   const flag = (name: string, each: unknown) => {
     if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
     return each;
@@ -186,6 +201,12 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     if (each !== undefined && typeof each !== 'string') fail('ARGUMENT', operation, name, describe(each), 'a string');
     return each;
   };
+  const strings = (name: string, each: unknown) => {
+    if (each === undefined) return undefined;
+    if (!Array.isArray(each)) fail('ARGUMENT', operation, name, describe(each), 'an Array of strings');
+    return elements(each as unknown[], (value, i) => text(`${name}[${i}]`, value ?? null) as string);
+  };
+  const count = (name: string, each: unknown, least = 1) => (each === undefined ? undefined : whole(operation, name, each, least, 2 ** 31 - 1));
   const all = {
     maxLength: maxLength === undefined ? undefined : whole(operation, 'maxLength', maxLength, 1, 2 ** 31 - 1),
     truncation: flag('truncation', truncation),
@@ -194,6 +215,13 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
     prompt: text('prompt', prompt),
     promptName: text('promptName', promptName),
+    aggregation: aggregation === undefined ? undefined : aggregations[choice(operation, 'aggregation', aggregation, aggregations)],
+    stride: count('stride', stride, 0),
+    ignoreLabels: strings('ignoreLabels', ignoreLabels),
+    topK: count('topK', topK),
+    targets: strings('targets', targets),
+    maxAnswerLength: count('maxAnswerLength', maxAnswerLength),
+    allowEmpty: flag('allowEmpty', allowEmpty),
   };
   return {
     plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
@@ -212,6 +240,33 @@ export const readExportOptions = (value: unknown): ExportKind | undefined =>
 export const tokenizeOptions = ['maxLength', 'truncation'];
 export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
 export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
+
+export const classifyTokensOptions = [...tokenizeOptions, 'aggregation', 'stride', 'ignoreLabels', 'batchSize', 'signal'];
+export const fillMaskOptions = ['topK', 'targets'];
+export const answerOptions = ['topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const rankOptions = [...tokenizeOptions, 'topK', 'batchSize', 'signal'];
+
+/** One text. */
+export function readText(operation: string, name: string, value: unknown): string {
+  if (typeof value !== 'string') fail('ARGUMENT', operation, name, describe(value), 'a string');
+  return value;
+}
+
+/** Whether special tokens are left out. */
+export const readDecodeOptions = (value: unknown): boolean =>
+  reading('decode', 'options', () => {
+    const [skip = false] = value === undefined ? [] : readMembers('decode', 'options', value, ['skipSpecialTokens']);
+    if (typeof skip !== 'boolean') fail('ARGUMENT', 'decode', 'skipSpecialTokens', describe(skip), 'true or false');
+    return skip;
+  });
+
+/** Ids of tokens, in an Array or a typed one. */
+export const readIds = (value: unknown): number[] =>
+  reading('decode', 'ids', () => {
+    if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && !(value instanceof DataView)))
+      fail('ARGUMENT', 'decode', 'ids', describe(value), 'an Array of whole numbers, or a typed one');
+    return elements(Array.from(value as ArrayLike<unknown>), (id, i) => whole('decode', `ids[${i}]`, id, 0, 2 ** 31 - 1));
+  });
 
 export function readToken(operation: string, value: unknown): string {
   if (typeof value !== 'string') fail('ARGUMENT', operation, 'token', describe(value), 'a string');

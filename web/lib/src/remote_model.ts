@@ -1,5 +1,5 @@
 /** A model in the worker: its arguments are checked here, and all the work is done there. */
-import type { Encoding, FineTuneResult, ModelSource, Tensor, TextModel as Direct } from './attn.js';
+import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from './attn.js';
 import type * as Contract from './worker.js';
 import { abortable, aborted } from './abort.js';
 import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
@@ -9,16 +9,24 @@ import { asyncDisposeSymbol, disposeSymbol } from './dispose.js';
 import { AttnError, fail } from './error.js';
 import { fineTuneOptions } from './fine_tune_options.js';
 import {
+  answerOptions,
   classifyOptions,
+  classifyTokensOptions,
   embedOptions,
+  fillMaskOptions,
   frozen,
+  rankOptions,
+  readDecodeOptions,
   readEncoded,
   readExportOptions,
   readId,
+  readIds,
   readModelOptions,
   readParameterName,
   readSource,
+  readText,
   readTextOptions,
+  readDocuments,
   readTexts,
   readToken,
   type Source,
@@ -115,6 +123,10 @@ class RemoteTextModel {
     return (async () => usable('labels', this).parts.labels)();
   }
 
+  get task(): Promise<Task> {
+    return (async () => usable('task', this).parts.task)();
+  }
+
   get weights(): Promise<'float32' | 'int8'> {
     return (async () => usable('weights', this).parts.weights)();
   }
@@ -189,6 +201,44 @@ class RemoteTextModel {
     });
   }
 
+  async classifyTokens(texts: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['classifyTokens']>>> {
+    return ask(this, 'classifyTokens', () => {
+      const list = readTexts('classifyTokens', texts, false);
+      const read = readTextOptions('classifyTokens', options, classifyTokensOptions);
+      return { args: [list, read.plain], options: read };
+    });
+  }
+
+  async fillMask(text: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['fillMask']>>> {
+    return ask(this, 'fillMask', () => {
+      const given = readText('fillMask', 'text', text);
+      return { args: [given, readTextOptions('fillMask', options, fillMaskOptions).plain] };
+    });
+  }
+
+  async answer(question: unknown, context: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['answer']>>> {
+    return ask(this, 'answer', () => {
+      const given = [readText('answer', 'question', question), readText('answer', 'context', context)];
+      return { args: [...given, readTextOptions('answer', options, answerOptions).plain] };
+    });
+  }
+
+  async rank(query: unknown, documents: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['rank']>>> {
+    return ask(this, 'rank', () => {
+      const given = readText('rank', 'query', query);
+      const list = readDocuments(documents);
+      const read = readTextOptions('rank', options, rankOptions);
+      return { args: [given, list, read.plain], options: read };
+    });
+  }
+
+  async decode(ids: unknown, options?: unknown): Promise<string> {
+    return ask(this, 'decode', () => {
+      const list = readIds(ids);
+      return { args: [list, { skipSpecialTokens: readDecodeOptions(options) }] };
+    });
+  }
+
   async gradients(inputs: unknown, options: unknown): Promise<unknown> {
     return ask(this, 'gradients', () => ({ args: [inputs, options] }));
   }
@@ -217,7 +267,7 @@ class RemoteTextModel {
     } finally {
       const state = stateOf('fineTune', this);
       const facts = state.disposed ? undefined : await state.session.ask((host) => host.factsOf(state.parts.id)).catch(() => undefined);
-      if (facts) state.parts = { ...state.parts, config: frozen(facts.config), labels: facts.labels && frozen(facts.labels) };
+      if (facts) state.parts = { ...state.parts, config: frozen(facts.config), task: facts.task, labels: facts.labels && frozen(facts.labels) };
     }
   }
 

@@ -1,87 +1,31 @@
 /** A model, and what it can do. */
-import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, TextModel as Contract, TextModelOutput, Tensor } from './attn.js';
-import { aborted } from './abort.js';
-import { breathe } from './breathe.js';
+import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from './attn.js';
 import { disposeSymbol } from './dispose.js';
-import type { Engine } from './engine.js';
-import { allocate, AttnError, describe, fail, reason } from './error.js';
+import { assertTask, inBatches, limits, padded, tokenized } from './batches.js';
+import { allocate, AttnError, describe, fail } from './error.js';
 import { exportFiles, membersOf } from './export_model.js';
-import type { Disk } from './model_files.js';
 import {
   classifyOptions,
   embedOptions,
-  type FileName,
   frozen,
+  readDecodeOptions,
   readEncoded,
   readExportOptions,
   readId,
+  readIds,
   readParameterName,
   readTextOptions,
   readTexts,
   readToken,
-  type Text,
   tokenizeOptions,
   type TextOptions,
 } from './model_options.js';
 import type { Lent } from './model_gradients.js';
 import type { NativeLayer } from './native.js';
-import { internalClass, opOf, readArguments, type Signature } from './signature.js';
-import { type EncodeOptions, encodingOf, type Tokenizer } from './tokenizer/tokenizer.js';
-
-/** What an instance lends to its models. */
-export interface Lender {
-  readonly engine: Engine;
-  readonly disk: Disk | undefined;
-  /** Frees the handles of what is collected. */
-  readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
-  /** A layer of the class around a handle that belongs to the owner; it is there until somebody disposes of it. */
-  adopt(name: string, handle: NativeLayer, owner: object): { readonly layer: { dispose(): void } | undefined };
-}
-
-/** What the module says of a model. */
-export interface About {
-  readonly maxLength: number;
-  readonly positions: number;
-  /** Numbers of an embedding, by one pooling and by those that the files name. */
-  readonly pooledSize: number;
-  readonly embeddingSize: number;
-  readonly labels?: readonly string[];
-  /** Whether texts are to be made small letters of. */
-  readonly lowerCase: boolean;
-  /** Whether token types are what tokenizer.json says, or all 0. */
-  readonly tokenTypes: boolean;
-  readonly defaultPrompt: string;
-  /** By name. */
-  readonly prompts: ReadonlyMap<string, string>;
-  /** Whether a prompt's tokens are pooled, too. */
-  readonly includePrompt: boolean;
-  readonly quantized: boolean;
-}
-
-export interface Parts {
-  readonly lender: Lender;
-  readonly handle: NativeLayer;
-  readonly config: Readonly<Record<string, unknown>>;
-  readonly about: About;
-  readonly tokenizer: Tokenizer;
-  /** The small files by name, for export(), and the folder of config.json in front. */
-  readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
-  readonly base: string;
-}
-
-export const signatureOf = ({ signatures }: Engine, name: string): Signature =>
-  signatures.find((each) => each.owner === internalClass && each.name === name)!;
-
-/** A text's tokens, without padding. */
-interface Row {
-  readonly index: number;
-  readonly ids: Int32Array;
-  readonly types: Int32Array;
-}
-
-/** How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results. */
-const mostSorted = 8192;
-const defaultBatch = 32;
+import { type About, type Lender, type Parts, signatureOf } from './model_parts.js';
+import { internalClass, opOf, readArguments } from './signature.js';
+import { answer, classifyTokens, fillMask, rank } from './tasks/tasks.js';
+import type { Tokenizer } from './tokenizer/tokenizer.js';
 
 let partsOf: (operation: string, self: TextModel) => Parts;
 /** The handle of a model's words, for attn/worker. */
@@ -118,6 +62,10 @@ export class TextModel implements Contract {
   get labels(): readonly string[] {
     // undefined without a head: an optional property, which a getter cannot be.
     return partsOf('labels', this).about.labels as readonly string[];
+  }
+
+  get task(): Task {
+    return partsOf('task', this).about.task;
   }
 
   get weights(): 'float32' | 'int8' {
@@ -174,7 +122,13 @@ export class TextModel implements Contract {
     const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
     const values = (index: number) => (ask(this, 'export', 'getParameter', index) as Tensor).data;
     const rows = (index: number) => ask(this, 'export', 'getQuantized', index) as { bytes: Uint8Array; scales: Float32Array };
-    return exportFiles({ config, hasHead: about.labels !== undefined, files, base, shapes, quantized, values, rows }, kind);
+    return exportFiles({ config, hasHead: about.task !== 'embedding', files, base, shapes, quantized, values, rows }, kind);
+  }
+
+  decode(ids: ArrayLike<number>, options?: Parameters<Contract['decode']>[1]): string {
+    const { tokenizer } = partsOf('decode', this);
+    const list = readIds(ids);
+    return tokenizer.decode(list, readDecodeOptions(options));
   }
 
   tokenToId(token: string): number | undefined {
@@ -188,16 +142,22 @@ export class TextModel implements Contract {
   async embed(texts: string | readonly string[], options?: Parameters<Contract['embed']>[1]): Promise<Tensor> {
     const { about, tokenizer } = partsOf('embed', this);
     const given = readTexts('embed', texts, false) as string[];
-    const { plain, signal, onProgress } = readTextOptions('embed', options, embedOptions);
+    const read = readTextOptions('embed', options, embedOptions);
+    const { plain } = read;
     const { pooling, normalize } = plain;
     const prompt = promptOf(about, plain);
     const list = prompt === '' ? given : given.map((text) => prompt + text);
     const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt);
     const width = pooling === undefined ? about.embeddingSize : about.pooledSize;
     const data = allocate('embed', 4 * list.length * width, () => new Float32Array(list.length * width));
-    await inBatches(this, 'embed', list, plain, signal, onProgress, { options: { pooling, normalize, promptLength } }, (rows, result) =>
-      rows.forEach(({ index }, i) => data.set(result.data.subarray(i * width, (i + 1) * width), index * width)),
-    );
+    const limit = limits('embed', about, plain);
+    await inBatches('embed', () => partsOf('embed', this), read, {
+      count: list.length,
+      rowsOf: (index) => [tokenized('embed', tokenizer, list[index]!, index, limit)],
+      method: 'embed',
+      others: () => ({ options: { pooling, normalize, promptLength } }),
+      use: (rows, result) => rows.forEach(({ index }, i) => data.set(result.data.subarray(i * width, (i + 1) * width), index * width)),
+    });
     return { data, dims: [list.length, width] };
   }
 
@@ -205,19 +165,41 @@ export class TextModel implements Contract {
     texts: Parameters<Contract['classify']>[0],
     options?: Parameters<Contract['classify']>[1],
   ): Promise<{ label: string; score: number }[][]> {
-    const { about } = partsOf('classify', this);
+    const { about, tokenizer } = partsOf('classify', this);
     const list = readTexts('classify', texts, true);
-    const { plain, signal, onProgress } = readTextOptions('classify', options, classifyOptions);
-    const { labels } = about;
-    if (!labels) throw new AttnError('UNSUPPORTED', 'classify: this checkpoint has no classification head', { op: 'classify' });
+    const read = readTextOptions('classify', options, classifyOptions);
+    assertTask('classify', about, 'text-classification');
+    const labels = about.labels!;
+    const limit = limits('classify', about, read.plain);
     const results = new Array<{ label: string; score: number }[]>(list.length);
-    await inBatches(this, 'classify', list, plain, signal, onProgress, {}, (rows, { data }) =>
-      rows.forEach(({ index }, i) => {
-        const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));
-        results[index] = scored.sort((a, b) => b.score - a.score);
-      }),
-    );
+    await inBatches('classify', () => partsOf('classify', this), read, {
+      count: list.length,
+      rowsOf: (index) => [tokenized('classify', tokenizer, list[index]!, index, limit)],
+      method: 'classify',
+      others: () => ({}),
+      use: (rows, { data }) =>
+        rows.forEach(({ index }, i) => {
+          const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));
+          results[index] = scored.sort((a, b) => b.score - a.score);
+        }),
+    });
     return results;
+  }
+
+  async classifyTokens(...args: Parameters<Contract['classifyTokens']>): ReturnType<Contract['classifyTokens']> {
+    return classifyTokens(() => partsOf('classifyTokens', this), ...args);
+  }
+
+  async fillMask(...args: Parameters<Contract['fillMask']>): ReturnType<Contract['fillMask']> {
+    return fillMask(() => partsOf('fillMask', this), ...args);
+  }
+
+  async answer(...args: Parameters<Contract['answer']>): ReturnType<Contract['answer']> {
+    return answer(() => partsOf('answer', this), ...args);
+  }
+
+  async rank(...args: Parameters<Contract['rank']>): ReturnType<Contract['rank']> {
+    return rank(() => partsOf('rank', this), ...args);
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
@@ -239,7 +221,7 @@ export class TextModel implements Contract {
     const find = () => partsOf(operation, this);
     const renew: Lent['renew'] = (labels, files, config) => {
       const parts = find();
-      this.#parts = { ...parts, files, config: frozen(config), about: { ...parts.about, labels: frozen(labels) } };
+      this.#parts = { ...parts, files, config: frozen(config), about: { ...parts.about, task: 'text-classification', labels: frozen(labels) } };
     };
     return { find, limits, signatureOf, readEncoded, padded, tokenized, membersOf, renew };
   }
@@ -271,19 +253,6 @@ function lengthOf(tokenizer: Tokenizer, prompt: string): number {
   return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
 }
 
-/** What the caller's options say beside what the checkpoint does. */
-export function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
-  const wanted = options.maxLength ?? maxLength;
-  if (wanted > positions)
-    throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {
-      op: operation,
-      argument: 'maxLength',
-      expected: `at most ${positions}`,
-      got: String(wanted),
-    });
-  return { maxLength: wanted, truncation: options.truncation ?? true, tokenTypes };
-}
-
 /** A method of the module whose arguments are as it says. */
 function ask(model: TextModel, operation: string, name: string, ...args: readonly unknown[]): unknown {
   const { lender } = partsOf(operation, model);
@@ -304,78 +273,4 @@ function call(model: TextModel, name: 'forward' | 'traceLayer', inputs: unknown,
   const operation = opOf(internalClass, name);
   const leaves = readEncoded(operation, signature, inputs, others);
   return lender.engine.call(operation, signature, leaves, partsOf(name, model).handle);
-}
-
-/** Rows side by side, filled up to the longest. With what does not matter: it is masked, and nothing is made of it. */
-export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
-  const length = Math.max(...rows.map(({ ids }) => ids.length));
-  const size = rows.length * length;
-  const [inputIds, attentionMask, tokenTypeIds] = encodingOf(operation, size);
-  rows.forEach(({ ids, types }, i) => {
-    inputIds.set(ids, i * length);
-    tokenTypeIds.set(types, i * length);
-    attentionMask.fill(1, i * length, i * length + ids.length);
-  });
-  return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
-}
-
-/** Calls `use` with the result of each batch. Long texts go first, so that what does not fit into memory is known at once. */
-async function inBatches(
-  model: TextModel,
-  name: 'embed' | 'classify',
-  texts: readonly Text[],
-  options: TextOptions,
-  signal: AbortSignal | undefined,
-  onProgress: ((p: { done: number; total: number }) => void) | undefined,
-  others: Readonly<Record<string, unknown>>,
-  use: (rows: readonly Row[], result: Tensor) => void,
-): Promise<void> {
-  const { lender, about, tokenizer } = partsOf(name, model);
-  lender.engine.assertUsable(name);
-  const signature = signatureOf(lender.engine, name);
-  const limit = limits(name, about, options);
-  const { batchSize = defaultBatch } = options;
-  const turn = async () => {
-    await breathe();
-    if (signal?.aborted) throw aborted(signal, name);
-  };
-  let done = 0;
-  const report = () => {
-    try {
-      onProgress?.({ done, total: texts.length });
-    } catch (cause) {
-      throw new AttnError('ARGUMENT', `${name}: onProgress threw (${reason(cause)})`, { op: name, argument: 'onProgress' }, { cause });
-    }
-  };
-  if (signal?.aborted) throw aborted(signal, name);
-  report();
-  for (let start = 0; start < texts.length; start += mostSorted) {
-    const rows: Row[] = [];
-    for (let from = start; from < Math.min(start + mostSorted, texts.length); from += batchSize) {
-      if (from > start) await turn();
-      const end = Math.min(from + batchSize, start + mostSorted, texts.length);
-      for (let index = from; index < end; ++index) rows.push(tokenized(name, tokenizer, texts[index]!, index, limit));
-    }
-    rows.sort((a, b) => b.ids.length - a.ids.length);
-    for (let from = 0; from < rows.length; from += batchSize) {
-      await turn();
-      const batch = rows.slice(from, from + batchSize);
-      const leaves = readEncoded(name, signature, padded(name, batch), others);
-      use(batch, lender.engine.call(name, signature, leaves, partsOf(name, model).handle) as Tensor);
-      done += batch.length;
-      report();
-    }
-  }
-}
-
-export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
-  try {
-    const { inputIds: ids, tokenTypeIds: types } = tokenizer.encode([text], limit);
-    return { index, ids, types };
-  } catch (error) {
-    if (!(error instanceof AttnError) || error.detail['index'] !== 0) throw error;
-    // The tokenizer knows of one text; the caller has many.
-    const message = error.message.replace(/^\w+:/, `${operation}:`).replace(/\btext(s\[0\]| 0\b)/, `texts[${index}]`);
-    throw new AttnError(error.code, message, { ...error.detail, op: operation, index });
-  }
 }

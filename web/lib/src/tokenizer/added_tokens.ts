@@ -13,6 +13,7 @@ interface AddedToken {
   readonly stripsLeft: boolean;
   readonly stripsRight: boolean;
   readonly normalized: boolean;
+  readonly special: boolean;
 }
 
 /** What is looked for, by the numbers that the trie has for it. */
@@ -49,6 +50,7 @@ export class AddedTokens {
         stripsLeft: section.boolean('lstrip'),
         stripsRight: section.boolean('rstrip'),
         normalized: section.boolean('normalized'),
+        special: section.boolean('special', false),
       });
     }
     // One for all of them: how many there are and how many normalizers multiply.
@@ -70,6 +72,10 @@ export class AddedTokens {
         return text;
       },
     );
+  }
+
+  isSpecial(id: number): boolean {
+    return this.#byId.get(id)?.special ?? false;
   }
 
   tokenOf(id: number): string | undefined {

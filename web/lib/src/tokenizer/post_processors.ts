@@ -11,6 +11,8 @@ export interface Part {
   readonly tokens: string[];
   readonly starts: number[];
   readonly ends: number[];
+  /** The number of the word that each token is of. */
+  readonly words: number[];
   readonly type: number;
   readonly special: boolean;
   /** Of the text. */
@@ -73,7 +75,7 @@ function fromTemplates(templates: readonly [Template, Template]): PostProcessor 
     added: [added(templates[0]), added(templates[1])],
     process: (parts) =>
       templates[parts.length - 1].map(({ text, ids, tokens, type }) =>
-        text === undefined ? { text: '', ids, tokens, starts: [], ends: [], type, special: true } : { ...parts[text], type },
+        text === undefined ? { text: '', ids, tokens, starts: [], ends: [], words: [], type, special: true } : { ...parts[text], type },
       ),
   };
 }

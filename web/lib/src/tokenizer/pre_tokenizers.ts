@@ -14,7 +14,7 @@ function behaviorOf(section: Section, fallback?: Behavior): Behavior {
 }
 
 /** The characters that stand for the 256 bytes: printable ones for themselves, the others from U+0100 on. */
-const byteCodes: number[] = [];
+export const byteCodes: number[] = [];
 for (let byte = 0, next = 0x100; byte < 256; ++byte) byteCodes.push((byte > 32 && byte < 127) || (byte > 160 && byte !== 173) ? byte : next++);
 
 function copy(out: Text, { text, from, to }: Piece): void {

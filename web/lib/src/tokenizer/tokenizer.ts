@@ -3,9 +3,10 @@
  * Text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around → padded.
  */
 import type { Encoding } from '../attn.js';
-import { allocate, AttnError } from '../error.js';
+import { allocate, AttnError, fail } from '../error.js';
 import type { Text } from '../model_options.js';
 import { AddedTokens } from './added_tokens.js';
+import { cleanUp, type Decoder, readDecoder, spaced } from './decoders.js';
 import { readModel, type Model } from './models.js';
 import { type Normalizer, readNormalizer } from './normalizers.js';
 import { readPostProcessor, type Part, type PostProcessor } from './post_processors.js';
@@ -58,6 +59,19 @@ function withSettings(part: Section, config: Section | undefined, modelType: unk
   return part.with({ ...left, ...Object.fromEntries(names.map(([own, name]) => [own, config!.get(name)])) });
 }
 
+/** One sequence of tokens, without padding. */
+export interface Sequence {
+  readonly ids: Int32Array;
+  readonly types: Int32Array;
+  readonly tokens: readonly string[];
+  /** Which text each token is of; -1 for those that were added. */
+  readonly texts: Int32Array;
+  /** Where the token stands in that text, and the number of its word there. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  readonly words: Int32Array;
+}
+
 interface Padding {
   readonly id: number;
   readonly type: number;
@@ -87,6 +101,15 @@ export class Tokenizer {
   readonly #preTokenizer: PreTokenizer;
   readonly #postProcessor: PostProcessor;
   readonly #padding: Padding;
+  readonly #decoderSection: Section | undefined;
+  #decoder: Decoder | undefined;
+  readonly #cleansUp: boolean;
+  /** Whether tokens within a word are marked. */
+  readonly marksWords: boolean;
+  /** Ids of tokens with a meaning, where the files have them. */
+  readonly clsId: number | undefined;
+  readonly maskId: number | undefined;
+  readonly unkId: number | undefined;
 
   constructor(files: TokenizerFiles) {
     const parse = (bytes: Uint8Array, name: string) => new Section(readObject(bytes, name), name);
@@ -102,6 +125,16 @@ export class Tokenizer {
     this.#model = readModel(file.section('model'));
     this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
     this.#padding = this.#readPadding(file, config);
+    const model = file.section('model');
+    this.#decoderSection = file.has('decoder') ? file.section('decoder') : undefined;
+    this.#cleansUp = config?.get('clean_up_tokenization_spaces') === true && !model.has('merges');
+    this.marksWords = model.has('continuing_subword_prefix') && model.get('continuing_subword_prefix') !== '';
+    const special = (name: string, ...usual: string[]) =>
+      [...(config?.has(name) ? [tokenText(config, name)] : []), ...usual].map((token) => this.tokenToId(token)).find((id) => id !== undefined);
+    this.clsId = special('cls_token', '[CLS]', '<s>');
+    this.maskId = special('mask_token', '[MASK]', '<mask>');
+    const unknown = model.get('unk_token');
+    this.unkId = special('unk_token', ...(typeof unknown === 'string' ? [unknown] : [])) ?? (model.has('unk_id') ? model.id('unk_id') : undefined);
     for (const side of ['truncation_side', 'padding_side'])
       if (config?.has(side) && config.string(side) !== 'right') unsupported(config.at(side), config.get(side), 'right');
   }
@@ -132,16 +165,19 @@ export class Tokenizer {
 
   /** The tokens of one text. Ends after the word with which there are more than `most`. */
   split(text: string, most = Infinity, budget = new Budget(text.length)): Part {
-    const part: Part = { text, ids: [], tokens: [], starts: [], ends: [], type: 0, special: false, budget };
+    const part: Part = { text, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
     let places!: Places;
+    let word = -1;
     const emit = (id: number, token: string, from: number, to: number) => {
       budget.hold(part.ids.push(id));
       part.tokens.push(token);
       part.starts.push(places.starts[from]);
       part.ends.push(places.ends[to - 1]);
+      part.words.push(word);
     };
     for (const { text: piece, from, to, added } of this.#preTokenizer(this.#added.extract(text, budget))) {
       places = piece;
+      ++word;
       if (added === undefined) this.#model.tokenize(piece.codes, from, to, emit, budget);
       else emit(added, stringOf(piece.codes, from, to), from, to);
       if (part.ids.length > most) break;
@@ -168,11 +204,62 @@ export class Tokenizer {
           { op: 'tokenize', index, tokens: length + added, maxLength },
         );
       cut(lengths, room).forEach((kept, i) => {
-        for (const list of [parts[i].ids, parts[i].tokens, parts[i].starts, parts[i].ends]) list.length = kept;
+        for (const list of [parts[i].ids, parts[i].tokens, parts[i].starts, parts[i].ends, parts[i].words]) list.length = kept;
       });
     }
     const processed = this.#postProcessor.process(parts);
     return { parts: processed, length: processed.reduce((sum, { ids }) => sum + ids.length, 0), truncated };
+  }
+
+  /** The text of tokens, as the library's decode() with its decoder, which is read when it is first needed. */
+  decode(ids: ArrayLike<number>, skipSpecialTokens = false): string {
+    const tokens: string[] = [];
+    for (const id of Array.from(ids)) {
+      const token = this.idToToken(id);
+      if (token !== undefined && !(skipSpecialTokens && this.#added.isSpecial(id))) tokens.push(token);
+    }
+    this.#decoder ??= this.#decoderSection ? readDecoder(this.#decoderSection) : spaced;
+    const text = this.#decoder(tokens).join('');
+    return this.#cleansUp ? cleanUp(text) : text;
+  }
+
+  /**
+   * One text, or a pair. Where it is too long its last text is cut: with a stride into pieces that have so many tokens in common with the one before,
+   * as the library's overflowing tokens.
+   */
+  sequences(operation: string, texts: readonly string[], { maxLength, truncation, tokenTypes }: EncodeOptions, stride?: number): Sequence[] {
+    const parts = texts.map((text, i) => ({ ...this.split(text), type: i }));
+    const last = parts[parts.length - 1]!;
+    const before = parts.slice(0, -1);
+    const added = this.#postProcessor.added[texts.length - 1];
+    const room = maxLength - added - before.reduce((sum, { ids }) => sum + ids.length, 0);
+    const count = last.ids.length;
+    const refuse = (problem: string) => {
+      throw new AttnError('OUT_OF_RANGE', `${operation}: ${problem}`, { op: operation, index: 0, tokens: maxLength - room + count, maxLength });
+    };
+    const pieces: [from: number, to: number][] = [];
+    if (count <= room) pieces.push([0, count]);
+    else if (!truncation) refuse(`text 0 has ${maxLength - room + count} tokens, expected at most ${maxLength}`);
+    else if (room < 1) refuse(`${maxLength} tokens have no room for what comes before the text, and the special tokens: ${maxLength - room}`);
+    else if (stride === undefined) pieces.push([0, room]);
+    else if (stride >= room) fail('CONFIG', operation, 'stride', String(stride), `below ${room}, the tokens of the text that there is room for`);
+    else
+      for (let from = 0; ; from += room - stride) {
+        pieces.push([from, Math.min(from + room, count)]);
+        if (from + room >= count) break;
+      }
+    const cut = ({ ids, tokens, starts, ends, words, ...others }: Part, from: number, to: number): Part => ({
+      ...others,
+      ids: ids.slice(from, to),
+      tokens: tokens.slice(from, to),
+      starts: starts.slice(from, to),
+      ends: ends.slice(from, to),
+      words: words.slice(from, to),
+    });
+    return pieces.map(([from, to]) => {
+      const given = [...before.map((part) => cut(part, 0, part.ids.length)), cut(last, from, to)];
+      return sequenceOf(this.#postProcessor.process(given), given, tokenTypes);
+    });
   }
 
   /** Texts, or pairs of them, padded to the longest. A file's own sections "truncation" and "padding" do not count, but for what pads. */
@@ -206,6 +293,22 @@ export class Tokenizer {
     });
     return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length], truncated: rows.map((row) => row.truncated), tokens, offsets };
   }
+}
+
+/** Of what a processor made of the tokens of texts. */
+function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: boolean | undefined): Sequence {
+  const numbers = (get: (part: Part) => Iterable<number>) => Int32Array.from(parts.flatMap((part) => [...get(part)]));
+  const alike = (get: (part: Part) => number) => numbers((part) => part.ids.map(() => get(part)));
+  const places = (list: 'starts' | 'ends' | 'words') => numbers((part) => (part.special ? part.ids.map(() => -1) : part[list]));
+  return {
+    ids: numbers(({ ids }) => ids),
+    types: alike(({ type }) => (tokenTypes === false ? 0 : type)),
+    tokens: parts.flatMap(({ tokens }) => tokens),
+    texts: alike(({ ids }) => texts.findIndex((text) => text.ids === ids)),
+    starts: places('starts'),
+    ends: places('ends'),
+    words: places('words'),
+  };
 }
 
 /** How many tokens stay of each text: the longer one of a pair gives way first. */

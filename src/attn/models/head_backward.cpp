@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "attn/kernels/backward.hpp"
+#include "attn/kernels/kernels.hpp"
+#include "attn/layers/gradients.hpp"
+#include "attn/layers/rows_with_gradient.hpp"
+#include "attn/models/head.hpp"
+
+namespace attn::detail {
+namespace {
+
+/// Dropout of a place outside the layers; there is none unless the probabilities are a checkpoint's.
+Dropout dropout_of(const ForwardRandom& random, DropoutSite site) { return dropout_at(random, 0, site, 0); }
+
+std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(width); }
+
+}  // namespace
+
+void Head::add_shapes(std::map<std::string, Shape>& shapes) const {
+  if (has_dense()) {
+    dense_.add_shapes("classifier_dense.", nullptr, shapes);
+    if (!norm_.is_identity()) norm_.add_shapes("classifier_norm.", nullptr, shapes);
+  }
+  if (is_tied_)
+    shapes.emplace("classifier.bias", Shape{outputs()});
+  else
+    classifier_.add_shapes("classifier.", nullptr, shapes);
+}
+
+void Head::forward(float* x, std::int64_t rows, const Table& words, const ForwardRandom& random, float* dense, float* logits,
+                   Scratch& scratch) const {
+  const std::size_t size = size_of(rows, width());
+  drop_rows(dropout_of(random, DropoutSite::pooled), x, rows, 1, has_dense() ? dense_.in_features() : width());
+  const Scratch::Frame frame(scratch);
+  float* const normed = scratch.take(size);
+  if (has_dense()) {
+    dense_.forward(x, rows, dense, scratch);
+    kernels::best().activation_row(activation_, dense, normed, size);
+    norm_.forward(normed, rows, normed);
+  } else {
+    std::copy_n(x, size, normed);
+  }
+  drop_rows(dropout_of(random, DropoutSite::classifier), normed, rows, 1, width());
+  classify(normed, rows, words, logits, scratch);
+}
+
+/// of_x (rows,E) = grad W, and what is added to the gradients of W and the bias. A gradient has few places that are not 0: of one word, mostly.
+static void tied_backward(const float* grad, const float* x, std::int64_t rows, const Table& words, float* of_x, Gradients& gradients) {
+  const std::size_t N = words.rows(), E = words.width();
+  float* const of_words = gradients.at("word_embeddings.weight");
+  float* const of_bias = gradients.at("classifier.bias");
+  std::fill_n(of_x, static_cast<std::size_t>(rows) * E, 0.0F);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row, grad += N, x += E, of_x += E)
+    for (std::size_t j = 0; j < N; ++j) {
+      const float g = grad[j];
+      if (g == 0) continue;
+      const float* const word = words.row(j, nullptr);
+      for (std::size_t e = 0; e < E; ++e) of_x[e] += g * word[e];
+      if (of_words != nullptr)
+        for (std::size_t e = 0; e < E; ++e) of_words[j * E + e] += g * x[e];
+      if (of_bias != nullptr) of_bias[j] += g;
+    }
+}
+
+void Head::backward(const float* grad, const float* x, const float* dense, std::int64_t rows, const Table& words, const ForwardRandom& random,
+                    float* of_x, Gradients& gradients, Scratch& scratch) const {
+  const std::size_t size = size_of(rows, width()), row_size = size_of(1, width());
+  const Dropout drop_normed = dropout_of(random, DropoutSite::classifier);
+  const Scratch::Frame frame(scratch);
+  float* const activated = scratch.take(size);
+  float* const normed = scratch.take(size);
+  float* const of_hidden = has_dense() || of_x == nullptr ? scratch.take(size) : of_x;
+  if (has_dense()) {
+    kernels::best().activation_row(activation_, dense, activated, size);
+    norm_.forward(activated, rows, normed);
+  } else {
+    std::copy_n(x, size, normed);
+  }
+  drop_rows(drop_normed, normed, rows, 1, width());
+  if (is_tied_)
+    tied_backward(grad, normed, rows, words, of_hidden, gradients);
+  else
+    classifier_.backward(grad, normed, rows, of_hidden, "classifier.", gradients, scratch);
+  drop_rows(drop_normed, of_hidden, rows, 1, width());
+  if (has_dense()) {
+    norm_.backward(of_hidden, activated, rows, of_hidden, "classifier_norm.", gradients, scratch);
+    for (std::size_t first = 0; first < size; first += row_size)
+      if (has_gradient(of_hidden + first, row_size))
+        kernels::best_backward().activation_backward_row(activation_, of_hidden + first, dense + first, of_hidden + first, row_size);
+    dense_.backward(of_hidden, x, rows, of_x, "classifier_dense.", gradients, scratch);
+  }
+  if (of_x != nullptr) drop_rows(dropout_of(random, DropoutSite::pooled), of_x, rows, 1, has_dense() ? dense_.in_features() : width());
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,245 @@
+/** Entities, masks, answers and ranks against transformers' pipelines; what is asked wrongly; the same in attn/worker. */
+import type { Attn, TextModel } from 'attn';
+import { load as loadWorker } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { bytes, loadHere, setup, url } from '../support/host.ts';
+import { loadCheckpoint } from '../support/model_cases.ts';
+import { assertDims, assertSameBits } from '../support/tensors.ts';
+
+interface Case<Row> {
+  readonly model: string;
+  readonly text: string;
+  readonly question: string;
+  readonly context: string;
+  readonly ids: readonly number[];
+  readonly options: Readonly<Record<string, never>>;
+  readonly expected: readonly Row[];
+}
+
+async function casesOf<Row>(name: string): Promise<readonly Case<Row>[]> {
+  return (JSON.parse(new TextDecoder().decode(await bytes(`testdata/tasks/${name}.json`))) as { cases: Case<Row>[] }).cases;
+}
+
+/** A place that Python counts in code points. */
+const utf16 = (text: string, place: number) => Array.from(text).slice(0, place).join('').length;
+const score = (got: number, expected: number, what: string) => assert.closeTo(got, expected, 1e-5, what);
+
+describe('tasks', () => {
+  let attn: Attn;
+  const models = new Map<string, Promise<TextModel>>();
+  const modelOf = (name: string) => {
+    if (!models.has(name)) models.set(name, loadCheckpoint(attn, name));
+    return models.get(name)!;
+  };
+  before(async () => void (attn = await loadHere()));
+  after(() => attn.dispose());
+
+  it("finds the entities that transformers' pipeline finds", async () => {
+    const cases = await casesOf<[label: string, score: number, start: number, end: number]>('entities');
+    assert.isAtLeast(cases.length, 400);
+    let found = 0;
+    for (const { model, text, options, expected } of cases) {
+      const [got] = await (await modelOf(model)).classifyTokens(text, options);
+      const what = `${JSON.stringify(text)} with ${JSON.stringify(options)}`;
+      const wanted = expected.map(([label, , from, to]) => {
+        const [start, end] = [utf16(text, from), utf16(text, to)];
+        return { label, text: text.slice(start, end), start, end };
+      });
+      assert.deepEqual(
+        got.map(({ label, text, start, end }) => ({ label, text, start, end })),
+        wanted,
+        what,
+      );
+      got.forEach((each, i) => score(each.score, expected[i][1], what));
+      found += got.length;
+    }
+    assert.isAbove(found, 2000);
+  });
+
+  it("fills masks as transformers' pipeline does", async () => {
+    const cases = await casesOf<readonly [token: string, id: number, score: number, text: string][]>('masks');
+    assert.isAtLeast(cases.length, 200);
+    for (const { model, text, options, expected } of cases) {
+      const got = await (await modelOf(model)).fillMask(text, options);
+      assert.deepEqual(
+        got.map((mask) => mask.map(({ token, id, text }) => [token, id, text])),
+        expected.map((mask) => mask.map(([token, id, , text]) => [token, id, text])),
+        text,
+      );
+      got.forEach((mask, m) => mask.forEach((each, i) => score(each.score, expected[m][i][2], text)));
+    }
+  });
+
+  it("answers as transformers' pipeline does", async () => {
+    const cases = await casesOf<[text: string, score: number, start: number, end: number]>('answers');
+    assert.isAtLeast(cases.length, 200);
+    for (const { model, question, context, options, expected } of cases) {
+      const got = await (await modelOf(model)).answer(question, context, options);
+      // Where there are too few the pipeline gives some of score 0.
+      const wanted = expected.filter(([, score]) => score > 0);
+      assert.deepEqual(
+        got.map(({ text, start, end }) => [text, start, end]),
+        wanted.map(([text, , start, end]) => [text, utf16(context, start), utf16(context, end)]),
+        context,
+      );
+      got.forEach((each, i) => score(each.score, wanted[i][1], context));
+    }
+  });
+
+  it('makes texts of ids as transformers does', async () => {
+    const cases = await casesOf<string>('decoded');
+    for (const { model, ids, expected } of cases) {
+      const { decode } = { decode: (skip: boolean) => loaded.decode(ids, { skipSpecialTokens: skip }) };
+      const loaded = await modelOf(model);
+      assert.deepEqual([decode(false), decode(true)], expected);
+      assert.equal(loaded.decode(Int32Array.from(ids)), expected[0]);
+    }
+    assert.equal((await modelOf('tiny-bert')).decode([2 ** 31 - 1]), '', 'an id that the vocabulary does not have');
+  });
+
+  it('ranks by a head of one label, as classify() scores pairs', async () => {
+    const files = await filesOf('tiny-bert', { id2label: { 0: 'relevant' }, label2id: { relevant: 0 } });
+    const model = await attn.loadModel({ ...files, 'model.safetensors': await oneLabel('tiny-bert') });
+    const documents = ['It was bad.', 'The film was good!', '', 'A happy person smiles at the child in the garden.'];
+    const ranked = await model.rank('Was it good?', documents, { batchSize: 2 });
+    const scores = (await model.classify(documents.map((text) => ['Was it good?', text] as const))).map(([{ score }]) => score);
+    assert.deepEqual(
+      ranked,
+      scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score),
+    );
+    assert.deepEqual(await model.rank('Was it good?', documents, { topK: 2 }), ranked.slice(0, 2));
+    assert.deepEqual(await model.rank('Was it good?', []), []);
+    await assertRejects((await modelOf('tiny-bert')).rank('a', ['b']), 'UNSUPPORTED', ['3 labels', 'one label']);
+    await assertRejects(model.rank('a', 'b' as never), 'ARGUMENT', ['documents', 'Array']);
+    await assertRejects(model.rank('a', ['b'], { topK: 0 }), 'CONFIG', ['topK']);
+  });
+
+  const folder = (name: string) => ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'].map((file) => [file, `testdata/models/${name}/${file}`]); // prettier-ignore
+  async function filesOf(name: string, config: object): Promise<Record<string, Uint8Array<ArrayBuffer>>> {
+    const files = Object.fromEntries(await Promise.all(folder(name).map(async ([file, path]) => [file, await bytes(path)] as const)));
+    const given = JSON.parse(new TextDecoder().decode(files['config.json'])) as object;
+    return { ...files, 'config.json': new TextEncoder().encode(JSON.stringify({ ...given, ...config })) };
+  }
+  async function oneLabel(name: string): Promise<Uint8Array> {
+    const tensors = attn.parseSafetensors(await bytes(`testdata/models/${name}/model.safetensors`));
+    const { data, dims } = tensors.get('classifier.weight')!;
+    tensors.set('classifier.weight', { data: data.slice(0, dims[1]), dims: [1, dims[1]] });
+    tensors.set('classifier.bias', { data: tensors.get('classifier.bias')!.data.slice(0, 1), dims: [1] });
+    return attn.writeSafetensors(tensors);
+  }
+
+  it('says what a head is for, and does nothing else with it', async () => {
+    const tasks = {
+      'tiny-bert': 'text-classification',
+      'tiny-bert-cls': 'embedding',
+      'tiny-bert-ner': 'token-classification',
+      'tiny-bert-legacy': 'fill-mask',
+      'tiny-bert-qa': 'question-answering',
+      'tiny-bert-choice': 'multiple-choice',
+    } as const;
+    for (const [name, task] of Object.entries(tasks)) {
+      const model = await modelOf(name);
+      assert.equal(model.task, task);
+      assert.equal(model.labels !== undefined, task.endsWith('classification'));
+      const calls = {
+        'text-classification': () => model.classify('a'),
+        'token-classification': () => model.classifyTokens('a'),
+        'fill-mask': () => model.fillMask('[MASK]'),
+        'question-answering': () => model.answer('a', 'b'),
+      };
+      for (const [other, call] of Object.entries(calls))
+        if (other === task) await call();
+        else await assertRejects(call(), 'UNSUPPORTED', [other, task === 'embedding' ? 'without a head' : task]);
+      // Whatever the head, a text has a vector.
+      assertDims(await model.embed('It was good'), [1, name === 'tiny-bert' || name === 'tiny-bert-cls' || name === 'tiny-bert-legacy' ? 32 : 16]);
+    }
+  });
+
+  it('gives logits of every token in forward(), and of a choice one', async () => {
+    const texts = ['It was bad', 'A'];
+    const logits = async (name: string) => {
+      const model = await modelOf(name);
+      const inputs = model.tokenize(texts);
+      return { length: inputs.dims[1], dims: model.forward(inputs).logits!.dims };
+    };
+    const { length, dims } = await logits('tiny-bert-ner');
+    assert.deepEqual([...dims], [2, length, 6]);
+    assert.deepEqual([...(await logits('tiny-bert-qa')).dims.slice(2)], [2]);
+    assert.deepEqual([...(await logits('tiny-bert-mlm')).dims.slice(2)], [(await modelOf('tiny-bert-mlm')).config['vocab_size'] as number]);
+    assert.deepEqual([...(await logits('tiny-bert-choice')).dims], [2, 1]);
+  });
+
+  it('takes batches of any size, with the same bits', async () => {
+    const model = await modelOf('tiny-bert-ner');
+    const texts = ['A happy person', '', 'The film was not bad, it was good!', 'Überraschend schön 😀', 'a'.repeat(90), 'b c'.repeat(70)];
+    const expected = await model.classifyTokens(texts, { stride: 3 });
+    assert.deepEqual(expected[1], []);
+    for (const batchSize of [1, 2, 5]) assert.deepEqual(await model.classifyTokens(texts, { stride: 3, batchSize }), expected, `${batchSize}`);
+    for (const [i, text] of texts.entries()) assert.deepEqual(await model.classifyTokens(text, { stride: 3 }), [expected[i]]);
+    assert.deepEqual(await model.classifyTokens([]), []);
+  });
+
+  it('refuses what makes no sense, and goes on', async () => {
+    const [ner, mlm, qa] = await Promise.all([modelOf('tiny-bert-ner'), modelOf('tiny-bert-mlm'), modelOf('tiny-bert-qa')]);
+    const long = 'good '.repeat(100);
+    await assertRejects(ner.classifyTokens(long, { stride: 62 }), 'CONFIG', ['stride', '62', 'below 62']);
+    await assertRejects(ner.classifyTokens('a', { stride: 1, aggregation: 'none' }), 'CONFIG', ['stride', 'none']);
+    await assertRejects(ner.classifyTokens('a', { stride: -1 }), 'CONFIG', ['stride']);
+    await assertRejects(ner.classifyTokens('a', { aggregation: 'mean' as never }), 'CONFIG', ['aggregation', 'average']);
+    await assertRejects(ner.classifyTokens('a', { ignoreLabels: 'O' as never }), 'ARGUMENT', ['ignoreLabels', 'Array']);
+    await assertRejects(ner.classifyTokens('a', { ignoreLabels: [5] as never }), 'ARGUMENT', ['ignoreLabels[0]']);
+    await assertRejects(ner.classifyTokens(['a', long], { truncation: false }), 'OUT_OF_RANGE', ['texts[1]', '64']);
+    await assertRejects(ner.classifyTokens([['a', 'b']] as never), 'ARGUMENT', ['texts[0]']);
+    await assertRejects(ner.classifyTokens('a', { max: 5 } as never), 'ARGUMENT', ['max']);
+    await assertRejects(mlm.fillMask('good'), 'ARGUMENT', ['mask', '[MASK]']);
+    await assertRejects(mlm.fillMask(`${long} [MASK]`), 'OUT_OF_RANGE', ['64']);
+    await assertRejects(mlm.fillMask('[MASK]', { targets: [] }), 'ARGUMENT', ['targets']);
+    await assertRejects(mlm.fillMask('[MASK]', { targets: ['good', ''] }), 'ARGUMENT', ['targets[1]']);
+    await assertRejects(mlm.fillMask(['[MASK]'] as never), 'ARGUMENT', ['text']);
+    await assertRejects(qa.answer('', 'a'), 'ARGUMENT', ['question', 'empty']);
+    await assertRejects(qa.answer('a', ''), 'ARGUMENT', ['context', 'empty']);
+    await assertRejects(qa.answer(long, 'a'), 'OUT_OF_RANGE', ['no room', '64']);
+    await assertRejects(qa.answer('a', long, { stride: 60 }), 'CONFIG', ['stride', 'below 60']);
+    await assertRejects(qa.answer('a', 'b', { maxAnswerLength: 0 }), 'CONFIG', ['maxAnswerLength']);
+    assertThrows(() => ner.decode('12' as never), 'ARGUMENT', ['ids']);
+    assertThrows(() => ner.decode([1.5]), 'ARGUMENT', ['ids[0]']);
+    assertThrows(() => ner.decode([1], { skipSpecialTokens: 1 as never }), 'ARGUMENT', ['skipSpecialTokens']);
+    const controller = new AbortController();
+    controller.abort();
+    await assertRejects(ner.classifyTokens('a', { signal: controller.signal }), 'ABORTED');
+    assert.deepEqual(await qa.answer('a', ' \n '), [], 'a context without a token');
+    assert.deepEqual(
+      (await qa.answer('a', ' \n ', { allowEmpty: true })).map(({ text, start, end }) => ({ text, start, end })),
+      [{ text: '', start: 0, end: 0 }],
+    );
+  });
+
+  it('has the same bits in attn/worker, and as int8 from its own files', async () => {
+    const remote = await loadWorker(setup);
+    const there = await remote.loadModel(url('testdata/models/tiny-bert-ner'), { cache: 'none' });
+    const here = await modelOf('tiny-bert-ner');
+    assert.equal(await there.task, 'token-classification');
+    assert.deepEqual(await there.classifyTokens('A happy person'), await here.classifyTokens('A happy person'));
+    assert.equal(await there.decode([5, 6, 7]), here.decode([5, 6, 7]));
+    const mask = await remote.loadModel(url('testdata/models/tiny-bert-mlm'), { cache: 'none' });
+    const local = await modelOf('tiny-bert-mlm');
+    assert.deepEqual(await mask.fillMask('It is [MASK].', { topK: 2 }), await local.fillMask('It is [MASK].', { topK: 2 }));
+    const qa = await remote.loadModel(url('testdata/models/tiny-bert-qa'), { cache: 'none' });
+    assert.deepEqual(await qa.answer('Who?', 'A man'), await (await modelOf('tiny-bert-qa')).answer('Who?', 'A man'));
+    await assertRejects(qa.rank('a', ['b']), 'UNSUPPORTED', ['text-classification']);
+    await assertRejects(qa.rank('a', 'b' as never), 'ARGUMENT', ['documents']);
+    await remote.dispose();
+
+    for (const name of ['tiny-bert-mlm', 'tiny-mpnet-mlm', 'tiny-bert-ner', 'tiny-modernbert-qa']) {
+      const int8 = await loadCheckpoint(attn, name, 'int8');
+      const again = await attn.loadModel(await int8.export());
+      const inputs = int8.tokenize(['It was good', 'A']);
+      const { logits } = int8.forward(inputs);
+      assertSameBits(again.forward(inputs).logits, logits, name);
+      assert.notDeepEqual(logits!.data, (await modelOf(name)).forward(inputs).logits!.data);
+      int8.dispose();
+      again.dispose();
+    }
+  });
+});

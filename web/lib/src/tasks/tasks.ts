@@ -1,0 +1,267 @@
+/** What a model's head is for: entities, masks, answers, the order of documents. */
+import type { TextModel as Contract } from '../attn.js';
+import { assertTask, inBatches, limits, type Row, tokenized } from '../batches.js';
+import { AttnError, describe, fail } from '../error.js';
+import {
+  answerOptions,
+  classifyTokensOptions,
+  fillMaskOptions,
+  rankOptions,
+  readDocuments,
+  readText,
+  readTextOptions,
+  readTexts,
+} from '../model_options.js';
+import type { Parts } from '../model_parts.js';
+import type { EncodeOptions, Sequence, Tokenizer } from '../tokenizer/tokenizer.js';
+import { answersOf, type AnswerWindow } from './answers.js';
+import { entitiesOf, type Entity, type Scored } from './entities.js';
+
+type Find = () => Parts;
+
+/** Part of a text, and which of its tokens the head shall see. */
+interface Window extends Row {
+  readonly sequence: Sequence;
+  readonly places: readonly number[];
+  /** Of all parts of the text. */
+  readonly number: number;
+}
+
+function windowsOf(
+  op: string,
+  tokenizer: Tokenizer,
+  texts: readonly string[],
+  index: number,
+  limit: EncodeOptions,
+  stride: number | undefined,
+  is: (sequence: Sequence, place: number) => boolean,
+): Window[] {
+  const sequences = tokenizer.sequences(op, texts, limit, stride);
+  return sequences.map((sequence, number) => {
+    const places = [...sequence.ids.keys()].filter((place) => is(sequence, place));
+    return { index, ids: sequence.ids, types: sequence.types, sequence, places, number };
+  });
+}
+
+/** Places of the batch's tokens. */
+const placesOf = (rows: readonly Window[], length: number) => rows.flatMap(({ places }, i) => places.map((place) => i * length + place));
+
+/** Of a batch's results those of each row. */
+function split(rows: readonly Window[], { data, dims }: { data: Float32Array; dims: readonly number[] }): Float32Array[][] {
+  const width = dims[1]!;
+  let at = 0;
+  return rows.map(({ places }) => places.map(() => data.slice(at, (at += width))));
+}
+
+/** Whether the token goes on with a word, as transformers guesses where the vocabulary does not mark it. */
+function isSubword(tokenizer: Tokenizer, text: string, { ids, tokens, starts, ends }: Sequence, place: number): boolean {
+  if (ids[place] === tokenizer.unkId) return false;
+  const [start, end] = [starts[place]!, ends[place]!];
+  if (tokenizer.marksWords) return [...tokens[place]!].length !== [...text.slice(start, end)].length;
+  return start > 0 && !text.slice(start - 1, start + 1).includes(' ');
+}
+
+export async function classifyTokens(
+  find: Find,
+  texts: Parameters<Contract['classifyTokens']>[0],
+  options?: Parameters<Contract['classifyTokens']>[1],
+): Promise<Entity[][]> {
+  const op = 'classifyTokens';
+  const list = readTexts(op, texts, false) as string[];
+  const read = readTextOptions(op, options, classifyTokensOptions);
+  const { aggregation = 'simple', stride, ignoreLabels = ['O'] } = read.plain;
+  if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', String(stride), "none where aggregation is 'none'");
+  const { about, tokenizer } = find();
+  assertTask(op, about, 'token-classification');
+  const limit = limits(op, about, read.plain);
+  const windows = list.map((): Scored[][] => []);
+  await inBatches<Window>(op, find, read, {
+    count: list.length,
+    rowsOf: (index) =>
+      inText(op, index, () =>
+        windowsOf(op, tokenizer, [list[index]!], index, limit, stride, ({ texts }, place) => texts[place]! >= 0).filter(
+          ({ places }) => places.length > 0,
+        ),
+      ),
+    method: 'classifyTokens',
+    others: (rows, length) => ({ places: placesOf(rows, length), task: 'token-classification', softmax: 'outputs' }),
+    use: (rows, result) =>
+      split(rows, result).forEach((scores, i) => {
+        const { index, sequence, places, number } = rows[i]!;
+        const text = list[index]!;
+        windows[index]![number] = places.map((place, j) => ({
+          scores: scores[j]!,
+          start: sequence.starts[place]!,
+          end: sequence.ends[place]!,
+          isSubword: isSubword(tokenizer, text, sequence, place),
+        }));
+      }),
+  });
+  return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
+}
+
+/** What a tokenizer says of its only text is said of the caller's. */
+function inText<T>(op: string, index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof AttnError) || error.detail['index'] !== 0) throw error;
+    throw new AttnError(error.code, error.message.replace(/\btext 0\b/, `texts[${index}]`), { ...error.detail, op, index });
+  }
+}
+
+/** Ids of what may stand for a mask: tokens, or the first token of each. */
+function targetIds(tokenizer: Tokenizer, targets: readonly string[]): Set<number> {
+  const op = 'fillMask';
+  if (targets.length === 0) fail('ARGUMENT', op, 'targets', 'is empty', 'at least one token');
+  return new Set(
+    targets.map((target, i) => {
+      const id = tokenizer.tokenToId(target) ?? tokenizer.split(target, 1).ids[0];
+      return id ?? fail('ARGUMENT', op, `targets[${i}]`, describe(target), 'a token, or a text that begins with one');
+    }),
+  );
+}
+
+export async function fillMask(
+  find: Find,
+  given: Parameters<Contract['fillMask']>[0],
+  options?: Parameters<Contract['fillMask']>[1],
+): ReturnType<Contract['fillMask']> {
+  const op = 'fillMask';
+  const text = readText(op, 'text', given);
+  const read = readTextOptions(op, options, fillMaskOptions);
+  const { topK = 5, targets } = read.plain;
+  const { about, tokenizer } = find();
+  assertTask(op, about, 'fill-mask');
+  const { maskId } = tokenizer;
+  if (maskId === undefined) throw new AttnError('UNSUPPORTED', `${op}: the tokenizer has no mask token`, { op });
+  const wanted = targets && targetIds(tokenizer, targets);
+  const limit = limits(op, about, { truncation: false, maxLength: about.positions });
+  const [window] = windowsOf(op, tokenizer, [text], 0, limit, undefined, ({ ids }, place) => ids[place] === maskId);
+  const { places, sequence } = window!;
+  if (places.length === 0) fail('ARGUMENT', op, 'text', 'has no mask', tokenizer.idToToken(maskId)!);
+  const filled: Awaited<ReturnType<Contract['fillMask']>> = [];
+  await inBatches<Window>(op, find, read, {
+    count: 1,
+    rowsOf: () => [window!],
+    method: 'classifyTokens',
+    others: (rows, length) => ({ places: placesOf(rows, length), task: 'fill-mask', softmax: 'outputs' }),
+    use: (rows, result) =>
+      split(rows, result)[0]!.forEach((scores, i) => {
+        const best = largest(scores, topK, wanted);
+        filled[i] = best.map((id) => {
+          const ids = sequence.ids.slice();
+          ids[places[i]!] = id;
+          // Where there are other masks they stay.
+          return { token: tokenizer.decode([id]), id, score: scores[id]!, text: tokenizer.decode(ids, places.length === 1) };
+        });
+      }),
+  });
+  return filled;
+}
+
+/** The numbers of the largest scores, of equal ones the first; of those wanted alone. */
+function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number> | undefined): number[] {
+  const best: number[] = [];
+  scores.forEach((score, id) => {
+    if (wanted && !wanted.has(id)) return;
+    if (best.length === count && score <= scores[best[count - 1]!]!) return;
+    let at = best.length;
+    while (at > 0 && scores[best[at - 1]!]! < score) --at;
+    best.splice(at, 0, id);
+    best.length = Math.min(best.length, count);
+  });
+  return best;
+}
+
+/** The most tokens of a question and a part of its context, as in transformers' pipeline. */
+const mostOfAnswer = 384;
+
+export async function answer(
+  find: Find,
+  givenQuestion: Parameters<Contract['answer']>[0],
+  givenContext: Parameters<Contract['answer']>[1],
+  options?: Parameters<Contract['answer']>[2],
+): ReturnType<Contract['answer']> {
+  const op = 'answer';
+  const question = readText(op, 'question', givenQuestion);
+  const context = readText(op, 'context', givenContext);
+  if (question === '') fail('ARGUMENT', op, 'question', 'is empty', 'a question');
+  if (context === '') fail('ARGUMENT', op, 'context', 'is empty', 'a text');
+  const read = readTextOptions(op, options, answerOptions);
+  const { topK = 1, maxAnswerLength = 15, allowEmpty = false } = read.plain;
+  const { about, tokenizer } = find();
+  assertTask(op, about, 'question-answering');
+  const limit = limits(op, about, { maxLength: Math.min(about.maxLength, mostOfAnswer) });
+  const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
+  const { clsId } = tokenizer;
+  // The first special token stands for there being no answer.
+  const rows = windowsOf(
+    op,
+    tokenizer,
+    [question, context],
+    0,
+    limit,
+    stride,
+    ({ ids, texts }, place) => texts[place] === 1 || (texts[place]! < 0 && ids[place] === clsId),
+  );
+  const found = new Array<AnswerWindow>(rows.length);
+  await inBatches<Window>(op, find, read, {
+    count: 1,
+    rowsOf: () => rows,
+    method: 'classifyTokens',
+    others: (batch, length) => ({ places: placesOf(batch, length), task: 'question-answering', softmax: 'tokens' }),
+    use: (batch, result) =>
+      split(batch, result).forEach((scores, i) => {
+        const { sequence, places, number } = batch[i]!;
+        found[number] = answerWindow(sequence, places, scores);
+      }),
+  });
+  return answersOf(context, found, { topK, maxAnswerLength, allowEmpty });
+}
+
+/** The tokens of the context, each with its whole word. */
+function answerWindow(sequence: Sequence, places: readonly number[], scores: readonly Float32Array[]): AnswerWindow {
+  const inside = [...places.keys()].filter((i) => sequence.texts[places[i]!] === 1);
+  const word = inside.map((i) => sequence.words[places[i]!]!);
+  const [first, last] = [new Map<number, number>(), new Map<number, number>()];
+  inside.forEach((i, j) => {
+    if (!first.has(word[j]!)) first.set(word[j]!, sequence.starts[places[i]!]!);
+    last.set(word[j]!, sequence.ends[places[i]!]!);
+  });
+  const none = scores[0]!;
+  return {
+    startScores: inside.map((i) => scores[i]![0]!),
+    endScores: inside.map((i) => scores[i]![1]!),
+    starts: word.map((each) => first.get(each)!),
+    ends: word.map((each) => last.get(each)!),
+    empty: places[0] === 0 ? Math.fround(none[0]! * none[1]!) : 0,
+  };
+}
+
+export async function rank(
+  find: Find,
+  givenQuery: Parameters<Contract['rank']>[0],
+  givenDocuments: Parameters<Contract['rank']>[1],
+  options?: Parameters<Contract['rank']>[2],
+): ReturnType<Contract['rank']> {
+  const op = 'rank';
+  const query = readText(op, 'query', givenQuery);
+  const documents = readDocuments(givenDocuments);
+  const read = readTextOptions(op, options, rankOptions);
+  const { about, tokenizer } = find();
+  assertTask(op, about, 'text-classification');
+  if (about.labels!.length !== 1)
+    fail('UNSUPPORTED', op, 'the head', `has ${about.labels!.length} labels`, 'one label, as that of a cross-encoder: classify() gives several');
+  const limit = limits(op, about, read.plain);
+  const scores = new Float32Array(documents.length);
+  await inBatches(op, find, read, {
+    count: documents.length,
+    rowsOf: (index) => [tokenized(op, tokenizer, [query, documents[index]!], index, limit)],
+    method: 'classify',
+    others: () => ({}),
+    use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),
+  });
+  const order = Array.from(scores, (score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
+  return order.slice(0, read.plain.topK ?? order.length);
+}

@@ -1,0 +1,131 @@
+/** What makes a text of tokens again: a token at a time, or some of them together, to be put one after the other. */
+import { limits } from './limits.js';
+import { byteCodes } from './pre_tokenizers.js';
+import { choose, Parts, type Section, unsupported } from './schema.js';
+
+export type Decoder = (tokens: readonly string[]) => string[];
+
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** What English has without a space, as the library's WordPiece decoder closes it up. */
+const closings: readonly (readonly [string, string])[] = [
+  [' .', '.'],
+  [' ?', '?'],
+  [' !', '!'],
+  [' ,', ','],
+  [" ' ", "'"],
+  [" n't", "n't"],
+  [" 'm", "'m"],
+  [' do not', " don't"],
+  [" 's", "'s"],
+  [" 've", "'ve"],
+  [" 're", "'re"],
+];
+const close = (text: string, which = closings) => which.reduce((all, [from, to]) => all.replaceAll(from, to), text);
+
+/** The same of a whole text: transformers' clean_up_tokenization. */
+const closingsOfText = closings.filter(([from]) => from !== ' do not');
+export const cleanUp = (text: string) => close(text, closingsOfText);
+
+function wordPiece(section: Section): Decoder {
+  const prefix = section.text('prefix', limits.affix, '##');
+  const cleanup = section.boolean('cleanup', true);
+  return (tokens) =>
+    tokens.map((token, i) => {
+      const text = i === 0 ? token : token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`;
+      return cleanup ? close(text) : text;
+    });
+}
+
+/** A token with a character that stands for no byte is text itself. */
+function byteLevel(): Decoder {
+  const bytes = new Map(byteCodes.map((code, byte) => [code, byte]));
+  return (tokens) => {
+    const all = tokens.flatMap((token) => {
+      const found = Array.from(token, (character) => bytes.get(character.codePointAt(0)!));
+      return found.includes(undefined) ? [...new TextEncoder().encode(token)] : (found as number[]);
+    });
+    return [utf8.decode(Uint8Array.from(all))];
+  };
+}
+
+function metaspace(section: Section): Decoder {
+  const mark = section.text('replacement', limits.affix, '▁');
+  // Older files say it otherwise.
+  const prepends = section.has('prepend_scheme') ? section.string('prepend_scheme') !== 'never' : section.boolean('add_prefix_space', true);
+  return (tokens) => tokens.map((token, i) => token.replaceAll(mark, i === 0 && prepends ? '' : ' '));
+}
+
+function bpe(section: Section): Decoder {
+  const suffix = section.text('suffix', limits.affix, '</w>');
+  return (tokens) => tokens.map((token, i) => (suffix === '' ? token : token.replaceAll(suffix, i === tokens.length - 1 ? '' : ' ')));
+}
+
+/** Runs of <0x41> are bytes of UTF-8; what is none is U+FFFD for each. */
+const byteFallback: Decoder = (tokens) => {
+  const out: string[] = [];
+  let bytes: number[] = [];
+  const flush = () => {
+    if (bytes.length === 0) return;
+    try {
+      out.push(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)));
+    } catch {
+      out.push(...bytes.map(() => '\ufffd'));
+    }
+    bytes = [];
+  };
+  for (const token of tokens) {
+    const byte = /^<0x([0-9a-f]{2})>$/i.exec(token)?.[1];
+    if (byte !== undefined) bytes.push(parseInt(byte, 16));
+    else {
+      flush();
+      out.push(token);
+    }
+  }
+  flush();
+  return out;
+};
+
+function strip(section: Section): Decoder {
+  const content = section.text('content', limits.affix);
+  const [start, stop] = [section.id('start'), section.id('stop')];
+  return (tokens) =>
+    tokens.map((token) => {
+      const characters = [...token];
+      let [from, to] = [0, characters.length];
+      while (from < Math.min(start, characters.length) && characters[from] === content) ++from;
+      for (let cut = 0; cut < stop && to > from && characters[to - 1] === content; ++cut) --to;
+      return characters.slice(from, to).join('');
+    });
+}
+
+function replace(section: Section): Decoder {
+  const pattern = section.section('pattern');
+  if (!pattern.has('String')) unsupported(pattern.at('Regex'), pattern.get('Regex'), 'a String');
+  const from = pattern.text('String', limits.content);
+  const to = section.text('content', limits.content);
+  return (tokens) => tokens.map((token) => (from === '' ? token : token.replaceAll(from, () => to)));
+}
+
+const decoders: Readonly<Record<string, (section: Section, count: Parts) => Decoder>> = {
+  WordPiece: wordPiece,
+  ByteLevel: byteLevel,
+  Metaspace: metaspace,
+  BPEDecoder: bpe,
+  ByteFallback: () => byteFallback,
+  Fuse: () => (tokens) => [tokens.join('')],
+  Strip: strip,
+  Replace: replace,
+  Sequence: (section, count) => {
+    const all = section.sections('decoders').map((part) => readDecoder(part, count));
+    return (tokens) => all.reduce<readonly string[]>((before, decoder) => decoder(before), tokens) as string[];
+  },
+};
+
+export function readDecoder(section: Section, count = new Parts(limits.postProcessors)): Decoder {
+  count.add(section);
+  return choose(decoders, section)(section, count);
+}
+
+/** Of a file that has none. */
+export const spaced: Decoder = (tokens) => [tokens.join(' ')];
