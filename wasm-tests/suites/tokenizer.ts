@@ -291,6 +291,14 @@ describe('tokenizer, texts and pairs', () => {
     }
   });
 
+  it('an added token that is looked for after normalisation is told as it is looked for', () => {
+    const model = { type: 'WordLevel', unk_token: '?', vocab: { '?': 0 } };
+    const added = { id: 1, content: 'New York', single_word: false, lstrip: false, rstrip: false, normalized: true };
+    const tokenizer = new Tokenizer({ tokenizer: encode({ model, normalizer: { type: 'Lowercase' }, added_tokens: [added] }) });
+    assert.deepEqual([tokenizer.idToToken(1), tokenizer.tokenToId('New York'), tokenizer.tokenToId('new york')], ['new york', 1, undefined]);
+    assert.deepEqual(tokenizer.encode(['NEW york'], all).tokens, [['new york']]);
+  });
+
   it('whether capitals become small letters is asked of the normalizer, not of the vocabulary', () => {
     const model = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##', max_input_chars_per_word: 9, vocab: { '?': 0 } };
     const made = (normalizer?: object) => new Tokenizer({ tokenizer: encode({ model, normalizer }) }).lowerCases;
@@ -450,7 +458,7 @@ describe('tokenizer, files that it refuses', () => {
     ['null', 'FORMAT', 'null'],
     ['no model', 'FORMAT', {}, 'tokenizer.json.model'],
     ['another version', 'UNSUPPORTED', file({ version: '2.0' }), '2.0'],
-    ['an unknown model', 'UNSUPPORTED', file({ model: { type: 'WordLevel', vocab: {} } }), 'WordLevel'],
+    ['an unknown model', 'UNSUPPORTED', file({ model: { type: 'Lattice', vocab: {} } }), 'Lattice'],
     ['a model that does not say what it is', 'UNSUPPORTED', file({ model: { vocab: {} } })],
     ['a type that objects have', 'UNSUPPORTED', file({ model: { ...wordPiece, type: 'constructor' } }), 'constructor'],
     ['a vocabulary that is a list', 'FORMAT', file({ model: { ...wordPiece, vocab: [] } }), 'model.vocab'],
@@ -485,7 +493,10 @@ describe('tokenizer, files that it refuses', () => {
     ['an empty character map', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '' } })],
     ['a character map that is too short', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'AAEAAAA=' } })],
     ['a character map whose text is not UTF-8', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'BAAAAAAAAAD/' } })],
-    ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'UnicodeScripts' } }), 'UnicodeScripts'],
+    ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Chat' } }), 'Chat'],
+    ['pieces of no characters', 'FORMAT', file({ pre_tokenizer: { type: 'FixedLength', length: 0 } }), 'pre_tokenizer.length is 0'],
+    ['a delimiter of two characters', 'FORMAT', file({ pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: '__' } }), 'pre_tokenizer.delimiter'],
+    ['WordLevel without unk_token', 'FORMAT', file({ model: { type: 'WordLevel', vocab: { a: 0 } } }), 'unk_token'],
     ['pre-tokenizers nested too deep', 'UNSUPPORTED', file({ pre_tokenizer: deep('Whitespace', 'pretokenizers') })],
     [
       'an expression to split at',
@@ -868,10 +879,12 @@ describe('tokenizer, files that it refuses', () => {
     const words = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
     const gpt4 =
       "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-    for (const expression of [words, gpt4, '\\s{2,}|[\\n\\r\\t]']) {
+    const [capitals, small] = ['[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]', '[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]'];
+    const cased = `[^\\r\\n\\p{L}\\p{N}]?${capitals}*${small}+|[^\\r\\n\\p{L}\\p{N}]?${capitals}+${small}*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*`;
+    for (const expression of [words, gpt4, `${cased}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`, '\\s{2,}|[\\n\\r\\t]']) {
       const cut = readPreTokenizer(new Section({ type: 'Split', pattern: { Regex: expression }, behavior: 'Isolated', invert: false }, 'split'));
       // A million digits took some minutes when every third one was followed by a look at all the rest.
-      for (const each of ['1', ' ', '\r\n ', "'"]) {
+      for (const each of ['1', ' ', '\r\n ', "'", 'A', '中A', '!\u0301']) {
         const text = readText(each.repeat(1_000_000 / each.length));
         assert.isAtMost(cut([{ text, from: 0, to: text.codes.length }]).length, text.codes.length);
       }
