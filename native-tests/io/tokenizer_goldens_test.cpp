@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,109 @@ TEST_CASE("every code point of Unicode is to the parts of a tokenizer what it is
       }
     }
     CHECK(json(digests) == sweep.at("planes"));
+  }
+}
+
+/// splitmix32, as in wasm-tests/support/generator.ts and tools/goldens/tokenizer_draws.py.
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : state_(seed) {}
+
+  std::uint32_t below(std::size_t n) {
+    state_ += 0x9e3779b9U;
+    std::uint32_t z = state_;
+    z = (z ^ (z >> 16)) * 0x21f0aaadU;
+    z = (z ^ (z >> 15)) * 0x735a2d97U;
+    return static_cast<std::uint32_t>(std::uint64_t{z ^ (z >> 15)} * n >> 32);
+  }
+  const json& pick(const json& items) { return items[below(items.size())]; }
+
+ private:
+  std::uint32_t state_;
+};
+
+std::string drawn_text(Draw& draw, const json& file) {
+  std::string text;
+  for (std::uint32_t count = draw.pick(file.at("counts")); count > 0; --count) {
+    const std::uint32_t kind = draw.below(10);
+    if (kind < 3) {
+      text += draw.pick(file.at("pieces")).get<std::string>();
+    } else if (kind == 3) {
+      text += ' ';
+    } else {
+      const json& range = draw.pick(file.at("ranges"));
+      const char32_t first = range[0], last = range[1];
+      detail::append_utf8(text, first + draw.below(last - first + 1));
+    }
+  }
+  return text;
+}
+
+/// FNV-1a, a word at a time.
+class Digest {
+ public:
+  void fold(std::size_t word) { value_ = (value_ ^ static_cast<std::uint32_t>(word)) * 0x01000193; }
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0x811C9DC5;
+};
+
+/// Of what becomes of drawn texts: ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word.
+std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_t run) {
+  Digest digest;
+  const std::size_t texts = file.at("texts");
+  for (std::size_t i = 0; i < texts; ++i) {
+    Draw draw(static_cast<std::uint32_t>(file.at("seed").get<std::size_t>() + run * texts + i));
+    std::string both[2] = {drawn_text(draw, file)};
+    const bool is_pair = draw.below(5) == 0;
+    if (is_pair) both[1] = drawn_text(draw, file);
+    TokenizeOptions options;
+    if (const bool is_cut = draw.below(4) == 0; is_cut) options.max_length = 8 + draw.below(8);
+    EncodedTexts encoding;
+    try {
+      encoding = is_pair ? tokenizer.encode_texts({std::pair(both[0], both[1])}, options) : tokenizer.encode_texts(std::vector{both[0]}, options);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::format);  // something unknown, and nothing that stands for it
+      digest.fold(0xDEAD);
+      continue;
+    }
+    for (std::size_t t = 0; t < encoding.input_ids.size(); ++t) {
+      digest.fold(static_cast<std::size_t>(encoding.input_ids[t]));
+      digest.fold(static_cast<std::size_t>(encoding.token_type_ids[t]));
+      const std::u32string token = detail::code_points(encoding.tokens[0][t]);
+      digest.fold(token.size());
+      for (const char32_t code : token) digest.fold(code);
+      if (is_pair) continue;  // the package does not tell which text an offset is of
+      const auto& place = encoding.offsets[0][t];
+      const auto character = [&](std::int64_t byte) {
+        return detail::count_characters(std::string_view(both[0]).substr(0, static_cast<std::size_t>(byte)));
+      };
+      digest.fold(place ? character(place->first) + 1 : 0);
+      digest.fold(place ? character(place->second) + 1 : 0);
+    }
+    digest.fold(encoding.input_ids.size());
+    digest.fold(encoding.truncated[0] ? 1 : 0);
+  }
+  return digest.value();
+}
+
+TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's tokenizers give, whatever parts meet", "[io][tokenizer]") {
+  const json file = read_json(testdata("tokenizers") / "draws.json"), all = read_json(testdata("tokenizers") / "variants.json");
+  std::map<std::string, json> variants;
+  for (const json& variant : all.at("variants")) variants.emplace(variant.at("name"), variant.at("parts"));
+  CHECK(file.at("runs").size() > 130);
+  for (std::size_t run = 0; run < file.at("runs").size(); ++run) {
+    const json& each = file.at("runs")[run];
+    INFO(each);
+    if (each.contains("checkpoint")) {
+      const Tokenizer tokenizer = Tokenizer::parse(bytes_of(testdata("models") / each.at("checkpoint") / "tokenizer.json"));
+      CHECK(digest_of(tokenizer, file, run) == each.at("digest"));
+      continue;
+    }
+    json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
+    for (const std::string name : each.at("variants")) parts.update(variants.at(name));
+    CHECK(digest_of(Tokenizer::parse(bytes(parts.dump())), file, run) == each.at("digest"));
   }
 }
 

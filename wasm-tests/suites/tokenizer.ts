@@ -37,6 +37,14 @@ interface Settings {
   readonly config: object;
   readonly cases: readonly Case[];
 }
+interface Draws {
+  readonly texts: number;
+  readonly seed: number;
+  readonly counts: readonly number[];
+  readonly pieces: readonly string[];
+  readonly ranges: readonly (readonly [first: number, last: number])[];
+  readonly runs: readonly { readonly checkpoint?: string; readonly variants?: readonly string[]; readonly digest: number }[];
+}
 interface Sweep {
   readonly name: string;
   readonly normalizer?: object;
@@ -52,7 +60,9 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points'].map((name) => `testdata/tokenizers/${name}.json`);
+  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws'].map(
+    (name) => `testdata/tokenizers/${name}.json`,
+  );
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
   for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
   // Not in the repository: a tool fetches it.
@@ -105,6 +115,20 @@ describe('tokenizer', () => {
     }
   });
 
+  it('drawn texts, whatever parts meet', () => {
+    const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
+    const draws: Draws = read('testdata/tokenizers/draws.json');
+    const parts = new Map(variants.map((variant) => [variant.name, variant.parts]));
+    assert.isAbove(draws.runs.length, 130);
+    draws.runs.forEach(({ checkpoint, variants = [], digest }, run) => {
+      const merged = variants.map((name) => parts.get(name)!).reduce((before, more) => ({ ...before, ...more }), {});
+      const tokenizer = checkpoint
+        ? tokenizerOf(checkpoint)
+        : new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...merged }) });
+      assert.equal(digestOf(tokenizer, draws, run), digest, checkpoint ?? variants.join(', '));
+    });
+  });
+
   it('what tokenizer_config.json says otherwise than tokenizer.json, as transformers has it', () => {
     const { settings } = read('testdata/tokenizers/settings.json') as { readonly settings: readonly Settings[] };
     assert.lengthOf(settings, 7);
@@ -141,6 +165,52 @@ describe('tokenizer', () => {
     }
   });
 });
+
+/** A text of characters from everywhere; native-tests/io/tokenizer_goldens_test.cpp and tools/goldens/tokenizer_draws.py draw the same. */
+function drawText(g: Generator, { counts, pieces, ranges }: Draws): string {
+  let text = '';
+  for (let n = g.pick(counts); n > 0; n--) {
+    const kind = g.below(10);
+    if (kind < 3) text += g.pick(pieces);
+    else if (kind === 3) text += ' ';
+    else {
+      const [first, last] = g.pick(ranges);
+      text += String.fromCodePoint(first + g.below(last - first + 1));
+    }
+  }
+  return text;
+}
+
+/** Of what becomes of drawn texts: ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word. */
+function digestOf(tokenizer: Tokenizer, draws: Draws, run: number): number {
+  let digest = 0x811c9dc5;
+  const fold = (word: number) => void (digest = Math.imul(digest ^ word, 0x01000193));
+  for (let i = 0; i < draws.texts; i++) {
+    const g = new Generator(draws.seed + run * draws.texts + i);
+    const texts: [string, ...string[]] = [drawText(g, draws)];
+    if (g.below(5) === 0) texts.push(drawText(g, draws));
+    const maxLength = g.below(4) === 0 ? 8 + g.below(8) : all.maxLength;
+    let encoding;
+    try {
+      encoding = tokenizer.encode([texts.length > 1 ? (texts as [string, string]) : texts[0]], { maxLength, truncation: true });
+    } catch (error) {
+      assert.equal((error as AttnError).code, 'FORMAT', 'something unknown, and nothing that stands for it');
+      fold(0xdead);
+      continue;
+    }
+    const { tokens, offsets, inputIds, tokenTypeIds, truncated } = encoding;
+    tokens[0].forEach((token, t) => {
+      const codes = Array.from(token, (c) => c.codePointAt(0)!);
+      for (const word of [inputIds[t], tokenTypeIds[t], codes.length, ...codes]) fold(word);
+      // Which of two texts an offset is of is not told.
+      const places = offsets[0][t]?.map((end) => Array.from(texts[0].slice(0, end)).length + 1);
+      if (texts.length === 1) (places ?? [0, 0]).forEach(fold);
+    });
+    fold(inputIds.length);
+    fold(truncated[0] ? 1 : 0);
+  }
+  return digest >>> 0;
+}
 
 describe('tokenizer, texts and pairs', () => {
   let bert: Tokenizer;
