@@ -300,6 +300,7 @@ def variants():
         "Split into Tekken's words": split("Isolated", regex=TEKKEN),
         "CharDelimiterSplit": part("CharDelimiterSplit", delimiter="e"),
         "FixedLength": part("FixedLength", length=3),
+        "UnicodeScripts": part("UnicodeScripts"),
         "Sequence of pre-tokenizers": sequence("pretokenizers", white, part("Digits", individual_digits=True), part("Punctuation")),
     }.items():
         yield name, {"pre_tokenizer": pre_tokenizer}
@@ -394,6 +395,7 @@ def code_points():
     normalizers_["BertNormalizer"] = bert(True, True, True, True)
     words = {name: part(name) for name in ("BertPreTokenizer", "Whitespace")}
     words |= {"Digits": part("Digits", individual_digits=True), "GPT-4": split("Isolated", regex=GPT4 % ("{1,3}", "+"))}
+    words |= {"UnicodeScripts": part("UnicodeScripts")}
     words |= {"Qwen 3.5": split("Isolated", regex=MARKS), "GPT-4o": split("Isolated", regex=O200K)}
     result = []
     for name, normalizer in normalizers_.items():

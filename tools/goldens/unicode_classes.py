@@ -1,5 +1,5 @@
 """What each code point is to Hugging Face's tokenizers, found by asking that library about all of them: for the package
-web/lib/src/tokenizer/unicode_table.ts, for C++ src/attn/io/tokenizer/unicode_table.hpp.
+web/lib/src/tokenizer/unicode_table.ts and unicode_scripts.ts, for C++ src/attn/io/tokenizer/unicode_table.hpp.
 
 Its parts come from crates of different Unicode versions (8 for punctuation and marks, 9 for normalisation, 16 and 17 elsewhere), and an engine's
 \\p{...} or utf8proc from yet another, so the answers are carried along. Takes three minutes. Usage: python tools/goldens/unicode_classes.py
@@ -140,6 +140,27 @@ def pictographs():
     return becomes(joined, lambda c: "\u00a9\u200d" + chr(c), lambda c: "\u00a9\u200d" + chr(c))
 
 
+def scripts():
+    """[script, how many code points]: numbers of what UnicodeScripts takes for the same, 0 for what goes with any, for all code points."""
+    cut = lambda text: len(P.UnicodeScripts().pre_tokenize_str(text))
+    known = {}  # a character of each script
+    runs, last = [], None
+    surrogates = range(0xD800, 0xE000)
+    for c in range(0x110000):
+        script = 0
+        if c not in surrogates and not (cut("a" + chr(c)) == cut("\u042f" + chr(c)) == 1):
+            tried = [last] if last else []
+            tried += [script for script in known if script != last]
+            script = next((script for script in tried if cut(known[script] + chr(c)) == 1), len(known) + 1)
+            known.setdefault(script, chr(c))
+            last = script
+        if runs and runs[-1][0] == script:
+            runs[-1][1] += 1
+        else:
+            runs.append([script, 1])
+    return runs
+
+
 def runs_of(sets):
     """[class bits, how many code points], and the sets of classes that occur, the most frequent first."""
     runs = []
@@ -171,10 +192,27 @@ def write_package(sets):
         f"  '{''.join(number(length - 1) for _, length in runs)}';",
         "",
     ]
-    path = ROOT / "web/lib/src/tokenizer/unicode_table.ts"
+    write_pretty(ROOT / "web/lib/src/tokenizer/unicode_table.ts", lines)
+    print(len(runs), "runs", len(kinds), "kinds", {name: len(s) for name, s in sets.items()})
+
+
+def write_scripts(runs):
+    lines = [
+        f"// Written by tools/goldens/unicode_classes.py from tokenizers {tokenizers.__version__}.",
+        "",
+        "/** All code points in runs of one script, of which each has a number, 0 what goes with any: in base 32, lowest digit first, 32 added to all but the last. */",
+        f"export const runScripts = '{''.join(number(script) for script, _ in runs)}';",
+        "/** And how many follow the first of each. */",
+        f"export const scriptLengths = '{''.join(number(length - 1) for _, length in runs)}';",
+        "",
+    ]
+    write_pretty(ROOT / "web/lib/src/tokenizer/unicode_scripts.ts", lines)
+
+
+def write_pretty(path, lines):
     path.write_text("\n".join(lines))
     subprocess.run([ROOT / "node_modules/.bin/prettier", "--write", path], stdout=subprocess.DEVNULL, check=True)
-    print(path.relative_to(ROOT), len(runs), "runs", len(kinds), "kinds", {name: len(s) for name, s in sets.items()})
+    print(path.relative_to(ROOT), path.stat().st_size, "bytes")
 
 
 # ---------------------------------------------------------------- C++
@@ -241,12 +279,16 @@ def rows(items, width=146):
     yield line
 
 
-def write_library(sets):
-    runs, kinds = runs_of(sets)
-    starts, at = [], 0
-    for bits, length in runs:
-        starts.append((at, kinds.index(bits)))
+def with_starts(runs):
+    at = 0
+    for value, length in runs:
+        yield at, value
         at += length
+
+
+def write_library(sets, script_runs):
+    runs, kinds = runs_of(sets)
+    starts = [(at, kinds.index(bits)) for at, bits in with_starts(runs)]
     lines = [
         f"// Written by tools/goldens/unicode_classes.py from tokenizers {tokenizers.__version__}: do not edit.",
         "#pragma once",
@@ -278,6 +320,8 @@ def write_library(sets):
     def table(words, kind, name, items):
         lines.extend([f"/// {words}", f"inline constexpr {kind} {name}[] = {{", *(f"  {row}" for row in rows(items)), "};"])
 
+    script_starts = [f"{{0x{first:X},{script}}}," for first, script in with_starts(script_runs)]
+    table("Scripts as UnicodeScripts tells them apart, by number; 0 goes with any.", "CodePointRun", "kScripts", script_starts)
     ranges_of = lambda found: [f"{{0x{first:X},0x{last:X}}}," for first, last in found]
     table("The sets of classes that occur.", "std::uint32_t", "kKinds", [f"0x{bits:X}," for bits in kinds])
     table("All code points in runs, each to the next one's first.", "CodePointRun", "kRuns", [f"{{0x{first:X},{kind}}}," for first, kind in starts])
@@ -299,7 +343,9 @@ def generate():
     sets = classes()
     write_package(sets)
     del sets["NEWER"]
-    write_library(sets | {"PICTOGRAPH": pictographs() - sets["EXTEND"]})
+    script_runs = scripts()
+    write_scripts(script_runs)
+    write_library(sets | {"PICTOGRAPH": pictographs() - sets["EXTEND"]}, script_runs)
 
 
 if __name__ == "__main__":

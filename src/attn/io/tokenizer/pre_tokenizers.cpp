@@ -153,6 +153,23 @@ PreTokenizer fixed_length(const Value& section, PartCount&) {
   };
 }
 
+/// A run of one script, with what goes with any behind its first character.
+std::size_t script_run(Text text, std::size_t at) {
+  const std::uint8_t script = script_of(text[at].code);
+  if (script == 0) return at;
+  const auto belongs = [&](const Char& c) {
+    const std::uint8_t each = script_of(c.code);
+    return each == script || each == 0;
+  };
+  while (at < text.size() && belongs(text[at])) ++at;
+  return at;
+}
+
+/// What goes with any is left out at the start of a piece, as the library has it.
+PreTokenizer unicode_scripts(const Value&, PartCount&) {
+  return [](Pieces& text, Budget&) { split(text, script_run, Behavior::removed, true); };
+}
+
 PreTokenizer sequence(const Value& section, PartCount& parts) {
   std::vector<PreTokenizer> all;
   const Value list = section["pretokenizers"];
@@ -178,6 +195,7 @@ constexpr Named<Kind> kKindsOfPreTokenizers[] = {
     {"Split", {split_at}},
     {"CharDelimiterSplit", {char_delimiter}},
     {"FixedLength", {fixed_length}},
+    {"UnicodeScripts", {unicode_scripts, 8}},
     {"Sequence", {sequence, 0}},
 };
 

@@ -135,6 +135,12 @@ bool is(char32_t code, std::uint32_t sets) {
   return (kKinds[kind[code]] & sets) != 0;
 }
 
+std::uint8_t script_of(char32_t code) {
+  const auto* after =
+      std::upper_bound(std::begin(kScripts), std::end(kScripts), code, [](char32_t c, const CodePointRun& run) { return c < run.first; });
+  return std::prev(after)->kind;
+}
+
 Chars transformed(std::span<const Char> text, std::span<const Change> changes) {
   Chars result;
   if (text.empty()) return result;

@@ -41,6 +41,8 @@ Utf8 utf8(char32_t code);
 
 /// Whether a code point is in one of the sets of unicode_table.hpp, e.g. kLetter | kNumber.
 bool is(char32_t code, std::uint32_t sets);
+/// The number of its script as UnicodeScripts has them, 0 where it goes with any.
+std::uint8_t script_of(char32_t code);
 
 /// A character that takes the place of others: 0 of the next one of the text, 1 of none, so that it shares the place of the one before it, -n of the
 /// next one and the n after it.

@@ -2,7 +2,7 @@ import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { NUMERIC, PUNCTUATION, SPACE, WORD, is } from './unicode.js';
+import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
@@ -75,6 +75,12 @@ const wordOrOther: Matcher = (codes, at, to) => {
   while (at < to && !is(codes[at], WORD | SPACE)) ++at;
   return at;
 };
+/** A run of one script, with what goes with any behind its first character. */
+const scriptRun: Matcher = (codes, at, to) => {
+  const first = script(codes[at]);
+  if (first > 0) while (at < to && [first, 0].includes(script(codes[at]))) ++at;
+  return at;
+};
 const withoutSpaces: PreTokenizer = (pieces) => split(pieces, whiteSpace, 'Removed');
 
 const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) => PreTokenizer>> = {
@@ -109,16 +115,21 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
     if (length === 0) wrong(section.at('length'), length, '1 or more');
     return (pieces) => split(pieces, (_, at, to) => Math.min(to, at + length), 'Isolated');
   },
+  // What goes with any is left out at the start of a piece, as the library has it.
+  UnicodeScripts: () => (pieces) => split(pieces, scriptRun, 'Removed', true),
   Sequence: (section, parts) => {
     const all = section.sections('pretokenizers').map((part) => readPreTokenizer(part, parts));
     return (pieces) => all.reduce((before, preTokenizer) => preTokenizer(before), [...pieces]);
   },
 };
 
+/** Steps for each character, where it is not 4. */
+const costs: Readonly<Record<string, number>> = { Sequence: 0, UnicodeScripts: 8 };
+
 export function readPreTokenizer(section: Section, parts = new Parts(limits.preTokenizers)): PreTokenizer {
   parts.add(section);
   const preTokenizer = choose(preTokenizers, section)(section, parts);
-  const cost = section.get('type') === 'Sequence' ? 0 : 4;
+  const cost = costs[section.string('type')] ?? 4;
   return (pieces) => {
     spend(pieces, cost);
     return preTokenizer(pieces);
