@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn/io/tokenizer.hpp"
+#include "attn/io/tokenizer/budget.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
 
@@ -221,6 +222,29 @@ TEST_CASE("something that is not in the vocabulary, where nothing stands for it,
               [] { tokens(made({{"model", with(kBpe, "unk_token", "<unk>")}}), "z"); });
 }
 
+TEST_CASE("WordLevel takes words as they are", "[io][tokenizer]") {
+  const json model = {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"a b", 0}, {"?", 7}}}};
+  const Tokenizer tokenizer = made({{"model", model}});
+  CHECK(tokenizer.encode_texts(std::vector<std::string>{"a b"}).input_ids == std::vector<std::int32_t>{0});
+  CHECK(tokenizer.encode_texts(std::vector<std::string>{"a"}).input_ids == std::vector<std::int32_t>{7});
+  CHECK(tokens(tokenizer, "a") == std::vector<std::string>{"?"});
+}
+
+TEST_CASE("what tokenizer_config.json leaves out is the default of the class that it names", "[io][tokenizer]") {
+  const json normalizer = {
+      {"type", "BertNormalizer"}, {"clean_text", false}, {"handle_chinese_chars", false}, {"strip_accents", false}, {"lowercase", false}};
+  const std::string file = json{{"normalizer", normalizer}, {"model", unigram(json::array({{"?", 0}}))}}.dump();
+  const auto made_by = [&](const std::string& config, std::string_view default_class) {
+    const auto bytes = [](const std::string& text) { return std::vector<std::uint8_t>(text.begin(), text.end()); };
+    return tokens(Tokenizer::parse(bytes(file), bytes(config), default_class), "\xc3\x89\xe4\xb8\xad").at(0);
+  };
+  CHECK(made_by(R"({"tokenizer_class":"BertTokenizer"})", "") == "e \xe4\xb8\xad ");
+  CHECK(made_by("{}", "BertTokenizer") == "e \xe4\xb8\xad ");
+  CHECK(made_by(R"({"strip_accents":false})", "BertTokenizer") == "\xc3\xa9 \xe4\xb8\xad ");
+  for (const char* as_it_is : {"{}", R"({"tokenizer_class":"PreTrainedTokenizerFast","do_lower_case":true})"})
+    CHECK(made_by(as_it_is, "") == "\xc3\x89\xe4\xb8\xad");
+}
+
 TEST_CASE("what follows the last token that is kept is not looked at, of one text", "[io][tokenizer]") {
   const Tokenizer tokenizer = made({{"model", with(kWordLevel, "unk_token", "<unk>")}, {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}});
   const EncodedTexts cut = tokenizer.encode_texts(std::vector<std::string>{"a b a z"}, {.max_length = 2});
@@ -279,6 +303,15 @@ TEST_CASE("a text may become only so much longer", "[io][tokenizer]") {
   check_error({ErrorCode::memory, "tokenize", "the text", {"longer by this tokenizer.json"}}, [&] { tokens(tokenizer, std::string(1 << 18, 'a')); });
   const Tokenizer doubled = made({{"normalizer", times(20, replace("a", "aa"))}});
   check_error({ErrorCode::unsupported, "tokenize", "the text", {"longer by this tokenizer.json"}}, [&] { tokens(doubled, "aaaaaaaa"); });
+  // To the last character and step, of a short and of a long text.
+  for (const auto& [length, most] : std::map<std::size_t, std::size_t>{{10, 64 * 10 + 4096}, {1 << 20, 4 * (1 << 20) + (1 << 20)}}) {
+    detail::Budget budget(length);
+    budget.hold(most);
+    check_error({most > 1 << 20 ? ErrorCode::memory : ErrorCode::unsupported, "tokenize", "the text", {std::to_string(most)}},
+                [&, tried = most + 1] { budget.hold(tried); });
+    budget.spend(256 * length + (1 << 16));
+    check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { budget.spend(1); });
+  }
   // And no more than there is memory for.
   set_memory_limit(std::uint64_t{1} << 21);
   check_error({ErrorCode::memory, "tokenize", "the characters of a text", {"bytes"}}, [&] { tokens(tokenizer, std::string(1000, 'a')); });
