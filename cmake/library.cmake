@@ -181,9 +181,23 @@ if(NOT EMSCRIPTEN)
   list(APPEND ATTN_SOURCES
     src/attn/context.cpp
     src/attn/io/tokenizer.cpp
-    src/attn/io/tokenizer_file.cpp
-    src/attn/io/unicode.cpp
-    src/attn/io/word_piece.cpp
+    src/attn/io/tokenizer/added_tokens.cpp
+    src/attn/io/tokenizer/bpe.cpp
+    src/attn/io/tokenizer/budget.cpp
+    src/attn/io/tokenizer/model.cpp
+    src/attn/io/tokenizer/normalizers.cpp
+    src/attn/io/tokenizer/patterns.cpp
+    src/attn/io/tokenizer/post_processor.cpp
+    src/attn/io/tokenizer/pre_tokenizers.cpp
+    src/attn/io/tokenizer/precompiled.cpp
+    src/attn/io/tokenizer/schema.cpp
+    src/attn/io/tokenizer/tokenizer_file.cpp
+    src/attn/io/tokenizer/trie.cpp
+    src/attn/io/tokenizer/unicode.cpp
+    src/attn/io/tokenizer/unigram.cpp
+    src/attn/io/tokenizer/vocabulary.cpp
+    src/attn/io/tokenizer/word_level.cpp
+    src/attn/io/tokenizer/word_piece.cpp
     src/attn/models/model_writer.cpp
     src/attn/models/text_model.cpp
     src/attn/parallel/executor.cpp

@@ -14,7 +14,8 @@ const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
   'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/shape.hpp', /^<pthread\.h>$/],
-  'attn/io': ['attn/tensor/', /^<nlohmann\/json\.hpp>$/, /^<utf8proc\.h>$/],
+  'attn/io/tokenizer': ['attn/tensor/', 'attn/io/json.hpp', 'attn/io/tokenizer_limits.hpp'],
+  'attn/io': ['attn/tensor/', 'attn/io/tokenizer/', /^<nlohmann\/json\.hpp>$/],
   'attn/store': [...kernels, 'attn/tensor/', 'attn/parallel/'],
   'attn/ops': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/'],
   'attn/layers': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/'],
@@ -55,6 +56,7 @@ const exceptions = {
   // Refuses names from outside, asks the system what the processor has, and is compiled for one architecture only.
   'attn/kernels/dispatch.cpp': ['attn/tensor/error.hpp', /^<sys\/(auxv|sysctl)\.h>$/],
   'attn/context.cpp': ['attn/kernels/dispatch.hpp'],
+  'attn/io/tokenizer/unicode.cpp': [/^<utf8proc\.h>$/],
   // Asks the system for them.
   'attn/tensor/large_pages.cpp': [/^<sys\/mman\.h>$/],
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 
@@ -102,82 +101,6 @@ TEST_CASE("every option of WordPiece's parts gives the ids, tokens and offsets t
       CHECK(std::all_of(encoding.attention_mask.begin(), encoding.attention_mask.end(), [](std::uint8_t real) { return real == 1; }));
     }
   }
-}
-
-/// Of UTF-16, as JavaScript counts, in bytes of UTF-8.
-std::int64_t byte_of(const std::string& text, std::int64_t units) {
-  std::size_t at = 0;
-  for (std::int64_t seen = 0; seen < units; ++at)
-    if ((static_cast<unsigned char>(text.at(at)) & 0xC0) != 0x80) seen += static_cast<unsigned char>(text[at]) >= 0xF0 ? 2 : 1;
-  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
-  return static_cast<std::int64_t>(at);
-}
-
-/// A text of a golden file, which may be {repeat, times}.
-std::string text_of(const json& text) {
-  if (text.is_string()) return text;
-  std::string all;
-  for (int i = 0; i < text.at("times"); ++i) all += text.at("repeat").get<std::string>();
-  return all;
-}
-
-void check_golden(const json& golden, const json& file, const std::string& config = "") {
-  const Tokenizer tokenizer = tokenizer_of(file, config);
-  for (const json& c : golden.at("cases")) {
-    const bool is_pair = c.contains("pair");
-    const std::string first = text_of(c.at("text")), second = is_pair ? text_of(c.at("pair")) : "";
-    INFO(first.substr(0, 200) << " | " << second);
-    TokenizeOptions options;
-    if (c.contains("maxLength")) options.max_length = c.at("maxLength");
-    const Encoding encoding = is_pair ? tokenizer.encode_pairs({{first, second}}, options) : tokenizer.encode({first}, options);
-    CHECK(json(row(encoding.input_ids)) == c.at("ids"));
-    CHECK(json(row(encoding.token_type_ids)) == c.value("typeIds", json(std::vector<int>(c.at("ids").size()))));
-    CHECK(json(encoding.tokens.at(0)) == c.at("tokens"));
-    CHECK(encoding.truncated.at(0) == c.value("truncated", false));
-    // Which text an offset is of: the second's tokens come after the special ones in the middle.
-    json expected = c.at("offsets");
-    bool in_first = false, in_second = is_pair && tokenizer.encode({first}).tokens == tokenizer.encode({""}).tokens;
-    for (json& each : expected) {
-      if (each.is_null()) {
-        in_second = in_second || in_first;
-        continue;
-      }
-      in_first = true;
-      for (json& end : each) end = byte_of(in_second && is_pair ? second : first, end);
-    }
-    CHECK(offsets_of(encoding.offsets.at(0)) == expected);
-  }
-}
-
-TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging Face's tokenizers give", "[io]") {
-  for (const char* name : {"tiny-bert", "tiny-distilbert", "tiny-mpnet"}) {
-    INFO(name);
-    check_golden(read_json(testdata("tokenizers") / (name + std::string(".json"))), read_json(testdata("models") / name / "tokenizer.json"));
-  }
-}
-
-TEST_CASE("what tokenizer_config.json says otherwise than tokenizer.json counts, as transformers has it", "[io]") {
-  const json file = read_json(testdata("tokenizers") / "settings.json");
-  int native = 0;
-  for (const json& each : file.at("settings")) {
-    const std::string checkpoint = each.at("checkpoint");
-    if (checkpoint == "tiny-roberta") continue;  // not WordPiece
-    INFO(checkpoint << ", " << each.at("changes"));
-    check_golden(each, read_json(testdata("models") / checkpoint / "tokenizer.json"), each.at("config").dump());
-    ++native;
-  }
-  CHECK(native == 6);
-}
-
-TEST_CASE("MiniLM's tokenizer gives the ids, tokens and offsets that Hugging Face's tokenizers give", "[io]") {
-  const std::filesystem::path file = testdata("..") / "models" / "all-MiniLM-L6-v2" / "tokenizer.json";
-  if (!std::filesystem::exists(file)) {
-    const char* ci = std::getenv("CI");
-    if (ci != nullptr && std::string(ci) == "true") FAIL("models/all-MiniLM-L6-v2 is not there");
-    SUCCEED("models/all-MiniLM-L6-v2 is not there");
-    return;
-  }
-  check_golden(read_json(testdata("tokenizers") / "all-MiniLM-L6-v2.json"), read_json(file));
 }
 
 TEST_CASE("rows are padded to the longest", "[io]") {
@@ -330,13 +253,14 @@ constexpr ErrorCode kUnsupported = ErrorCode::unsupported;
 const Refusal kRefusals[] = {
     {"an array", [] { return json::array(); }, "the file", {"an array", "an object"}},
     {"a number", [] { return json(5); }, "the file", {"a number", "an object"}},
-    {"no model", [] { return without("", "model"); }, "model.type", {"missing"}},
-    {"a model that is an array", [] { return changed("/model", json::array()); }, "model.type", {"missing"}},
-    {"a model of no type", [] { return without("/model", "type"); }, "model.type", {"missing", "a string"}},
-    {"BPE", [] { return changed("/model/type", "BPE"); }, "model.type", {"BPE", "WordPiece", "ids"}, kUnsupported},
-    {"Unigram", [] { return changed("/model/type", "Unigram"); }, "model.type", {"Unigram"}, kUnsupported},
-    {"WordLevel", [] { return changed("/model/type", "WordLevel"); }, "model.type", {"WordLevel"}, kUnsupported},
-    {"an unknown field of the model", [] { return changed("/model/dropout", 0.1); }, "model.dropout", {"a number"}, kUnsupported},
+    {"no model", [] { return without("", "model"); }, "model", {"missing", "an object"}},
+    {"a model that is an array", [] { return changed("/model", json::array()); }, "model", {"an array", "an object"}},
+    {"another model", [] { return changed("/model/type", "BPEtter"); }, "model.type", {"BPEtter", "WordPiece, BPE, Unigram"}, kUnsupported},
+    {"a model that does not say what it is",
+     [] { return changed("/model", {{"vocab", json::object()}}); },
+     "model.type",
+     {"missing", "WordPiece"},
+     kUnsupported},
     {"no vocabulary", [] { return without("/model", "vocab"); }, "model.vocab", {"missing", "an object"}},
     {"a vocabulary that is an array", [] { return changed("/model/vocab", json::array()); }, "model.vocab", {"an array"}},
     {"an id that is a string", [] { return changed("/model/vocab/e", "8"); }, "model.vocab", {"a string", "a number"}},
@@ -345,30 +269,22 @@ const Refusal kRefusals[] = {
     {"an id that is not whole", [] { return changed("/model/vocab/e", 0.5); }, "model.vocab", {"0.5", "whole"}},
     {"an id above 2^31", [] { return changed("/model/vocab/e", 4294967296); }, "model.vocab", {"2147483647"}},
     {"no unk_token", [] { return without("/model", "unk_token"); }, "model.unk_token", {"missing"}},
-    {"an unk_token that is no token", [] { return changed("/model/unk_token", "<unk>"); }, "model.unk_token", {"<unk>", "model.vocab"}},
     {"no prefix", [] { return without("/model", "continuing_subword_prefix"); }, "model.continuing_subword_prefix", {"missing"}},
     {"no longest word", [] { return without("/model", "max_input_chars_per_word"); }, "model.max_input_chars_per_word", {"missing"}},
-    {"a longest word of 2^20",
-     [] { return changed("/model/max_input_chars_per_word", 1 << 20); },
-     "model.max_input_chars_per_word",
-     {"from 0 to 1000"}},
-    {"a normalizer of another type", [] { return changed("/normalizer/type", "NFKC"); }, "normalizer.type", {"NFKC", "BertNormalizer"}, kUnsupported},
-    {"a normalizer that is a string", [] { return changed("/normalizer", "NFC"); }, "normalizer.type", {"missing"}},
-    {"an unknown field of the normalizer", [] { return changed("/normalizer/form", "NFD"); }, "normalizer.form", {"a string"}, kUnsupported},
+    {"a longest word below 0", [] { return changed("/model/max_input_chars_per_word", -1); }, "model.max_input_chars_per_word", {"-1"}},
+    {"another normalizer", [] { return changed("/normalizer/type", "NFX"); }, "normalizer.type", {"NFX", "BertNormalizer"}, kUnsupported},
+    {"a normalizer that is a string", [] { return changed("/normalizer", "NFC"); }, "normalizer.type", {"missing"}, kUnsupported},
     {"lowercase that is a number", [] { return changed("/normalizer/lowercase", 1); }, "normalizer.lowercase", {"a number", "true or false"}},
     {"no lowercase", [] { return without("/normalizer", "lowercase"); }, "normalizer.lowercase", {"missing"}},
     {"no clean_text", [] { return without("/normalizer", "clean_text"); }, "normalizer.clean_text", {"missing"}},
-    {"no pre-tokenizer", [] { return without("", "pre_tokenizer"); }, "pre_tokenizer", {"missing", "BertPreTokenizer"}, kUnsupported},
-    {"a pre-tokenizer of another type",
-     [] { return changed("/pre_tokenizer/type", "Whitespace"); },
+    {"another pre-tokenizer",
+     [] { return changed("/pre_tokenizer/type", "Chat"); },
      "pre_tokenizer.type",
-     {"Whitespace", "BertPreTokenizer"},
+     {"Chat", "BertPreTokenizer"},
      kUnsupported},
-    {"an unknown field of the pre-tokenizer", [] { return changed("/pre_tokenizer/x", true); }, "pre_tokenizer.x", {"true or false"}, kUnsupported},
     {"added tokens that are an object", [] { return changed("/added_tokens", json::object()); }, "added_tokens", {"an object", "an array"}},
     {"an added token that is a string", [] { return with_added("x"); }, "added_tokens.2.content", {"missing"}},
     {"an added token without content", [] { return with_added_value("content", nullptr); }, "added_tokens.2.content", {"missing", "a string"}},
-    {"an added token without text", [] { return with_added(added_token("")); }, "added_tokens.2.content", {"0", "1 character"}},
     {"an added token of 1025 characters",
      [] { return with_added(added_token(std::string(1025, 'x'))); },
      "added_tokens.2.content",
@@ -414,21 +330,13 @@ const Refusal kRefusals[] = {
      "padding.pad_token",
      {"1025"},
      kUnsupported},
-    {"an added token that is there", [] { return with_added(added_token("[PAD]")); }, "added_tokens.2.content", {"[PAD]", "again"}},
-    {"an added token that normalisation takes away",
-     [] { return with_added(added_token("\xcc\x81", true)); },
-     "added_tokens.2.content",
-     {"normalisation"},
-     kUnsupported},
     {"an added token without a flag", [] { return with_added_value("rstrip", nullptr); }, "added_tokens.2.rstrip", {"missing"}},
     {"a flag that is a number", [] { return with_added_value("single_word", 0); }, "added_tokens.2.single_word", {"a number"}},
-    {"an added token with a negative id", [] { return with_added_value("id", -1); }, "added_tokens.2.id", {"-1"}},
-    {"a post-processor of another type",
-     [] { return changed("/post_processor/type", "ByteLevel"); },
+    {"another post-processor",
+     [] { return changed("/post_processor/type", "Chat"); },
      "post_processor.type",
-     {"ByteLevel", "TemplateProcessing"},
+     {"Chat", "TemplateProcessing"},
      kUnsupported},
-    {"an unknown field of the post-processor", [] { return changed("/post_processor/x", 1); }, "post_processor.x", {"a number"}, kUnsupported},
     {"no template for one text", [] { return without("/post_processor", "single"); }, "post_processor.single", {"missing", "an array"}},
     {"a template without the text",
      [] { return changed("/post_processor/single", json::array()); },
@@ -475,7 +383,7 @@ const Refusal kRefusals[] = {
     {"padding with a negative type id", [] { return changed("/padding", {{"pad_type_id", -1}}); }, "padding.pad_type_id", {"-1"}},
 };
 
-TEST_CASE("what no WordPiece tokenizer is made of is refused, by its name", "[io]") {
+TEST_CASE("what no tokenizer is made of is refused, by its name", "[io][tokenizer]") {
   tokenizer_of(small_file());
   for (const Refusal& refusal : kRefusals) DYNAMIC_SECTION(refusal.what) {
       check_error({refusal.code, "tokenizer.json", refusal.argument, refusal.words}, [&] { tokenizer_of(refusal.file()); });

@@ -291,10 +291,14 @@ TEST_CASE("a tokenizer of a compact file takes no more than ten times its bytes"
     return text;
   };
   const auto flags = R"(,"id":0,"single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":false})";
-  const auto file = [](const std::string& vocabulary, const std::string& added) {
+  const auto with_model = [](const std::string& model, const std::string& added = "") {
     return R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + added + R"(],"normalizer":null,"pre_tokenizer":)" +
-           R"({"type":"BertPreTokenizer"},"post_processor":null,"decoder":null,"model":{"type":"WordPiece","unk_token":"?",)" +
-           R"("continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{"?":0)" + vocabulary + "}}}";
+           R"({"type":"BertPreTokenizer"},"post_processor":null,"decoder":null,"model":)" + model + "}";
+  };
+  const auto file = [&](const std::string& vocabulary, const std::string& added) {
+    return with_model(
+        R"({"type":"WordPiece","unk_token":"?","continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{"?":0)" + vocabulary + "}}",
+        added);
   };
   const auto check = [](const std::string& json) {
     const std::int64_t before = bytes;
@@ -317,6 +321,19 @@ TEST_CASE("a tokenizer of a compact file takes no more than ten times its bytes"
     for (const std::string& vocabulary : {same, other, longer})
       if (!vocabulary.empty()) check(file(vocabulary, ""));
     check(file("", added));
+  }
+  // Of BPE and Unigram, as short as published ones are on average.
+  for (const std::size_t length : {7, 30}) {
+    std::string tokens = "\"\":0", merges, pairs, pieces;
+    for (std::size_t i = 0; i < 300'000 / length; ++i) {
+      const std::string first = word(length / 2), second = word(length - length / 2);
+      for (const std::string& token : {first, second, first + second}) tokens += ",\"" + token + "\":" + std::to_string(i);
+      merges += std::string(merges.empty() ? "" : ",") + "\"" + first + " " + second + "\"";
+      pairs += std::string(pairs.empty() ? "" : ",") + "[\"" + first + "\",\"" + second + "\"]";
+      pieces += std::string(pieces.empty() ? "" : ",") + "[\"" + first + second + "\",-" + std::to_string(i) + ".25]";
+    }
+    for (const std::string& list : {merges, pairs}) check(with_model(R"({"type":"BPE","vocab":{)" + tokens + R"(},"merges":[)" + list + "]}"));
+    check(with_model(R"({"type":"Unigram","unk_id":0,"vocab":[)" + pieces + "]}"));
   }
 }
 

@@ -676,8 +676,6 @@ TEST_CASE("what cannot be trained is refused, and nothing has changed", "[models
   check_error({ErrorCode::unsupported, "fine_tune", "the head", {"several"}},
               [&] { stock("tiny-bert-multilabel").fine_tune({{"a", std::int64_t{0}}}); });
   check_error({ErrorCode::out_of_range, "fine_tune", "labels", {}}, [&] { stock("tiny-bert-cls").fine_tune({{"a", std::int64_t{1} << 40}}); });
-  check_error({ErrorCode::unsupported, "tokenizer.json", "pre_tokenizer.type", {}},
-              [&] { stock("tiny-roberta").fine_tune(some, {.labels = {"negative", "positive"}}); });
 
   // A learning rate far too high ends in numbers that are none, and says where.
   TextModel wild = stock("sentiment");

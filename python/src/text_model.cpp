@@ -224,8 +224,8 @@ weights: 'float32' or 'int8', how weights of linear maps are kept and multiplied
 threads: of its calls; default as many as set_num_threads() says.
 
 Raises FormatError, ConfigError, MismatchError (all missing, unexpected and mis-shaped tensors at once), OutOfMemoryError;
-UnsupportedError for other models, and, once texts are to be tokenized, for another tokenizer than WordPiece where the package
-tokenizers is not installed.)");
+UnsupportedError for other models, and, once texts are to be tokenized, for a tokenizer with a part that attn does not know where
+the package tokenizers is not installed.)");
   define_threads(model);
   model.def("tokenize", &tokenize, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             R"(Token ids of a text, of texts, or of pairs of texts.

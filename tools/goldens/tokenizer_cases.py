@@ -166,6 +166,12 @@ BASE = dict.fromkeys(("truncation", "padding", "normalizer", "pre_tokenizer", "p
 BEHAVIORS = ("Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]%s|\s+(?!\S)|\s+"
+# Qwen 3.5's, for which marks are letters; GPT-4o's; Mistral's Tekken's.
+MARKS = GPT4.replace(r"\p{L}+|", r"[\p{L}\p{M}]+|").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]") % ("", "+")
+CAPITALS, SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}*{SMALL}+%s|[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}+{SMALL}*%s|\p{{N}}%s"
+CASED += r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+O200K, TEKKEN = CASED % ("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "{1,3}"), CASED % ("", "", "")
 
 
 def part(kind, **options):
@@ -232,6 +238,11 @@ def word_piece(**options):
     return model | options | {"vocab": {token: i for i, token in enumerate(tokens)}}
 
 
+def word_level():
+    tokens = "[UNK] [CLS] [SEP] the a ab hello happy é 中 中文很好 __proto__ , film".split()
+    return part("WordLevel", unk_token="[UNK]", vocab={token: i for i, token in enumerate(tokens)})
+
+
 def unigram(**options):
     pieces = [("a", -2.0), ("b", -2.5), ("ab", -3.0), ("abc", -4.25), ("c", -2.5), ("bc", -4.0), ("▁", -1.5), ("▁a", -2.75), ("aa", -4.0)]
     pieces += [("é", -6.0), ("中文", -5.0), ("the", -3.5), ("▁the", -3.25), ("he", -4.0), ("t", -5.0), ("h", -5.0), ("e", -5.0)]
@@ -261,6 +272,7 @@ def variants():
         "Replace spaces and line ends": replace("_", regex=r"\s{2,}|[\n\r\t]"),
         "Prepend": part("Prepend", prepend="▁x"),
         "Precompiled": charsmap(),
+        "ByteLevel, normalizer": part("ByteLevel"),
         "Sequence": sequence("normalizers", part("NFKD"), part("StripAccents"), part("Lowercase"), charsmap(), part("NFC")),
         "Sequence of none": sequence("normalizers"),
     }.items():
@@ -283,6 +295,12 @@ def variants():
         "Split into GPT-2's words": split("Removed", True, regex=GPT2),
         "Split into GPT-4's words": split("Isolated", regex=GPT4 % ("{1,3}", "+")),
         "Split into Qwen's words": split("Isolated", regex=GPT4 % ("", "+")),
+        "Split into Qwen 3.5's words": split("Isolated", regex=MARKS),
+        "Split into GPT-4o's words": split("Isolated", regex=O200K),
+        "Split into Tekken's words": split("Isolated", regex=TEKKEN),
+        "CharDelimiterSplit": part("CharDelimiterSplit", delimiter="e"),
+        "FixedLength": part("FixedLength", length=3),
+        "UnicodeScripts": part("UnicodeScripts"),
         "Sequence of pre-tokenizers": sequence("pretokenizers", white, part("Digits", individual_digits=True), part("Punctuation")),
     }.items():
         yield name, {"pre_tokenizer": pre_tokenizer}
@@ -297,6 +315,7 @@ def variants():
         "WordPiece": word_piece(),
         "WordPiece, short words": word_piece(max_input_chars_per_word=3),
         "WordPiece without a prefix": word_piece(continuing_subword_prefix=""),
+        "WordLevel": word_level(),
         "Unigram": unigram(),
         "Unigram, bytes": unigram(byte_fallback=True),
     }.items():
@@ -330,6 +349,7 @@ def variants():
 
 
 ASIDE = [
+    "camelCase HTTPServer ABCdef XMLHttpRequest中AB中cD é\u0301É aB1C2 They'Re IT'S it's/ //\n/\n a/\n\u0301B !A !a \u0301\u0301AB ªºAa ǅǆ",
     "ab abc aab bab cabba the hello newest lowest zzzé中中国z hellö toString qu xy xyxy",
     "happy unhappy happy! <mask>  <mask> x SPACES y SPACES SPACESx caf Cafés __proto__  é É cafe\u0301",
     "it'ſome 'Sam 'REal 'lL'Ve \t\u0301a \u00ad\u0308b \u200b\u0301 \u0600e\u0301 \u1100e\u0301",
@@ -375,6 +395,8 @@ def code_points():
     normalizers_["BertNormalizer"] = bert(True, True, True, True)
     words = {name: part(name) for name in ("BertPreTokenizer", "Whitespace")}
     words |= {"Digits": part("Digits", individual_digits=True), "GPT-4": split("Isolated", regex=GPT4 % ("{1,3}", "+"))}
+    words |= {"UnicodeScripts": part("UnicodeScripts")}
+    words |= {"Qwen 3.5": split("Isolated", regex=MARKS), "GPT-4o": split("Isolated", regex=O200K)}
     result = []
     for name, normalizer in normalizers_.items():
         made = load({"normalizer": normalizer}).normalizer

@@ -66,6 +66,13 @@ const words = (random, most) => random.pick(seeds).repeat(random.size(most)) + (
 const word = (random, most) =>
   random.oneIn(4) ? words(random, most) : 'a'.repeat(1 + random.size(most)) + (random.flag() ? '' : random.pick(seeds));
 
+function o200k() {
+  const [capitals, small] = ['[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]', '[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]'];
+  const [lead, contraction] = ['[^\\r\\n\\p{L}\\p{N}]?', "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"];
+  const words = `${lead}${capitals}*${small}+${contraction}|${lead}${capitals}+${small}*${contraction}`;
+  return `${words}|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`;
+}
+
 const regexes = [
   ' {2,}',
   '\\s+',
@@ -73,6 +80,8 @@ const regexes = [
   '\\s{2,}|[\\n\\r\\t]',
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+  o200k(),
 ];
 const pattern = (random) => (random.flag() ? { String: word(random, 300) } : { Regex: random.pick(regexes) });
 
@@ -97,6 +106,7 @@ function normalizer(random, most) {
     'StripAccents',
     'Strip',
     'Nmt',
+    'ByteLevel',
     'Replace',
     'Prepend',
     'Precompiled',
@@ -136,6 +146,9 @@ function preTokenizer(random, most) {
     'Punctuation',
     'Digits',
     'Split',
+    'CharDelimiterSplit',
+    'FixedLength',
+    'UnicodeScripts',
     'Sequence',
   ]);
   const behavior = random.pick(['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous']);
@@ -148,6 +161,10 @@ function preTokenizer(random, most) {
       return { type, behavior };
     case 'Digits':
       return { type, individual_digits: random.flag() };
+    case 'CharDelimiterSplit':
+      return { type, delimiter: random.pick(['a', ' ', '中']) };
+    case 'FixedLength':
+      return { type, length: 1 + random.size(20) };
     case 'Split':
       return { type, pattern: pattern(random), behavior, invert: random.flag() };
     case 'Sequence':
@@ -191,7 +208,7 @@ function vocabulary(random, most, bytes) {
 }
 
 function model(random, most) {
-  const type = random.pick(['WordPiece', 'BPE', 'Unigram']);
+  const type = random.pick(['WordPiece', 'BPE', 'Unigram', 'WordLevel']);
   const bytes = random.flag();
   const all = vocabulary(random, most, bytes);
   const shared = random.oneIn(8);
@@ -203,6 +220,7 @@ function model(random, most) {
   const vocab = Object.fromEntries(all.map((token, id) => [token, shared ? 0 : id]));
   if (type === 'WordPiece')
     return { type, unk_token: random.pick(all), continuing_subword_prefix: prefix, max_input_chars_per_word: random.size(1e6) + 1, vocab };
+  if (type === 'WordLevel') return { type, unk_token: random.pick(all), vocab };
   const merges = random
     .list(most, (i) => ['a'.repeat(1 + (i % 30)), 'a'.repeat(1 + random.below(30))])
     .filter(([a, b]) => a in vocab && b in vocab && a + b in vocab);

@@ -37,6 +37,14 @@ interface Settings {
   readonly config: object;
   readonly cases: readonly Case[];
 }
+interface Draws {
+  readonly texts: number;
+  readonly seed: number;
+  readonly counts: readonly number[];
+  readonly pieces: readonly string[];
+  readonly ranges: readonly (readonly [first: number, last: number])[];
+  readonly runs: readonly { readonly checkpoint?: string; readonly variants?: readonly string[]; readonly digest: number }[];
+}
 interface Sweep {
   readonly name: string;
   readonly normalizer?: object;
@@ -52,7 +60,9 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points'].map((name) => `testdata/tokenizers/${name}.json`);
+  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws'].map(
+    (name) => `testdata/tokenizers/${name}.json`,
+  );
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
   for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
   // Not in the repository: a tool fetches it.
@@ -105,6 +115,20 @@ describe('tokenizer', () => {
     }
   });
 
+  it('drawn texts, whatever parts meet', () => {
+    const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
+    const draws: Draws = read('testdata/tokenizers/draws.json');
+    const parts = new Map(variants.map((variant) => [variant.name, variant.parts]));
+    assert.isAbove(draws.runs.length, 130);
+    draws.runs.forEach(({ checkpoint, variants = [], digest }, run) => {
+      const merged = variants.map((name) => parts.get(name)!).reduce((before, more) => ({ ...before, ...more }), {});
+      const tokenizer = checkpoint
+        ? tokenizerOf(checkpoint)
+        : new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...merged }) });
+      assert.equal(digestOf(tokenizer, draws, run), digest, checkpoint ?? variants.join(', '));
+    });
+  });
+
   it('what tokenizer_config.json says otherwise than tokenizer.json, as transformers has it', () => {
     const { settings } = read('testdata/tokenizers/settings.json') as { readonly settings: readonly Settings[] };
     assert.lengthOf(settings, 7);
@@ -141,6 +165,52 @@ describe('tokenizer', () => {
     }
   });
 });
+
+/** A text of characters from everywhere; native-tests/io/tokenizer_goldens_test.cpp and tools/goldens/tokenizer_draws.py draw the same. */
+function drawText(g: Generator, { counts, pieces, ranges }: Draws): string {
+  let text = '';
+  for (let n = g.pick(counts); n > 0; n--) {
+    const kind = g.below(10);
+    if (kind < 3) text += g.pick(pieces);
+    else if (kind === 3) text += ' ';
+    else {
+      const [first, last] = g.pick(ranges);
+      text += String.fromCodePoint(first + g.below(last - first + 1));
+    }
+  }
+  return text;
+}
+
+/** Of what becomes of drawn texts: ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word. */
+function digestOf(tokenizer: Tokenizer, draws: Draws, run: number): number {
+  let digest = 0x811c9dc5;
+  const fold = (word: number) => void (digest = Math.imul(digest ^ word, 0x01000193));
+  for (let i = 0; i < draws.texts; i++) {
+    const g = new Generator(draws.seed + run * draws.texts + i);
+    const texts: [string, ...string[]] = [drawText(g, draws)];
+    if (g.below(5) === 0) texts.push(drawText(g, draws));
+    const maxLength = g.below(4) === 0 ? 8 + g.below(8) : all.maxLength;
+    let encoding;
+    try {
+      encoding = tokenizer.encode([texts.length > 1 ? (texts as [string, string]) : texts[0]], { maxLength, truncation: true });
+    } catch (error) {
+      assert.equal((error as AttnError).code, 'FORMAT', 'something unknown, and nothing that stands for it');
+      fold(0xdead);
+      continue;
+    }
+    const { tokens, offsets, inputIds, tokenTypeIds, truncated } = encoding;
+    tokens[0].forEach((token, t) => {
+      const codes = Array.from(token, (c) => c.codePointAt(0)!);
+      for (const word of [inputIds[t], tokenTypeIds[t], codes.length, ...codes]) fold(word);
+      // Which of two texts an offset is of is not told.
+      const places = offsets[0][t]?.map((end) => Array.from(texts[0].slice(0, end)).length + 1);
+      if (texts.length === 1) (places ?? [0, 0]).forEach(fold);
+    });
+    fold(inputIds.length);
+    fold(truncated[0] ? 1 : 0);
+  }
+  return digest >>> 0;
+}
 
 describe('tokenizer, texts and pairs', () => {
   let bert: Tokenizer;
@@ -289,6 +359,14 @@ describe('tokenizer, texts and pairs', () => {
       for (let id = 0; id < size; id++) assert.equal(tokenizer.tokenToId(tokenizer.idToToken(id)!), id, `${name} ${id}`);
       for (const id of [-1, 0.5, size, NaN]) assert.isUndefined(tokenizer.idToToken(id), `${name} ${id}`);
     }
+  });
+
+  it('an added token that is looked for after normalisation is told as it is looked for', () => {
+    const model = { type: 'WordLevel', unk_token: '?', vocab: { '?': 0 } };
+    const added = { id: 1, content: 'New York', single_word: false, lstrip: false, rstrip: false, normalized: true };
+    const tokenizer = new Tokenizer({ tokenizer: encode({ model, normalizer: { type: 'Lowercase' }, added_tokens: [added] }) });
+    assert.deepEqual([tokenizer.idToToken(1), tokenizer.tokenToId('New York'), tokenizer.tokenToId('new york')], ['new york', 1, undefined]);
+    assert.deepEqual(tokenizer.encode(['NEW york'], all).tokens, [['new york']]);
   });
 
   it('whether capitals become small letters is asked of the normalizer, not of the vocabulary', () => {
@@ -450,7 +528,7 @@ describe('tokenizer, files that it refuses', () => {
     ['null', 'FORMAT', 'null'],
     ['no model', 'FORMAT', {}, 'tokenizer.json.model'],
     ['another version', 'UNSUPPORTED', file({ version: '2.0' }), '2.0'],
-    ['an unknown model', 'UNSUPPORTED', file({ model: { type: 'WordLevel', vocab: {} } }), 'WordLevel'],
+    ['an unknown model', 'UNSUPPORTED', file({ model: { type: 'Lattice', vocab: {} } }), 'Lattice'],
     ['a model that does not say what it is', 'UNSUPPORTED', file({ model: { vocab: {} } })],
     ['a type that objects have', 'UNSUPPORTED', file({ model: { ...wordPiece, type: 'constructor' } }), 'constructor'],
     ['a vocabulary that is a list', 'FORMAT', file({ model: { ...wordPiece, vocab: [] } }), 'model.vocab'],
@@ -485,7 +563,10 @@ describe('tokenizer, files that it refuses', () => {
     ['an empty character map', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '' } })],
     ['a character map that is too short', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'AAEAAAA=' } })],
     ['a character map whose text is not UTF-8', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'BAAAAAAAAAD/' } })],
-    ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'UnicodeScripts' } }), 'UnicodeScripts'],
+    ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Chat' } }), 'Chat'],
+    ['pieces of no characters', 'FORMAT', file({ pre_tokenizer: { type: 'FixedLength', length: 0 } }), 'pre_tokenizer.length is 0'],
+    ['a delimiter of two characters', 'FORMAT', file({ pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: '__' } }), 'pre_tokenizer.delimiter'],
+    ['WordLevel without unk_token', 'FORMAT', file({ model: { type: 'WordLevel', vocab: { a: 0 } } }), 'unk_token'],
     ['pre-tokenizers nested too deep', 'UNSUPPORTED', file({ pre_tokenizer: deep('Whitespace', 'pretokenizers') })],
     [
       'an expression to split at',
@@ -868,10 +949,12 @@ describe('tokenizer, files that it refuses', () => {
     const words = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
     const gpt4 =
       "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-    for (const expression of [words, gpt4, '\\s{2,}|[\\n\\r\\t]']) {
+    const [capitals, small] = ['[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]', '[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]'];
+    const cased = `[^\\r\\n\\p{L}\\p{N}]?${capitals}*${small}+|[^\\r\\n\\p{L}\\p{N}]?${capitals}+${small}*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*`;
+    for (const expression of [words, gpt4, `${cased}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`, '\\s{2,}|[\\n\\r\\t]']) {
       const cut = readPreTokenizer(new Section({ type: 'Split', pattern: { Regex: expression }, behavior: 'Isolated', invert: false }, 'split'));
       // A million digits took some minutes when every third one was followed by a look at all the rest.
-      for (const each of ['1', ' ', '\r\n ', "'"]) {
+      for (const each of ['1', ' ', '\r\n ', "'", 'A', '中A', '!\u0301']) {
         const text = readText(each.repeat(1_000_000 / each.length));
         assert.isAtMost(cut([{ text, from: 0, to: text.codes.length }]).length, text.codes.length);
       }

@@ -70,7 +70,7 @@ struct EncodingTensors {
 };
 using Encoding = EncodingTensors<2>;
 
-/// A tokenizer that is the caller's, for models whose own is of another kind than Tokenizer reads. Several threads may use it at once. What it
+/// A tokenizer that is the caller's, for models whose own has parts that Tokenizer does not read. Several threads may use it at once. What it
 /// throws comes out of the model's call.
 class TextTokenizer {
  public:
@@ -83,17 +83,20 @@ class TextTokenizer {
   virtual std::int64_t pad_id() const = 0;
 };
 
-/// WordPiece as a Hugging Face tokenizer.json describes it: the same ids, tokens and offsets. Copies share what was read.
+/// A Hugging Face tokenizer.json (models WordPiece, BPE, Unigram and WordLevel, with the normalizers, pre-tokenizers and post-processors of published
+/// files): the same ids, tokens and offsets as their library gives. Copies share what was read.
 class Tokenizer {
  public:
   /// tokenizer_config.json says which token pads, and as in transformers' AutoTokenizer sets anew how texts are normalised; where its
   /// tokenizer_class is left out, default_class counts: "BertTokenizer" and its like make small letters unless do_lower_case is false.
-  /// Throws FORMAT, UNSUPPORTED for other kinds of tokenizers, MEMORY.
+  /// Throws FORMAT, MEMORY; UNSUPPORTED by name for a part, or a regular expression, that it does not know, and for what would cost out of
+  /// proportion.
   static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config = std::nullopt,
                          std::string_view default_class = {});
 
   /// Without max_length nothing is cut. Throws ARGUMENT where a text is not UTF-8, OUT_OF_RANGE also where the special tokens alone are
-  /// more than max_length, MEMORY.
+  /// more than max_length, UNSUPPORTED where the file makes the text too expensive, FORMAT where the text has something unknown and the file has
+  /// no token for that, MEMORY.
   template <std::size_t N = 2>
   EncodingTensors<N> encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_texts(texts, options));

@@ -55,7 +55,7 @@ struct Family {
   HeadNames text_classification, token_classification, question_answering, multiple_choice, fill_mask;
   std::span<const std::string_view> ignored;  ///< how tensors begin that other heads have: they may be there
   void (*configure)(const ConfigReader& config, ModelConfig& model);
-  /// The class of transformers that reads its WordPiece tokenizer where tokenizer_config.json names none.
+  /// The class of transformers that reads its tokenizer where tokenizer_config.json names none, if that has settings of its own.
   std::string_view tokenizer_class = {};
 };
 

@@ -210,7 +210,7 @@ enum class Weights : std::uint8_t {
 
 struct TextModelOptions {
   std::optional<Weights> weights = std::nullopt;  ///< default as the files have them: int8 where they are int8, else float32
-  /// Makes the tokenizer where tokenizer.json is not of the kind that Tokenizer reads, of what Tokenizer::parse is given.
+  /// Makes the tokenizer where tokenizer.json has a part that Tokenizer does not read, of what Tokenizer::parse is given.
   std::function<std::shared_ptr<const TextTokenizer>(std::span<const std::uint8_t> tokenizer_json,
                                                      std::optional<std::span<const std::uint8_t>> tokenizer_config, std::string_view default_class)>
       tokenizer = nullptr;
@@ -255,8 +255,8 @@ class TextModel {
   /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
   /// UNSUPPORTED by name.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
-  /// tokenizer other than WordPiece, or none, and none among the options, is UNSUPPORTED only when texts are to be tokenized: forward() takes token
-  /// ids.
+  /// tokenizer that Tokenizer does not read, or none, and none among the options, is UNSUPPORTED only when texts are to be tokenized: forward() takes
+  /// token ids.
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
   /// Writes the model as transformers reads it: the weights that it works with, as they are now, under the names that its file has, config.json,
   /// and the other files that were read. Poolers and heads that it leaves out are not written. load() reads it back; what int8 gives has the same

@@ -26,6 +26,8 @@ interface Wanted {
 export class AddedTokens {
   readonly ids = new Map<string, number>();
   readonly #byId = new Map<number, AddedToken>();
+  /** Normalised where that is what is looked for. */
+  readonly #texts = new Map<number, string>();
   /** Those that are looked for before normalisation, and after. */
   readonly #plain: Wanted;
   readonly #normalized: Wanted;
@@ -64,10 +66,11 @@ export class AddedTokens {
     let made = 0;
     this.#normalized = wanted(
       all.filter(({ normalized }) => normalized),
-      ({ content }) => {
+      ({ id, content }) => {
         const text = stringOf(normalizer(readText(content, budget)).codes);
         atMost('a normalized token', text.length, 'characters', limits.token);
         made += text.length;
+        this.#texts.set(id, text);
         atMost('tokenizer.json.added_tokens', made, 'characters once they are normalized', 2 * length + 16 * all.length + 4096);
         return text;
       },
@@ -79,7 +82,7 @@ export class AddedTokens {
   }
 
   tokenOf(id: number): string | undefined {
-    return this.#byId.get(id)?.content;
+    return this.#texts.get(id) ?? this.#byId.get(id)?.content;
   }
 
   /** A text as pieces: added tokens, and normalised text between them. */

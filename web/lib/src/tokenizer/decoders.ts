@@ -1,6 +1,6 @@
 /** What makes a text of tokens again: a token at a time, or some of them together, to be put one after the other. */
 import { limits } from './limits.js';
-import { byteCodes } from './pre_tokenizers.js';
+import { byteCodes } from './text.js';
 import { choose, Parts, type Section, unsupported } from './schema.js';
 
 export type Decoder = (tokens: readonly string[]) => string[];

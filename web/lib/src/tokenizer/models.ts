@@ -77,6 +77,24 @@ function wordPiece(section: Section): Model {
   };
 }
 
+/** Words that are tokens as a whole. */
+function wordLevel(section: Section): Model {
+  const unknown = section.string('unk_token');
+  const unknownPath = section.at('unk_token');
+  const vocabulary = new Vocabulary(...readTokens(section));
+  const { tokens } = vocabulary;
+  const unknownId = vocabulary.idOf(unknown);
+  return {
+    ...facts(vocabulary),
+    tokenize(codes, from, to, emit, budget) {
+      budget.spend(to - from);
+      const found = vocabulary.find(codes, from, to);
+      if (found >= 0) emit(vocabulary.id(found), tokens[found], from, to);
+      else emit(needed(unknownId, unknown, unknownPath), unknown, from, to);
+    },
+  };
+}
+
 /** Smallest first. */
 class Heap {
   readonly #values: number[] = [];
@@ -345,7 +363,7 @@ function unigram(section: Section): Model {
   };
 }
 
-const models = { WordPiece: wordPiece, BPE: bpe, Unigram: unigram };
+const models = { WordPiece: wordPiece, BPE: bpe, Unigram: unigram, WordLevel: wordLevel };
 
 export function readModel(section: Section): Model {
   if (section.has('type')) return choose(models, section)(section);

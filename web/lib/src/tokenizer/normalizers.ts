@@ -2,7 +2,7 @@ import { precompiled } from './precompiled.js';
 import { type Pattern, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section } from './schema.js';
-import { codesOf, emptyText, push, slice, type Text } from './text.js';
+import { codesOf, emptyText, push, pushBytes, slice, type Text } from './text.js';
 import { ACCENT, CHINESE, CONTROL, MARK, SPACE, is, isAscii, lowerCase, normalize, type Form } from './unicode.js';
 
 export type Normalizer = (text: Text) => Text;
@@ -106,6 +106,11 @@ const normalizers: Readonly<Record<string, (section: Section, parts: Parts) => N
   Prepend: prepend,
   Precompiled: precompiled,
   Nmt: () => nmt,
+  ByteLevel: () => (text) => {
+    const out = emptyText(text.budget);
+    pushBytes(out, text, 0, text.codes.length);
+    return out;
+  },
   Sequence: (section, parts) => {
     const all = section.sections('normalizers').map((part) => readNormalizer(part, parts));
     return (text) => all.reduce((before, normalizer) => normalizer(before), text);

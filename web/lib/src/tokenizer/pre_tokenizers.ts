@@ -1,8 +1,8 @@
 import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
-import { codesOf, push, rewrite, split, utf8, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { NUMERIC, PUNCTUATION, SPACE, WORD, is } from './unicode.js';
+import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
+import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
@@ -12,10 +12,6 @@ function behaviorOf(section: Section, fallback?: Behavior): Behavior {
   const behavior = section.string('behavior', fallback);
   return behaviors.includes(behavior) ? (behavior as Behavior) : unsupported(section.at('behavior'), behavior, behaviors.join(', '));
 }
-
-/** The characters that stand for the 256 bytes: printable ones for themselves, the others from U+0100 on. */
-export const byteCodes: number[] = [];
-for (let byte = 0, next = 0x100; byte < 256; ++byte) byteCodes.push((byte > 32 && byte < 127) || (byte > 160 && byte !== 173) ? byte : next++);
 
 function copy(out: Text, { text, from, to }: Piece): void {
   for (let i = from; i < to; ++i) push(out, text.codes[i], text.starts[i], text.ends[i]);
@@ -35,19 +31,23 @@ function byteLevel(section: Section): PreTokenizer {
     let parts: readonly Piece[] = pieces;
     if (prefix) parts = rewrite(parts, (piece, out) => (piece.text.codes[piece.from] === 32 ? copy(out, piece) : copyAfter(32, out, piece)));
     if (words) parts = split(parts, gpt2, 'Isolated');
-    return rewrite(parts, ({ text, from, to }, out) => {
-      for (let i = from; i < to; ++i) for (const byte of utf8(text.codes[i])) push(out, byteCodes[byte], text.starts[i], text.ends[i]);
-    });
+    return rewrite(parts, ({ text, from, to }, out) => pushBytes(out, text, from, to));
   };
 }
 
+/** A string of one character. */
+function character(section: Section, name: string): string {
+  const text = section.string(name);
+  return codesOf(text).length === 1 ? text : wrong(section.at(name), text, 'one character');
+}
+
 function metaspace(section: Section): PreTokenizer {
-  const [replacement, ...more] = codesOf(section.string('replacement'));
-  if (replacement === undefined || more.length > 0) wrong(section.at('replacement'), section.get('replacement'), 'one character');
+  const mark = character(section, 'replacement');
+  const replacement = mark.codePointAt(0)!;
   const scheme = section.string('prepend_scheme', section.boolean('add_prefix_space', true) ? 'always' : 'never');
   if (!['always', 'first', 'never'].includes(scheme)) unsupported(section.at('prepend_scheme'), scheme, 'always, first, never');
   const cuts = section.boolean('split', true);
-  const isReplacement = literal(section.string('replacement'));
+  const isReplacement = literal(mark);
   return (pieces) => {
     const marked = rewrite(pieces, (piece, out) => {
       const { text, from } = piece;
@@ -75,6 +75,12 @@ const wordOrOther: Matcher = (codes, at, to) => {
   while (at < to && !is(codes[at], WORD | SPACE)) ++at;
   return at;
 };
+/** A run of one script, with what goes with any behind its first character. */
+const scriptRun: Matcher = (codes, at, to) => {
+  const first = script(codes[at]);
+  if (first > 0) while (at < to && [first, 0].includes(script(codes[at]))) ++at;
+  return at;
+};
 const withoutSpaces: PreTokenizer = (pieces) => split(pieces, whiteSpace, 'Removed');
 
 const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) => PreTokenizer>> = {
@@ -100,16 +106,30 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
       return split(pieces, match, behavior, invert);
     };
   },
+  CharDelimiterSplit: (section) => {
+    const delimiter = literal(character(section, 'delimiter'));
+    return (pieces) => split(pieces, delimiter, 'Removed');
+  },
+  FixedLength: (section) => {
+    const length = section.id('length');
+    if (length === 0) wrong(section.at('length'), length, '1 or more');
+    return (pieces) => split(pieces, (_, at, to) => Math.min(to, at + length), 'Isolated');
+  },
+  // What goes with any is left out at the start of a piece, as the library has it.
+  UnicodeScripts: () => (pieces) => split(pieces, scriptRun, 'Removed', true),
   Sequence: (section, parts) => {
     const all = section.sections('pretokenizers').map((part) => readPreTokenizer(part, parts));
     return (pieces) => all.reduce((before, preTokenizer) => preTokenizer(before), [...pieces]);
   },
 };
 
+/** Steps for each character, where it is not 4. */
+const costs: Readonly<Record<string, number>> = { Sequence: 0, UnicodeScripts: 8 };
+
 export function readPreTokenizer(section: Section, parts = new Parts(limits.preTokenizers)): PreTokenizer {
   parts.add(section);
   const preTokenizer = choose(preTokenizers, section)(section, parts);
-  const cost = section.get('type') === 'Sequence' ? 0 : 4;
+  const cost = costs[section.string('type')] ?? 4;
   return (pieces) => {
     spend(pieces, cost);
     return preTokenizer(pieces);

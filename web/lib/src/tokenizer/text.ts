@@ -96,6 +96,17 @@ export function utf8(code: number): number[] {
   return [0xf0 | (code >> 18), tail(12), tail(6), tail(0)];
 }
 
+/** The characters that stand for the 256 bytes in byte-level tokens: printable ones for themselves, the others from U+0100 on. */
+export const byteCodes: readonly number[] = (() => {
+  let next = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => ((byte > 32 && byte < 127) || (byte > 160 && byte !== 173) ? byte : next++));
+})();
+
+/** Characters [from, to) of a text by their bytes, each in the place of its character. */
+export function pushBytes(out: Text, { codes, starts, ends }: Text, from: number, to: number): void {
+  for (let i = from; i < to; ++i) for (const byte of utf8(codes[i])) push(out, byteCodes[byte], starts[i], ends[i]);
+}
+
 /** In pieces, since an engine takes only so many arguments. */
 export function stringOf(codes: readonly number[], from = 0, to = codes.length): string {
   if (to - from < 4096) return String.fromCodePoint(...codes.slice(from, to));

@@ -1,5 +1,5 @@
 /**
- * Hugging Face's tokenizer.json, tokenized as their own library does it (WordPiece, BPE, Unigram), with offsets.
+ * Hugging Face's tokenizer.json, tokenized as their own library does it (WordPiece, BPE, Unigram, WordLevel), with offsets.
  * Text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around → padded.
  */
 import type { Encoding } from '../attn.js';

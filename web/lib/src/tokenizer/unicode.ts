@@ -1,4 +1,5 @@
 /** Questions about code points, answered as Hugging Face's tokenizers answer them, in every engine. */
+import { runScripts, scriptLengths } from './unicode_scripts.js';
 import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
 import { stringOf, transform, type Text } from './text.js';
 
@@ -6,24 +7,43 @@ export * from './unicode_table.js';
 
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 let kindOf: Uint8Array | undefined;
+let scriptOf: Uint8Array | undefined;
 
-function readTable(): Uint8Array {
-  const table = new Uint8Array(0x110000);
-  let [code, at] = [0, 0];
-  for (const kind of runKinds) {
-    let [length, scale, digit] = [1, 1, 32];
-    for (; digit >= 32; scale *= 32) {
-      digit = digits.indexOf(runLengths[at++]);
-      length += (digit % 32) * scale;
-    }
-    table.fill(digits.indexOf(kind), code, (code += length));
+/** Numbers in base 32, lowest digit first, 32 added to all but the last. */
+function numbersOf(text: string): number[] {
+  const numbers: number[] = [];
+  let [value, scale] = [0, 1];
+  for (const char of text) {
+    const digit = digits.indexOf(char);
+    value += (digit % 32) * scale;
+    scale *= 32;
+    if (digit >= 32) continue;
+    numbers.push(value);
+    [value, scale] = [0, 1];
   }
+  return numbers;
+}
+
+/** What each code point is, by runs of them. */
+function readRuns(values: readonly number[], lengths: string): Uint8Array {
+  const table = new Uint8Array(0x110000);
+  let code = 0;
+  numbersOf(lengths).forEach((more, run) => table.fill(values[run], code, (code += more + 1)));
   return table;
 }
 
 /** Whether a code point is in one of the classes, e.g. LETTER | NUMBER. */
 export function is(code: number, classes: number): boolean {
-  return (kinds[(kindOf ??= readTable())[code]]! & classes) !== 0;
+  kindOf ??= readRuns(
+    Array.from(runKinds, (kind) => digits.indexOf(kind)),
+    runLengths,
+  );
+  return (kinds[kindOf[code]]! & classes) !== 0;
+}
+
+/** The number of its script as UnicodeScripts has them, 0 where it goes with any. */
+export function script(code: number): number {
+  return (scriptOf ??= readRuns(numbersOf(runScripts), scriptLengths))[code];
 }
 
 /** The lower case of one code point by itself: a Σ at the end of a word is like any other. */

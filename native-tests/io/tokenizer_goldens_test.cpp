@@ -1,0 +1,256 @@
+// What Hugging Face's tokenizers make of awkward texts, with the tokenizers of the checkpoints and with small ones that have one part each, and of
+// all code points (testdata/tokenizers). The package's suite of the same name replays the same files.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attn/io/tokenizer.hpp"
+#include "attn/io/tokenizer/normalizers.hpp"
+#include "attn/io/tokenizer/pre_tokenizers.hpp"
+#include "support/golden.hpp"
+
+namespace attn::test {
+namespace {
+
+using nlohmann::json;
+
+json read_json(const std::filesystem::path& path) {
+  const std::vector<std::uint8_t> text = bytes_of(path);
+  return json::parse(text.begin(), text.end());
+}
+
+std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+/// Of UTF-16, as JavaScript counts, in bytes of UTF-8.
+std::int64_t byte_of(const std::string& text, std::int64_t units) {
+  std::size_t at = 0;
+  for (std::int64_t seen = 0; seen < units; ++at)
+    if ((static_cast<unsigned char>(text.at(at)) & 0xC0) != 0x80) seen += static_cast<unsigned char>(text[at]) >= 0xF0 ? 2 : 1;
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+  return static_cast<std::int64_t>(at);
+}
+
+/// A text of a golden file, which may be {repeat, times}.
+std::string text_of(const json& text) {
+  if (text.is_string()) return text;
+  std::string all;
+  for (int i = 0; i < text.at("times"); ++i) all += text.at("repeat").get<std::string>();
+  return all;
+}
+
+void check_cases(const json& cases, const Tokenizer& tokenizer) {
+  for (const json& c : cases) {
+    const bool is_pair = c.contains("pair");
+    const std::string first = text_of(c.at("text")), second = is_pair ? text_of(c.at("pair")) : "";
+    INFO(first.substr(0, 200) << " | " << second);
+    TokenizeOptions options;
+    if (c.contains("maxLength")) options.max_length = c.at("maxLength");
+    const EncodedTexts encoding =
+        is_pair ? tokenizer.encode_texts({std::pair(first, second)}, options) : tokenizer.encode_texts(std::vector{first}, options);
+    CHECK(json(encoding.input_ids) == c.at("ids"));
+    CHECK(json(encoding.token_type_ids) == c.value("typeIds", json(std::vector<int>(c.at("ids").size()))));
+    CHECK(json(encoding.tokens.at(0)) == c.at("tokens"));
+    CHECK(encoding.truncated.at(0) == c.value("truncated", false));
+    CHECK(std::all_of(encoding.attention_mask.begin(), encoding.attention_mask.end(), [](std::uint8_t real) { return real == 1; }));
+    json expected = c.at("offsets"), offsets = json::array();
+    REQUIRE(encoding.offsets.at(0).size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto& place = encoding.offsets[0][i];
+      offsets.push_back(place ? json{place->first, place->second} : json());
+      const auto sequence = encoding.sequence_ids.at(0).at(i);
+      CHECK(sequence.has_value() == place.has_value());
+      for (json& end : expected[i])
+        if (!end.is_null()) end = byte_of(sequence == 1 ? second : first, end);
+    }
+    CHECK(offsets == expected);
+  }
+}
+
+TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
+  for (const char* name : {"tiny-bert", "tiny-distilbert", "tiny-mpnet", "tiny-roberta", "tiny-xlm-roberta", "tiny-modernbert"}) {
+    INFO(name);
+    const json cases = read_json(testdata("tokenizers") / (name + std::string(".json"))).at("cases");
+    CHECK(cases.size() > 90);
+    check_cases(cases, Tokenizer::parse(bytes_of(testdata("models") / name / "tokenizer.json")));
+  }
+}
+
+TEST_CASE("each kind of part by itself gives the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
+  const json file = read_json(testdata("tokenizers") / "variants.json");
+  CHECK(file.at("variants").size() > 60);
+  for (const json& variant : file.at("variants")) {
+    INFO(variant.at("name"));
+    json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", file.at("model")}};
+    parts.update(variant.at("parts"));
+    check_cases(variant.at("cases"), Tokenizer::parse(bytes(parts.dump())));
+  }
+}
+
+TEST_CASE("what tokenizer_config.json says otherwise than tokenizer.json counts, as transformers has it", "[io][tokenizer]") {
+  const json settings = read_json(testdata("tokenizers") / "settings.json").at("settings");
+  CHECK(settings.size() == 7);
+  for (const json& each : settings) {
+    const std::string checkpoint = each.at("checkpoint");
+    INFO(checkpoint << ", " << each.at("changes"));
+    const std::vector<std::uint8_t> config = bytes(each.at("config").dump());
+    check_cases(each.at("cases"), Tokenizer::parse(bytes_of(testdata("models") / checkpoint / "tokenizer.json"), config));
+  }
+}
+
+TEST_CASE("MiniLM's tokenizer gives the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
+  const std::filesystem::path file = testdata("..") / "models" / "all-MiniLM-L6-v2" / "tokenizer.json";
+  if (!std::filesystem::exists(file)) {
+    const char* ci = std::getenv("CI");
+    if (ci != nullptr && std::string(ci) == "true") FAIL("models/all-MiniLM-L6-v2 is not there");
+    SUCCEED("models/all-MiniLM-L6-v2 is not there");
+    return;
+  }
+  check_cases(read_json(testdata("tokenizers") / "all-MiniLM-L6-v2.json").at("cases"), Tokenizer::parse(bytes_of(file)));
+}
+
+TEST_CASE("every code point of Unicode is to the parts of a tokenizer what it is to Hugging Face's", "[io][tokenizer]") {
+  const json file = read_json(testdata("tokenizers") / "code_points.json");
+  const char32_t chunk = file.at("chunk");
+  std::vector<std::pair<char32_t, detail::Chars>> texts;
+  for (const json& start : file.at("starts")) {
+    std::string text;
+    for (char32_t code = start; code < start.get<char32_t>() + chunk; ++code) {
+      if (code >= 0xD800 && code < 0xE000) continue;
+      text += 'a';
+      detail::append_utf8(text, code);
+      text += "a\n";
+    }
+    texts.emplace_back(start, detail::decode_utf8(text).value());
+  }
+  for (const json& sweep : file.at("sweeps")) {
+    INFO(sweep.at("name"));
+    const bool normalizes = sweep.contains("normalizer");
+    const std::vector<std::uint8_t> section = bytes(sweep.at(normalizes ? "normalizer" : "preTokenizer").dump());
+    const detail::Json tree = detail::parse_json("a part", section, section.size());
+    const detail::Value value("a part", &tree);
+    std::vector<std::uint32_t> digests(17, 0x811C9DC5);
+    for (const auto& [start, text] : texts) {
+      std::uint32_t& digest = digests[start >> 16];
+      const auto fold = [&](std::size_t word) { digest = (digest ^ static_cast<std::uint32_t>(word)) * 0x01000193; };
+      detail::Budget budget(text.size());
+      if (normalizes) {
+        for (const detail::Char& c : detail::read_normalizer(value)(text, budget)) fold(c.code);
+      } else {
+        detail::Pieces pieces{text, {{0, text.size()}}};
+        detail::read_pre_tokenizer(value)(pieces, budget);
+        for (const detail::Piece& piece : pieces.pieces) fold(piece.to - piece.from);
+      }
+    }
+    CHECK(json(digests) == sweep.at("planes"));
+  }
+}
+
+/// splitmix32, as in wasm-tests/support/generator.ts and tools/goldens/tokenizer_draws.py.
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : state_(seed) {}
+
+  std::uint32_t below(std::size_t n) {
+    state_ += 0x9e3779b9U;
+    std::uint32_t z = state_;
+    z = (z ^ (z >> 16)) * 0x21f0aaadU;
+    z = (z ^ (z >> 15)) * 0x735a2d97U;
+    return static_cast<std::uint32_t>(std::uint64_t{z ^ (z >> 15)} * n >> 32);
+  }
+  const json& pick(const json& items) { return items[below(items.size())]; }
+
+ private:
+  std::uint32_t state_;
+};
+
+std::string drawn_text(Draw& draw, const json& file) {
+  std::string text;
+  for (std::uint32_t count = draw.pick(file.at("counts")); count > 0; --count) {
+    const std::uint32_t kind = draw.below(10);
+    if (kind < 3) {
+      text += draw.pick(file.at("pieces")).get<std::string>();
+    } else if (kind == 3) {
+      text += ' ';
+    } else {
+      const json& range = draw.pick(file.at("ranges"));
+      const char32_t first = range[0], last = range[1];
+      detail::append_utf8(text, first + draw.below(last - first + 1));
+    }
+  }
+  return text;
+}
+
+/// FNV-1a, a word at a time.
+class Digest {
+ public:
+  void fold(std::size_t word) { value_ = (value_ ^ static_cast<std::uint32_t>(word)) * 0x01000193; }
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0x811C9DC5;
+};
+
+/// Of what becomes of drawn texts: ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word.
+std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_t run) {
+  Digest digest;
+  const std::size_t texts = file.at("texts");
+  for (std::size_t i = 0; i < texts; ++i) {
+    Draw draw(static_cast<std::uint32_t>(file.at("seed").get<std::size_t>() + run * texts + i));
+    std::string both[2] = {drawn_text(draw, file)};
+    const bool is_pair = draw.below(5) == 0;
+    if (is_pair) both[1] = drawn_text(draw, file);
+    TokenizeOptions options;
+    if (const bool is_cut = draw.below(4) == 0; is_cut) options.max_length = 8 + draw.below(8);
+    EncodedTexts encoding;
+    try {
+      encoding = is_pair ? tokenizer.encode_texts({std::pair(both[0], both[1])}, options) : tokenizer.encode_texts(std::vector{both[0]}, options);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::format);  // something unknown, and nothing that stands for it
+      digest.fold(0xDEAD);
+      continue;
+    }
+    for (std::size_t t = 0; t < encoding.input_ids.size(); ++t) {
+      digest.fold(static_cast<std::size_t>(encoding.input_ids[t]));
+      digest.fold(static_cast<std::size_t>(encoding.token_type_ids[t]));
+      const std::u32string token = detail::code_points(encoding.tokens[0][t]);
+      digest.fold(token.size());
+      for (const char32_t code : token) digest.fold(code);
+      if (is_pair) continue;  // the package does not tell which text an offset is of
+      const auto& place = encoding.offsets[0][t];
+      const auto character = [&](std::int64_t byte) {
+        return detail::count_characters(std::string_view(both[0]).substr(0, static_cast<std::size_t>(byte)));
+      };
+      digest.fold(place ? character(place->first) + 1 : 0);
+      digest.fold(place ? character(place->second) + 1 : 0);
+    }
+    digest.fold(encoding.input_ids.size());
+    digest.fold(encoding.truncated[0] ? 1 : 0);
+  }
+  return digest.value();
+}
+
+TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's tokenizers give, whatever parts meet", "[io][tokenizer]") {
+  const json file = read_json(testdata("tokenizers") / "draws.json"), all = read_json(testdata("tokenizers") / "variants.json");
+  std::map<std::string, json> variants;
+  for (const json& variant : all.at("variants")) variants.emplace(variant.at("name"), variant.at("parts"));
+  CHECK(file.at("runs").size() > 130);
+  for (std::size_t run = 0; run < file.at("runs").size(); ++run) {
+    const json& each = file.at("runs")[run];
+    INFO(each);
+    if (each.contains("checkpoint")) {
+      const Tokenizer tokenizer = Tokenizer::parse(bytes_of(testdata("models") / each.at("checkpoint") / "tokenizer.json"));
+      CHECK(digest_of(tokenizer, file, run) == each.at("digest"));
+      continue;
+    }
+    json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
+    for (const std::string name : each.at("variants")) parts.update(variants.at(name));
+    CHECK(digest_of(Tokenizer::parse(bytes(parts.dump())), file, run) == each.at("digest"));
+  }
+}
+
+}  // namespace
+}  // namespace attn::test

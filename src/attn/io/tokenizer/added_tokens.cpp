@@ -1,0 +1,143 @@
+#include "attn/io/tokenizer/added_tokens.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace attn::detail {
+
+AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer)
+    : normalizer_(std::move(normalizer)), size_(vocabulary.size()) {
+  if (!section.is_there()) return;
+  section.at_most(section.array().size(), kMaxAddedTokens, " tokens");
+  std::vector<AddedToken> all;
+  std::size_t characters = 0;
+  auto next = static_cast<std::int64_t>(vocabulary.size());
+  for (std::size_t i = 0; i < section.array().size(); ++i) {
+    const Value given = section[i];
+    const std::string& content = given["content"].token();
+    AddedToken token{.single_word = given["single_word"].boolean(),
+                     .lstrip = given["lstrip"].boolean(),
+                     .rstrip = given["rstrip"].boolean(),
+                     .normalized = given["normalized"].boolean()};
+    if (content.empty()) continue;
+    characters += count_characters(content);
+    // As the library does: the id that the file names is not what counts.
+    auto known = id_of(content);
+    if (!known) known = vocabulary.id_of(content);
+    if (!known) {
+      known = static_cast<std::int32_t>(next++);
+      ++size_;
+    }
+    token.id = *known;
+    ids_.emplace(content, token.id);
+    const auto [named, is_new] = named_.emplace(token.id, Named{content, all.size()});
+    if (is_new) {
+      all.push_back(token);
+    } else {
+      named->second.text = content;
+      all[named->second.place] = token;
+    }
+  }
+  // One for all of them: how many there are and how many normalizers multiply.
+  Budget budget(characters, "tokenizer.json.added_tokens");
+  const std::size_t most = 2 * characters + 16 * all.size() + 4096;
+  std::size_t made = 0;
+  for (const AddedToken& token : all) {
+    if (!token.normalized) continue;
+    std::string& name = named_.at(token.id).text;
+    const Chars text = normalizer_(decode_utf8(name).value(), budget);
+    section.at_most(text.size(), kMaxToken, " characters in a token once it is normalized");
+    section.at_most(made += text.size(), most, " characters once they are normalized");
+    name = utf8_of(text);
+  }
+  plain_ = wanted(all, false);
+  normalized_ = wanted(all, true);
+}
+
+AddedTokens::Wanted AddedTokens::wanted(const std::vector<AddedToken>& all, bool normalized) const {
+  Wanted made;
+  std::size_t characters = 0;
+  for (const AddedToken& token : all)
+    if (token.normalized == normalized) {
+      made.tokens.push_back(token);
+      characters += count_characters(named_.at(token.id).text);
+    }
+  made.trie = Trie(made.tokens.size(), characters);
+  for (std::size_t i = 0; i < made.tokens.size(); ++i) made.trie.add(code_points(named_.at(made.tokens[i].id).text), static_cast<std::int32_t>(i));
+  return made;
+}
+
+std::optional<std::int32_t> AddedTokens::id_of(std::string_view token) const {
+  const auto found = ids_.find(token);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::string_view> AddedTokens::text_of(std::int32_t id) const {
+  const auto found = named_.find(id);
+  return found == named_.end() ? std::nullopt : std::optional<std::string_view>(found->second.text);
+}
+
+/// emit(from, to, id) for what is found, the leftmost, of those the longest, and on from its end; with the id -1 for what is between.
+template <class Emit>
+void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget& budget, const Emit& emit) {
+  const std::size_t count = text.size();
+  std::size_t done = 0;
+  // How far the white space goes that was last looked through: tokens that begin in it take it along again, as the library has it.
+  std::size_t spaces = 0;
+  for (std::size_t at = 0; at < count;) {
+    std::size_t to = at, i = at;
+    std::int32_t found = -1;
+    for (Trie::Node node = Trie::root(); i < count;) {
+      if ((node = wanted.trie.child(node, text[i++].code)) == 0) break;
+      if (const std::int32_t number = wanted.trie.number(node); number >= 0) {
+        to = i;
+        found = number;
+      }
+    }
+    budget.spend(i - at);
+    if (found < 0) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = wanted.tokens[static_cast<std::size_t>(found)];
+    std::size_t from = std::exchange(at, to);
+    const auto in_word = [&](std::size_t place) { return place < count && is(text[place].code, kWord); };
+    if (token.single_word && ((from > 0 && in_word(from - 1)) || in_word(to))) continue;
+    if (token.lstrip) {
+      while (from > done && is(text[from - 1].code, kSpace)) --from;
+      from = std::max(from, done);
+    }
+    if (token.rstrip && to < spaces)
+      to = spaces;
+    else if (token.rstrip)
+      while (to < count && is(text[to].code, kSpace)) spaces = ++to;
+    if (done < from) emit(done, from, -1);
+    if (from < to) {
+      budget.spend(to - from);  // what tokens take may overlap
+      emit(from, to, token.id);
+    }
+    done = to;
+  }
+  if (done < count) emit(done, count, -1);
+}
+
+Pieces AddedTokens::extract(const Chars& text, Budget& budget) const {
+  Pieces out;
+  const auto put = [&](std::span<const Char> piece, std::int32_t id) {
+    const std::size_t from = out.chars.size();
+    out.chars.insert(out.chars.end(), piece.begin(), piece.end());
+    out.pieces.push_back({from, out.chars.size(), id});
+  };
+  std::size_t length = 0;
+  find(text, plain_, budget, [&](std::size_t from, std::size_t to, std::int32_t id) {
+    const std::span<const Char> piece = std::span(text).subspan(from, to - from);
+    if (id >= 0) return put(piece, id);
+    const Chars made = normalizer_(Chars(piece.begin(), piece.end()), budget);
+    budget.hold(length += made.size());
+    find(made, normalized_, budget,
+         [&](std::size_t begin, std::size_t end, std::int32_t found) { put(std::span(made).subspan(begin, end - begin), found); });
+  });
+  return out;
+}
+
+}  // namespace attn::detail

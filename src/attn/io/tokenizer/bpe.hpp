@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "attn/io/tokenizer/model.hpp"
+
+namespace attn::detail {
+
+/// Byte pair encoding (Sennrich et al. 2016), of characters or of bytes. Takes the vocabulary out of `json`, which is the section.
+std::unique_ptr<const Model> read_bpe(const Value& section, Json& json);
+
+}  // namespace attn::detail

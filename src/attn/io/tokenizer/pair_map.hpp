@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace attn::detail {
+
+/// Pairs of numbers, each with a number above 0: as many as said at the most. Open addressing in one block of memory.
+class PairMap {
+ public:
+  explicit PairMap(std::size_t pairs = 0) : slots_(pairs + pairs / 2 + 1) {}
+
+  /// 0 for a pair that is not there.
+  std::uint32_t get(std::uint32_t a, std::uint32_t b) const { return slots_[slot(a, b)].value; }
+  void set(std::uint32_t a, std::uint32_t b, std::uint32_t value) { slots_[slot(a, b)] = {a, b, value}; }
+
+ private:
+  struct Slot {
+    std::uint32_t a = 0, b = 0, value = 0;
+  };
+  /// Drawn once, so that no file can be made of pairs that collide.
+  struct Factors {
+    std::uint32_t a = std::random_device()() | 1, b = std::random_device()() | 1;
+  };
+  static const Factors& factors() {
+    static const Factors drawn;
+    return drawn;
+  }
+
+  std::size_t slot(std::uint32_t a, std::uint32_t b) const {
+    const std::uint32_t hash = a * factors().a + b * factors().b;
+    std::size_t at = static_cast<std::size_t>(std::uint64_t{hash} * slots_.size() >> 32);
+    while (slots_[at].value != 0 && (slots_[at].a != a || slots_[at].b != b)) at = at + 1 < slots_.size() ? at + 1 : 0;
+    return at;
+  }
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace attn::detail

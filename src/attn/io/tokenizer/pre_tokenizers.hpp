@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+
+#include "attn/io/tokenizer/pieces.hpp"
+#include "attn/io/tokenizer/schema.hpp"
+
+namespace attn::detail {
+
+/// Cuts a text into words.
+using PreTokenizer = std::function<void(Pieces& text, Budget& budget)>;
+
+/// Throws FORMAT, UNSUPPORTED for other kinds.
+PreTokenizer read_pre_tokenizer(const Value& section);
+
+}  // namespace attn::detail

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "attn/io/tokenizer/normalizers.hpp"
+
+namespace attn::detail {
+
+/// sentencepiece's rules, compiled by it into a double array and a block of replacements.
+Normalizer read_precompiled(const Value& section);
+
+}  // namespace attn::detail

@@ -1,0 +1,105 @@
+#include "attn/io/tokenizer/tokenizer_file.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace attn::detail {
+namespace {
+
+// The largest published one has 35 MB.
+constexpr std::size_t kMaxBytes = 64 << 20;
+
+/// What tokenizer_config.json sets anew in a part of tokenizer.json, and where.
+struct Setting {
+  std::string_view type, name, setting;
+};
+constexpr Setting kSettings[] = {
+    {"BertNormalizer", "lowercase", "do_lower_case"},
+    {"BertNormalizer", "strip_accents", "strip_accents"},
+    {"BertNormalizer", "handle_chinese_chars", "tokenize_chinese_chars"},
+    {"ByteLevel", "add_prefix_space", "add_prefix_space"},
+    {"RobertaProcessing", "add_prefix_space", "add_prefix_space"},
+};
+
+/// As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is.
+void set_anew(Json* part, const Value& config, std::string_view default_class) {
+  Json::Object* members = part != nullptr ? part->object() : nullptr;
+  if (members == nullptr) return;
+  const Value name = config["tokenizer_class"];
+  if (name.is_there() && (name.string() == "PreTrainedTokenizerFast" || name.string() == "TokenizersBackend")) return;
+  const Json* given = part->find("type");
+  const std::string* type = given != nullptr ? given->string() : nullptr;
+  if (type == nullptr) return;
+  // What those classes take where it is left out, whatever tokenizer.json says.
+  if (*type == "BertNormalizer" && ((name.is_there() && !name.string().empty()) || !default_class.empty())) {
+    (*members)["lowercase"] = Json(true);
+    (*members)["strip_accents"] = Json();
+    (*members)["handle_chinese_chars"] = Json(true);
+  }
+  for (const Setting& each : kSettings)
+    if (*type == each.type && config[each.setting].is_there()) (*members)[std::string(each.name)] = Json(config[each.setting].boolean());
+}
+
+/// As transformers' AutoTokenizer: tokenizer_config.json goes before tokenizer.json.
+Padding read_padding(const Value& value, const Value& config, const TokenizerFile& file) {
+  Padding padding;
+  std::vector<std::string> candidates;
+  // Older files have the token with its flags.
+  if (const Value given = config["pad_token"]; given.is_there())
+    candidates.push_back(given["content"].is_there() ? given["content"].token() : given.token());
+  else if (value.is_there())
+    candidates.push_back(value["pad_token"].token_or("[PAD]", kMaxToken));
+  if (const Value type = value["pad_type_id"]; value.is_there() && type.is_there()) padding.type_id = type.whole();
+  for (const char* usual : {"[PAD]", "<pad>"}) candidates.emplace_back(usual);
+  const auto known =
+      std::find_if(candidates.begin(), candidates.end(), [&](const std::string& token) { return file.token_to_id(token).has_value(); });
+  padding.token = known != candidates.end() ? *known : candidates.front();
+  padding.id = file.token_to_id(padding.token).value_or(0);
+  return padding;
+}
+
+}  // namespace
+
+std::optional<std::int32_t> TokenizerFile::token_to_id(std::string_view token) const {
+  const auto id = added.id_of(token);
+  return id ? id : model->vocabulary().id_of(token);
+}
+
+std::optional<std::string_view> TokenizerFile::id_to_token(std::int32_t id) const {
+  const auto text = added.text_of(id);
+  return text ? text : model->vocabulary().text_of(id);
+}
+
+TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
+                                  std::string_view default_class) {
+  Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
+  const Value root("tokenizer.json", &json);
+  root.object();
+  if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
+    version.refuse(ErrorCode::unsupported, {"1.0"}, {version.string()});
+  const Json config_json = tokenizer_config ? parse_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json();
+  const Value config("tokenizer_config.json", tokenizer_config ? &config_json : nullptr);
+  if (tokenizer_config) config.object();
+  for (const char* side : {"padding_side", "truncation_side"})
+    if (config[side].is_there() && config[side].string() != "right") config[side].refuse(ErrorCode::unsupported, {"right"}, {config[side].string()});
+  const auto member = [&](std::string_view name) {
+    const auto found = json.object()->find(name);
+    return found == json.object()->end() ? nullptr : &found->second;
+  };
+  for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) set_anew(member(part), config, default_class);
+
+  // The small sections first: what is not supported shows before a vocabulary is read.
+  TokenizerFile file{.normalizer = [](Chars text, Budget&) { return text; }, .pre_tokenizer = [](Pieces&, Budget&) {}};
+  if (const Value section = root["normalizer"]; section.is_there()) file.normalizer = read_normalizer(section);
+  if (const Value section = root["pre_tokenizer"]; section.is_there()) file.pre_tokenizer = read_pre_tokenizer(section);
+  if (const Value section = root["post_processor"]; section.is_there()) file.post_processor = read_post_processor(section);
+  Json missing;
+  Json* model = member("model");
+  file.model = read_model(model != nullptr ? *model : missing);
+  file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer);
+  file.padding = read_padding(root["padding"], config, file);
+  return file;
+}
+
+}  // namespace attn::detail

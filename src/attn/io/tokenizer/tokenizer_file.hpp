@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "attn/io/tokenizer/added_tokens.hpp"
+#include "attn/io/tokenizer/model.hpp"
+#include "attn/io/tokenizer/normalizers.hpp"
+#include "attn/io/tokenizer/post_processor.hpp"
+#include "attn/io/tokenizer/pre_tokenizers.hpp"
+
+namespace attn::detail {
+
+struct Padding {
+  std::int32_t id = 0, type_id = 0;
+  std::string token = {};
+};
+
+/// What is in a tokenizer.json: text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around →
+/// padded.
+struct TokenizerFile {
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  PostProcessor post_processor;
+  std::unique_ptr<const Model> model;
+  AddedTokens added;
+  Padding padding;
+
+  std::optional<std::int32_t> token_to_id(std::string_view token) const;
+  std::optional<std::string_view> id_to_token(std::int32_t id) const;
+  /// The text of a token that is of the vocabulary, or has its own.
+  std::string_view text_of(const Token& token) const { return token.number >= 0 ? model->vocabulary().text(token.number) : token.content; }
+};
+
+/// Throws FORMAT for what no tokenizer.json is, UNSUPPORTED for kinds of parts that are not known, MEMORY.
+TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
+                                  std::string_view default_class);
+
+}  // namespace attn::detail
