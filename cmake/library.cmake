@@ -184,12 +184,14 @@ if(NOT EMSCRIPTEN)
     src/attn/io/tokenizer/added_tokens.cpp
     src/attn/io/tokenizer/bpe.cpp
     src/attn/io/tokenizer/budget.cpp
+    src/attn/io/tokenizer/decoders.cpp
     src/attn/io/tokenizer/model.cpp
     src/attn/io/tokenizer/normalizers.cpp
     src/attn/io/tokenizer/patterns.cpp
     src/attn/io/tokenizer/post_processor.cpp
     src/attn/io/tokenizer/pre_tokenizers.cpp
     src/attn/io/tokenizer/precompiled.cpp
+    src/attn/io/tokenizer/sequences.cpp
     src/attn/io/tokenizer/schema.cpp
     src/attn/io/tokenizer/tokenizer_file.cpp
     src/attn/io/tokenizer/trie.cpp
@@ -198,12 +200,16 @@ if(NOT EMSCRIPTEN)
     src/attn/io/tokenizer/vocabulary.cpp
     src/attn/io/tokenizer/word_level.cpp
     src/attn/io/tokenizer/word_piece.cpp
+    src/attn/models/answers.cpp
+    src/attn/models/entities.cpp
     src/attn/models/model_writer.cpp
     src/attn/models/text_model.cpp
+    src/attn/models/text_tasks.cpp
     src/attn/parallel/executor.cpp
     src/attn/parallel/lists.cpp
     src/attn/tensor/large_pages.cpp)
-  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp src/attn/parallel/executor.hpp
+  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp
+    src/attn/models/text_tasks.hpp src/attn/parallel/executor.hpp
     src/attn/tensor/large_pages.hpp)
 endif()
 list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -10,7 +10,6 @@
 namespace attn {
 namespace {
 
-using detail::Chars;
 using detail::Template;
 using detail::TemplatePiece;
 using detail::Token;
@@ -24,33 +23,10 @@ struct Row {
   bool truncated = false;
 };
 
-/// The tokens of one text. Ends after the word with which there are more than `most`.
 std::vector<Token> tokens_of(const TokenizerFile& file, std::string_view text, std::size_t index, std::size_t most) {
-  if (text.size() > std::numeric_limits<std::uint32_t>::max())
-    detail::fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text.size()});
-  MemoryEstimate memory(kOp);
-  memory.add("the characters of a text", {static_cast<std::int64_t>(text.size()), 12});  // up to four lists of 12 bytes each
-  memory.check("the characters of a text");
-  const std::optional<Chars> chars = detail::decode_utf8(text);
-  if (!chars) {
-    ErrorDetail detail;
-    detail.emplace("index", static_cast<double>(index));
-    detail::fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
-  }
-  detail::Budget budget(chars->size());
-  detail::Pieces pieces = file.added.extract(*chars, budget);
-  file.pre_tokenizer(pieces, budget);
-  std::vector<Token> tokens;
-  for (const detail::Piece& piece : pieces.pieces) {
-    const std::span<const detail::Char> word = pieces.of(piece);
-    if (piece.added < 0)
-      file.model->tokenize(word, tokens, budget);
-    else
-      tokens.push_back({.id = piece.added, .start = word.front().start, .end = word.back().end, .content = detail::utf8_of(word)});
-    if (tokens.size() > most) break;
-    budget.hold(tokens.size());
-  }
-  for (const bool prefixed : file.post_processor.trims) detail::trim_offsets(text, file.model->vocabulary(), tokens, prefixed, budget);
+  detail::Budget budget(detail::count_characters(text));
+  std::vector<Token> tokens = file.tokenize(text, index, most, budget);
+  file.trim_offsets(text, tokens, budget);
   return tokens;
 }
 
@@ -197,12 +173,23 @@ std::optional<std::string> Tokenizer::id_to_token(std::int64_t id) const {
   return token ? std::optional<std::string>(*token) : std::nullopt;
 }
 
+std::string Tokenizer::decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  for (const std::int64_t id : ids) {
+    std::optional<std::string> token = id_to_token(id);
+    if (token && !(skip_special_tokens && file_->added.is_special(static_cast<std::int32_t>(id)))) tokens.push_back(std::move(*token));
+  }
+  std::string text;
+  for (const std::string& part : file_->decoder(std::move(tokens))) text += part;
+  return file_->cleans_up ? detail::clean_up(std::move(text)) : text;
+}
+
 std::int64_t Tokenizer::vocabulary_size() const { return static_cast<std::int64_t>(file_->added.size()); }
 std::int64_t Tokenizer::pad_id() const { return file_->padding.id; }
 
 bool Tokenizer::lower_cases() const {
   detail::Budget budget(26);
-  const Chars lowered = file_->normalizer(detail::decode_utf8("ABCDEFGHIJKLMNOPQRSTUVWXYZ").value(), budget);
+  const detail::Chars lowered = file_->normalizer(detail::decode_utf8("ABCDEFGHIJKLMNOPQRSTUVWXYZ").value(), budget);
   return std::none_of(lowered.begin(), lowered.end(), [](const detail::Char& c) { return c.code >= U'A' && c.code <= U'Z'; });
 }
 

@@ -112,6 +112,9 @@ class Tokenizer {
 
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
+  /// The text of tokens: what the file's decoder makes of them; ids that the vocabulary does not have are left out. Throws UNSUPPORTED for a decoder
+  /// that attn does not have.                                                                            (transformers' decode)
+  std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
   std::int64_t vocabulary_size() const;
   /// The id of the token that pads.
   std::int64_t pad_id() const;

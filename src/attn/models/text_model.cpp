@@ -12,6 +12,7 @@
 #include "attn/models/model_loader.hpp"
 #include "attn/models/model_writer.hpp"
 #include "attn/models/sentence_config.hpp"
+#include "attn/models/text_model_parts.hpp"
 
 namespace attn {
 namespace {
@@ -32,8 +33,6 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 }
 
 using File = std::optional<std::vector<std::uint8_t>>;
-/// What was read of a folder, by name, but for the weights.
-using Files = std::vector<std::pair<std::string, std::vector<std::uint8_t>>>;
 
 /// A whole file; none where it is not there, unless it has to be.
 File read_file(const std::filesystem::path& path, bool required = false) {
@@ -80,53 +79,6 @@ void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader)
   }
 }
 
-/// One text of many: what the model needs of it.
-struct Row {
-  std::size_t index;
-  std::vector<std::int32_t> ids, types;
-};
-
-/// How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results.
-constexpr std::size_t kMostSorted = 8192;
-
-/// Ids, types and mask as the model takes them.
-struct Batch {
-  Shape shape;
-  std::vector<std::int64_t> ids, types;
-  std::vector<std::uint8_t> flags;  // of the mask, where that is not the caller's
-  std::optional<MaskView> mask;
-
-  Batch(std::string_view op, const detail::TokenIds& inputs) : shape(inputs.shape), ids(inputs.ids), types(inputs.types) {
-    const auto check = [&](const char* name, const Shape& got) {
-      if (got != shape) detail::fail(ErrorCode::shape, op, name, {shape, " as input_ids"}, {got});
-    };
-    if (!types.empty()) check("token_type_ids", inputs.type_shape);
-    if (inputs.mask.empty()) return;
-    check("attention_mask", inputs.mask_shape);
-    flags = inputs.mask;
-    mask = MaskView(MaskKind::attend, flags.data(), shape);
-  }
-  /// Padded to the first, which is the longest.
-  explicit Batch(std::span<const Row> rows) {
-    const std::size_t L = rows.front().ids.size();
-    shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(L)};
-    flags.assign(rows.size() * L, 0);
-    ids.assign(flags.size(), 0);
-    types.assign(flags.size(), 0);
-    for (std::size_t b = 0; b < rows.size(); ++b) {
-      std::copy(rows[b].ids.begin(), rows[b].ids.end(), ids.begin() + static_cast<std::ptrdiff_t>(b * L));
-      std::copy(rows[b].types.begin(), rows[b].types.end(), types.begin() + static_cast<std::ptrdiff_t>(b * L));
-      std::fill_n(flags.begin() + static_cast<std::ptrdiff_t>(b * L), rows[b].ids.size(), std::uint8_t{1});
-    }
-    mask = MaskView(MaskKind::attend, flags.data(), shape);
-  }
-
-  Batch(const Batch&) = delete;  // the mask refers to flags
-  Batch& operator=(const Batch&) = delete;
-
-  detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
-};
-
 std::vector<std::string> with_prompt(const std::string& prompt, const std::vector<std::string>& texts) {
   std::vector<std::string> all;
   all.reserve(texts.size());
@@ -134,8 +86,9 @@ std::vector<std::string> with_prompt(const std::string& prompt, const std::vecto
   return all;
 }
 
-/// Throws ARGUMENT where the lists of a caller's tokenizer are not as long as each other.
-void check_encoding(const EncodedTexts& encoding, std::size_t texts) {
+}  // namespace
+
+void detail::check_encoding(const EncodedTexts& encoding, std::size_t texts) {
   const Shape& shape = encoding.shape;
   bool fits = shape.rank() == 2 && shape[0] == static_cast<std::int64_t>(texts) && shape[1] >= 0;
   const auto L = fits ? static_cast<std::size_t>(shape[1]) : 0;
@@ -153,57 +106,6 @@ void check_encoding(const EncodedTexts& encoding, std::size_t texts) {
   if (!fits)
     detail::fail(ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(", texts, ",L) of everything"}, {"lists of other lengths"});
 }
-
-void check_batch_size(std::string_view op, std::int64_t size) {
-  if (size < 1) detail::fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
-}
-
-}  // namespace
-
-struct TextModel::Parts {
-  std::unique_ptr<EncoderModel> model;
-  Files files;       ///< that save_pretrained writes again
-  std::string base;  ///< the folder of config.json in that of the model, with a slash, or empty
-  std::optional<Tokenizer> tokenizer;
-  std::shared_ptr<const TextTokenizer> callers;  ///< where there is no tokenizer
-  std::optional<Error> no_tokenizer;             ///< why there is none
-
-  /// f(a tokenizer), of attn or the caller's.
-  template <class F>
-  auto ask(F f) const {
-    if (tokenizer) return f(*tokenizer);
-    if (callers) return f(*callers);
-    throw Error(*no_tokenizer);
-  }
-  /// Of the texts [begin, end).
-  template <class Text>
-  EncodedTexts encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
-    if (tokenizer) return tokenizer->encode_texts(texts, begin, end, options);
-    const auto at = [&](std::size_t i) { return texts.begin() + static_cast<std::ptrdiff_t>(i); };
-    const std::vector<Text> asked(at(begin), at(end));
-    EncodedTexts encoding = ask([&](const auto& any) { return any.encode_texts(asked, options); });
-    check_encoding(encoding, asked.size());
-    return encoding;
-  }
-
-  /// What goes before each text.
-  std::string prompt(const EmbedOptions& options) const {
-    const detail::ModelConfig& config = model->config();
-    if (options.prompt) return *options.prompt;
-    if (!options.prompt_name) return config.default_prompt;
-    std::string names;
-    for (const detail::Prompt& prompt : config.prompts) {
-      if (prompt.name == *options.prompt_name) return prompt.text;
-      names += (names.empty() ? "" : ", ") + prompt.name;
-    }
-    detail::fail(ErrorCode::config, "embed", "prompt_name", {"one of ", names}, {*options.prompt_name});
-  }
-  /// Tokens that it begins a text with, special ones included, but for one at its end.
-  std::int64_t prompt_length(const std::string& prompt) const {
-    const EncodedTexts encoding = encode(std::vector{prompt}, 0, 1, {});
-    return static_cast<std::int64_t>(encoding.tokens[0].size()) - (encoding.offsets[0].back() ? 0 : 1);
-  }
-};
 
 TextModel::TextModel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 TextModel::TextModel(TextModel&&) noexcept = default;
@@ -302,28 +204,16 @@ EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t b
   return encoding;
 }
 
-/// Calls run(batch, rows) with the texts in batches, sorted by their length so that little of a batch is padding. Long ones go first, so
-/// that what does not fit into memory is known at once.
+/// Calls run(batch, rows) with the texts in batches.
 template <class Text, class Run>
-void TextModel::in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
-                           const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const {
+void TextModel::run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
+                          const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const {
   encode(texts, 0, 0, options);  // what is wrong with the options or the checkpoint is said for no texts, too
-  for (std::size_t begin = 0; begin < texts.size(); begin += kMostSorted) {
-    const std::size_t end = std::min(texts.size(), begin + kMostSorted);
-    std::vector<Row> rows;
-    for (std::size_t i = begin; i < end; ++i) {
-      EncodedTexts text = encode(texts, i, i + 1, options);
-      rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
-    }
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ids.size() > b.ids.size(); });
-    for (std::size_t first = 0; first < rows.size();) {
-      const std::size_t size = std::min(rows.size() - first, static_cast<std::size_t>(batch_size));
-      const std::span<const Row> batch = std::span(rows).subspan(first, size);
-      run(Batch(batch), batch);
-      first += size;
-      if (on_progress) on_progress(static_cast<std::int64_t>(begin + first), std::ssize(texts));
-    }
-  }
+  const auto rows_of = [&](std::size_t i, std::vector<detail::TextRow>& rows) {
+    EncodedTexts text = encode(texts, i, i + 1, options);
+    rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
+  };
+  detail::in_batches<detail::TextRow>(texts.size(), batch_size, on_progress, rows_of, run);
 }
 
 EncodedTexts TextModel::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
@@ -342,7 +232,7 @@ EncoderTraceOptions TextModel::trace_of(std::int64_t layer, Trace names) const {
 
 struct detail::TextForward::Parts {
   const EncoderModel& model;
-  Batch batch;
+  TextBatch batch;
   ModelPlan plan;
 
   Parts(const EncoderModel& of, std::string_view op, const TokenIds& inputs, const ModelForwardOptions& options)
@@ -398,7 +288,7 @@ detail::TextGradient::TextGradient(EncoderModel& model, const TokenIds& inputs, 
   const GradientTarget& target = options.target;
   ModelGradientTarget given{.row = target.row, .component = target.component, .token = target.token};
   if (target.label) given.label = std::get<std::int64_t>(*target.label);
-  const Batch batch(kOp, inputs);
+  const TextBatch batch(kOp, inputs);
   gradient_ = std::make_unique<ModelGradient>(kOp, model, batch.inputs(), given, options.embeddings, options.attentions, options.parameters);
 }
 
@@ -470,7 +360,7 @@ constexpr std::string_view kFineTune = "fine_tune";
 void check_fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options) {
   if (examples.empty()) detail::fail(ErrorCode::argument, kFineTune, "examples", {"at least one"}, {"none"});
   if (options.epochs < 1) detail::fail(ErrorCode::config, kFineTune, "epochs", {"1 or more"}, {options.epochs});
-  check_batch_size(kFineTune, options.batch_size);
+  detail::check_batch_size(kFineTune, options.batch_size);
   if (!(options.validation >= 0 && options.validation < 1))
     detail::fail(ErrorCode::config, kFineTune, "validation", {"a number from 0 up to, not including, 1"}, {options.validation});
   for (std::size_t i = 0; i < options.labels.size(); ++i)
@@ -541,7 +431,7 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   const detail::HeadLoss loss =
       detail::check_fine_tuning(kFineTune, model, given, is_new ? std::optional<std::int64_t>(std::ssize(labels)) : std::nullopt);
   detail::check_targets(kFineTune, targets, std::ssize(labels), loss);
-  std::vector<Row> rows;
+  std::vector<detail::TextRow> rows;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];
     EncodedTexts text =
@@ -553,14 +443,14 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
 
   const auto width = static_cast<std::size_t>(config.hidden_size);
   const auto batch_of = [&](std::span<const std::size_t> places) {
-    std::vector<Row> some;
+    std::vector<detail::TextRow> some;
     for (const std::size_t place : places) some.push_back(rows[place]);
-    std::stable_sort(some.begin(), some.end(), [](const Row& a, const Row& b) { return a.ids.size() > b.ids.size(); });
+    std::stable_sort(some.begin(), some.end(), [](const detail::TextRow& a, const detail::TextRow& b) { return a.ids.size() > b.ids.size(); });
     return some;
   };
-  const auto targets_at = [&](std::span<const Row> some) {
+  const auto targets_at = [&](std::span<const detail::TextRow> some) {
     std::vector<double> of_rows;
-    for (const Row& row : some) of_rows.push_back(targets[row.index]);
+    for (const detail::TextRow& row : some) of_rows.push_back(targets[row.index]);
     return of_rows;
   };
   const auto in_portions = [&](std::span<const std::size_t> places, const auto& run) {
@@ -568,14 +458,14 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   };
   std::vector<float> pooled(of_head ? rows.size() * width : 0);
   if (of_head)
-    in_portions(order, [&](const std::vector<Row>& some) {
+    in_portions(order, [&](const std::vector<detail::TextRow>& some) {
       std::vector<float> part(some.size() * width);
-      tuning.pool(Batch(some).inputs(), part.data());
+      tuning.pool(detail::TextBatch(std::span(some)).inputs(), part.data());
       for (std::size_t i = 0; i < some.size(); ++i) std::copy_n(part.data() + i * width, width, pooled.data() + some[i].index * width);
     });
-  const auto pooled_at = [&](std::span<const Row> some) {
+  const auto pooled_at = [&](std::span<const detail::TextRow> some) {
     std::vector<float> of_rows;
-    for (const Row& row : some) of_rows.insert(of_rows.end(), pooled.data() + row.index * width, pooled.data() + (row.index + 1) * width);
+    for (const detail::TextRow& row : some) of_rows.insert(of_rows.end(), pooled.data() + row.index * width, pooled.data() + (row.index + 1) * width);
     return of_rows;
   };
 
@@ -588,16 +478,17 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
     double sum = 0;
     for (std::int64_t i = 0; i < per_epoch; ++i) {
       const std::size_t first = static_cast<std::size_t>(i) * size;
-      const std::vector<Row> some = batch_of(std::span(now).subspan(first, std::min(size, now.size() - first)));
-      progress.loss = of_head ? tuning.step(pooled_at(some), targets_at(some)) : tuning.step(Batch(some).inputs(), targets_at(some));
+      const std::vector<detail::TextRow> some = batch_of(std::span(now).subspan(first, std::min(size, now.size() - first)));
+      progress.loss =
+          of_head ? tuning.step(pooled_at(some), targets_at(some)) : tuning.step(detail::TextBatch(std::span(some)).inputs(), targets_at(some));
       ++progress.step;
       sum += progress.loss;
       result.loss = sum / static_cast<double>(i + 1);
       if (i + 1 == per_epoch && !validating.empty()) {
         detail::Judgement judgement;
-        in_portions(validating, [&](const std::vector<Row>& part) {
+        in_portions(validating, [&](const std::vector<detail::TextRow>& part) {
           const detail::Judgement of_part =
-              of_head ? tuning.judge(pooled_at(part), targets_at(part)) : tuning.judge(Batch(part).inputs(), targets_at(part));
+              of_head ? tuning.judge(pooled_at(part), targets_at(part)) : tuning.judge(detail::TextBatch(std::span(part)).inputs(), targets_at(part));
           judgement.loss += of_part.loss;
           if (of_part.right) judgement.right = judgement.right.value_or(0) + *of_part.right;
         });
@@ -624,7 +515,7 @@ detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOpt
 }  // namespace
 
 Shape TextModel::check_embed(std::int64_t count, const EmbedOptions& options) const {
-  check_batch_size("embed", options.batch_size);
+  detail::check_batch_size("embed", options.batch_size);
   parts_->prompt(options);
   const Shape shape{count, encoder().embedding_size("embed", embedding_of(encoder(), options))};
   MemoryEstimate memory("embed");
@@ -641,21 +532,21 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
   const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
   const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
-  in_batches(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress,
-             [&](const Batch& batch, std::span<const Row> rows) {
-               std::vector<float> part(rows.size() * width);
-               model.embed(batch.inputs(), how, part.data());
-               for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);
-             });
+  run_texts(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress,
+            [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
+              std::vector<float> part(rows.size() * width);
+              model.embed(batch.inputs(), how, part.data());
+              for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);
+            });
 }
 
 template <class Text>
 std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const {
-  check_batch_size("classify", options.batch_size);
+  detail::check_batch_size("classify", options.batch_size);
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
   const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
-  in_batches(texts, tokenizing, options.batch_size, options.on_progress, [&](const Batch& batch, std::span<const Row> rows) {
+  run_texts(texts, tokenizing, options.batch_size, options.on_progress, [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
     model.classify(batch.inputs(), scores.data());

@@ -19,6 +19,7 @@
 #include "attn/models/attribution.hpp"
 #include "attn/models/model_gradient.hpp"
 #include "attn/models/task.hpp"
+#include "attn/models/text_tasks.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/pooling.hpp"
 #include "attn/tensor/results.hpp"
@@ -366,6 +367,22 @@ class TextModel {
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                       const ClassifyOptions& options = {}) const;
 
+  /// What each text names, with its places there, as transformers' TokenClassificationPipeline. Throws UNSUPPORTED for a head that is for something
+  /// else, CONFIG for a stride that leaves no room, or with Aggregation::none, and as embed.
+  std::vector<std::vector<Entity>> classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options = {}) const;
+  /// For each mask of the text ([MASK], <mask>) its most likely tokens, as transformers' FillMaskPipeline. Throws ARGUMENT for a text without a mask
+  /// and for a target that no token begins, OUT_OF_RANGE for a text that is too long, UNSUPPORTED for a head that is for something else.
+  std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
+  /// Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of whole words.
+  /// There may be fewer than are asked for. Throws ARGUMENT for an empty question or context, OUT_OF_RANGE for a question that leaves no room,
+  /// CONFIG for a stride that leaves none, UNSUPPORTED for a head that is for something else.
+  std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
+  /// Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a
+  /// sigmoid (sentence-transformers' CrossEncoder.rank). Throws UNSUPPORTED for another head.
+  std::vector<RankedDocument> rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options = {}) const;
+  /// The text of tokens, as Tokenizer's decode.
+  std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
+
   /// The weights that the model works with, float32, by the names that the file has for them; what it has beside them (position_ids, a
   /// pooler without a head) is not among them. state_dict copies out, load_state_dict copies in, and word_embeddings() sees it at once.
   std::map<std::string, Shape> parameter_shapes() const;
@@ -412,6 +429,7 @@ class TextModel {
 
  private:
   struct Parts;
+  struct Windows;
   explicit TextModel(std::unique_ptr<Parts> parts);
 
   const EncoderModel& encoder() const;
@@ -427,8 +445,8 @@ class TextModel {
   template <class Text>
   EncodedTexts encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
   template <class Text, class Run>
-  void in_batches(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
-                  const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const;
+  void run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
+                 const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const;
   template <class Text>
   std::vector<std::vector<LabelScore>> classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const;
 

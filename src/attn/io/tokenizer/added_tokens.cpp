@@ -18,7 +18,8 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     AddedToken token{.single_word = given["single_word"].boolean(),
                      .lstrip = given["lstrip"].boolean(),
                      .rstrip = given["rstrip"].boolean(),
-                     .normalized = given["normalized"].boolean()};
+                     .normalized = given["normalized"].boolean(),
+                     .special = given["special"].boolean_or(false)};
     if (content.empty()) continue;
     characters += count_characters(content);
     // As the library does: the id that the file names is not what counts.
@@ -50,6 +51,8 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     section.at_most(made += text.size(), most, " characters once they are normalized");
     name = utf8_of(text);
   }
+  for (const AddedToken& token : all)
+    if (token.special) special_.insert(token.id);
   plain_ = wanted(all, false);
   normalized_ = wanted(all, true);
 }

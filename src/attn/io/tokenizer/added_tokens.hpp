@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ struct AddedToken {
   bool lstrip = false;       ///< takes the white space before it along
   bool rstrip = false;       ///< and after it
   bool normalized = false;   ///< looked for after the text was normalised, and normalised itself
+  bool special = false;      ///< no part of a text
 };
 
 /// Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others.
@@ -35,6 +37,7 @@ class AddedTokens {
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// Normalised where that is what is looked for.
   std::optional<std::string_view> text_of(std::int32_t id) const;
+  bool is_special(std::int32_t id) const { return special_.contains(id); }
   /// Of the vocabulary with these.
   std::size_t size() const { return size_; }
   /// A text as pieces: added tokens, and normalised text between them.
@@ -60,6 +63,7 @@ class AddedTokens {
   Normalizer normalizer_;
   std::map<std::string, std::int32_t, std::less<>> ids_;
   std::map<std::int32_t, Named> named_;
+  std::set<std::int32_t> special_;
   Wanted plain_, normalized_;
   std::size_t size_ = 0;
 };

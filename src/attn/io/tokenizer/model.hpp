@@ -20,6 +20,7 @@ struct Token {
   std::uint32_t start, end;
   std::int32_t number = -1;  ///< of the vocabulary, which has its text; below 0 where `content` is that
   std::string content = {};
+  std::int32_t word = -1;  ///< the piece of the text that it is of
 };
 
 /// What makes tokens of words.

@@ -1,6 +1,7 @@
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,42 @@ std::optional<std::string_view> TokenizerFile::id_to_token(std::int32_t id) cons
   return text ? text : model->vocabulary().text_of(id);
 }
 
+std::vector<Token> TokenizerFile::tokenize(std::string_view text, std::size_t index, std::size_t most, Budget& budget) const {
+  constexpr const char* kOp = "tokenize";
+  if (text.size() > std::numeric_limits<std::uint32_t>::max())
+    fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text.size()});
+  MemoryEstimate memory(kOp);
+  memory.add("the characters of a text", {static_cast<std::int64_t>(text.size()), 12});  // up to four lists of 12 bytes each
+  memory.check("the characters of a text");
+  const std::optional<Chars> chars = decode_utf8(text);
+  if (!chars) {
+    ErrorDetail detail;
+    detail.emplace("index", static_cast<double>(index));
+    fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
+  }
+  Pieces pieces = added.extract(*chars, budget);
+  pre_tokenizer(pieces, budget);
+  std::vector<Token> tokens;
+  std::int32_t number = 0;
+  for (const Piece& piece : pieces.pieces) {
+    const std::span<const Char> word = pieces.of(piece);
+    const std::size_t before = tokens.size();
+    if (piece.added < 0)
+      model->tokenize(word, tokens, budget);
+    else
+      tokens.push_back({.id = piece.added, .start = word.front().start, .end = word.back().end, .content = utf8_of(word)});
+    for (std::size_t i = before; i < tokens.size(); ++i) tokens[i].word = number;
+    ++number;
+    if (tokens.size() > most) break;
+    budget.hold(tokens.size());
+  }
+  return tokens;
+}
+
+void TokenizerFile::trim_offsets(std::string_view text, std::vector<Token>& tokens, Budget& budget) const {
+  for (const bool prefixed : post_processor.trims) detail::trim_offsets(text, model->vocabulary(), tokens, prefixed, budget);
+}
+
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
                                   std::string_view default_class) {
   Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
@@ -96,9 +133,32 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   if (const Value section = root["post_processor"]; section.is_there()) file.post_processor = read_post_processor(section);
   Json missing;
   Json* model = member("model");
+  // What the section says besides its vocabulary, which is taken out of it.
+  const Value section = root["model"];
+  const auto text_of = [](const Value& value) {
+    if (!value.is_there()) return std::string();
+    return value["content"].is_there() ? value["content"].token() : value.token();
+  };
+  const Value affix = section["continuing_subword_prefix"], unknown = section["unk_token"], unknown_id = section["unk_id"];
+  const std::string unk_token = unknown.is_string() ? unknown.token() : "";
+  const std::optional<std::int32_t> unk_id = unknown_id.is_there() ? std::optional(unknown_id.whole()) : std::nullopt;
+  file.marks_words = affix.is_there() && !affix.token(kMaxAffix).empty();
+  file.cleans_up = config["clean_up_tokenization_spaces"].boolean_or(false) && !section["merges"].is_there();
   file.model = read_model(model != nullptr ? *model : missing);
   file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer);
   file.padding = read_padding(root["padding"], config, file);
+  file.decoder = read_decoder(root["decoder"]);
+  const auto special = [&](std::string_view name, std::initializer_list<std::string> usual) -> std::optional<std::int32_t> {
+    std::vector<std::string> candidates{text_of(config[name])};
+    candidates.insert(candidates.end(), usual);
+    for (const std::string& token : candidates)
+      if (const auto id = token.empty() ? std::nullopt : file.token_to_id(token)) return id;
+    return std::nullopt;
+  };
+  file.cls_id = special("cls_token", {"[CLS]", "<s>"});
+  file.mask_id = special("mask_token", {"[MASK]", "<mask>"});
+  file.unk_id = special("unk_token", {unk_token});
+  if (!file.unk_id) file.unk_id = unk_id;
   return file;
 }
 

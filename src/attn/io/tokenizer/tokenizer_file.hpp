@@ -6,8 +6,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attn/io/tokenizer/added_tokens.hpp"
+#include "attn/io/tokenizer/decoders.hpp"
 #include "attn/io/tokenizer/model.hpp"
 #include "attn/io/tokenizer/normalizers.hpp"
 #include "attn/io/tokenizer/post_processor.hpp"
@@ -29,7 +31,15 @@ struct TokenizerFile {
   std::unique_ptr<const Model> model;
   AddedTokens added;
   Padding padding;
+  Decoder decoder;
+  bool cleans_up = false;    ///< texts that the decoder made
+  bool marks_words = false;  ///< tokens that go on with a word
+  std::optional<std::int32_t> cls_id = std::nullopt, mask_id = std::nullopt, unk_id = std::nullopt;
 
+  /// The tokens of a text, the caller's number `index`; ends after the word with which there are more than `most`. White space is of their places.
+  std::vector<Token> tokenize(std::string_view text, std::size_t index, std::size_t most, Budget& budget) const;
+  /// No longer.
+  void trim_offsets(std::string_view text, std::vector<Token>& tokens, Budget& budget) const;
   std::optional<std::int32_t> token_to_id(std::string_view token) const;
   std::optional<std::string_view> id_to_token(std::int32_t id) const;
   /// The text of a token that is of the vocabulary, or has its own.

@@ -1,0 +1,74 @@
+#include "attn/io/tokenizer/sequences.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "attn/tensor/error.hpp"
+
+namespace attn::detail {
+namespace {
+
+/// Of the tokens of each text, which the sequence keeps.
+TokenSequence sequence_of(const TokenizerFile& file, std::span<const std::vector<Token>> texts) {
+  TokenSequence made;
+  const auto push = [&](std::int32_t id, std::int32_t type, std::string token, std::int32_t text, std::int64_t start, std::int64_t end,
+                        std::int32_t word) {
+    made.ids.push_back(id);
+    made.types.push_back(type);
+    made.tokens.push_back(std::move(token));
+    made.texts.push_back(text);
+    made.starts.push_back(start);
+    made.ends.push_back(end);
+    made.words.push_back(word);
+  };
+  for (const TemplatePiece& piece : texts.size() > 1 ? file.post_processor.pair : file.post_processor.single) {
+    for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], -1, -1, -1, -1);
+    if (piece.kind == TemplatePiece::Kind::special) continue;
+    const std::int32_t text = piece.kind == TemplatePiece::Kind::first ? 0 : 1;
+    for (const Token& token : texts[static_cast<std::size_t>(text)])
+      push(token.id, piece.type_id, std::string(file.text_of(token)), text, token.start, token.end, token.word);
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& file, std::span<const std::string> texts, std::size_t index,
+                                     const SequenceOptions& options) {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  std::vector<std::vector<Token>> tokens;
+  std::vector<Budget> budgets;
+  for (const std::string& each : texts) {
+    budgets.emplace_back(count_characters(each));
+    tokens.push_back(file.tokenize(each, index, kAll, budgets.back()));
+  }
+  const auto added = static_cast<std::int64_t>(added_by(texts.size() > 1 ? file.post_processor.pair : file.post_processor.single));
+  const std::vector<Token> last = std::move(tokens.back());
+  std::int64_t room = options.max_length - added;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) room -= std::ssize(tokens[i]);
+  const std::int64_t count = std::ssize(last);
+  if (count > room) {
+    ErrorDetail detail;
+    detail.emplace("index", static_cast<double>(index));
+    if (!options.truncation)
+      fail(ErrorCode::out_of_range, op, text({"text ", index}), {"at most ", options.max_length}, {options.max_length - room + count, " tokens long"},
+           std::move(detail));
+    if (room < 1)
+      fail(ErrorCode::out_of_range, op, "max_length",
+           {"room for what comes before the text, and the special tokens: ", options.max_length - room + 1}, {options.max_length}, std::move(detail));
+    if (options.stride && *options.stride >= room)
+      fail(ErrorCode::config, op, "stride", {"below ", room, ", the tokens of the text that there is room for"}, {*options.stride});
+  }
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) file.trim_offsets(texts[i], tokens[i], budgets[i]);
+  std::vector<TokenSequence> made;
+  for (std::int64_t from = 0;; from += room - *options.stride) {
+    const std::int64_t to = std::min(from + std::max<std::int64_t>(room, 0), count);
+    tokens.back().assign(last.begin() + from, last.begin() + to);
+    file.trim_offsets(texts.back(), tokens.back(), budgets.back());
+    made.push_back(sequence_of(file, tokens));
+    if (to >= count || !options.stride) return made;
+  }
+}
+
+}  // namespace attn::detail

@@ -1,0 +1,254 @@
+#include "attn/models/text_tasks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "attn/io/tokenizer/sequences.hpp"
+#include "attn/models/answers.hpp"
+#include "attn/models/entities.hpp"
+#include "attn/models/text_model_parts.hpp"
+
+// The package has the same in web/lib/src/tasks/tasks.ts.
+namespace attn {
+namespace {
+
+using detail::TokenSequence;
+
+/// Part of a text, and which of its tokens the head shall see.
+struct TextWindow {
+  std::size_t index;
+  std::vector<std::int32_t> ids, types;
+  TokenSequence sequence = {};
+  std::vector<std::int64_t> places = {};
+  std::size_t number = 0;  ///< of all parts of the text
+};
+
+void check_at_least(std::string_view op, std::string_view name, std::int64_t value, std::int64_t least) {
+  if (value < least) detail::fail(ErrorCode::config, op, name, {least, " or more"}, {value});
+}
+
+/// Whether the token goes on with a word, as transformers guesses where the vocabulary does not mark it.
+bool is_subword(const detail::TokenizerFile& file, std::string_view text, const TokenSequence& sequence, std::size_t place) {
+  if (sequence.ids[place] == file.unk_id) return false;
+  const auto start = static_cast<std::size_t>(sequence.starts[place]), end = static_cast<std::size_t>(sequence.ends[place]);
+  if (file.marks_words) return detail::count_characters(sequence.tokens[place]) != detail::count_characters(text.substr(start, end - start));
+  return start > 0 && text[start - 1] != ' ' && (start >= text.size() || text[start] != ' ');
+}
+
+/// The numbers of the largest scores, of equal ones the first; of those wanted alone, where there are some.
+std::vector<std::size_t> largest(std::span<const float> scores, std::size_t count, const std::set<std::int64_t>& wanted) {
+  std::vector<std::size_t> best;
+  for (std::size_t id = 0; id < scores.size(); ++id)
+    if (wanted.empty() || wanted.contains(static_cast<std::int64_t>(id))) best.push_back(id);
+  const std::size_t kept = std::min(count, best.size());
+  std::partial_sort(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(kept), best.end(),
+                    [&](std::size_t a, std::size_t b) { return scores[a] > scores[b] || (scores[a] == scores[b] && a < b); });
+  best.resize(kept);
+  return best;
+}
+
+/// The tokens of the context, each with its whole word.
+detail::AnswerWindow answer_window(const TextWindow& window, std::span<const float> scores) {
+  const TokenSequence& sequence = window.sequence;
+  std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> words;
+  detail::AnswerWindow made;
+  const auto inside = [&](const auto& use) {
+    for (std::size_t i = 0; i < window.places.size(); ++i)
+      if (const auto place = static_cast<std::size_t>(window.places[i]); sequence.texts[place] == 1) use(i, place);
+  };
+  inside([&](std::size_t, std::size_t place) {
+    words.try_emplace(sequence.words[place], sequence.starts[place], 0).first->second.second = sequence.ends[place];
+  });
+  inside([&](std::size_t i, std::size_t place) {
+    made.start_scores.push_back(scores[2 * i]);
+    made.end_scores.push_back(scores[2 * i + 1]);
+    made.starts.push_back(words.at(sequence.words[place]).first);
+    made.ends.push_back(words.at(sequence.words[place]).second);
+  });
+  if (!window.places.empty() && window.places.front() == 0) made.empty = scores[0] * scores[1];
+  return made;
+}
+
+}  // namespace
+
+/// Tokens of texts in windows, and what a head of tokens says of them.
+struct TextModel::Windows {
+  const TextModel& model;
+  std::string_view op;
+  Task task;
+
+  const detail::TokenizerFile& file() const {
+    if (!model.parts_->tokenizer) model.parts_->ask([](const auto&) {});
+    if (!model.parts_->tokenizer) detail::fail(ErrorCode::unsupported, op, "the tokenizer", {"one that attn reads itself"}, {"the caller's"});
+    return *model.parts_->tokenizer->file_;
+  }
+  /// `sees`: whether the head shall see the token at a place.
+  template <class Sees>
+  std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
+    const detail::ModelConfig& config = model.parts_->model->config();
+    if (options.max_length > config.max_length)
+      detail::fail(ErrorCode::out_of_range, op, "max_length", {config.max_length, " at the most, the model's positions"}, {options.max_length});
+    std::vector<TextWindow> windows;
+    for (TokenSequence& sequence : detail::sequences(op, file(), texts, index, options)) {
+      if (!config.token_types) std::fill(sequence.types.begin(), sequence.types.end(), 0);
+      TextWindow window{.index = index, .ids = sequence.ids, .types = sequence.types, .sequence = std::move(sequence), .number = windows.size()};
+      for (std::size_t place = 0; place < window.ids.size(); ++place)
+        if (sees(window.sequence, place)) window.places.push_back(static_cast<std::int64_t>(place));
+      windows.push_back(std::move(window));
+    }
+    return windows;
+  }
+  /// use(window, scores) of each: those of its places, side by side.
+  template <class RowsOf, class Use>
+  void run(std::size_t count, std::int64_t batch_size, const std::function<void(std::int64_t, std::int64_t)>& on_progress, RowsOf rows_of,
+           detail::TokenSoftmax softmax, Use use) const {
+    detail::check_batch_size(op, batch_size);
+    detail::in_batches<TextWindow>(count, batch_size, on_progress, rows_of, [&](const detail::TextBatch& batch, std::span<const TextWindow> rows) {
+      std::vector<std::int64_t> places;
+      for (std::size_t b = 0; b < rows.size(); ++b)
+        for (const std::int64_t place : rows[b].places) places.push_back(static_cast<std::int64_t>(b) * batch.shape[1] + place);
+      const Shape shape = model.encoder().check_tokens(op, task, batch.inputs(), places);
+      std::vector<float> scores(static_cast<std::size_t>(shape[0] * shape[1]));
+      model.encoder().classify_tokens(batch.inputs(), places, softmax, scores.data());
+      std::span<const float> left = scores;
+      for (const TextWindow& row : rows) {
+        const std::size_t size = row.places.size() * static_cast<std::size_t>(shape[1]);
+        use(row, left.first(size));
+        left = left.subspan(size);
+      }
+    });
+  }
+};
+
+std::vector<std::vector<Entity>> TextModel::classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options) const {
+  const Windows windows{*this, "classify_tokens", Task::token_classification};
+  encoder().check_task(windows.op, windows.task);
+  if (options.stride) check_at_least(windows.op, "stride", *options.stride, 0);
+  if (options.stride && options.aggregation == Aggregation::none)
+    detail::fail(ErrorCode::config, windows.op, "stride", {"none where aggregation is none"}, {*options.stride});
+  const detail::SequenceOptions how{options.max_length.value_or(max_length()), options.truncation, options.stride};
+  const std::size_t classes = labels().size();
+  std::vector<std::vector<std::vector<detail::ScoredToken>>> found(texts.size());
+  const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
+    for (TextWindow& window :
+         windows.of({&texts[i], 1}, i, how, [](const TokenSequence& sequence, std::size_t place) { return sequence.texts[place] >= 0; })) {
+      found[i].emplace_back();
+      if (!window.places.empty()) rows.push_back(std::move(window));
+    }
+  };
+  windows.run(texts.size(), options.batch_size, options.on_progress, rows_of, detail::TokenSoftmax::outputs,
+              [&](const TextWindow& window, std::span<const float> scores) {
+                std::vector<detail::ScoredToken>& tokens = found[window.index][window.number];
+                for (std::size_t i = 0; i < window.places.size(); ++i) {
+                  const auto place = static_cast<std::size_t>(window.places[i]);
+                  const std::span<const float> of_token = scores.subspan(i * classes, classes);
+                  tokens.push_back({{of_token.begin(), of_token.end()},
+                                    window.sequence.starts[place],
+                                    window.sequence.ends[place],
+                                    is_subword(windows.file(), texts[window.index], window.sequence, place)});
+                }
+              });
+  std::vector<std::vector<Entity>> entities;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    entities.push_back(detail::entities_of(texts[i], found[i], labels(), options.aggregation, options.ignore_labels));
+  return entities;
+}
+
+std::vector<std::vector<FilledMask>> TextModel::fill_mask(const std::string& text, const FillMaskOptions& options) const {
+  const Windows windows{*this, "fill_mask", Task::fill_mask};
+  encoder().check_task(windows.op, windows.task);
+  check_at_least(windows.op, "top_k", options.top_k, 1);
+  const detail::TokenizerFile& file = windows.file();
+  if (!file.mask_id) detail::fail(ErrorCode::unsupported, windows.op, "the tokenizer", {"one with a mask token"}, {"one without"});
+  std::set<std::int64_t> wanted;
+  for (std::size_t i = 0; i < options.targets.size(); ++i) {
+    std::optional<std::int64_t> id = token_to_id(options.targets[i]);
+    if (!id) {
+      detail::Budget budget(detail::count_characters(options.targets[i]));
+      if (const auto tokens = file.tokenize(options.targets[i], i, 1, budget); !tokens.empty()) id = tokens.front().id;
+    }
+    if (!id)
+      detail::fail(ErrorCode::argument, windows.op, detail::text({"targets[", i, "]"}), {"a token, or a text that begins with one"},
+                   {options.targets[i]});
+    wanted.insert(*id);
+  }
+  const detail::SequenceOptions how{.max_length = encoder().config().max_length, .truncation = false};
+  std::vector<TextWindow> made =
+      windows.of({&text, 1}, 0, how, [&](const TokenSequence& sequence, std::size_t place) { return sequence.ids[place] == *file.mask_id; });
+  if (made.front().places.empty())
+    detail::fail(ErrorCode::argument, windows.op, "text", {"a mask in it, ", std::string(file.id_to_token(*file.mask_id).value_or(""))}, {"none"});
+  std::vector<std::vector<FilledMask>> filled;
+  windows.run(
+      1, 1, nullptr, [&](std::size_t, std::vector<TextWindow>& rows) { rows.push_back(std::move(made.front())); }, detail::TokenSoftmax::outputs,
+      [&](const TextWindow& window, std::span<const float> scores) {
+        const std::size_t masks = window.places.size(), size = scores.size() / masks;
+        for (std::size_t i = 0; i < masks; ++i) {
+          const std::span<const float> of_mask = scores.subspan(i * size, size);
+          std::vector<FilledMask>& row = filled.emplace_back();
+          for (const std::size_t id : largest(of_mask, static_cast<std::size_t>(options.top_k), wanted)) {
+            std::vector<std::int64_t> ids(window.ids.begin(), window.ids.end());
+            ids[static_cast<std::size_t>(window.places[i])] = static_cast<std::int64_t>(id);
+            // Where there are other masks they stay.
+            row.push_back({decode({static_cast<std::int64_t>(id)}), static_cast<std::int64_t>(id), of_mask[id], decode(ids, masks == 1)});
+          }
+        }
+      });
+  return filled;
+}
+
+std::vector<Answer> TextModel::answer(const std::string& question, const std::string& context, const AnswerOptions& options) const {
+  constexpr std::int64_t kMostTokens = 384, kStride = 128;  // as transformers' pipeline has them
+  const Windows windows{*this, "answer", Task::question_answering};
+  encoder().check_task(windows.op, windows.task);
+  if (question.empty()) detail::fail(ErrorCode::argument, windows.op, "question", {"a question"}, {"an empty one"});
+  if (context.empty()) detail::fail(ErrorCode::argument, windows.op, "context", {"a text"}, {"an empty one"});
+  check_at_least(windows.op, "top_k", options.top_k, 1);
+  check_at_least(windows.op, "max_answer_length", options.max_answer_length, 1);
+  const std::int64_t length = std::min(max_length(), kMostTokens), stride = options.stride.value_or(std::min(length / 2, kStride));
+  check_at_least(windows.op, "stride", stride, 0);
+  const std::optional<std::int32_t> cls = windows.file().cls_id;
+  const std::array<std::string, 2> texts{question, context};
+  // The first special token stands for there being no answer.
+  std::vector<TextWindow> made =
+      windows.of(texts, 0, {.max_length = length, .stride = stride}, [&](const TokenSequence& sequence, std::size_t place) {
+        return sequence.texts[place] == 1 || (sequence.texts[place] < 0 && sequence.ids[place] == cls);
+      });
+  std::vector<detail::AnswerWindow> found(made.size());
+  const auto rows_of = [&](std::size_t, std::vector<TextWindow>& rows) {
+    for (TextWindow& window : made)
+      if (!window.places.empty()) rows.push_back(std::move(window));
+  };
+  windows.run(1, 32, nullptr, rows_of, detail::TokenSoftmax::tokens,
+              [&](const TextWindow& window, std::span<const float> scores) { found[window.number] = answer_window(window, scores); });
+  return detail::answers_of(context, found, options);
+}
+
+std::vector<RankedDocument> TextModel::rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options) const {
+  constexpr std::string_view kOp = "rank";
+  encoder().check_task(kOp, Task::text_classification);
+  if (labels().size() != 1)
+    detail::fail(ErrorCode::unsupported, kOp, "the head", {"one label, as that of a cross-encoder: classify_pairs gives several"},
+                 {labels().size(), " labels"});
+  if (options.top_k) check_at_least(kOp, "top_k", *options.top_k, 1);
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& document : documents) pairs.emplace_back(query, document);
+  const auto scores = classify_pairs(
+      pairs,
+      {.max_length = options.max_length, .truncation = options.truncation, .batch_size = options.batch_size, .on_progress = options.on_progress});
+  std::vector<RankedDocument> ranked;
+  for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score});
+  std::stable_sort(ranked.begin(), ranked.end(), [](const RankedDocument& a, const RankedDocument& b) { return a.score > b.score; });
+  if (options.top_k) ranked.resize(std::min(ranked.size(), static_cast<std::size_t>(*options.top_k)));
+  return ranked;
+}
+
+std::string TextModel::decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {
+  const Windows windows{*this, "decode", Task::embedding};
+  windows.file();
+  return parts_->tokenizer->decode(ids, skip_special_tokens);
+}
+
+}  // namespace attn
