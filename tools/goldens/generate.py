@@ -20,6 +20,7 @@ import page
 import reference_cases
 import safetensors_files
 import tokenizer_cases
+import tokenizer_decoders
 import tokenizer_draws
 import transformer
 import word_piece
@@ -50,6 +51,7 @@ if __name__ == "__main__":
         onnx_cases,
         safetensors_files,
         tokenizer_cases,
+        tokenizer_decoders,
         tokenizer_draws,
     ):
         module.generate()

@@ -35,6 +35,8 @@ class AddedTokens {
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// Normalised where that is what is looked for.
   std::optional<std::string_view> text_of(std::int32_t id) const;
+  /// Whether that is a token of special meaning.
+  bool is_special(std::int32_t id) const;
   /// Of the vocabulary with these.
   std::size_t size() const { return size_; }
   /// A text as pieces: added tokens, and normalised text between them.
@@ -51,6 +53,7 @@ class AddedTokens {
   struct Named {
     std::string text;
     std::size_t place;
+    bool is_special;
   };
 
   Wanted wanted(const std::vector<AddedToken>& all, bool normalized) const;

@@ -96,8 +96,18 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   if (const Value section = root["post_processor"]; section.is_there()) file.post_processor = read_post_processor(section);
   Json missing;
   Json* model = member("model");
+  const Value type = root["model"]["type"];
+  const bool is_bpe = type.is_string() ? type.string() == "BPE" : root["model"]["merges"].is_there();
   file.model = read_model(model != nullptr ? *model : missing);
   file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer);
+  try {
+    if (const Value section = root["decoder"]; section.is_there()) file.decoder = read_decoder(section);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::memory) throw;
+    file.no_decoder = error;
+  }
+  // As transformers, which does not do it to what BPE gives.
+  file.cleans_up_spaces = config["clean_up_tokenization_spaces"].boolean_or(false) && !is_bpe;
   file.padding = read_padding(root["padding"], config, file);
   return file;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "attn/io/tokenizer/added_tokens.hpp"
+#include "attn/io/tokenizer/decoders.hpp"
 #include "attn/io/tokenizer/model.hpp"
 #include "attn/io/tokenizer/normalizers.hpp"
 #include "attn/io/tokenizer/post_processor.hpp"
@@ -29,6 +30,9 @@ struct TokenizerFile {
   std::unique_ptr<const Model> model;
   AddedTokens added;
   Padding padding;
+  Decoder decoder;                  ///< empty where there is none
+  std::optional<Error> no_decoder;  ///< why it could not be read, which concerns only who decodes
+  bool cleans_up_spaces = false;
 
   std::optional<std::int32_t> token_to_id(std::string_view token) const;
   std::optional<std::string_view> id_to_token(std::int32_t id) const;
