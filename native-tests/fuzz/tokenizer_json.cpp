@@ -14,6 +14,7 @@ void check(const attn::Tokenizer& tokenizer, const attn::Encoding& encoding) {
   const std::size_t length = encoding.input_ids.shape()[1];
   for (std::size_t b = 0; b < encoding.tokens.size(); ++b) {
     require(encoding.tokens[b].size() == length && encoding.offsets[b].size() == length, "tokens and offsets are as many as ids");
+    tokenizer.decode({encoding.input_ids.data() + b * length, length}, b % 2 == 0);
     for (std::size_t i = 0; i < length; ++i) {
       require(encoding.input_ids(b, i) >= 0, "an id is not negative");
       if (encoding.offsets[b][i]) require(tokenizer.id_to_token(encoding.input_ids(b, i)).has_value(), "a token of the text is in the vocabulary");

@@ -149,6 +149,25 @@ TEST_CASE("every code point of Unicode is to the parts of a tokenizer what it is
   }
 }
 
+TEST_CASE("tokens become the text that Hugging Face's decoders make of them", "[io][tokenizer]") {
+  const json file = read_json(testdata("tokenizers") / "decoders.json");
+  CHECK(file.at("runs").size() > 15);
+  for (const json& run : file.at("runs")) {
+    INFO(run.value("name", run.value("checkpoint", "")));
+    json parts = file.at("file");
+    parts["version"] = "1.0";
+    if (run.contains("decoder")) parts["decoder"] = run.at("decoder");
+    const Tokenizer tokenizer =
+        Tokenizer::parse(run.contains("checkpoint") ? bytes_of(testdata("models") / run.at("checkpoint") / "tokenizer.json") : bytes(parts.dump()));
+    for (const json& each : run.at("cases")) {
+      INFO(each);
+      const std::vector<std::int32_t> ids = each[0];
+      CHECK(tokenizer.decode(ids) == each[1]);
+      CHECK(tokenizer.decode(ids, true) == each[2]);
+    }
+  }
+}
+
 /// splitmix32, as in wasm-tests/support/generator.ts and tools/goldens/tokenizer_draws.py.
 class Draw {
  public:

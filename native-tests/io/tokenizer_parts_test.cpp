@@ -265,6 +265,48 @@ TEST_CASE("an added token that is looked for after normalisation is told as it i
   CHECK(tokens(tokenizer, "NEW york") == std::vector<std::string>{"new york"});
 }
 
+TEST_CASE("a decoder that is not known is refused by who decodes, not by who tokenizes", "[io][tokenizer]") {
+  const std::vector<std::int32_t> ids{1, 2, 0, 99, -1};
+  const json byte_fallback = {{"type", "ByteFallback"}}, strip = {{"type", "Strip"}, {"content", "ab"}, {"start", 1}, {"stop", 0}};
+  const json many = {{"type", "Sequence"}, {"decoders", json::array_t(16, byte_fallback)}};
+  struct Case {
+    json decoder;
+    ErrorCode code;
+    std::string argument;
+  };
+  for (const auto& [decoder, code, argument] : std::vector<Case>{
+           {{{"type", "CTC"}}, ErrorCode::unsupported, "decoder.type"},
+           {many, ErrorCode::unsupported, "decoder.decoders.15"},
+           {strip, ErrorCode::format, "decoder.content"},
+           {{{"type", "WordPiece"}, {"cleanup", true}}, ErrorCode::format, "decoder.prefix"},
+           {{{"type", "Replace"}, {"pattern", {{"Regex", ".*"}}}, {"content", ""}}, ErrorCode::unsupported, "decoder.pattern.Regex"},
+       }) {
+    INFO(decoder);
+    const Tokenizer tokenizer = made({{"decoder", decoder}});
+    CHECK(tokens(tokenizer, "a") == std::vector<std::string>{"a"});
+    check_error({code, "tokenizer.json", argument, {}}, [&, &of = tokenizer] { of.decode(ids); });
+  }
+  CHECK(made(json::object()).decode(ids) == "a b ?");
+  CHECK(made({{"added_tokens", {with(with(kAdded, "content", "?"), "special", true)}}}).decode(ids, true) == "a b");
+  // It may become only so much longer.
+  const json doubled = {{"type", "Sequence"}, {"decoders", json::array_t(15, replace("a", "aaaaaaaa"))}};
+  check_error({ErrorCode::unsupported, "tokenize", "the tokens", {"longer by this tokenizer.json"}},
+              [&] { made({{"decoder", doubled}}).decode(ids); });
+}
+
+TEST_CASE("spaces before punctuation go where tokenizer_config.json says so, but for BPE", "[io][tokenizer]") {
+  const auto decoded = [](const json& model, bool cleans) {
+    const std::string file = json{{"model", model}}.dump(), config = json{{"clean_up_tokenization_spaces", cleans}}.dump();
+    const std::vector<std::uint8_t> of_file(file.begin(), file.end()), of_config(config.begin(), config.end());
+    return Tokenizer::parse(of_file, of_config).decode(std::vector<std::int32_t>{0, 1, 2, 3});
+  };
+  const json vocab = {{"I", 0}, {"'m", 1}, {"in", 2}, {"?", 3}};
+  const json words = {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", vocab}};
+  CHECK(decoded(words, true) == "I'm in?");
+  CHECK(decoded(words, false) == "I 'm in ?");
+  CHECK(decoded({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}, true) == "I 'm in ?");
+}
+
 TEST_CASE("a long row of anything takes no time that grows with its square", "[io][tokenizer]") {
   json pieces = json::array({{"?", 0}});
   json vocab = {{"?", 0}}, merges = json::array();

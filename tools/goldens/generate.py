@@ -21,6 +21,7 @@ import reference_cases
 import safetensors_files
 import tasks
 import tokenizer_cases
+import tokenizer_decoders
 import tokenizer_draws
 import transformer
 import word_piece
@@ -52,6 +53,7 @@ if __name__ == "__main__":
         onnx_cases,
         safetensors_files,
         tokenizer_cases,
+        tokenizer_decoders,
         tokenizer_draws,
     ):
         module.generate()

@@ -292,9 +292,9 @@ describe('loading models', () => {
         ['gpt2'],
       ],
       'another kind of tokenizer': [
-        () => ({ ...files, 'tokenizer.json': text('tokenizer.json').replaceAll('"type": "WordPiece"', '"type": "WordLevel"') }),
+        () => ({ ...files, 'tokenizer.json': text('tokenizer.json').replaceAll('"type": "WordPiece"', '"type": "Lattice"') }),
         'UNSUPPORTED',
-        ['WordLevel'],
+        ['Lattice'],
       ],
       'sizes out of range': [
         () => ({ ...files, 'config.json': text('config.json').replace('"num_hidden_layers": 2', '"num_hidden_layers": -2') }),

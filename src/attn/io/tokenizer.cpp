@@ -162,6 +162,29 @@ EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, st
   return encode_texts(pairs, 0, pairs.size(), options);
 }
 
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  if (file_->no_decoder) throw Error(*file_->no_decoder);
+  MemoryEstimate memory(kOp);
+  memory.add("the tokens' texts", {static_cast<std::int64_t>(ids.size()), 2 * sizeof(std::string) / 4});
+  memory.check("the tokens' texts");
+  std::vector<std::string> tokens;
+  std::size_t bytes = 0;
+  for (const std::int32_t id : ids) {
+    const auto token = file_->id_to_token(id);
+    if (!token || (skip_special_tokens && file_->added.is_special(id))) continue;
+    bytes += token->size() + 1;
+    tokens.emplace_back(*token);
+  }
+  detail::Budget budget(bytes, "the tokens");
+  std::string text;
+  if (file_->decoder) file_->decoder(tokens, budget);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && !file_->decoder) text += ' ';
+    text += tokens[i];
+  }
+  return file_->cleans_up_spaces ? detail::without_spaces_before_punctuation(std::move(text)) : text;
+}
+
 std::optional<std::int64_t> Tokenizer::token_to_id(const std::string& token) const {
   const auto id = file_->token_to_id(token);
   return id ? std::optional<std::int64_t>(*id) : std::nullopt;
@@ -171,17 +194,6 @@ std::optional<std::string> Tokenizer::id_to_token(std::int64_t id) const {
   if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
   const auto token = file_->id_to_token(static_cast<std::int32_t>(id));
   return token ? std::optional<std::string>(*token) : std::nullopt;
-}
-
-std::string Tokenizer::decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {
-  std::vector<std::string> tokens;
-  for (const std::int64_t id : ids) {
-    std::optional<std::string> token = id_to_token(id);
-    if (token && !(skip_special_tokens && file_->added.is_special(static_cast<std::int32_t>(id)))) tokens.push_back(std::move(*token));
-  }
-  std::string text;
-  for (const std::string& part : file_->decoder(std::move(tokens))) text += part;
-  return file_->cleans_up ? detail::clean_up(std::move(text)) : text;
 }
 
 std::int64_t Tokenizer::vocabulary_size() const { return static_cast<std::int64_t>(file_->added.size()); }

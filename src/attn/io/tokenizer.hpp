@@ -110,11 +110,14 @@ class Tokenizer {
   EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
 
+  /// The text that tokens stand for, as the file's decoder puts them together (WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse,
+  /// Strip, Replace, Sequence; without one with spaces between them), and spaces before punctuation taken out where tokenizer_config.json says
+  /// clean_up_tokenization_spaces: as transformers' decode(). Ids that no token has are left out. Throws UNSUPPORTED for other decoders, UNSUPPORTED
+  /// and MEMORY where the file makes the text too long.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
+
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
-  /// The text of tokens: what the file's decoder makes of them; ids that the vocabulary does not have are left out. Throws UNSUPPORTED for a decoder
-  /// that attn does not have.                                                                            (transformers' decode)
-  std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
   std::int64_t vocabulary_size() const;
   /// The id of the token that pads.
   std::int64_t pad_id() const;

@@ -10,6 +10,7 @@ namespace attn::detail {
 inline constexpr std::size_t kMaxNormalizers = 64;
 inline constexpr std::size_t kMaxPreTokenizers = 32;
 inline constexpr std::size_t kMaxPostProcessors = 16;
+inline constexpr std::size_t kMaxDecoders = 16;
 inline constexpr std::size_t kMaxAddedTokens = 1 << 18;
 inline constexpr std::size_t kMaxToken = 1024;  // characters of a token, in the vocabulary, added, or to pad with
 inline constexpr std::size_t kMaxAffix = 16;    // of the prefix of what continues a word, and of the suffix of what ends it

@@ -1,6 +1,7 @@
 #include "attn/models/text_tasks.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -248,7 +249,10 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
 std::string TextModel::decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {
   const Windows windows{*this, "decode", Task::embedding};
   windows.file();
-  return parts_->tokenizer->decode(ids, skip_special_tokens);
+  std::vector<std::int32_t> known;
+  for (const std::int64_t id : ids)
+    if (id >= 0 && id <= std::numeric_limits<std::int32_t>::max()) known.push_back(static_cast<std::int32_t>(id));
+  return parts_->tokenizer->decode(known, skip_special_tokens);
 }
 
 }  // namespace attn

@@ -18,8 +18,8 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     AddedToken token{.single_word = given["single_word"].boolean(),
                      .lstrip = given["lstrip"].boolean(),
                      .rstrip = given["rstrip"].boolean(),
-                     .normalized = given["normalized"].boolean(),
-                     .special = given["special"].boolean_or(false)};
+                     .normalized = given["normalized"].boolean()};
+    const bool is_special = given["special"].boolean_or(false);
     if (content.empty()) continue;
     characters += count_characters(content);
     // As the library does: the id that the file names is not what counts.
@@ -31,11 +31,12 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     }
     token.id = *known;
     ids_.emplace(content, token.id);
-    const auto [named, is_new] = named_.emplace(token.id, Named{content, all.size()});
+    const auto [named, is_new] = named_.emplace(token.id, Named{content, all.size(), is_special});
     if (is_new) {
       all.push_back(token);
     } else {
       named->second.text = content;
+      named->second.is_special = is_special;
       all[named->second.place] = token;
     }
   }
@@ -45,14 +46,14 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
   std::size_t made = 0;
   for (const AddedToken& token : all) {
     if (!token.normalized) continue;
-    std::string& name = named_.at(token.id).text;
-    const Chars text = normalizer_(decode_utf8(name).value(), budget);
+    Named& named = named_.at(token.id);
+    const Chars text = normalizer_(decode_utf8(named.text).value(), budget);
     section.at_most(text.size(), kMaxToken, " characters in a token once it is normalized");
     section.at_most(made += text.size(), most, " characters once they are normalized");
-    name = utf8_of(text);
+    // The library knows special ones by their text as it was.
+    const std::string before = std::exchange(named.text, utf8_of(text));
+    named.is_special = named.is_special && named.text == before;
   }
-  for (const AddedToken& token : all)
-    if (token.special) special_.insert(token.id);
   plain_ = wanted(all, false);
   normalized_ = wanted(all, true);
 }
@@ -78,6 +79,11 @@ std::optional<std::int32_t> AddedTokens::id_of(std::string_view token) const {
 std::optional<std::string_view> AddedTokens::text_of(std::int32_t id) const {
   const auto found = named_.find(id);
   return found == named_.end() ? std::nullopt : std::optional<std::string_view>(found->second.text);
+}
+
+bool AddedTokens::is_special(std::int32_t id) const {
+  const auto found = named_.find(id);
+  return found != named_.end() && found->second.is_special;
 }
 
 /// emit(from, to, id) for what is found, the leftmost, of those the longest, and on from its end; with the id -1 for what is between.

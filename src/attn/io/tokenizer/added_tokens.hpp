@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +23,6 @@ struct AddedToken {
   bool lstrip = false;       ///< takes the white space before it along
   bool rstrip = false;       ///< and after it
   bool normalized = false;   ///< looked for after the text was normalised, and normalised itself
-  bool special = false;      ///< no part of a text
 };
 
 /// Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others.
@@ -37,7 +35,8 @@ class AddedTokens {
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// Normalised where that is what is looked for.
   std::optional<std::string_view> text_of(std::int32_t id) const;
-  bool is_special(std::int32_t id) const { return special_.contains(id); }
+  /// Whether that is a token of special meaning.
+  bool is_special(std::int32_t id) const;
   /// Of the vocabulary with these.
   std::size_t size() const { return size_; }
   /// A text as pieces: added tokens, and normalised text between them.
@@ -54,6 +53,7 @@ class AddedTokens {
   struct Named {
     std::string text;
     std::size_t place;
+    bool is_special;
   };
 
   Wanted wanted(const std::vector<AddedToken>& all, bool normalized) const;
@@ -63,7 +63,6 @@ class AddedTokens {
   Normalizer normalizer_;
   std::map<std::string, std::int32_t, std::less<>> ids_;
   std::map<std::int32_t, Named> named_;
-  std::set<std::int32_t> special_;
   Wanted plain_, normalized_;
   std::size_t size_ = 0;
 };

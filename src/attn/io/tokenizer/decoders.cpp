@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/io/tokenizer/byte_characters.hpp"
+#include "attn/io/tokenizer/patterns.hpp"
 #include "attn/io/tokenizer/unicode.hpp"
 
 namespace attn::detail {
@@ -14,220 +15,248 @@ namespace {
 
 using Tokens = std::vector<std::string>;
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  if (from.empty()) return;
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+Decoder read_part(const Value& section, PartCount& parts);
+
+constexpr const char* kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+std::string replaced(std::string_view text, std::string_view wanted, std::string_view content) {
+  std::string made;
+  if (wanted.empty()) return std::string(text);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t found = std::min(text.find(wanted, at), text.size());
+    made += text.substr(at, found - at);
+    if (found < text.size()) made += content;
+    at = found + (found < text.size() ? wanted.size() : 0);
+  }
+  return made;
 }
 
-/// What English has without a space, as the library's WordPiece decoder closes it up; of a whole text all but one.
-constexpr std::pair<std::string_view, std::string_view> kClosings[] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
-                                                                       {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
-                                                                       {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-
-void close_up(std::string& text, bool is_whole) {
-  for (const auto& [from, to] : kClosings)
-    if (!is_whole || from != " do not") replace_all(text, from, to);
-}
-
-Decoder word_piece(const Value& section) {
-  return [prefix = section["prefix"].token_or("##", kMaxAffix), cleanup = section["cleanup"].boolean_or(true)](Tokens tokens) {
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (i > 0) tokens[i] = tokens[i].starts_with(prefix) ? tokens[i].substr(prefix.size()) : ' ' + tokens[i];
-      if (cleanup) close_up(tokens[i], false);
-    }
-    return tokens;
-  };
-}
-
-/// Bytes as UTF-8; where they are none, U+FFFD for each longest run that begins a character (Unicode's practice, as the WHATWG decoder).
-std::string lossy(std::string_view bytes) {
-  const auto at = [&](std::size_t i) { return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U; };
+std::string joined(const Tokens& tokens) {
   std::string text;
-  for (std::size_t i = 0; i < bytes.size();) {
-    const unsigned first = at(i);
-    std::size_t size = first < 0x80                     ? 1
-                       : first >= 0xc2 && first <= 0xdf ? 2
-                       : first >= 0xe0 && first <= 0xef ? 3
-                       : first >= 0xf0 && first <= 0xf4 ? 4
-                                                        : 0;
-    if (size == 0) {
-      text += "\xef\xbf\xbd";
-      ++i;
-      continue;
-    }
-    std::size_t good = 1;
-    const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80, most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    while (good < size && at(i + good) >= (good == 1 ? least : 0x80U) && at(i + good) <= (good == 1 ? most : 0xbfU)) ++good;
-    if (good == size)
-      text += bytes.substr(i, size);
-    else
-      text += "\xef\xbf\xbd";
-    i += good;
+  for (const std::string& token : tokens) text += token;
+  return text;
+}
+
+/// Before tokens become so long together.
+void hold(const Tokens& tokens, Budget& budget) {
+  std::size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  budget.hold(bytes);
+}
+
+/// How many bytes of `rest` are one character; where they are none, how many of them stand for one that is broken.
+std::pair<std::size_t, bool> character_at(std::string_view rest) {
+  const auto byte = [&](std::size_t i) { return i < rest.size() ? static_cast<unsigned char>(rest[i]) : 0U; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {1, true};
+  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4) return {1, false};
+  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80, high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  for (std::size_t i = 1; i < size; ++i)
+    if (byte(i) < (i == 1 ? low : 0x80U) || byte(i) > (i == 1 ? high : 0xBFU)) return {i, false};
+  return {size, true};
+}
+
+/// Bytes as UTF-8, U+FFFD for what is none.
+std::string lossy(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const auto [size, is_whole] = character_at(bytes);
+    text += is_whole ? bytes.substr(0, size) : std::string_view(kReplacement);
+    bytes.remove_prefix(size);
   }
   return text;
 }
 
-/// A token with a character that stands for no byte is text itself.
-Decoder byte_level(const Value&) {
-  std::map<char32_t, char> bytes;
-  for (std::size_t byte = 0; byte < kByteCharacters.size(); ++byte) bytes.emplace(kByteCharacters[byte], static_cast<char>(byte));
-  return [bytes = std::move(bytes)](const Tokens& tokens) {
-    std::string all;
+/// The byte that a character of a byte-level token stands for.
+std::optional<char> byte_of(char32_t code) {
+  static const std::map<char32_t, char> bytes = [] {
+    std::map<char32_t, char> made;
+    for (std::size_t byte = 0; byte < kByteCharacters.size(); ++byte) made.emplace(kByteCharacters[byte], static_cast<char>(byte));
+    return made;
+  }();
+  const auto found = bytes.find(code);
+  return found == bytes.end() ? std::nullopt : std::optional(found->second);
+}
+
+Decoder byte_level(const Value&, PartCount&) {
+  return [](Tokens& tokens, Budget&) {
+    std::string bytes;
     for (const std::string& token : tokens) {
-      const std::u32string codes = code_points(token);
-      const bool stands = std::all_of(codes.begin(), codes.end(), [&](char32_t code) { return bytes.contains(code); });
-      if (!stands) all += token;
-      for (const char32_t code : stands ? codes : std::u32string()) all += bytes.at(code);
+      std::string own;
+      // A token with another character is text.
+      for (const char32_t code : code_points(std::string_view(token))) {
+        const auto byte = byte_of(code);
+        if (!byte) {
+          own = token;
+          break;
+        }
+        own += *byte;
+      }
+      bytes += own;
     }
-    return Tokens{lossy(all)};
+    tokens = {lossy(bytes)};
   };
 }
 
-Decoder metaspace(const Value& section) {
-  // Older files say it otherwise.
+Decoder word_piece(const Value& section, PartCount&) {
+  return [prefix = section["prefix"].token(kMaxAffix), cleans = section["cleanup"].boolean()](Tokens& tokens, Budget&) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
+      if (cleans) token = replaced(without_spaces_before_punctuation(std::move(token)), " do not", " don't");
+    }
+  };
+}
+
+Decoder bpe(const Value& section, PartCount&) {
+  return [suffix = section["suffix"].token(kMaxAffix)](Tokens& tokens, Budget& budget) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = replaced(tokens[i], suffix, i + 1 < tokens.size() ? " " : "");
+    hold(tokens, budget);
+  };
+}
+
+Decoder metaspace(const Value& section, PartCount&) {
+  const std::u32string replacement = code_points(std::string_view(section["replacement"].string()));
+  if (replacement.size() != 1) section["replacement"].refuse(ErrorCode::format, {"one character"}, {section["replacement"].string()});
   const Value scheme = section["prepend_scheme"];
   const bool prepends = scheme.is_there() ? scheme.string() != "never" : section["add_prefix_space"].boolean_or(true);
-  return [prepends, mark = section["replacement"].token_or("\xe2\x96\x81", kMaxAffix)](Tokens tokens) {
-    for (std::size_t i = 0; i < tokens.size(); ++i) replace_all(tokens[i], mark, i == 0 && prepends ? "" : " ");
-    return tokens;
+  return [mark = replacement[0], prepends](Tokens& tokens, Budget&) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      std::string made;
+      for (const char32_t code : code_points(std::string_view(tokens[i])))
+        if (code != mark)
+          append_utf8(made, code);
+        else if (i > 0 || !prepends)
+          made += ' ';
+      tokens[i] = std::move(made);
+    }
   };
 }
 
-Decoder bpe(const Value& section) {
-  return [suffix = section["suffix"].token_or("</w>", kMaxAffix)](Tokens tokens) {
-    for (std::size_t i = 0; i < tokens.size(); ++i) replace_all(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
-    return tokens;
+/// The byte of a token such as <0x0A>.
+std::optional<char> fallback_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
+  const auto digit = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    const char small = static_cast<char>(c | 32);
+    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
   };
+  const int high = digit(token[3]), low = digit(token[4]);
+  // What Rust reads as a number may have a plus sign.
+  if (low >= 0 && token[3] == '+') return static_cast<char>(low);
+  return high < 0 || low < 0 ? std::nullopt : std::optional(static_cast<char>(16 * high + low));
 }
 
-/// The byte of <0x41>.
-std::optional<char> byte_of(std::string_view token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
-  unsigned byte = 0;
-  for (const char c : token.substr(3, 2)) {
-    const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
-                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a' + 10)
-                           : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A' + 10)
-                                                  : 16;
-    if (digit > 15) return std::nullopt;
-    byte = 16 * byte + digit;
-  }
-  return static_cast<char>(byte);
-}
-
-/// Runs of such tokens are bytes of UTF-8; what is none is U+FFFD for each.
-Decoder byte_fallback(const Value&) {
-  return [](const Tokens& tokens) {
-    Tokens out;
+Decoder byte_fallback(const Value&, PartCount&) {
+  return [](Tokens& tokens, Budget& budget) {
+    Tokens made;
     std::string bytes;
     const auto flush = [&] {
-      if (bytes.empty()) return;
       if (decode_utf8(bytes))
-        out.push_back(bytes);
+        made.push_back(std::move(bytes));
       else
-        out.insert(out.end(), bytes.size(), "\xef\xbf\xbd");
+        made.insert(made.end(), bytes.size(), kReplacement);
       bytes.clear();
     };
-    for (const std::string& token : tokens)
-      if (const auto byte = byte_of(token)) {
+    for (std::string& token : tokens) {
+      if (const auto byte = fallback_byte(token)) {
         bytes += *byte;
-      } else {
-        flush();
-        out.push_back(token);
+        continue;
       }
-    flush();
-    return out;
+      if (!bytes.empty()) flush();
+      made.push_back(std::move(token));
+    }
+    if (!bytes.empty()) flush();
+    tokens = std::move(made);
+    hold(tokens, budget);
   };
 }
 
-Decoder strip(const Value& section) {
-  const std::u32string content = code_points(section["content"].token(kMaxAffix));
-  return
-      [content, start = static_cast<std::size_t>(section["start"].whole()), stop = static_cast<std::size_t>(section["stop"].whole())](Tokens tokens) {
-        for (std::string& token : tokens) {
-          const std::u32string codes = code_points(token);
-          std::size_t from = 0, to = codes.size();
-          const auto is_content = [&](std::size_t i) { return content.size() == 1 && codes[i] == content[0]; };
-          while (from < std::min(start, codes.size()) && is_content(from)) ++from;
-          for (std::size_t cut = 0; cut < stop && to > from && is_content(to - 1); ++cut) --to;
-          token.clear();
-          for (std::size_t i = from; i < to; ++i) append_utf8(token, codes[i]);
+Decoder fuse(const Value&, PartCount&) {
+  return [](Tokens& tokens, Budget&) { tokens = {joined(tokens)}; };
+}
+
+/// So many of one character at the start and at the end of each token.
+Decoder strip(const Value& section, PartCount&) {
+  const std::u32string content = code_points(std::string_view(section["content"].string()));
+  if (content.size() != 1) section["content"].refuse(ErrorCode::format, {"one character"}, {section["content"].string()});
+  const std::int32_t start = section["start"].whole(), stop = section["stop"].whole();
+  return [content, start, stop](Tokens& tokens, Budget&) {
+    std::string one;
+    append_utf8(one, content[0]);
+    for (std::string& token : tokens) {
+      const std::string_view text = token;
+      std::size_t from = 0, to = text.size();
+      for (std::int32_t i = 0; i < start && text.substr(from).starts_with(one); ++i) from += one.size();
+      for (std::int32_t i = 0; i < stop && text.substr(from, to - from).ends_with(one); ++i) to -= one.size();
+      token = std::string(text.substr(from, to - from));
+    }
+  };
+}
+
+Decoder replace(const Value& section, PartCount&) {
+  return [pattern = read_pattern(section), content = section["content"].token(kMaxContent)](Tokens& tokens, Budget& budget) {
+    std::size_t bytes = 0;
+    for (std::string& token : tokens) {
+      const Chars text = decode_utf8(token).value();
+      budget.spend(pattern.cost * text.size());
+      std::string made;
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = pattern.match(text, at);
+        if (end > at) {
+          budget.hold(bytes + made.size() + content.size());
+          made += content;
+          at = end;
+        } else {
+          append_utf8(made, text[at++].code);
         }
-        return tokens;
-      };
-}
-
-Decoder replace(const Value& section) {
-  const Value pattern = section["pattern"];
-  if (!pattern["String"].is_there()) pattern.refuse(ErrorCode::unsupported, {"a String"}, {"something else"});
-  return [from = pattern["String"].token(kMaxPattern), to = section["content"].token(kMaxContent)](Tokens tokens) {
-    for (std::string& token : tokens) replace_all(token, from, to);
-    return tokens;
+      }
+      bytes += made.size();
+      token = std::move(made);
+    }
   };
 }
-
-Decoder fuse(const Value&) {
-  return [](const Tokens& tokens) {
-    std::string all;
-    for (const std::string& token : tokens) all += token;
-    return Tokens{std::move(all)};
-  };
-}
-
-Decoder read(const Value& section, PartCount& parts);
-
-constexpr std::pair<std::string_view, Decoder (*)(const Value&)> kDecoders[] = {{"WordPiece", &word_piece},
-                                                                                {"ByteLevel", &byte_level},
-                                                                                {"Metaspace", &metaspace},
-                                                                                {"BPEDecoder", &bpe},
-                                                                                {"ByteFallback", &byte_fallback},
-                                                                                {"Fuse", &fuse},
-                                                                                {"Strip", &strip},
-                                                                                {"Replace", &replace}};
 
 Decoder sequence(const Value& section, PartCount& parts) {
   std::vector<Decoder> all;
-  const Value decoders = section["decoders"];
-  for (std::size_t i = 0; i < decoders.array().size(); ++i) all.push_back(read(decoders[i], parts));
-  return [all = std::move(all)](Tokens tokens) {
-    for (const Decoder& decoder : all) tokens = decoder(std::move(tokens));
-    return tokens;
+  const Value list = section["decoders"];
+  for (std::size_t i = 0; i < list.array().size(); ++i) all.push_back(read_part(list[i], parts));
+  return [all = std::move(all)](Tokens& tokens, Budget& budget) {
+    for (const Decoder& each : all) each(tokens, budget);
   };
 }
 
-Decoder read(const Value& section, PartCount& parts) {
+using Read = Decoder (*)(const Value&, PartCount&);
+constexpr Named<Read> kKindsOfDecoders[] = {
+    {"ByteLevel", byte_level},
+    {"WordPiece", word_piece},
+    {"BPEDecoder", bpe},
+    {"Metaspace", metaspace},
+    {"ByteFallback", byte_fallback},
+    {"Fuse", fuse},
+    {"Strip", strip},
+    {"Replace", replace},
+    {"Sequence", sequence},
+};
+
+Decoder read_part(const Value& section, PartCount& parts) {
   parts.add(section);
-  const std::string& type = section["type"].string();
-  if (type == "Sequence") return sequence(section, parts);
-  std::string known = "Sequence";
-  for (const auto& [name, read_one] : kDecoders) {
-    if (name == type) return read_one(section);
-    known += ", " + std::string(name);
-  }
-  section["type"].refuse(ErrorCode::unsupported, {known}, {type});
+  return choose(kKindsOfDecoders, section["type"])(section, parts);
 }
 
 }  // namespace
 
-Decoder read_decoder(const Value& section) {
-  if (!section.is_there())
-    return [](const Tokens& tokens) {
-      std::string all;
-      for (std::size_t i = 0; i < tokens.size(); ++i) all += (i > 0 ? " " : "") + tokens[i];
-      return Tokens{std::move(all)};
-    };
-  try {
-    PartCount parts(kMaxPostProcessors);
-    return read(section, parts);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::memory) throw;
-    return [error](const Tokens&) -> Tokens { throw Error(error); };
-  }
+std::string without_spaces_before_punctuation(std::string text) {
+  constexpr std::pair<const char*, const char*> kReplaced[] = {{" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+                                                               {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [wanted, content] : kReplaced) text = replaced(text, wanted, content);
+  return text;
 }
 
-std::string clean_up(std::string text) {
-  close_up(text, true);
-  return text;
+Decoder read_decoder(const Value& section) {
+  PartCount parts(kMaxDecoders);
+  return read_part(section, parts);
 }
 
 }  // namespace attn::detail

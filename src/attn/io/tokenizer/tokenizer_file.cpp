@@ -134,20 +134,28 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   Json missing;
   Json* model = member("model");
   // What the section says besides its vocabulary, which is taken out of it.
-  const Value section = root["model"];
+  const Value of_model = root["model"];
   const auto text_of = [](const Value& value) {
     if (!value.is_there()) return std::string();
     return value["content"].is_there() ? value["content"].token() : value.token();
   };
-  const Value affix = section["continuing_subword_prefix"], unknown = section["unk_token"], unknown_id = section["unk_id"];
+  const Value affix = of_model["continuing_subword_prefix"], unknown = of_model["unk_token"], unknown_id = of_model["unk_id"];
   const std::string unk_token = unknown.is_string() ? unknown.token() : "";
   const std::optional<std::int32_t> unk_id = unknown_id.is_there() ? std::optional(unknown_id.whole()) : std::nullopt;
   file.marks_words = affix.is_there() && !affix.token(kMaxAffix).empty();
-  file.cleans_up = config["clean_up_tokenization_spaces"].boolean_or(false) && !section["merges"].is_there();
+  const Value type = root["model"]["type"];
+  const bool is_bpe = type.is_string() ? type.string() == "BPE" : root["model"]["merges"].is_there();
   file.model = read_model(model != nullptr ? *model : missing);
   file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer);
+  try {
+    if (const Value section = root["decoder"]; section.is_there()) file.decoder = read_decoder(section);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::memory) throw;
+    file.no_decoder = error;
+  }
+  // As transformers, which does not do it to what BPE gives.
+  file.cleans_up_spaces = config["clean_up_tokenization_spaces"].boolean_or(false) && !is_bpe;
   file.padding = read_padding(root["padding"], config, file);
-  file.decoder = read_decoder(root["decoder"]);
   const auto special = [&](std::string_view name, std::initializer_list<std::string> usual) -> std::optional<std::int32_t> {
     std::vector<std::string> candidates{text_of(config[name])};
     candidates.insert(candidates.end(), usual);

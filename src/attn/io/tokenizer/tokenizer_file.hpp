@@ -31,8 +31,9 @@ struct TokenizerFile {
   std::unique_ptr<const Model> model;
   AddedTokens added;
   Padding padding;
-  Decoder decoder;
-  bool cleans_up = false;    ///< texts that the decoder made
+  Decoder decoder;                  ///< empty where there is none
+  std::optional<Error> no_decoder;  ///< why it could not be read, which concerns only who decodes
+  bool cleans_up_spaces = false;
   bool marks_words = false;  ///< tokens that go on with a word
   std::optional<std::int32_t> cls_id = std::nullopt, mask_id = std::nullopt, unk_id = std::nullopt;
 
