@@ -396,16 +396,15 @@ plan(
 );
 plan(packaged, 'lint', commands(['node_modules/.bin/eslint', '.']), ['package: build']);
 plan(packaged, 'package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
-// The page links to the documentation, and carries it.
-const withDocs = whole && !results.some(({ name, skipped }) => name === 'set-up: docs' && skipped);
-if (withDocs) plan(packaged, 'docs: build', commands(['node', 'docs/tools/site.mjs']), ['package: build', 'set-up: docs']);
+// The page links to the documentation, which waits for the wheel and is built later.
+const withDocs = whole && !results.some(({ name, skipped }) => ['set-up: docs', 'set-up: python'].includes(name) && skipped);
 plan(
   packaged,
   'page: build',
   commands(
     ['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'],
     ['node', 'tools/converted_models.mjs'],
-    ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'],
+    ['env', `DOCS=${Number(withDocs)}`, 'node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'],
   ),
   ['package: build'],
 );
@@ -414,6 +413,7 @@ const once = ['page-chromium', 'page-unit', 'packaging', 'examples', 'code-block
 // The page first: the suites compare bits with the native build, and its checked builds come later.
 for (const name of Object.keys(packageSteps)) {
   if ((!whole && !once.includes(name)) || (name === 'docs' && !withDocs)) continue;
+  if (name === 'docs') plan(packaged, 'docs: build', commands(['node', 'docs/tools/site.mjs']), ['package: build', 'set-up: docs', 'python: wheel']);
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
