@@ -14,7 +14,11 @@ import griffe
 # What is on a page, in this order. Whatever the package exports has to be on one.
 PAGES = {
     "attention": ("Attention", ["scaled_dot_product_attention", "Mask"]),
-    "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoder"]),
+    "functions": (
+        "Functions",
+        ["linear", "softmax", "layer_norm", "rms_norm", "activation", "apply_rotary", "sinusoidal_positions", "alibi_bias"],
+    ),
+    "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder"]),
     "models": ("Text models", ["TextModel", "LayerPatch"]),
     "notebooks": ("Maps for notebooks", ["show", "AttentionView"]),
     "results": (

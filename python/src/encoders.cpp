@@ -44,6 +44,10 @@ trace_layers: of these layers, counted from 0; default all.
 
 Raises ShapeError, MaskError, ConfigError, OutOfRangeError for a layer that is not there, OutOfMemoryError.)";
 
+constexpr const char* kOptions = R"(activation: 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'.
+norm: 'layer_norm' or 'rms_norm'. window, softcap: as scaled_dot_product_attention, in each layer.
+Raises ConfigError, OutOfMemoryError.)";
+
 template <class Layer>
 void define_forward(nb::class_<Shared<Layer>>& of) {
   for (const char* name : {"forward", "__call__"})
@@ -57,6 +61,41 @@ void define_forward(nb::class_<Shared<Layer>>& of) {
 }  // namespace
 
 void define_encoders(nb::module_& module) {
+  using Layer = Shared<TransformerEncoderLayer>;
+  nb::class_<Layer> layer(module, "TransformerEncoderLayer",
+                          R"(One layer of the encoder of Vaswani et al. 2017; torch.nn.TransformerEncoderLayer, batch first.
+
+Post-norm: x = norm1(x + attention(x)); x = norm2(x + ff(x)). norm_first: x += attention(norm1(x)); x += ff(norm2(x)).
+ff(x) = linear2(activation(linear1(x))), and gated linear2(activation(linear_gate(x)) · linear1(x)).
+
+State, torch's names: self_attn.* (as MultiHeadAttention), linear1.*, linear2.*, linear_gate.* where gated, norm1.*, norm2.*.
+Weights are drawn as torch's constructor would, from seed 0.)");
+  layer.def(
+      "__init__",
+      [](Layer* self, std::int64_t d_model, std::int64_t nhead, std::int64_t dim_feedforward, const Word<kActivationNames>& activation,
+         double layer_norm_eps, bool norm_first, bool bias, const Word<kNormKindNames>& norm, bool gated,
+         std::optional<std::int64_t> num_key_value_heads, const MaybeWindow& window, float softcap, Threads threads) {
+        constexpr const char* kOp = "TransformerEncoderLayer";
+        new (self) Layer{.object = TransformerEncoderLayer({.d_model = d_model,
+                                                            .nhead = nhead,
+                                                            .dim_feedforward = dim_feedforward,
+                                                            .activation = word_of<Activation>(activation, kOp, "activation"),
+                                                            .layer_norm_eps = static_cast<float>(layer_norm_eps),
+                                                            .norm_first = norm_first,
+                                                            .bias = bias,
+                                                            .norm = word_of<NormKind>(norm, kOp, "norm"),
+                                                            .gated = gated,
+                                                            .num_key_value_heads = num_key_value_heads,
+                                                            .window = window_of(window),
+                                                            .softcap = softcap}),
+                         .threads = threads};
+      },
+      nb::arg("d_model"), nb::arg("nhead"), nb::arg("dim_feedforward") = 2048, nb::kw_only(), nb::arg("activation") = "relu",
+      nb::arg("layer_norm_eps") = 1e-5, nb::arg("norm_first") = false, nb::arg("bias") = true, nb::arg("norm") = "layer_norm",
+      nb::arg("gated") = false, nb::arg("num_key_value_heads") = nb::none(), nb::arg("window") = nb::none(), nb::arg("softcap") = 0.0F,
+      nb::arg("threads") = nb::none(), kOptions);
+  define_forward(layer);
+
   using Encoder = Shared<TransformerEncoder>;
   nb::class_<Encoder> encoder(module, "TransformerEncoder",
                               R"(num_layers encoder layers one after the other, and a norm after the last where final_norm
@@ -92,10 +131,7 @@ norm2.*; norm.* where final_norm. Weights are drawn as torch's constructor would
       nb::arg("d_model"), nb::arg("nhead"), nb::arg("num_layers"), nb::arg("dim_feedforward") = 2048, nb::kw_only(), nb::arg("activation") = "relu",
       nb::arg("layer_norm_eps") = 1e-5, nb::arg("norm_first") = false, nb::arg("bias") = true, nb::arg("norm") = "layer_norm",
       nb::arg("gated") = false, nb::arg("num_key_value_heads") = nb::none(), nb::arg("window") = nb::none(), nb::arg("softcap") = 0.0F,
-      nb::arg("final_norm") = false, nb::arg("threads") = nb::none(),
-      R"(activation: 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'.
-norm: 'layer_norm' or 'rms_norm'. window, softcap: as scaled_dot_product_attention, in every layer.
-Raises ConfigError, OutOfMemoryError.)");
+      nb::arg("final_norm") = false, nb::arg("threads") = nb::none(), kOptions);
   define_forward(encoder);
 }
 

@@ -18,6 +18,7 @@ namespace attn::python {
 
 void define_attention(nb::module_& module);
 void define_multi_head_attention(nb::module_& module);
+void define_functions(nb::module_& module);
 void define_encoders(nb::module_& module);
 void define_text_model(nb::module_& module);
 void define_safetensors(nb::module_& module);
