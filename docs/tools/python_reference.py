@@ -23,8 +23,8 @@ PAGES = {
     "notebooks": ("Maps for notebooks", ["show", "AttentionView"]),
     "results": (
         "Results",
-        ["AttentionResult", "KeyValue", "EncoderResult", "Encoding", "TextModelOutput", "LabelScore", "Gradients", "Attribution"]
-        + ["FineTuneProgress", "FineTuneResult"],
+        ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
+        + ["TextModelOutput", "LabelScore", "Gradients", "Attribution", "FineTuneProgress", "FineTuneResult"],
     ),
     "settings": ("Threads and files", ["set_num_threads", "get_num_threads", "read_safetensors", "write_safetensors"]),
     "errors": (

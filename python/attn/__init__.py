@@ -42,6 +42,7 @@ from ._errors import (
 from ._results import (
     AttentionResult,
     Attribution,
+    EncoderGradients,
     EncoderResult,
     Encoding,
     FineTuneProgress,
@@ -49,6 +50,7 @@ from ._results import (
     Gradients,
     KeyValue,
     LabelScore,
+    MultiHeadAttentionGradients,
     TextModelOutput,
 )
 from ._show import AttentionView, show
@@ -62,6 +64,7 @@ __all__ = [
     "BusyError",
     "ConfigError",
     "DtypeError",
+    "EncoderGradients",
     "EncoderResult",
     "Encoding",
     "FineTuneProgress",
@@ -75,6 +78,7 @@ __all__ = [
     "MaskError",
     "MismatchError",
     "MultiHeadAttention",
+    "MultiHeadAttentionGradients",
     "OutOfMemoryError",
     "OutOfRangeError",
     "ShapeError",

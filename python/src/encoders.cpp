@@ -12,9 +12,9 @@ namespace {
 using Result = Typed<"attn.EncoderResult">;
 
 template <class Layer>
-Result forward(const Shared<Layer>& self, const ArrayLike& x, const MaybeMask& mask, const MaybeMask& key_padding_mask, bool is_causal,
-               const Word<kFullyMaskedNames>& fully_masked, bool output_attentions, bool output_hidden_states, const TraceNames& trace,
-               const std::optional<std::vector<std::int64_t>>& trace_layers, std::optional<std::int64_t> query_offset) {
+Result forward(Shared<Layer>& self, const ArrayLike& x, const MaybeMask& mask, const MaybeMask& key_padding_mask, bool is_causal,
+               const Word<kFullyMaskedNames>& fully_masked, bool output_attentions, bool output_hidden_states, bool for_backward,
+               const TraceNames& trace, const std::optional<std::vector<std::int64_t>>& trace_layers, std::optional<std::int64_t> query_offset) {
   constexpr const char* kOp = "encoder";
   const Floats view(x, kOp, "x");
   const EncoderForwardOptions options{.mask = mask_of(mask, kOp, "mask"),
@@ -23,14 +23,30 @@ Result forward(const Shared<Layer>& self, const ArrayLike& x, const MaybeMask& m
                                       .fully_masked = word_of<FullyMasked>(fully_masked, kOp, "fully_masked"),
                                       .output_attentions = output_attentions,
                                       .output_hidden_states = output_hidden_states,
+                                      .for_backward = for_backward,
                                       .trace = trace_of(trace, trace_layers, kOp),
                                       .query_offset = query_offset};
-  const auto result = self.read(kOp, [&](const Layer& layer) {
+  const auto compute = [&](const Layer& layer) {
     const detail::EncoderPlan plan = layer.plan(view, options);
     return detail::run_encoder_plan<3>(plan, [&](const detail::EncoderBuffers& buffers) { layer.run(plan, view, buffers); });
-  });
+  };
+  // What is kept is the layer's.
+  const auto result = for_backward ? self.change(kOp, compute) : self.read(kOp, compute);
   return make_result("EncoderResult", to_python(result.output), to_python(result.attentions), to_python(result.hidden_states),
                      to_python(result.trace));
+}
+
+template <class Layer>
+Typed<"attn.EncoderGradients"> backward(Shared<Layer>& self, const ArrayLike& grad, const TraceNames& trace,
+                                        const std::optional<std::vector<std::int64_t>>& trace_layers) {
+  constexpr const char* kOp = "encoder.backward";
+  const Floats view(grad, kOp, "grad");
+  const EncoderBackwardOptions options{.trace = trace_of(trace, trace_layers, kOp)};
+  const auto gradients = self.change(kOp, [&](Layer& layer) {
+    const detail::EncoderBackwardPlan plan = layer.plan_backward(view, options);
+    return detail::run_encoder_backward_plan<3>(plan, [&](const detail::EncoderGradientBuffers& to) { layer.run_backward(view, to); });
+  });
+  return make_result("EncoderGradients", to_python(gradients.grad_x), to_python(gradients.trace));
 }
 
 constexpr const char* kForward = R"(x (B,L,E) -> output (B,L,E). Without B (rank 2) nothing has it, as in torch.
@@ -39,6 +55,7 @@ mask, key_padding_mask: which keys are seen, by a Mask; a key padding mask has (
 is_causal: no key after a query's position. query_offset: query i stands at position i + offset.
 fully_masked: what a query without keys gives: 'zero', 'nan', or 'uniform', 1/S on every key.
 output_attentions, output_hidden_states: return the weights of every layer; the input of every layer, and the output.
+for_backward: keep what backward() needs.
 trace: True or names of intermediate results, those of attention and attn_residual norm1 ff_hidden ff_output ff_residual norm2;
 trace_layers: of these layers, counted from 0; default all.
 
@@ -53,8 +70,17 @@ void define_forward(nb::class_<Shared<Layer>>& of) {
   for (const char* name : {"forward", "__call__"})
     of.def(name, &forward<Layer>, nb::arg("x"), nb::kw_only(), nb::arg("mask") = nb::none(), nb::arg("key_padding_mask") = nb::none(),
            nb::arg("is_causal") = false, nb::arg("fully_masked") = "zero", nb::arg("output_attentions") = false,
-           nb::arg("output_hidden_states") = false, nb::arg("trace") = false, nb::arg("trace_layers") = nb::none(),
+           nb::arg("output_hidden_states") = false, nb::arg("for_backward") = false, nb::arg("trace") = false, nb::arg("trace_layers") = nb::none(),
            nb::arg("query_offset") = nb::none(), kForward);
+  of.def("backward", &backward<Layer>, nb::arg("grad"), nb::kw_only(), nb::arg("trace") = false, nb::arg("trace_layers") = nb::none(),
+         R"(grad (B,L,E), that of the output of the last forward with for_backward -> that of x
+
+Those of the parameters are added to gradients(). What was kept is used up. Rows whose gradient is 0, such as padding that nobody
+reads, have no part in any gradient, whatever they hold  (torch.autograd of nn.TransformerEncoder).
+trace, trace_layers: as forward, whose gradients to return.
+
+Raises ArgumentError where no such forward was since the last backward or since weights changed, ShapeError, UnsupportedError for a
+layer that is int8, OutOfRangeError for a layer that is not there, OutOfMemoryError.)");
   define_module(of);
 }
 

@@ -29,7 +29,12 @@ def main(folder: Path) -> None:
     assert_type(encoder.parameter_shapes(), dict[str, tuple[int, ...]])
 
     one = attn.TransformerEncoderLayer(8, 2, 16, norm_first=True)
-    assert_type(one(query[0]).output, Floats)
+    assert_type(one(query[0], for_backward=True).output, Floats)
+    assert_type(one.backward(query[0], trace=True).trace, dict[int, dict[str, Floats]] | None)
+    assert_type(one.gradients(), dict[str, Floats])
+    one.zero_grad()
+    layer(query[0], for_backward=True)
+    assert_type(layer.backward(query[0]).grad_key, Floats | None)
     assert_type(attn.linear(query, [[1.0] * 8]), Floats)
     assert_type(attn.softmax(attn.layer_norm(query, bias=numpy.zeros(8)), dim=1, threads=2), Floats)
     assert_type(attn.apply_rotary(attn.activation(attn.rms_norm(query), "gelu"), interleaved=True), Floats)
