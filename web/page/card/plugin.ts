@@ -17,10 +17,8 @@ export function packedBytes(): number {
   return statSync(packed).size;
 }
 
-const docs = at('build/docs');
-
-/** Whether the documentation will stand beside the page: build/docs (`make docs`) if it is there, unless DOCS=0; DOCS=1 says that it comes later. */
-export const hasDocs = (): boolean => process.env['DOCS'] === '1' || (process.env['DOCS'] !== '0' && existsSync(docs));
+/** Whether build/docs (`make docs`) is there, to stand beside the page; DOCS=0 leaves it out. */
+export const hasDocs = (): boolean => process.env['DOCS'] !== '0' && existsSync(at('build/docs/index.html'));
 
 /** "git+https://host/owner/name.git" -> "https://host/owner/name"; nothing where package.json names no repository, or none of the web. */
 export function sourceAddress(manifest: { readonly repository?: string | { readonly url?: string } }): string {
@@ -63,6 +61,6 @@ export const besideThePage = (pageUrl: string | undefined): Plugin => ({
     if (packedBytes() > 0) emit('attn.tgz', readFileSync(at('build/attn.tgz')));
   },
   writeBundle({ dir }) {
-    if (hasDocs() && dir && existsSync(docs)) cpSync(docs, join(dir, 'docs'), { recursive: true });
+    if (hasDocs() && dir) cpSync(at('build/docs'), join(dir, 'docs'), { recursive: true });
   },
 });
