@@ -78,7 +78,7 @@ matrix: package
 	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
 
 # The page links to it where it is there, and carries it (DOCS=0: without).
-docs: wasm
+docs: wasm wheel
 	@tools/setup docs
 	@node docs/tools/site.mjs
 	@$(MAKE) page

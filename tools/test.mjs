@@ -396,29 +396,24 @@ plan(
 );
 plan(packaged, 'lint', commands(['node_modules/.bin/eslint', '.']), ['package: build']);
 plan(packaged, 'package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
-// The page links to the documentation, and carries it.
-const withDocs = whole && !results.some(({ name, skipped }) => name === 'set-up: docs' && skipped);
-if (withDocs) plan(packaged, 'docs: build', commands(['node', 'docs/tools/site.mjs']), ['package: build', 'set-up: docs']);
-plan(
-  packaged,
-  'page: build',
-  commands(
-    ['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'],
-    ['node', 'tools/converted_models.mjs'],
-    ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'],
-  ),
-  ['package: build'],
-);
+// Made of the wheel, too, so the site comes late; the page is built again for it, with a link to it.
+const withDocs = whole && !results.some(({ name, skipped }) => ['set-up: docs', 'set-up: python'].includes(name) && skipped);
+const page = ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'];
+plan(packaged, 'page: build', commands(['node_modules/.bin/tsc', '--noEmit', '-p', 'web/page'], ['node', 'tools/converted_models.mjs'], page), [
+  'package: build',
+]);
 /** What the matrix has once each: the others are more engines, binaries and set-ups of the same. */
 const once = ['page-chromium', 'page-unit', 'packaging', 'examples', 'code-blocks', 'node-simd', 'node-relaxed-threads', 'chromium'];
 // The page first: the suites compare bits with the native build, and its checked builds come later.
 for (const name of Object.keys(packageSteps)) {
   if ((!whole && !once.includes(name)) || (name === 'docs' && !withDocs)) continue;
+  if (name === 'docs')
+    plan(packaged, 'docs: build', commands(['node', 'docs/tools/site.mjs'], page), ['page: build', 'set-up: docs', 'python: wheel']);
   const needs = ['package: build'];
   if (name.endsWith('-debug') || name.endsWith('-asan')) needs.push(`wasm-${name.split('-').at(-1)}: build`);
   else if (name.startsWith('page')) needs.push('page: build');
   else if (name === 'code-blocks') needs.push(installed, 'python: wheel');
-  else if (name === 'docs') needs.push('docs: build', 'page: build');
+  else if (name === 'docs') needs.push('docs: build');
   else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }

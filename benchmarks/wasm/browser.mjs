@@ -41,7 +41,7 @@ function answer(request, response, onNews) {
 }
 
 /** Runs the cases in a browser and tells what it hears; rejects when the page fails or falls silent. */
-export async function runBrowser(engine, options, tell) {
+export async function runBrowser(engine, options, tell, script = '/benchmarks/wasm/worker.mjs') {
   let failed;
   let done = false;
   let heard = Date.now();
@@ -57,7 +57,7 @@ export async function runBrowser(engine, options, tell) {
   const asked = JSON.stringify({ host: engine, engine: version(engine), options });
   let browser;
   try {
-    browser = await show(engine, `http://127.0.0.1:${server.address().port}/benchmarks/wasm/page.html?${new URLSearchParams({ asked })}`);
+    browser = await show(engine, `http://127.0.0.1:${server.address().port}/benchmarks/wasm/page.html?${new URLSearchParams({ asked, script })}`);
     while (!done && !failed) {
       if (Date.now() - heard > 240_000) throw new Error('no news for 240 s');
       await sleep(100);

@@ -75,7 +75,7 @@ const reference = [
     items: [moduleOf('attn', 'attn'), moduleOf('attn/worker', 'worker'), moduleOf('attn/element', 'element')],
   },
   { text: 'C++', link: '/reference/cpp/', items: pagesOf('reference/cpp') },
-  { text: 'Python', link: '/reference/python' },
+  { text: 'Python', link: '/reference/python/', items: pagesOf('reference/python') },
 ];
 
 /** What search reads of a page: names of code also by their parts, so that "product" finds scaledDotProductAttention. */

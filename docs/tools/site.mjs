@@ -2,7 +2,8 @@
  * node docs/tools/site.mjs: the documentation as a folder of files, build/docs: guides, the reference from the doc comments, and beside them the built
  * package and the small model that programs on the pages run with. It works under any path, without a network.
  */
-import { cpSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vitepress';
@@ -14,10 +15,22 @@ const docs = fileURLToPath(new URL('..', import.meta.url));
 const repository = join(docs, '..');
 const out = join(repository, 'build/docs');
 
-rmSync(join(docs, 'reference/js'), { recursive: true, force: true });
-rmSync(join(docs, 'reference/cpp'), { recursive: true, force: true });
+/** Of the newest wheel: the words are the same in each. */
+function writePythonReference(folder) {
+  const build = join(repository, 'build');
+  const wheels = readdirSync(build).filter((name) => /^attn-.*\.whl$/.test(name));
+  const age = (name) => -statSync(join(build, name)).mtimeMs;
+  const [wheel] = wheels.sort((a, b) => age(a) - age(b));
+  if (!wheel) throw new Error('there is no build/attn-*.whl (make wheel), which the Python reference is made of');
+  execFileSync(join(repository, '.setup/python-venv/bin/python'), [join(docs, 'tools/python_reference.py'), join(build, wheel), folder], {
+    stdio: 'inherit',
+  });
+}
+
+for (const name of ['js', 'cpp', 'python']) rmSync(join(docs, 'reference', name), { recursive: true, force: true });
 await writeJsReference(join(docs, 'reference/js'));
 await writeCppReference(join(docs, 'reference/cpp'));
+writePythonReference(join(docs, 'reference/python'));
 
 await build(docs, { outDir: out, logLevel: 'warn' });
 // A host has a page of its own for addresses that are not there; this one would not find its files from them.

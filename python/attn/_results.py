@@ -47,6 +47,30 @@ class EncoderResult:
 
 
 @dataclass(frozen=True, eq=False)
+class MultiHeadAttentionGradients:
+    """What the backward of multi-head attention returns."""
+
+    grad_query: Floats
+    """(B,L,E); of all three where key and value were left to be the query."""
+    grad_key: Floats | None = None
+    """(B,S,kdim), where it was given."""
+    grad_value: Floats | None = None
+    """(B,S,vdim), where it was given."""
+    trace: Trace | None = None
+    """Of intermediate results by name, where a trace was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderGradients:
+    """What the backward of an encoder returns."""
+
+    grad_x: Floats
+    """(B,L,E)."""
+    trace: dict[int, Trace] | None = None
+    """Of intermediate results by layer and name, where a trace was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
 class Encoding:
     """Token ids of texts, padded to the longest."""
 

@@ -53,14 +53,14 @@ struct Attention {
     return run(inputs..., call);
   }
 
-  /// Defines it as `name` of a module or class.
+  /// Defines it as `name` of a module or class; `more` are the arguments of the inputs, and nb::kw_only() among or behind them.
   template <class Scope, class... More>
   static void define(Scope& scope, const char* name, const char* text, const More&... more) {
-    scope.def(name, &call, more..., nb::kw_only(), nb::arg("mask") = nb::none(), nb::arg("key_padding_mask") = nb::none(),
-              nb::arg("is_causal") = false, nb::arg("scale") = nb::none(), nb::arg("dropout") = nb::none(), nb::arg("seed") = nb::none(),
-              nb::arg("need_weights") = false, nb::arg("average_weights") = false, nb::arg("enable_gqa") = false, nb::arg("fully_masked") = "zero",
-              nb::arg("trace") = false, nb::arg("softcap") = nb::none(), nb::arg("window") = nb::none(), nb::arg("query_offset") = nb::none(),
-              nb::arg("past") = nb::none(), nb::arg("output_present") = false, nb::arg("threads") = nb::none(), text);
+    scope.def(name, &call, more..., nb::arg("mask") = nb::none(), nb::arg("key_padding_mask") = nb::none(), nb::arg("is_causal") = false,
+              nb::arg("scale") = nb::none(), nb::arg("dropout") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("need_weights") = false,
+              nb::arg("average_weights") = false, nb::arg("enable_gqa") = false, nb::arg("fully_masked") = "zero", nb::arg("trace") = false,
+              nb::arg("softcap") = nb::none(), nb::arg("window") = nb::none(), nb::arg("query_offset") = nb::none(), nb::arg("past") = nb::none(),
+              nb::arg("output_present") = false, nb::arg("threads") = nb::none(), text);
   }
 };
 
@@ -81,7 +81,7 @@ Result sdpa(const ArrayLike& query, const ArrayLike& key, const ArrayLike& value
   }));
 }
 
-Result forward(const Shared<MultiHeadAttention>& self, const ArrayLike& query, const MaybeArrayLike& key, const MaybeArrayLike& value,
+Result forward(Shared<MultiHeadAttention>& self, const ArrayLike& query, const MaybeArrayLike& key, const MaybeArrayLike& value, bool for_backward,
                AttentionCall& call) {
   constexpr const char* kOp = "MultiHeadAttention";
   const Floats q(query, kOp, "query");
@@ -89,14 +89,26 @@ Result forward(const Shared<MultiHeadAttention>& self, const ArrayLike& query, c
   if (!key.is_none()) given_key.emplace(key, kOp, "key");
   if (!value.is_none()) given_value.emplace(value, kOp, "value");
   const TensorView &k = given_key ? *given_key : q, &v = given_value ? *given_value : q;
-  return to_result(self.read(
-      kOp,
-      [&](const MultiHeadAttention& layer) {
-        const detail::AttentionPlan plan = layer.plan(q, k, v, call.options);
-        return detail::run_attention_plan<3, 4>(plan,
-                                                [&](const detail::AttentionBuffers& buffers) { layer.run(plan, q, k, v, call.options, buffers); });
-      },
-      call.threads));
+  call.options.for_backward = for_backward;
+  const auto compute = [&](const MultiHeadAttention& layer) {
+    const detail::AttentionPlan plan = layer.plan(q, k, v, call.options);
+    return detail::run_attention_plan<3, 4>(plan, [&](const detail::AttentionBuffers& buffers) { layer.run(plan, q, k, v, call.options, buffers); });
+  };
+  // What is kept is the layer's.
+  return to_result(for_backward ? self.change(kOp, compute, call.threads) : self.read(kOp, compute, call.threads));
+}
+
+Typed<"attn.MultiHeadAttentionGradients"> backward(Shared<MultiHeadAttention>& self, const ArrayLike& grad, const TraceNames& trace) {
+  constexpr const char* kOp = "MultiHeadAttention.backward";
+  const Floats view(grad, kOp, "grad");
+  const BackwardOptions options{.trace = trace_of(trace, kOp)};
+  const auto gradients = self.change(kOp, [&](MultiHeadAttention& layer) {
+    const detail::MultiHeadAttentionBackwardPlan plan = layer.plan_backward(view, options);
+    return detail::run_multi_head_attention_backward_plan<3>(
+        plan, [&](const detail::MultiHeadAttentionGradientBuffers& to) { layer.run_backward(plan, view, to); });
+  });
+  return make_result("MultiHeadAttentionGradients", to_python(gradients.grad_query), to_python(gradients.grad_key), to_python(gradients.grad_value),
+                     to_python(gradients.trace));
 }
 
 constexpr const char* kOptions = R"(
@@ -126,7 +138,7 @@ Keys that are masked do not reach a result, whatever they hold.
 Raises ShapeError where B, H, D or S disagree, MaskError where a mask does not fit or holds NaN or +infinity, ConfigError,
 OutOfMemoryError.)";
   Attention<sdpa, const ArrayLike&, const ArrayLike&, const ArrayLike&>::define(module, "scaled_dot_product_attention", text.c_str(),
-                                                                                nb::arg("query"), nb::arg("key"), nb::arg("value"));
+                                                                                nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only());
 }
 
 void define_multi_head_attention(nb::module_& module) {
@@ -166,11 +178,23 @@ Weights are drawn as torch's constructor would, from seed 0.)");
   static const std::string text = std::string(R"(query (B,L,E), key (B,S,kdim), value (B,S,vdim) -> output (B,L,E), weights (B,H,L,S)
 
 Without B (rank 2) nothing has it, as in torch. key and value default to query.
-)") + kOptions + R"(
+
+for_backward: keep what backward() needs.)") +
+                                  kOptions + R"(
 Raises ShapeError, MaskError, ConfigError, UnsupportedError, OutOfMemoryError.)";
-  using Forward = Attention<forward, const Layer&, const ArrayLike&, const MaybeArrayLike&, const MaybeArrayLike&>;
+  using Forward = Attention<forward, Layer&, const ArrayLike&, const MaybeArrayLike&, const MaybeArrayLike&, bool>;
   for (const char* name : {"forward", "__call__"})
-    Forward::define(layer, name, text.c_str(), nb::arg("query"), nb::arg("key") = nb::none(), nb::arg("value") = nb::none());
+    Forward::define(layer, name, text.c_str(), nb::arg("query"), nb::arg("key") = nb::none(), nb::arg("value") = nb::none(), nb::kw_only(),
+                    nb::arg("for_backward") = false);
+  layer.def("backward", &backward, nb::arg("grad"), nb::kw_only(), nb::arg("trace") = false,
+            R"(grad (B,L,E), that of the output of the last forward with for_backward -> those of its inputs
+
+Those of the parameters are added to gradients(). What was kept is used up. Keys that are masked, and rows of the output whose
+gradient is 0, have no part in any gradient, whatever they hold  (torch.autograd of nn.MultiheadAttention).
+trace: True or names of intermediate results of the forward, whose gradients to return.
+
+Raises ArgumentError where no such forward was since the last backward or since weights changed, ShapeError, UnsupportedError for a
+layer that is int8, OutOfMemoryError.)");
   define_module(layer);
 }
 

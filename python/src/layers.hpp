@@ -18,6 +18,7 @@ namespace attn::python {
 
 void define_attention(nb::module_& module);
 void define_multi_head_attention(nb::module_& module);
+void define_functions(nb::module_& module);
 void define_encoders(nb::module_& module);
 void define_text_model(nb::module_& module);
 void define_safetensors(nb::module_& module);
@@ -84,6 +85,17 @@ The numbers follow from the seed alone, on every machine. Raises ConfigError, Ou
           R"(Weights of linear maps become int8 with a scale for each row; their float32 is gone.
 
 load_state_dict() makes it float32 again. Raises FormatError for NaN or infinity, UnsupportedError for rows longer than 65536.)")
+      .def(
+          "gradients",
+          [](const Shared<Layer>& self) -> StateDict {
+            return to_python(self.read("gradients", [](const Layer& layer) { return layer.gradients(); }));
+          },
+          R"(Copies of what backward() has added up since zero_grad(), by the names of state_dict().
+
+Parameters without a gradient are left out. Whatever replaces weights (load_state_dict, initialize, quantize) ends them.)")
+      .def(
+          "zero_grad", [](Shared<Layer>& self) { self.change("zero_grad", [](Layer& layer) { layer.zero_grad(); }); },
+          "No parameter has a gradient any more.")
       .def_prop_ro("is_quantized",
                    [](const Shared<Layer>& self) { return self.read("is_quantized", [](const Layer& layer) { return layer.is_quantized(); }); })
       .def_prop_ro("parameter_count", [](const Shared<Layer>& self) {

@@ -16,6 +16,7 @@ The number changes speed only, never a bit of a result. Threads start with the f
   module.def("get_num_threads", &get_num_threads, "What set_num_threads() says.");
   define_masks(module);
   define_attention(module);
+  define_functions(module);
   define_multi_head_attention(module);
   define_encoders(module);
   define_text_model(module);

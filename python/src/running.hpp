@@ -90,8 +90,8 @@ struct Shared {
     return run(*this, of_call ? of_call : threads, op, false, f);
   }
   template <class F>
-  auto change(std::string_view op, F f) {
-    return run(*this, threads, op, true, f);
+  auto change(std::string_view op, F f, std::optional<unsigned> of_call = std::nullopt) {
+    return run(*this, of_call ? of_call : threads, op, true, f);
   }
 
  private:

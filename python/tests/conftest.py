@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import attn
@@ -24,3 +25,12 @@ def mini_lm() -> Path:
     if not folder.exists() and os.environ.get("CI") != "true":
         pytest.skip("models/all-MiniLM-L6-v2 is not there: tools/setup models")
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None and os.environ.get("CI") != "true":
+        pytest.skip("Chromium is not there")
+    assert program is not None
+    return program

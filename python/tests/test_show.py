@@ -1,14 +1,8 @@
 """What a notebook is given, and that a browser draws it."""
 
 import json
-import os
-import queue
-import shutil
-import subprocess
-import threading
 from html import escape
 from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +10,8 @@ import attn
 import attn._show
 import numpy
 import pytest
+
+from browser import LOOK, see
 
 
 class Parsed(HTMLParser):
@@ -102,15 +98,6 @@ def test_a_page_of_its_own(tmp_path: Path) -> None:
     assert "https:" not in page
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None and os.environ.get("CI") != "true":
-        pytest.skip("Chromium is not there")
-    assert program is not None
-    return program
-
-
 # As Jupyter puts an output into its page: scripts that innerHTML leaves alone are made anew. The frame is where it is seen: others are not drawn.
 notebook = """<!doctype html><meta charset=utf-8>
 <body style="width: 600px">
@@ -131,25 +118,11 @@ for (const id of ['light', 'dark']) {
     script.replaceWith(again);
   }
 }
-const look = (map) => {
-  const canvas = map.shadowRoot.querySelector('canvas');
-  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-  let [dark, light, blue] = [0, 0, 0];
-  for (let i = 0; i < pixels.length; i += 4) {
-    if (pixels[i + 3] < 200) continue;
-    const [r, g, b] = pixels.slice(i, i + 3);
-    dark += r + g + b < 150;
-    light += Math.min(r, g, b) > 200;
-    blue += g > r + 30;
-  }
-  return { width: canvas.width, dark, light, coloured: blue, label: canvas.ariaLabel, table: map.querySelector('table').getClientRects().length };
+LOOK
+const inFrameToo = async () => {
+  while (inFrame === undefined) await new Promise((done) => setTimeout(done, 20));
 };
-const wait = () => {
-  const maps = [...document.querySelectorAll('attention-map')];
-  if (inFrame === undefined || maps.some((map) => !map.shadowRoot?.querySelector('canvas').ariaLabel)) return setTimeout(wait, 20);
-  fetch('/seen', { method: 'POST', body: JSON.stringify({ maps: maps.map(look), inFrame }) });
-};
-wait();
+Promise.all([drawn(), inFrameToo()]).then(([maps]) => tell({ maps, inFrame }));
 </script>"""
 
 frame = """<body>OUTPUT<script>
@@ -162,44 +135,11 @@ wait();
 </script>"""
 
 
-class Seen(BaseHTTPRequestHandler):
-    """Gives a page, and hears what it saw."""
-
-    page = b""
-    seen: "queue.Queue[bytes]" = queue.Queue()
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write(self.page if self.path == "/" else b"")
-
-    def do_POST(self) -> None:
-        self.seen.put(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 def test_chromium_draws_it(chromium: str, tmp_path: Path, sentiment: attn.TextModel) -> None:
     output = attn.show(sentiment, "not bad")._repr_html_()
     in_script = json.dumps(json.dumps(output)).replace("</", "<\\/")
-    Seen.page = notebook.replace("FRAME", escape(frame.replace("OUTPUT", output))).replace("OUTPUT", in_script).encode()
-    quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
-    with ThreadingHTTPServer(("127.0.0.1", 0), Seen) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        # No name has an address: it needs nothing of the network.
-        options = [*quiet.split(), "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", f"--user-data-dir={tmp_path / 'profile'}"]
-        page = f"http://127.0.0.1:{server.server_port}/"
-        browser = subprocess.Popen([chromium, *options, page], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            seen = json.loads(Seen.seen.get(timeout=60))
-        finally:
-            browser.terminate()
-            browser.wait(20)
-            server.shutdown()
+    page = notebook.replace("LOOK", LOOK).replace("FRAME", escape(frame.replace("OUTPUT", output))).replace("OUTPUT", in_script)
+    seen = see(chromium, page, tmp_path)
     light, dark = seen["maps"]
     for each in (light, dark):
         assert each["width"] > 100

@@ -28,6 +28,19 @@ def main(folder: Path) -> None:
     assert_type(encoder(query[0], output_attentions=True).attentions, list[Floats] | None)
     assert_type(encoder.parameter_shapes(), dict[str, tuple[int, ...]])
 
+    one = attn.TransformerEncoderLayer(8, 2, 16, norm_first=True)
+    assert_type(one(query[0], for_backward=True).output, Floats)
+    assert_type(one.backward(query[0], trace=True).trace, dict[int, dict[str, Floats]] | None)
+    assert_type(one.gradients(), dict[str, Floats])
+    one.zero_grad()
+    layer(query[0], for_backward=True)
+    assert_type(layer.backward(query[0]).grad_key, Floats | None)
+    assert_type(attn.linear(query, [[1.0] * 8]), Floats)
+    assert_type(attn.softmax(attn.layer_norm(query, bias=numpy.zeros(8)), dim=1, threads=2), Floats)
+    assert_type(attn.apply_rotary(attn.activation(attn.rms_norm(query), "gelu"), interleaved=True), Floats)
+    assert_type(attn.alibi_bias(2, 3), Floats)
+    assert_type(attn.sinusoidal_positions(3, 4), Floats)
+
     model = attn.TextModel.load(folder, weights="float32", threads=1)
     assert_type(model, attn.TextModel)
     assert_type(model.embed("a film"), Floats)
@@ -66,6 +79,8 @@ def wrong(model: attn.TextModel, x: Floats) -> None:
     attn.scaled_dot_product_attention(x, x, x, fully_masked="none")  # type: ignore[arg-type]
     attn.MultiHeadAttention(8)  # type: ignore[call-arg]
     attn.TransformerEncoder(8, 2, 1, activation="swish")  # type: ignore[arg-type]
+    attn.activation(x, "swish")  # type: ignore[arg-type]
+    attn.apply_rotary(x, 10000)  # type: ignore[call-arg]
     model.embed([("a", "b")])  # type: ignore[list-item]
     model.embed("a", pooling="median")  # type: ignore[arg-type]
     model.labels = []  # type: ignore[misc]

@@ -1,5 +1,6 @@
 /** The documentation as it is served: its links, its policy, and its pages and programs in Chromium. */
 import { strict as assert } from 'node:assert';
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -54,8 +55,25 @@ const pages = [
   ...readdirSync(at('docs/guide'))
     .sort()
     .map((name) => `guide/${name.replace(/md$/, 'html')}`),
-  ...['reference/index.html', 'reference/js/attn/interfaces/Attn.html', 'reference/js/element/functions/mapFigure.html', 'reference/cpp/layers.html'],
+  ...[
+    'reference/index.html',
+    'reference/js/attn/interfaces/Attn.html',
+    'reference/js/element/functions/mapFigure.html',
+    'reference/cpp/layers.html',
+    'reference/python/models.html',
+  ],
 ];
+
+/** { name: members } of what the installed Python package exports. */
+function pythonMembers() {
+  const program = `
+import attn, json
+def members(thing):
+    return sorted({name for name in [*vars(thing), *getattr(thing, "__annotations__", {})] if not name.startswith("_")})
+things = {name: getattr(attn, name) for name in attn.__all__}
+print(json.dumps({name: members(thing) if isinstance(thing, type) else [] for name, thing in things.items()}))`;
+  return JSON.parse(execFileSync(at('.setup/python-venv/bin/python'), ['-c', program], { encoding: 'utf8' }));
+}
 
 const axe = readFileSync(at('node_modules/axe-core/axe.min.js'), 'utf8');
 const findings =
@@ -147,6 +165,7 @@ async function search(browser) {
   for (const [words, wanted] of [
     ['softcap', /AttentionOptions/],
     ['dot product', /scaledDotProductAttention/i],
+    ['set_num_threads', /set_num_threads/],
     ['pinning files of a model sha256', /Which model|Security/],
   ]) {
     await driver.fill('.search-input', words);
@@ -241,6 +260,18 @@ export async function site() {
       'attn_text_model_load',
     ])
       assert.ok(text.includes(name), name);
+  });
+  await checks.check('the Python reference has all that the package has', (note) => {
+    const sections = new Map();
+    for (const name of html.filter((each) => each.startsWith('reference/python/')))
+      for (const section of readFileSync(join(docs, name), 'utf8').split('<h2 ').slice(1))
+        sections.set(/^[^>]*>(?:<code>)?(\w+)/.exec(section)[1], section);
+    const members = pythonMembers();
+    note(`${Object.keys(members).length} names, ${Object.values(members).flat().length} members`);
+    for (const [name, list] of Object.entries(members)) {
+      assert.ok(sections.has(name), `${name} has no entry`);
+      for (const member of list) assert.match(sections.get(name), new RegExp(`<(h3|td|p)\\b[^>]*>(<code>)?${member}\\b`), `${name}.${member}`);
+    }
   });
 
   const driver = await launch('chromium');

@@ -84,6 +84,25 @@ struct MultiHeadAttentionBackwardPlan {
   AttentionPlan attention;  ///< with the traces asked for
 };
 
+/// Allocates what the plan says and lets run(buffers) fill it.
+template <std::size_t N, class Run>
+MultiHeadAttentionGradients<N> run_multi_head_attention_backward_plan(const MultiHeadAttentionBackwardPlan& plan, Run run) {
+  MultiHeadAttentionGradients<N> result{empty<N>(plan.query)};
+  MultiHeadAttentionGradientBuffers to{.grad_query = result.grad_query.data()};
+  if (plan.has_key_and_value) {
+    to.grad_key = result.grad_key.emplace(empty<N>(plan.key)).data();
+    to.grad_value = result.grad_value.emplace(empty<N>(plan.value)).data();
+  }
+  if (plan.attention.spec.trace.any()) {
+    auto& trace = result.trace.emplace();
+    for (std::size_t i = 0; i < plan.attention.trace_shapes.size(); ++i)
+      if (const auto name = static_cast<TraceName>(i); plan.attention.spec.trace.has(name))
+        to.trace[i] = trace.emplace(name, empty<kAnyBeside<N>>(plan.attention.trace_shapes[i])).first->second.data();
+  }
+  run(to);
+  return result;
+}
+
 }  // namespace detail
 
 /// Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
@@ -134,20 +153,8 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
     static_assert(N == 2 || N == 3, "grad is (B,L,E) or (L,E)");
     const detail::Input view(grad, "MultiHeadAttention", "grad");
     const detail::MultiHeadAttentionBackwardPlan plan = plan_backward(view, options);
-    MultiHeadAttentionGradients<N> result{detail::empty<N>(plan.query)};
-    detail::MultiHeadAttentionGradientBuffers to{.grad_query = result.grad_query.data()};
-    if (plan.has_key_and_value) {
-      to.grad_key = result.grad_key.emplace(detail::empty<N>(plan.key)).data();
-      to.grad_value = result.grad_value.emplace(detail::empty<N>(plan.value)).data();
-    }
-    if (options.trace.any()) {
-      auto& trace = result.trace.emplace();
-      for (std::size_t i = 0; i < plan.attention.trace_shapes.size(); ++i)
-        if (const auto name = static_cast<TraceName>(i); plan.attention.spec.trace.has(name))
-          to.trace[i] = trace.emplace(name, detail::empty<kAnyBeside<N>>(plan.attention.trace_shapes[i])).first->second.data();
-    }
-    run_backward(plan, view, to);
-    return result;
+    return detail::run_multi_head_attention_backward_plan<N>(
+        plan, [&](const detail::MultiHeadAttentionGradientBuffers& to) { run_backward(plan, view, to); });
   }
 
   /// For callers that own the memory: everything checked, then the work itself.
