@@ -170,6 +170,17 @@ describe('tasks', () => {
     assert.deepEqual([...(await logits('tiny-bert-choice')).dims], [2, 1]);
   });
 
+  it('cuts texts by their scripts where the tokenizer does, whose table comes then', async () => {
+    const files = await filesOf('tiny-bert', {});
+    const tokenizer = JSON.parse(new TextDecoder().decode(files['tokenizer.json'])) as { pre_tokenizer: object };
+    const pretokenizers = [{ type: 'UnicodeScripts' }, tokenizer.pre_tokenizer];
+    const changed = { ...tokenizer, pre_tokenizer: { type: 'Sequence', pretokenizers } };
+    const model = await attn.loadModel({ ...files, 'tokenizer.json': JSON.stringify(changed) });
+    const cut = (which: TextModel) => which.tokenize('asЗима').offsets[0].filter(Boolean).map((offset) => offset![0]); // prettier-ignore
+    assert.include(cut(model), 2);
+    assert.notDeepEqual(cut(model), cut(await modelOf('tiny-bert')));
+  });
+
   it('takes batches of any size, with the same bits', async () => {
     const model = await modelOf('tiny-bert-ner');
     const texts = ['A happy person', '', 'The film was not bad, it was good!', 'Überraschend schön 😀', 'a'.repeat(90), 'b c'.repeat(70)];

@@ -10,6 +10,8 @@ import { readPreTokenizer } from '../../web/lib/src/tokenizer/pre_tokenizers.ts'
 import { Section } from '../../web/lib/src/tokenizer/schema.ts';
 import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
 import { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';
+import { useScripts } from '../../web/lib/src/tokenizer/unicode.ts';
+import * as unicodeScripts from '../../web/lib/src/tokenizer/unicode_scripts.ts';
 import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host } from '../support/host.ts';
@@ -95,6 +97,7 @@ const tokenizerOf = (checkpoint: string) => new Tokenizer({ tokenizer: fileOf(ch
 const vocabularySize = (checkpoint: string): number => read(`testdata/models/${checkpoint}/config.json`).vocab_size;
 
 describe('tokenizer', () => {
+  before(() => useScripts(unicodeScripts));
   before(readFiles);
 
   for (const name of [...checkpoints, 'all-MiniLM-L6-v2'])

@@ -4,7 +4,7 @@ import { type Checked, ownList } from './arrays.js';
 import { allocate, AttnError, type Detail, reason } from './error.js';
 import { Heap } from './heap.js';
 import type { Disk } from './model_files.js';
-import type { Models, Training } from './load.js';
+import type { Models, OnDemand, Training } from './load.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
 import { type Leaf, type LookUp, missingFrom, type Signature, noTraining } from './signature.js';
@@ -61,6 +61,7 @@ export interface Runtime {
   /** Ends the threads. */
   readonly stop: () => void;
   readonly models: Models;
+  readonly onDemand: OnDemand;
   /** Where models may be read from without fetching them. */
   readonly disk: Disk | undefined;
   /** What the training build takes more; undefined for the others. */

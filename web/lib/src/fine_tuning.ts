@@ -5,6 +5,7 @@ import { elements, isPlainObject } from './arrays.js';
 import { breathe } from './breathe.js';
 import { AttnError, describe, fail, reading, reason } from './error.js';
 import { fineTuneOptions } from './fine_tune_options.js';
+import { membersOf } from './export_model.js';
 import type { Result } from './heap.js';
 import { type Lent, textLabelsOf } from './model_gradients.js';
 import { readCallback, readSignal } from './options.js';
@@ -184,7 +185,7 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
     });
     if (isNew) {
       const name = `${base}config.json`;
-      const config = configWith(lent.membersOf(decodeUtf8(find().files.get(name)!)), begun.entries[0]!.name as string, labels);
+      const config = configWith(membersOf(decodeUtf8(find().files.get(name)!)), begun.entries[0]!.name as string, labels);
       lent.renew(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
     }
 

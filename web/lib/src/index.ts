@@ -13,5 +13,6 @@ export const load: typeof Contract.load = loader({
   threaded: async () => (await import('./attn-threads.mjs')).default,
   createThread,
   models: () => import('./load_model.js'),
+  onDemand: () => import('./on_demand.js'),
   training: async () => (await import('./training-web.js')).training,
 });

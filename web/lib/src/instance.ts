@@ -114,6 +114,7 @@ export function createInstance(runtime: Runtime): Attn {
   const lender: Lender = {
     engine,
     disk: runtime.disk,
+    onDemand: () => runtime.onDemand().catch(scriptsFailed),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);

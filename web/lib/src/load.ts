@@ -17,6 +17,8 @@ import type { complete, hold, prepare } from './training.js';
 
 /** What models take, apart from what all take. */
 export type Models = () => Promise<typeof import('./load_model.js')>;
+/** And what few of those who have one ask for. */
+export type OnDemand = () => Promise<typeof import('./on_demand.js')>;
 
 /** Builds and what runs them. */
 interface Builds {
@@ -42,6 +44,7 @@ export interface Platform extends Builds {
   /** Whether that is what load() takes when it is not told. */
   readonly trains?: boolean;
   readonly models: Models;
+  readonly onDemand: OnDemand;
   readonly cores: () => number;
   /** Why there is no shared memory here; undefined where there is. */
   readonly sharingRefusal: () => string | undefined;
@@ -316,8 +319,8 @@ async function instantiate(
   try {
     const started = await start(training ?? platform, opened, threads, options.maximumMemory);
     try {
-      const { models, disk } = platform;
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, disk, training });
+      const { models, onDemand, disk } = platform;
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, onDemand, disk, training });
     } catch (error) {
       started.stop();
       throw error;

@@ -15,6 +15,7 @@ import { type About, type Lender, signatureOf } from './model_parts.js';
 import { TextModel } from './text_model.js';
 import { listOf, readJson, readObject, Section, unsupported } from './tokenizer/schema.js';
 import { Tokenizer } from './tokenizer/tokenizer.js';
+import { lacksScripts, useScripts } from './tokenizer/unicode.js';
 
 export { handlesOf } from './text_model.js';
 
@@ -234,6 +235,7 @@ class Loading {
     for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
     const tokenizer = new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, modelType: config['model_type'] });
+    if (lacksScripts()) useScripts((await lender.onDemand()).unicodeScripts);
     const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };
     const handle = await this.#weights(folder, weights, small);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as About;

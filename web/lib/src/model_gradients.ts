@@ -4,7 +4,6 @@ import { aborted } from './abort.js';
 import { elements } from './arrays.js';
 import { breathe } from './breathe.js';
 import { describe, fail, reading } from './error.js';
-import type { membersOf } from './export_model.js';
 import { fineTune } from './fine_tuning.js';
 import type { Result } from './heap.js';
 import type { readEncoded } from './model_options.js';
@@ -21,7 +20,6 @@ export interface Lent {
   readonly readEncoded: typeof readEncoded;
   readonly padded: typeof padded;
   readonly tokenized: typeof tokenized;
-  readonly membersOf: typeof membersOf;
   /** Labels of a new head, and the files and config.json that go with it. */
   renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
 }

@@ -5,7 +5,7 @@ import { AttnError, describe, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
-import { type Aggregation, aggregations } from './tasks/entities.js';
+import { type Aggregation, aggregations } from './aggregation.js';
 
 /** What a model's folder may hold that is read; the first three it must. modules.json may name other folders than these. */
 export const fileNames: readonly string[] = [

@@ -1,5 +1,6 @@
 /** What a model is made of, and what its instance lends it. */
 import type { Engine } from './engine.js';
+import type { OnDemand } from './load.js';
 import type { Disk } from './model_files.js';
 import type { FileName } from './model_options.js';
 import type { NativeLayer } from './native.js';
@@ -11,6 +12,7 @@ import type { Tokenizer } from './tokenizer/tokenizer.js';
 export interface Lender {
   readonly engine: Engine;
   readonly disk: Disk | undefined;
+  readonly onDemand: OnDemand;
   /** Frees the handles of what is collected. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** A layer of the class around a handle that belongs to the owner; it is there until somebody disposes of it. */

@@ -72,6 +72,7 @@ const loadDirect = loader({
     return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
   },
   models: () => import('./load_model.js'),
+  onDemand: () => import('./on_demand.js'),
   training: async () => (await import('./training-node.js')).training,
   trains: true, // there is nothing to download
   disk,

@@ -4,11 +4,12 @@ import single from './attn.mjs';
 import { complete } from './complete.js';
 import { loader } from './load.js';
 import * as models from './load_model.js';
+import * as onDemand from './on_demand.js';
 import { web } from './web.js';
 
 export { AttnError } from './error.js';
 
-const loadStatic = loader({ ...web, single, models: async () => models });
+const loadStatic = loader({ ...web, single, models: async () => models, onDemand: async () => onDemand });
 
 /** As much as attn needs of what worklets lack: the Encoding Standard and AbortController. */
 function completeWorklet(): void {

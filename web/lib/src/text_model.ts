@@ -3,7 +3,6 @@ import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Tas
 import { disposeSymbol } from './dispose.js';
 import { assertTask, inBatches, limits, padded, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from './error.js';
-import { exportFiles, membersOf } from './export_model.js';
 import {
   classifyOptions,
   embedOptions,
@@ -24,7 +23,6 @@ import type { Lent } from './model_gradients.js';
 import type { NativeLayer } from './native.js';
 import { type About, type Lender, type Parts, signatureOf } from './model_parts.js';
 import { internalClass, opOf, readArguments } from './signature.js';
-import { answer, classifyTokens, fillMask, rank } from './tasks/tasks.js';
 import type { Tokenizer } from './tokenizer/tokenizer.js';
 
 let partsOf: (operation: string, self: TextModel) => Parts;
@@ -117,6 +115,7 @@ export class TextModel implements Contract {
   async export(options?: Parameters<Contract['export']>[0]): ReturnType<Contract['export']> {
     partsOf('export', this);
     const kind = readExportOptions(options) ?? this.weights;
+    const { exportFiles } = await this.#onDemand('export');
     const { config, about, files, base } = partsOf('export', this); // once more: a getter may have disposed of it
     const shapes = shapesOf('export', this);
     const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
@@ -187,19 +186,19 @@ export class TextModel implements Contract {
   }
 
   async classifyTokens(...args: Parameters<Contract['classifyTokens']>): ReturnType<Contract['classifyTokens']> {
-    return classifyTokens(() => partsOf('classifyTokens', this), ...args);
+    return (await this.#onDemand('classifyTokens')).classifyTokens(() => partsOf('classifyTokens', this), ...args);
   }
 
   async fillMask(...args: Parameters<Contract['fillMask']>): ReturnType<Contract['fillMask']> {
-    return fillMask(() => partsOf('fillMask', this), ...args);
+    return (await this.#onDemand('fillMask')).fillMask(() => partsOf('fillMask', this), ...args);
   }
 
   async answer(...args: Parameters<Contract['answer']>): ReturnType<Contract['answer']> {
-    return answer(() => partsOf('answer', this), ...args);
+    return (await this.#onDemand('answer')).answer(() => partsOf('answer', this), ...args);
   }
 
   async rank(...args: Parameters<Contract['rank']>): ReturnType<Contract['rank']> {
-    return rank(() => partsOf('rank', this), ...args);
+    return (await this.#onDemand('rank')).rank(() => partsOf('rank', this), ...args);
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
@@ -217,13 +216,17 @@ export class TextModel implements Contract {
     return lent.find().lender.engine.gradientsOf('fineTune').fineTune(lent, this, examples, options);
   }
 
+  #onDemand(operation: string): ReturnType<Lender['onDemand']> {
+    return partsOf(operation, this).lender.onDemand();
+  }
+
   #lend(operation: string): Lent {
     const find = () => partsOf(operation, this);
     const renew: Lent['renew'] = (labels, files, config) => {
       const parts = find();
       this.#parts = { ...parts, files, config: frozen(config), about: { ...parts.about, task: 'text-classification', labels: frozen(labels) } };
     };
-    return { find, limits, signatureOf, readEncoded, padded, tokenized, membersOf, renew };
+    return { find, limits, signatureOf, readEncoded, padded, tokenized, renew };
   }
 
   dispose(): void {

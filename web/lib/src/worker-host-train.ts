@@ -5,8 +5,15 @@ import type { Endpoint } from './comlink.js';
 import { serve } from './host.js';
 import { loader } from './load.js';
 import * as models from './load_model.js';
+import * as onDemand from './on_demand.js';
 import { training } from './training-web.js';
 import { web } from './web.js';
 
-const load = loader({ ...web, single, models: async () => models, training: async () => ({ ...training, threaded: async () => threaded }) });
+const load = loader({
+  ...web,
+  single,
+  models: async () => models,
+  onDemand: async () => onDemand,
+  training: async () => ({ ...training, threaded: async () => threaded }),
+});
 serve(load, async () => models, globalThis as unknown as Endpoint);

@@ -8,8 +8,9 @@ import type { Endpoint } from './comlink.js';
 import { serve } from './host.js';
 import { loader } from './load.js';
 import * as models from './load_model.js';
+import * as onDemand from './on_demand.js';
 import { createThread } from './thread.js';
 import { web } from './web.js';
 
-const load = loader({ ...web, single, threaded: async () => threaded, createThread, models: async () => models });
+const load = loader({ ...web, single, threaded: async () => threaded, createThread, models: async () => models, onDemand: async () => onDemand });
 serve(load, async () => models, globalThis as unknown as Endpoint);

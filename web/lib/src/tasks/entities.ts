@@ -1,7 +1,6 @@
 /** Entities of the labels that tokens have, as transformers' TokenClassificationPipeline puts them together. */
 
-export const aggregations = ['none', 'simple', 'first', 'average', 'max'] as const;
-export type Aggregation = (typeof aggregations)[number];
+import type { Aggregation } from '../aggregation.js';
 
 export interface Entity {
   label: string;

@@ -2,7 +2,7 @@ import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
+import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script, wantScripts } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
@@ -116,7 +116,10 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
     return (pieces) => split(pieces, (_, at, to) => Math.min(to, at + length), 'Isolated');
   },
   // What goes with any is left out at the start of a piece, as the library has it.
-  UnicodeScripts: () => (pieces) => split(pieces, scriptRun, 'Removed', true),
+  UnicodeScripts: () => {
+    wantScripts();
+    return (pieces) => split(pieces, scriptRun, 'Removed', true);
+  },
   Sequence: (section, parts) => {
     const all = section.sections('pretokenizers').map((part) => readPreTokenizer(part, parts));
     return (pieces) => all.reduce((before, preTokenizer) => preTokenizer(before), [...pieces]);

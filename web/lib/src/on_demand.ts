@@ -1,0 +1,4 @@
+/** What not every user of a model asks for: it comes with the first call of one of these. */
+export { exportFiles } from './export_model.js';
+export { answer, classifyTokens, fillMask, rank } from './tasks/tasks.js';
+export * as unicodeScripts from './tokenizer/unicode_scripts.js';
