@@ -25,7 +25,9 @@ set(ATTN_SOURCES
   src/attn/models/bert.cpp
   src/attn/models/checkpoint_tensor.cpp
   src/attn/models/distilbert.cpp
+  src/attn/models/electra.cpp
   src/attn/models/encoder_model.cpp
+  src/attn/models/ernie.cpp
   src/attn/models/head.cpp
   src/attn/models/model_config.cpp
   src/attn/models/model_loader.cpp

@@ -22,10 +22,11 @@ BATCH = ["Was it bad?", ("Was it?", "It was."), models.TEXTS[3]]
 ROW, LABEL, COMPONENT = 1, 1, 3
 FAMILIES = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
 WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
-OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa")  # whose logits are those of this token
+OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa", "tiny-electra-mlm")  # whose logits are those of this token
 TOKEN = 2
+OTHERS = ("tiny-ernie", "tiny-electra")  # with a table more, and with narrower ones
 POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
-WITH_TYPES = ("bert", "roberta", "xlm-roberta")
+WITHOUT_TYPES = ("distilbert", "mpnet", "modernbert")
 
 TEXTS = ["Was it bad?", "The film was not bad, it was good!"]
 # Short and long, negated, cut into pieces, and with what the vocabulary does not have: it is no special token.
@@ -41,7 +42,7 @@ STEPS = {"integrated_gradients": 50, "integrated_gradients_8": 8}
 
 
 def forward(model, inputs):
-    if model.config.model_type not in WITH_TYPES:
+    if model.config.model_type in WITHOUT_TYPES:
         inputs = {name: x for name, x in inputs.items() if name != "token_type_ids"}
     return model(**inputs, output_attentions=True)
 
@@ -278,7 +279,7 @@ def write_attribution():
 
 def generate():
     write_gradients("gradients.safetensors", (*WITH_HEAD, *POOLING))
-    write_gradients("token_gradients.safetensors", OF_TOKENS)
+    write_gradients("token_gradients.safetensors", (*OF_TOKENS, *OTHERS))
     write_attribution()
 
 

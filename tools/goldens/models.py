@@ -232,6 +232,22 @@ def heads():
     yield "tiny-modernbert-qa", t.ModernBertForQuestionAnswering(t.ModernBertConfig(**{**modern[1], **small})), modern[0], f32
 
 
+def others():
+    """Families that are others' by another name, or with a table more, or tables of a width of their own; small."""
+    t, bert, roberta, xlm_roberta = transformers, tiny_tokenizers.bert(), tiny_tokenizers.roberta(), tiny_tokenizers.xlm_roberta()
+    f32, f16, moods, entities = torch.float32, torch.float16, labels(MOODS), labels(ENTITIES)
+    small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(xlm_roberta)}
+    yield "tiny-camembert", t.CamembertForTokenClassification(t.CamembertConfig(**small, **entities)), xlm_roberta, f16
+    small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(roberta)}
+    yield "tiny-data2vec", t.Data2VecTextForSequenceClassification(t.Data2VecTextConfig(**small, **moods)), roberta, f16
+    small = {**SIZES, **SMALL, "vocab_size": len(bert)}
+    config = t.ErnieConfig(**small, **moods, use_task_id=True, task_type_vocab_size=3)
+    yield "tiny-ernie", t.ErnieForSequenceClassification(config), bert, f32
+    yield "tiny-electra", t.ElectraForSequenceClassification(t.ElectraConfig(**small, **moods, embedding_size=12)), bert, f32
+    yield "tiny-electra-mlm", t.ElectraForMaskedLM(t.ElectraConfig(**small, embedding_size=12)), bert, f16
+    yield "tiny-electra-choice", t.ElectraForMultipleChoice(t.ElectraConfig(**small, embedding_size=16)), bert, f16
+
+
 # ---------------------------------------------------------------- the numbers
 
 
@@ -315,7 +331,7 @@ def causal(mask, dtype):
 
 def run(model, inputs, about, forward=None):
     given, forward = dict(inputs), forward or {}
-    if model.config.model_type not in ("bert", "roberta", "xlm-roberta"):
+    if model.config.model_type in ("distilbert", "mpnet", "modernbert"):
         del given["token_type_ids"]  # it has no such table
     if forward.get("isCausal"):
         given["attention_mask"] = causal(inputs["attention_mask"], model.dtype)
@@ -407,7 +423,7 @@ def generate():
         if name == "tiny-bert":
             cases["edited"] = (TEXTS[:3], {}, EDITED)
         write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length), **said}, cases)
-    for name, model, tokenizer, dtype in heads():
+    for name, model, tokenizer, dtype in (*heads(), *others()):
         folder = save(name, model, tokenizer, dtype)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(f"{folder.relative_to(common.ROOT)}: {size} bytes")

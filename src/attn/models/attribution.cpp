@@ -104,7 +104,7 @@ void Attribution::run(std::int64_t index, float* scores, float* values) const {
 }
 
 void Attribution::integrate(std::int64_t first, std::int64_t count, double* scores, float* values) const {
-  const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().hidden_size);
+  const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().word_width());
   const Quadrature quadrature(call_.steps);
   // The first portion has two more sequences: the text, and the baseline.
   const std::int64_t ends = first == 0 ? 2 : 0, B = count + ends;
@@ -132,7 +132,7 @@ void Attribution::integrate(std::int64_t first, std::int64_t count, double* scor
 
   const ModelInputs inputs{.shape = {B, length_}, .input_ids = ids, .token_type_ids = types};
   const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
-  std::vector<float> hidden(sequences * L * E), gradient(hidden.size());
+  std::vector<float> hidden(sequences * L * static_cast<std::size_t>(plan.encoder.E)), gradient(sequences * L * E);
   const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_text_head(), &words);
   const auto target = static_cast<std::size_t>(call_.target);
   for (std::size_t b = 0; b < extra; ++b) values[b] = kept->result[b * width_ + target];
@@ -150,10 +150,10 @@ void Attribution::integrate(std::int64_t first, std::int64_t count, double* scor
 }
 
 void Attribution::gradient_x_input(double* scores) const {
-  const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().hidden_size);
+  const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().word_width());
   const ModelInputs inputs{.shape = {1, length_}, .input_ids = call_.ids, .token_type_ids = call_.types};
   const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
-  std::vector<float> hidden(L * E), gradient(L * E), word(E), grad(width_);
+  std::vector<float> hidden(L * static_cast<std::size_t>(plan.encoder.E)), gradient(L * E), word(E), grad(width_);
   const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_text_head());
   grad[static_cast<std::size_t>(call_.target)] = 1;
   model_.backward(*kept, grad.data(), {.embeddings = gradient.data()});

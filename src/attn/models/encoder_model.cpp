@@ -107,13 +107,15 @@ void detail::pool_sequences(const ModelInputs& inputs, std::int64_t E, const flo
 
 EncoderModel::EncoderModel(detail::ModelConfig config)
     : config_(std::move(config)),
-      words_(detail::Uninitialized{}, {.num_embeddings = config_.vocab_size, .embedding_dim = config_.hidden_size}),
-      embedding_norm_(NormKind::layer_norm, config_.hidden_size, true, config_.layer_norm_eps),
+      words_(detail::Uninitialized{}, {.num_embeddings = config_.vocab_size, .embedding_dim = config_.word_width()}),
+      embedding_norm_(NormKind::layer_norm, config_.word_width(), true, config_.layer_norm_eps),
       encoder_(detail::Uninitialized{}, kOp, encoder_options(config_)) {
-  const std::int64_t E = config_.hidden_size;
-  const auto width = static_cast<std::size_t>(E);
+  const std::int64_t W = config_.word_width();
+  const auto width = static_cast<std::size_t>(W);
   if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
   if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
+  if (config_.task_type_vocab_size > 0) task_types_ = {static_cast<std::size_t>(config_.task_type_vocab_size), width};
+  if (W != config_.hidden_size) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
   if (config_.norm_first) encoder_.leave_out_norm1(0);
   if (config_.has_head()) head_ = detail::Head(config_);
 }
@@ -124,14 +126,16 @@ void EncoderModel::leave_out_head() {
 }
 
 detail::Parameters EncoderModel::parameters() {
-  const std::int64_t E = config_.hidden_size;
+  const std::int64_t W = config_.word_width();
   detail::Parameters all;
   words_.add_parameters("word_embeddings.", all);
-  if (!positions_.empty()) all.emplace("position_embeddings.weight", detail::Parameter({config_.max_position_embeddings, E}, &positions_));
-  if (!token_types_.empty()) all.emplace("token_type_embeddings.weight", detail::Parameter({config_.type_vocab_size, E}, &token_types_));
+  if (!positions_.empty()) all.emplace("position_embeddings.weight", detail::Parameter({config_.max_position_embeddings, W}, &positions_));
+  if (!token_types_.empty()) all.emplace("token_type_embeddings.weight", detail::Parameter({config_.type_vocab_size, W}, &token_types_));
+  if (!task_types_.empty()) all.emplace("task_type_embeddings.weight", detail::Parameter({config_.task_type_vocab_size, W}, &task_types_));
   if (config_.position_buckets > 0)
     all.emplace("position_bias.weight", detail::Parameter({config_.position_buckets, config_.num_attention_heads}, &position_bias_));
   embedding_norm_.add_parameters("embedding_norm.", all);
+  if (embedding_projection_) embedding_projection_->add_parameters("embedding_projection.", all);
   encoder_.add_parameters("encoder.", all);
   if (config_.has_head()) head_.add_parameters(all);
   return all;
@@ -141,6 +145,7 @@ void EncoderModel::quantize(bool words) {
   is_quantized_ = true;
   if (words) words_.make_int8();
   embedding_norm_.make_int8();
+  if (embedding_projection_) embedding_projection_->make_int8();
   encoder_.make_int8();
   if (embedding_dense_) embedding_dense_->make_int8();
   head_.make_int8();
@@ -193,6 +198,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   detail::ModelPlan plan{.encoder = encoder_.plan(op, x, forward, inputs.runs, memory), .sequences = sequences};
   plan.encoder.patch = check_patch(op, options, plan.encoder);
   memory.add("embeddings", plan.encoder.output);
+  if (embedding_projection_) memory.add("embeddings of their own width", {shape[0], shape[1], config_.word_width()});
   if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
   if (config_.has_head() && options.logits) {
     plan.logits = config_.of_tokens() ? Shape{shape[0], shape[1], config_.outputs()} : Shape{sequences, config_.outputs()};
@@ -227,15 +233,20 @@ std::vector<detail::EmbeddingRows> EncoderModel::embedding_rows(const detail::Mo
       position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), positions.data() + row);
   std::vector<detail::EmbeddingRows> tables{{&words_.table(), inputs.input_ids}};
   if (!token_types_.empty()) tables.push_back({&token_types_, inputs.token_type_ids});
+  if (!task_types_.empty()) tables.push_back({&task_types_, {}});
   if (!positions_.empty()) tables.push_back({&positions_, positions});
   return tables;
 }
 
-void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x) const {
-  const auto E = static_cast<std::size_t>(config_.hidden_size);
+void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x, detail::Scratch& scratch) const {
+  const auto W = static_cast<std::size_t>(config_.word_width());
+  const std::size_t count = inputs.input_ids.size();
+  const detail::Scratch::Frame frame(scratch);
+  float* const sums = embedding_projection_ ? scratch.take(count * W) : x;
   std::vector<std::int64_t> positions;
-  const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(x + i * E, x + i * E); };
-  detail::sum_embeddings(embedding_rows(inputs, positions), inputs.input_ids.size(), E, x, norm);
+  const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(sums + i * W, sums + i * W); };
+  detail::sum_embeddings(embedding_rows(inputs, positions), count, W, sums, norm);
+  if (embedding_projection_) embedding_projection_->forward(sums, static_cast<std::int64_t>(count), x, scratch);
 }
 
 detail::PositionBias EncoderModel::position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const {
@@ -259,7 +270,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
                        detail::Scratch& scratch) const {
   const std::int64_t E = plan.encoder.E;
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
-  embed_ids(inputs, x);
+  embed_ids(inputs, x, scratch);
   encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, position_bias(inputs, scratch), buffers);
 
   if (!config_.has_head() || logits == nullptr) return;

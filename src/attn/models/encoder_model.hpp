@@ -186,7 +186,7 @@ class EncoderModel {
  private:
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
-  void embed_ids(const detail::ModelInputs& inputs, float* x) const;
+  void embed_ids(const detail::ModelInputs& inputs, float* x, detail::Scratch& scratch) const;
   /// The tables whose rows are added up for each place. positions gets what they refer to.
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
@@ -196,8 +196,9 @@ class EncoderModel {
 
   detail::ModelConfig config_;
   Embedding words_;
-  detail::Table positions_, token_types_;  // (rows,E), or empty
+  detail::Table positions_, token_types_, task_types_;  // (rows,W), or empty
   detail::Norm embedding_norm_;
+  std::optional<detail::Linear> embedding_projection_;  // (E,W), where tables are of another width than the rest
   TransformerEncoder encoder_;
   std::vector<float> position_bias_;  // (buckets,H), or empty
   // What follows the pooling of an embedding, where there is something.

@@ -66,7 +66,8 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
   kept->of_head = of_head;
   kept->tokens.assign(tokens.begin(), tokens.end());
   kept->results = tokens.empty() ? plan.sequences : std::ssize(tokens);
-  const std::size_t size = size_of(rows, E), pooled = of_head ? size_of(kept->results, E) : 0,
+  const std::int64_t W = config_.word_width();
+  const std::size_t size = size_of(rows, W), word = size_of(1, W), pooled = of_head ? size_of(kept->results, E) : 0,
                     dense = of_head ? size_of(kept->results, head_.width()) : 0;
   kept->numbers = AlignedFloats(size + pooled + dense + size_of(kept->results, result_size(of_head)));
   kept->embeddings = kept->numbers.data();
@@ -75,7 +76,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
   kept->result = kept->dense + dense;
 
   detail::Scratch scratch(&workspace_);
-  float* const x = scratch.take(size);
+  float* const sums = scratch.take(size);
   std::vector<detail::EmbeddingRows> tables = embedding_rows(inputs, kept->positions);
   std::vector<std::int64_t> places;
   if (words != nullptr) {
@@ -84,11 +85,13 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
     tables.front() = {words, places};
   }
   const auto norm = [&](std::size_t i, unsigned) noexcept {
-    std::copy_n(x + i * width, width, kept->embeddings + i * width);
-    embedding_norm_.forward_row(x + i * width, x + i * width);
+    std::copy_n(sums + i * word, word, kept->embeddings + i * word);
+    embedding_norm_.forward_row(sums + i * word, sums + i * word);
   };
-  detail::sum_embeddings(tables, kept->ids.size(), width, x, norm);
-  detail::drop_rows(dropout_of(random, detail::DropoutSite::embeddings), x, rows, plan.encoder.L, E);
+  detail::sum_embeddings(tables, kept->ids.size(), word, sums, norm);
+  detail::drop_rows(dropout_of(random, detail::DropoutSite::embeddings), sums, rows, plan.encoder.L, W);
+  float* const x = embedding_projection_ ? scratch.take(size_of(rows, E)) : sums;
+  if (embedding_projection_) embedding_projection_->forward(sums, rows, x, scratch);
   kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, position_bias(inputs, scratch), buffers);
 
   if (of_head) {
@@ -151,16 +154,27 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   }
 
   if (to.first_layer) return;
-  detail::drop_rows(dropout_of(kept.encoder->random, detail::DropoutSite::embeddings), of_x, rows, kept.encoder->L, E);
-  embedding_norm_.backward(of_x, kept.embeddings, rows, of_x, "embedding_norm.", gradients, scratch);
-  if (to.embeddings != nullptr) std::copy_n(of_x, size, to.embeddings);
-  const detail::Rows of_rows(of_x, size_of(rows, 1), width);
+  const std::int64_t W = config_.word_width();
+  const detail::Dropout drop_embeddings = dropout_of(kept.encoder->random, detail::DropoutSite::embeddings);
+  float* of_sums = of_x;
+  if (embedding_projection_) {
+    of_sums = scratch.take(size_of(rows, W));
+    float* const normed = scratch.take(size_of(rows, W));
+    embedding_norm_.forward(kept.embeddings, rows, normed);
+    detail::drop_rows(drop_embeddings, normed, rows, kept.encoder->L, W);
+    embedding_projection_->backward(of_x, normed, rows, of_sums, "embedding_projection.", gradients, scratch);
+  }
+  detail::drop_rows(drop_embeddings, of_sums, rows, kept.encoder->L, W);
+  embedding_norm_.backward(of_sums, kept.embeddings, rows, of_sums, "embedding_norm.", gradients, scratch);
+  if (to.embeddings != nullptr) std::copy_n(of_sums, size_of(rows, W), to.embeddings);
+  const detail::Rows of_rows(of_sums, size_of(rows, 1), size_of(1, W));
   const auto add_table = [&](const char* name, const std::vector<std::int64_t>& ids, std::int64_t padding_idx) {
     if (float* const sums = gradients.at(name)) detail::add_embedding_gradients(of_rows, ids, padding_idx, sums);
   };
   add_table("word_embeddings.weight", kept.ids, config_.pad_token_id);
   add_table("position_embeddings.weight", kept.positions, config_.positions == detail::PositionRows::from_ids ? config_.padding_idx : -1);
   add_table("token_type_embeddings.weight", kept.types, -1);
+  add_table("task_type_embeddings.weight", {}, -1);
 }
 
 void EncoderModel::run_head_and_keep(detail::KeptHead& kept) const {
@@ -180,13 +194,15 @@ void EncoderModel::backward(const detail::KeptHead& kept, const float* grad, det
 }
 
 std::map<std::string, Shape> EncoderModel::state_shapes() const {
-  const std::int64_t E = config_.hidden_size;
+  const std::int64_t W = config_.word_width();
   std::map<std::string, Shape> shapes;
   words_.add_shapes("word_embeddings.", nullptr, shapes);
-  if (!positions_.empty()) shapes.emplace("position_embeddings.weight", Shape{config_.max_position_embeddings, E});
-  if (!token_types_.empty()) shapes.emplace("token_type_embeddings.weight", Shape{config_.type_vocab_size, E});
+  if (!positions_.empty()) shapes.emplace("position_embeddings.weight", Shape{config_.max_position_embeddings, W});
+  if (!token_types_.empty()) shapes.emplace("token_type_embeddings.weight", Shape{config_.type_vocab_size, W});
+  if (!task_types_.empty()) shapes.emplace("task_type_embeddings.weight", Shape{config_.task_type_vocab_size, W});
   if (config_.position_buckets > 0) shapes.emplace("position_bias.weight", Shape{config_.position_buckets, config_.num_attention_heads});
   embedding_norm_.add_shapes("embedding_norm.", nullptr, shapes);
+  if (embedding_projection_) embedding_projection_->add_shapes("embedding_projection.", nullptr, shapes);
   encoder_.add_shapes("encoder.", nullptr, shapes);
   if (config_.norm_first) std::erase_if(shapes, [](const auto& each) { return each.first.starts_with("encoder.layers.0.norm1."); });  // left out
   if (config_.has_head()) head_.add_shapes(shapes);

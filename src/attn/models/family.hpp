@@ -11,8 +11,9 @@ namespace attn::detail {
 
 /// Names of a checkpoint's tensors, without .weight and .bias; empty where a family has none.
 struct TensorNames {
-  std::string_view word_embeddings = {}, position_embeddings = {}, token_type_embeddings = {}, embedding_norm = {};
-  std::string_view layers = {};  ///< what comes before a layer's number
+  std::string_view word_embeddings = {}, position_embeddings = {}, token_type_embeddings = {}, task_type_embeddings = {}, embedding_norm = {};
+  std::string_view embedding_projection = {};  ///< from their width to the hidden size
+  std::string_view layers = {};                ///< what comes before a layer's number
   // Within a layer.
   std::string_view query = {}, key = {}, value = {};
   std::string_view query_key_value = {};  ///< instead of the three: one below the other
@@ -72,7 +73,17 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
   add(HeadPart::classifier, names.classifier, "classifier", config.task != Task::fill_mask || config.decoder_bias);
 }
 
-extern const Family kBert, kDistilBert, kRoberta, kMpnet, kModernBert;
+extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra;
+
+/// BERT's heads of tokens and of choices, as most families call them.
+inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},
+    kPooledHead{.pooler = "pooler.dense", .classifier = "classifier"};
+/// The one that fills masks, as BERT and RoBERTa call it.
+inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.dense",
+                                         .norm = "cls.predictions.transform.LayerNorm",
+                                         .classifier = "cls.predictions.decoder",
+                                         .classifier_bias = "cls.predictions.bias"},
+    kRobertaMaskHead{.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"};
 
 /// How config.json calls what every family has and not all spell alike; empty for what it does not have.
 struct SizeNames {

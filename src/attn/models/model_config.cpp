@@ -16,7 +16,8 @@ namespace {
 
 const Json kNone{Json::Object()};
 constexpr std::int64_t kMaxLayers = 10'000, kMaxLabels = 100'000;
-constexpr std::array<const Family*, 5> kFamilies{&kBert, &kDistilBert, &kRoberta, &kMpnet, &kModernBert};
+constexpr std::array<const Family*, 9> kFamilies{&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText,
+                                                 &kMpnet, &kModernBert, &kErnie,   &kElectra};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string type = config.string("model_type", "");

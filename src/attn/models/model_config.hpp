@@ -55,6 +55,7 @@ struct ModelConfig {
   const Family* family = nullptr;
   Task task = Task::embedding;
   std::int64_t vocab_size = 0, hidden_size = 0, num_hidden_layers = 0, num_attention_heads = 0, intermediate_size = 0;
+  std::int64_t word_size = 0;  ///< width of the tables where a map to the hidden size follows them; 0: that size itself
   Activation hidden_act = Activation::gelu;
   float layer_norm_eps = 1e-12F;
 
@@ -64,6 +65,7 @@ struct ModelConfig {
   std::int64_t padding_idx = 0;               ///< for PositionRows::from_ids
   std::int64_t pad_token_id = -1;             ///< row of the word table that gets no gradient; -1: none
   std::int64_t type_vocab_size = 0;           ///< 0: no token types
+  std::int64_t task_type_vocab_size = 0;      ///< rows of a table of which each place gets the first; 0: none
   std::int64_t position_buckets = 0;          ///< of a bias by distance, shared by all layers (T5's); 0: none
   std::vector<LayerDistance> distances = {};  ///< by layer, or none
 
@@ -113,7 +115,7 @@ struct ModelConfig {
   std::int64_t outputs() const;
   bool is_tied() const { return task == Task::fill_mask && tie_word_embeddings; }
   /// Width of the word table.
-  std::int64_t word_width() const { return hidden_size; }
+  std::int64_t word_width() const { return word_size > 0 ? word_size : hidden_size; }
   /// Width of what so many poolings give, after the map that follows them.
   std::int64_t embedding_size(std::size_t count) const { return dense ? dense->out_features : hidden_size * static_cast<std::int64_t>(count); }
 };

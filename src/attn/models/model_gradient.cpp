@@ -42,7 +42,7 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
   // Their gradients take as much memory as the weights themselves.
   if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true, .logits = !of_token});
   parts_.reset(new Parts{model,
-                         encoder.output,
+                         {encoder.output[0], encoder.output[1], model.config().word_width()},
                          {encoder.B, encoder.attention.spec.num_heads, encoder.L, encoder.L},
                          of_head,
                          static_cast<std::size_t>((of_token ? 0 : target.row * width) + number)});

@@ -128,7 +128,9 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   if (config.positions != PositionRows::none) add(text_of(names.position_embeddings) + ".weight", {"position_embeddings.weight"});
   if (config.type_vocab_size > 0) add(text_of(names.token_type_embeddings) + ".weight", {"token_type_embeddings.weight"});
   if (config.position_buckets > 0) add(text_of(names.position_bias) + ".weight", {"position_bias.weight"});
+  if (config.task_type_vocab_size > 0) add(text_of(names.task_type_embeddings) + ".weight", {"task_type_embeddings.weight"});
   add_norm(text_of(names.embedding_norm), "embedding_norm", config.norm_bias);
+  if (config.word_width() != config.hidden_size) add_linear(text_of(names.embedding_projection), {"embedding_projection"}, true);
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
     const std::string layer = text_of(names.layers) + std::to_string(i) + ".", ours = "encoder.layers." + std::to_string(i) + ".";
     const std::string query = ours + "self_attn.q_proj", key = ours + "self_attn.k_proj", value = ours + "self_attn.v_proj";

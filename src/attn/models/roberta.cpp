@@ -1,11 +1,13 @@
 #include "attn/models/family.hpp"
 
-// RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2020), transformers' RobertaModel and XLMRobertaModel.
+// RoBERTa (Liu et al. 2019) and what is built as it is: XLM-RoBERTa (Conneau et al. 2020), CamemBERT (Martin et al. 2020) and data2vec's model of
+// text (Baevski et al. 2022); transformers' RobertaModel, XLMRobertaModel, CamembertModel and Data2VecTextModel.
 namespace attn::detail {
 namespace {
 
-constexpr std::string_view kTypes[] = {"roberta", "xlm-roberta"};
-constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "roberta.pooler."};
+constexpr std::string_view kTypes[] = {"roberta", "xlm-roberta"}, kCamembertTypes[] = {"camembert"}, kData2VecTypes[] = {"data2vec-text"};
+constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "roberta.pooler."},
+                           kData2VecIgnored[] = {"lm_head.", "pooler.", "data2vec_text.pooler."};
 
 void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
@@ -21,19 +23,26 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   }
 }
 
+/// All of them are one but for their names.
+constexpr Family family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
+                        std::span<const std::string_view> ignored) {
+  return {.model_types = types,
+          .architecture = architecture,
+          .prefix = prefix,
+          .names = kBertNames,
+          .text_classification = {.dense = "classifier.dense", .classifier = "classifier.out_proj"},
+          .token_classification = kTokenHead,
+          .question_answering = kAnswerHead,
+          .multiple_choice = kPooledHead,
+          .fill_mask = kRobertaMaskHead,
+          .ignored = ignored,
+          .configure = &configure};
+}
+
 }  // namespace
 
-const Family kRoberta{
-    .model_types = kTypes,
-    .architecture = "Roberta",
-    .prefix = "roberta.",
-    .names = kBertNames,
-    .text_classification = {.dense = "classifier.dense", .classifier = "classifier.out_proj"},
-    .token_classification = {.classifier = "classifier"},
-    .question_answering = {.classifier = "qa_outputs"},
-    .multiple_choice = {.pooler = "pooler.dense", .classifier = "classifier"},
-    .fill_mask = {.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"},
-    .ignored = kIgnored,
-    .configure = &configure};
+const Family kRoberta = family(kTypes, "Roberta", "roberta.", kIgnored);
+const Family kCamembert = family(kCamembertTypes, "Camembert", "roberta.", kIgnored);
+const Family kData2VecText = family(kData2VecTypes, "Data2VecText", "data2vec_text.", kData2VecIgnored);
 
 }  // namespace attn::detail

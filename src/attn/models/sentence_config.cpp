@@ -213,7 +213,7 @@ void read_score_function(const ConfigReader& config, ModelConfig& model) {
 void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& model) {
   // Without a table nothing looks at them; of a table of one row every type is that row.
   if (model.type_vocab_size < 2) return void(model.token_types = model.type_vocab_size == 0);
-  std::string made_for = model.family == &kBert ? "BertTokenizer" : "";
+  std::string made_for(model.family->tokenizer_class);
   model.token_types = false;
   if (tokenizer_config) {
     constexpr std::string_view kFile = "tokenizer_config.json";

@@ -32,7 +32,7 @@ type PartName = keyof LayerNames;
 
 /** Behind "layer.N." of the checkpoint; several parts with one name lie in one matrix, one below the other, in this order. */
 const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
-  // BERT, RoBERTa, XLM-RoBERTa
+  // BERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, ERNIE, ELECTRA
   {
     query: 'attention.self.query',
     key: 'attention.self.key',

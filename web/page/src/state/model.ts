@@ -260,7 +260,16 @@ async function read(
         if (source === all.at(-1) || !isAbsent(error)) throw error;
         bytes.clear();
       }
-    const [config, labels, shapes, after, about] = await Promise.all([text!.config, text!.labels, text!.parameterShapes(), used(), note]);
+    const [config, task, names, shapes, after, about] = await Promise.all([
+      text!.config,
+      text!.task,
+      text!.labels,
+      text!.parameterShapes(),
+      used(),
+      note,
+    ]);
+    // The page shows the answers of heads that look at the whole text.
+    const labels = task === 'text-classification' ? names : undefined;
     const { layers, heads, width } = encoderSize(config);
     if (mine !== way.attempt) return void (await text!.dispose());
     take({

@@ -1,0 +1,36 @@
+#include "attn/models/family.hpp"
+
+// ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with a table of tasks, of which every place gets the first row.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"ernie"};
+constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "ernie.pooler."};
+
+constexpr TensorNames names() {
+  TensorNames all = kBertNames;
+  all.task_type_embeddings = "embeddings.task_type_embeddings";
+  return all;
+}
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  kBert.configure(config, model);
+  if (config.flag("use_task_id", false)) model.task_type_vocab_size = config.whole("task_type_vocab_size", 1, 0x7fffffff, 3);
+}
+
+}  // namespace
+
+const Family kErnie{.model_types = kTypes,
+                    .architecture = "Ernie",
+                    .prefix = "ernie.",
+                    .names = names(),
+                    .text_classification = kPooledHead,
+                    .token_classification = kTokenHead,
+                    .question_answering = kAnswerHead,
+                    .multiple_choice = kPooledHead,
+                    .fill_mask = kBertMaskHead,
+                    .ignored = kIgnored,
+                    .configure = &configure,
+                    .tokenizer_class = "BertTokenizer"};
+
+}  // namespace attn::detail
