@@ -247,7 +247,7 @@ class TextGradient {
 }  // namespace detail
 
 /// A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT, with
-/// or without a head for sequence classification (transformers' AutoModel; sentence-transformers' SentenceTransformer).
+/// or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
 class TextModel {
  public:
   /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json and what that
