@@ -286,7 +286,8 @@ void define_text_model(nb::module_& module) {
 
   nb::class_<Model> model(module, "TextModel",
                           R"(A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and
-ModernBERT, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).)");
+ModernBERT, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
+SentenceTransformer).)");
   model.def_static(
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
