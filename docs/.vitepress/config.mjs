@@ -41,6 +41,7 @@ const guide = [
     text: 'Models',
     items: [
       { text: 'Embeddings and search', link: '/guide/embeddings' },
+      { text: 'Entities, masks, answers, ranks', link: '/guide/tasks' },
       { text: 'Which model', link: '/guide/models' },
       { text: 'int8', link: '/guide/int8' },
       { text: 'Explain an answer', link: '/guide/explain' },

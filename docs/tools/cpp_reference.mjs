@@ -25,7 +25,10 @@ const pages = {
       ...['layers/transformer_classifier', 'layers/encoder_forward', 'layers/encoder_backward', 'layers/embedding', 'layers/rotary', 'ops/init'],
     ],
   },
-  models: { title: 'Models and tokenizers', headers: ['models/text_model', 'models/attribution', 'io/tokenizer'] },
+  models: {
+    title: 'Models and tokenizers',
+    headers: ['models/text_model', 'models/text_tasks', 'models/task', 'models/attribution', 'io/tokenizer'],
+  },
   training: {
     title: 'Gradients and training',
     headers: [

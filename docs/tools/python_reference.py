@@ -24,7 +24,8 @@ PAGES = {
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
-        + ["TextModelOutput", "LabelScore", "Gradients", "Attribution", "FineTuneProgress", "FineTuneResult"],
+        + ["TextModelOutput", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
+        + ["Gradients", "Attribution", "FineTuneProgress", "FineTuneResult"],
     ),
     "settings": ("Threads and files", ["set_num_threads", "get_num_threads", "read_safetensors", "write_safetensors"]),
     "errors": (

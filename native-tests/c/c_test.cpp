@@ -401,6 +401,218 @@ TEST_CASE("C: text models embed, classify, forward and explain as in C++", "[c]"
   }
 }
 
+TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C++ interface", "[c][tasks]") {
+  const auto load = [](const std::string& name) {
+    const std::string folder = testdata("models/" + name).string();
+    return made<attn_text_model_free>(attn_text_model_load, folder.c_str(), ATTN_WEIGHTS_AS_STORED);
+  };
+  const auto texts_of = [](const Tensors& results, const char* name) {
+    std::vector<std::string> texts;
+    for (attn_text text{}; attn_tensors_text(results.get(), name, texts.size(), &text); texts.emplace_back(text.data, text.size))
+      REQUIRE(text.data[text.size] == '\0');
+    return texts;
+  };
+  const auto numbers_of = []<class T>(const Tensors& results, const std::string& name, attn_dtype dtype, T) {
+    const attn_tensor tensor = find(results, name);
+    REQUIRE(tensor.dtype == dtype);
+    std::int64_t count = 1;
+    for (std::size_t axis = 0; axis < tensor.rank; ++axis) count *= tensor.dims[axis];
+    const auto* data = static_cast<const T*>(tensor.data);
+    return std::vector<T>(data, data + count);
+  };
+  const auto floats = [&](const Tensors& results, const std::string& name) { return numbers_of(results, name, ATTN_FLOAT32, 0.0F); };
+  const auto longs = [&](const Tensors& results, const std::string& name) { return numbers_of(results, name, ATTN_INT64, std::int64_t{}); };
+  const auto dims_of = [](const attn_tensor& tensor) { return std::vector<std::int64_t>(tensor.dims, tensor.dims + tensor.rank); };
+  attn_tensors* raw = nullptr;
+
+  SECTION("entities") {
+    const auto model = load("tiny-bert-ner");
+    const TextModel expected = TextModel::load(testdata("models/tiny-bert-ner"));
+    CHECK(attn_text_model_task(model.get()) == std::string("token-classification"));
+    std::vector<std::string> texts{"A happy person smiles at the child.", "", "\u00dcberraschend sch\u00f6n, was it?"};
+    for (int i = 0; i < 60; ++i) texts[0] += " The film was good!";
+    std::vector<attn_text> given;
+    for (const std::string& text : texts) given.push_back(text_of(text));
+    const auto check = [&](const attn_classify_tokens_options* options, const ClassifyTokensOptions& wanted) {
+      const Tensors results = made<attn_tensors_free>(attn_text_model_classify_tokens, model.get(), given.data(), given.size(), options);
+      std::vector<std::int64_t> rows, offsets;
+      std::vector<float> scores;
+      std::vector<std::string> labels;
+      const auto found = expected.classify_tokens(texts, wanted);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        for (const Entity& each : found[i]) {
+          rows.push_back(static_cast<std::int64_t>(i));
+          offsets.insert(offsets.end(), {each.start, each.end});
+          scores.push_back(each.score);
+          labels.push_back(each.label);
+        }
+      CHECK(longs(results, "rows") == rows);
+      CHECK(longs(results, "offsets") == offsets);
+      CHECK(dims_of(find(results, "offsets")) == std::vector<std::int64_t>{static_cast<std::int64_t>(rows.size()), 2});
+      CHECK(floats(results, "scores") == scores);
+      CHECK(texts_of(results, "labels") == labels);
+      return rows.size();
+    };
+    const std::size_t cut = check(nullptr, {});
+    attn_classify_tokens_options options;
+    attn_classify_tokens_options_init(&options);
+    CHECK(check(&options, {}) == cut);
+    options.stride = 8;
+    options.aggregation = "first";
+    options.batch_size = 2;
+    CHECK(check(&options, {.aggregation = Aggregation::first, .stride = 8}) > cut);
+    const std::string first = expected.classify_tokens(texts, {.aggregation = Aggregation::none, .ignore_labels = {}})[0][0].label;
+    const char* ignored[] = {"O", first.c_str()};
+    attn_classify_tokens_options_init(&options);
+    options.aggregation = "none";
+    options.ignore_labels = ignored;
+    options.ignore_label_count = 0;
+    const std::size_t all = check(&options, {.aggregation = Aggregation::none, .ignore_labels = {}});
+    options.ignore_label_count = 2;
+    CHECK(check(&options, {.aggregation = Aggregation::none, .ignore_labels = {"O", first}}) < all);
+    given.clear();
+    texts.clear();
+    CHECK(check(nullptr, {}) == 0);
+    const auto refuse = [&](attn_status status) {
+      return refused(status, [&](attn_error** error) { return attn_text_model_classify_tokens(model.get(), nullptr, 0, &options, &raw, error); });
+    };
+    options.stride = 1;
+    CHECK(refuse(ATTN_ERROR_CONFIG).find("stride") != std::string::npos);
+    options.aggregation = "last";
+    refuse(ATTN_ERROR_ARGUMENT);
+    attn_classify_tokens_options_init(&options);
+    options.ignore_labels = nullptr;
+    refuse(ATTN_ERROR_ARGUMENT);
+  }
+
+  SECTION("masks") {
+    const auto model = load("tiny-bert-mlm");
+    const TextModel expected = TextModel::load(testdata("models/tiny-bert-mlm"));
+    const std::string text = "A [MASK] person smiles at the [MASK].", good = "good", child = "child";
+    const attn_text given = text_of(text), targets[] = {text_of(good), text_of(child)};
+    const auto check = [&](const attn_fill_mask_options* options, const FillMaskOptions& wanted) {
+      const Tensors results = made<attn_tensors_free>(attn_text_model_fill_mask, model.get(), &given, options);
+      std::vector<std::int64_t> ids;
+      std::vector<float> scores;
+      std::vector<std::string> tokens, texts;
+      for (const auto& of_mask : expected.fill_mask(text, wanted))
+        for (const FilledMask& each : of_mask) {
+          ids.push_back(each.id);
+          scores.push_back(each.score);
+          tokens.push_back(each.token);
+          texts.push_back(each.text);
+        }
+      CHECK(longs(results, "ids") == ids);
+      CHECK(floats(results, "scores") == scores);
+      CHECK(dims_of(find(results, "scores")) == std::vector<std::int64_t>{2, static_cast<std::int64_t>(ids.size() / 2)});
+      CHECK(texts_of(results, "tokens") == tokens);
+      CHECK(texts_of(results, "texts") == texts);
+    };
+    check(nullptr, {});
+    attn_fill_mask_options options;
+    attn_fill_mask_options_init(&options);
+    check(&options, {});
+    options = {3, targets, 2};
+    check(&options, {.top_k = 3, .targets = {good, child}});
+    options.top_k = 0;
+    refused(ATTN_ERROR_CONFIG, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), &given, &options, &raw, error); });
+    const attn_text plain = text_of(good);
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), &plain, nullptr, &raw, error); });
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), nullptr, nullptr, &raw, error); });
+  }
+
+  SECTION("answers") {
+    const auto model = load("tiny-bert-qa");
+    const TextModel expected = TextModel::load(testdata("models/tiny-bert-qa"));
+    const std::string question = "Who smiles?";
+    std::string context = "\u00dcberraschend sch\u00f6n: a happy person smiles at the child.";
+    for (int i = 0; i < 30; ++i) context += " The film was good!";
+    const attn_text asked = text_of(question), given = text_of(context);
+    const auto check = [&](const attn_answer_options* options, const AnswerOptions& wanted) {
+      const Tensors results = made<attn_tensors_free>(attn_text_model_answer, model.get(), &asked, &given, options);
+      std::vector<std::int64_t> offsets;
+      std::vector<float> scores;
+      std::vector<std::string> texts;
+      for (const Answer& each : expected.answer(question, context, wanted)) {
+        offsets.insert(offsets.end(), {each.start, each.end});
+        scores.push_back(each.score);
+        texts.push_back(each.text);
+      }
+      CHECK(longs(results, "offsets") == offsets);
+      CHECK(floats(results, "scores") == scores);
+      CHECK(texts_of(results, "texts") == texts);
+      return texts.size();
+    };
+    CHECK(check(nullptr, {}) == 1);
+    attn_answer_options options;
+    attn_answer_options_init(&options);
+    CHECK(check(&options, {}) == 1);
+    options = {4, 3, 5, true};
+    CHECK(check(&options, {.top_k = 4, .max_answer_length = 3, .stride = 5, .allow_empty = true}) > 1);
+    const attn_text empty{nullptr, 0};
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_answer(model.get(), &empty, &given, nullptr, &raw, error); });
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_answer(model.get(), nullptr, &given, nullptr, &raw, error); });
+  }
+
+  SECTION("ranks") {
+    TextModel expected = TextModel::load(testdata("models/tiny-bert-cls"));
+    expected.fine_tune({{.text = "good", .label = 1.0}, {.text = "bad", .label = 0.0}}, {.epochs = 1, .labels = {"relevant"}, .seed = 5});
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / "attn_c_rank_test";
+    expected.save_pretrained(folder);
+    const auto model = made<attn_text_model_free>(attn_text_model_load, folder.string().c_str(), ATTN_WEIGHTS_AS_STORED);
+    std::filesystem::remove_all(folder);
+    const std::string query = "Was it good?";
+    const std::vector<std::string> documents{"It was bad.", "The film was good!", "", "A happy person smiles at the child."};
+    const attn_text asked = text_of(query);
+    std::vector<attn_text> given;
+    for (const std::string& document : documents) given.push_back(text_of(document));
+    const auto check = [&](const attn_rank_options* options, const RankOptions& wanted) {
+      const Tensors results = made<attn_tensors_free>(attn_text_model_rank, model.get(), &asked, given.data(), given.size(), options);
+      std::vector<std::int64_t> indices;
+      std::vector<float> scores;
+      for (const RankedDocument& each : expected.rank(query, documents, wanted)) {
+        indices.push_back(each.index);
+        scores.push_back(each.score);
+      }
+      CHECK(longs(results, "indices") == indices);
+      CHECK(floats(results, "scores") == scores);
+      return indices.size();
+    };
+    CHECK(check(nullptr, {}) == 4);
+    attn_rank_options options;
+    attn_rank_options_init(&options);
+    CHECK(check(&options, {}) == 4);
+    options = {8, true, 3, 2};
+    CHECK(check(&options, {.max_length = 8, .top_k = 3}) == 3);
+    const auto other = sentiment();
+    refused(ATTN_ERROR_UNSUPPORTED, [&](attn_error** error) { return attn_text_model_rank(other.get(), &asked, nullptr, 0, nullptr, &raw, error); });
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_rank(model.get(), &asked, nullptr, 1, nullptr, &raw, error); });
+  }
+
+  SECTION("ids") {
+    const auto model = load("tiny-bert");
+    const TextModel expected = TextModel::load(testdata("models/tiny-bert"));
+    CHECK(attn_text_model_task(model.get()) == std::string("text-classification"));
+    CHECK(attn_text_model_task(nullptr) == nullptr);
+    const Encoding encoding = expected.tokenize({"Was it bad?"});
+    const std::vector<std::int64_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
+    for (const bool skip : {false, true}) {
+      char* text = nullptr;
+      REQUIRE(attn_text_model_decode(model.get(), encoding.input_ids.data(), ids.size(), skip, &text, nullptr) == ATTN_OK);
+      CHECK(text == expected.decode(ids, skip));
+      CHECK((std::string(text).find("[CLS]") == std::string::npos) == skip);
+      attn_string_free(text);
+    }
+    char* text = nullptr;
+    REQUIRE(attn_text_model_decode(model.get(), nullptr, 0, false, &text, nullptr) == ATTN_OK);
+    CHECK(text == std::string());
+    attn_string_free(text);
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_decode(model.get(), nullptr, 1, false, &text, error); });
+  }
+  CHECK(raw == nullptr);
+  CHECK(!attn_tensors_text(nullptr, "labels", 0, nullptr));
+}
+
 TEST_CASE("C: handles may be nothing, and the process says what it is", "[c]") {
   attn_error_free(nullptr);
   attn_tensors_free(nullptr);

@@ -40,22 +40,27 @@ from ._errors import (
     UnsupportedError,
 )
 from ._results import (
+    Answer,
     AttentionResult,
     Attribution,
     EncoderGradients,
     EncoderResult,
     Encoding,
+    Entity,
+    FilledMask,
     FineTuneProgress,
     FineTuneResult,
     Gradients,
     KeyValue,
     LabelScore,
     MultiHeadAttentionGradients,
+    RankedDocument,
     TextModelOutput,
 )
 from ._show import AttentionView, show
 
 __all__ = [
+    "Answer",
     "ArgumentError",
     "AttentionResult",
     "AttentionView",
@@ -67,6 +72,8 @@ __all__ = [
     "EncoderGradients",
     "EncoderResult",
     "Encoding",
+    "Entity",
+    "FilledMask",
     "FineTuneProgress",
     "FineTuneResult",
     "FormatError",
@@ -81,6 +88,7 @@ __all__ = [
     "MultiHeadAttentionGradients",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "RankedDocument",
     "ShapeError",
     "TextModel",
     "TextModelOutput",

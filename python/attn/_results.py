@@ -97,7 +97,8 @@ class TextModelOutput:
     last_hidden_state: Floats
     """(B,L,E)."""
     logits: Floats | None = None
-    """(B,C), where the checkpoint has a head."""
+    """Where the checkpoint has a head: (B,C); of token-classification and fill-mask (B,L,C), C the labels or the vocabulary; of
+    question-answering (B,L,2), the start and the end of an answer; of multiple-choice (B,1), a row for each choice."""
     attentions: list[Floats] | None = None
     """By layer (B,H,L,L), where output_attentions was asked for."""
     hidden_states: list[Floats] | None = None
@@ -110,6 +111,53 @@ class LabelScore(NamedTuple):
     """A label, and how much the model is for it."""
 
     label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something that a text names."""
+
+    label: str
+    """Without B- and I- where tokens are put together."""
+    score: float
+    """Of several tokens the mean."""
+    text: str
+    """text[start:end] of the text."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class FilledMask:
+    """A token in the place of a mask."""
+
+    token: str
+    """As text: ' good' of Ġgood."""
+    id: int
+    score: float
+    """Of the whole vocabulary."""
+    text: str
+    """With the token in the place of the mask; where there are other masks they stay."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A part of a context that answers a question."""
+
+    text: str
+    """context[start:end]; empty where there is no answer."""
+    score: float
+    """The probability of its start times that of its end; of several places with the same words the sum."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class RankedDocument:
+    """A document's place in the list, and how relevant it is."""
+
+    index: int
     score: float
 
 

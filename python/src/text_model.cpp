@@ -25,6 +25,7 @@ using Model = Shared<TextModel>;
 using EncodingResult = Typed<"attn.Encoding">;
 using Ids = Typed<"attn.Encoding | numpy.typing.ArrayLike">;
 using Label = std::variant<std::int64_t, std::string>;
+using TaskName = Word<kTaskNames>;
 using Done = Typed<"collections.abc.Callable[[int, int], object]">;
 
 constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
@@ -56,6 +57,14 @@ EncodingTensors<2> encoding_of(const char* op, const Ids& input_ids, const Maybe
   if (!mask.is_none()) encoding.attention_mask = flags_of(mask, op, "attention_mask");
   if (!types.is_none()) encoding.token_type_ids = ids_of(types, op, "token_type_ids");
   return encoding;
+}
+
+/// Where entities or answers are.
+template <class Part>
+TokenOffsets offsets_of(const std::vector<Part>& parts) {
+  TokenOffsets offsets;
+  for (const Part& part : parts) offsets.emplace_back(std::pair(part.start, part.end));
+  return offsets;
 }
 
 EncodingResult tokenize(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation) {
@@ -128,13 +137,81 @@ Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& gi
   return all;
 }
 
+Typed<"list[list[attn.Entity]]"> classify_tokens(const Model& self, const SingleTexts& given, const Word<kAggregationNames>& aggregation,
+                                                 std::optional<std::int64_t> stride, std::vector<std::string> ignore_labels,
+                                                 std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
+                                                 const Done& on_progress) {
+  constexpr const char* kOp = "classify_tokens";
+  const GivenTexts texts(given, kOp, false);
+  const ClassifyTokensOptions options{.max_length = max_length,
+                                      .truncation = truncation,
+                                      .aggregation = word_of<Aggregation>(aggregation, kOp, "aggregation"),
+                                      .stride = stride,
+                                      .ignore_labels = std::move(ignore_labels),
+                                      .batch_size = batch_size,
+                                      .on_progress = progress_of(on_progress)};
+  const auto found = self.read(kOp, [&](const TextModel& model) { return model.classify_tokens(texts.texts, options); });
+  nb::list all;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const nb::list counted = places(texts.texts[i], offsets_of(found[i]));
+    nb::list list;
+    for (std::size_t j = 0; j < found[i].size(); ++j)
+      list.append(make_result("Entity", found[i][j].label, found[i][j].score, found[i][j].text, counted[j][0], counted[j][1]));
+    all.append(list);
+  }
+  return all;
+}
+
+Typed<"list[list[attn.FilledMask]]"> fill_mask(const Model& self, const std::string& text, std::int64_t top_k,
+                                               std::optional<std::vector<std::string>> targets) {
+  const FillMaskOptions options{.top_k = top_k, .targets = std::move(targets).value_or(std::vector<std::string>())};
+  nb::list all;
+  for (const std::vector<FilledMask>& of_mask : self.read("fill_mask", [&](const TextModel& model) { return model.fill_mask(text, options); })) {
+    nb::list list;
+    for (const FilledMask& each : of_mask) list.append(make_result("FilledMask", each.token, each.id, each.score, each.text));
+    all.append(list);
+  }
+  return all;
+}
+
+Typed<"list[attn.Answer]"> answer(const Model& self, const std::string& question, const std::string& context, std::int64_t top_k,
+                                  std::int64_t max_answer_length, std::optional<std::int64_t> stride, bool allow_empty) {
+  const AnswerOptions options{.top_k = top_k, .max_answer_length = max_answer_length, .stride = stride, .allow_empty = allow_empty};
+  const auto found = self.read("answer", [&](const TextModel& model) { return model.answer(question, context, options); });
+  const nb::list counted = places(context, offsets_of(found));
+  nb::list list;
+  for (std::size_t i = 0; i < found.size(); ++i) list.append(make_result("Answer", found[i].text, found[i].score, counted[i][0], counted[i][1]));
+  return list;
+}
+
+Typed<"list[attn.RankedDocument]"> rank(const Model& self, const std::string& query, const SingleTexts& given, std::optional<std::int64_t> top_k,
+                                        std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size, const Done& on_progress) {
+  constexpr const char* kOp = "rank";
+  const GivenTexts documents(given, kOp, false, "documents");
+  const RankOptions options{
+      .max_length = max_length, .truncation = truncation, .top_k = top_k, .batch_size = batch_size, .on_progress = progress_of(on_progress)};
+  nb::list list;
+  for (const RankedDocument& each : self.read(kOp, [&](const TextModel& model) { return model.rank(query, documents.texts, options); }))
+    list.append(make_result("RankedDocument", each.index, each.score));
+  return list;
+}
+
+std::string decode(const Model& self, const ArrayLike& given, bool skip_special_tokens) {
+  const Array<std::int32_t> ids = ids_of(given, "decode", "ids");
+  if (ids.shape().size() != 1) detail::fail(ErrorCode::shape, "decode", "ids", {"rank 1"}, {"rank ", ids.shape().size()});
+  const std::vector<std::int64_t> numbers(ids.begin(), ids.end());
+  return self.read("decode", [&](const TextModel& model) { return model.decode(numbers, skip_special_tokens); });
+}
+
 Typed<"attn.Gradients"> gradients(Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask, const MaybeArrayLike& token_type_ids,
-                                  const std::optional<Label>& label, std::optional<std::int64_t> component, std::int64_t row, bool embeddings,
-                                  bool attentions, bool parameters) {
+                                  const std::optional<Label>& label, std::optional<std::int64_t> component, std::int64_t row,
+                                  std::optional<std::int64_t> token, bool embeddings, bool attentions, bool parameters) {
   constexpr const char* kOp = "gradients";
   const EncodingTensors<2> inputs = encoding_of(kOp, input_ids, attention_mask, token_type_ids);
-  const GradientOptions options{
-      .target = {.row = row, .label = label, .component = component}, .embeddings = embeddings, .attentions = attentions, .parameters = parameters};
+  const GradientOptions options{.target = {.row = row, .label = label, .component = component, .token = token},
+                                .embeddings = embeddings,
+                                .attentions = attentions,
+                                .parameters = parameters};
   const auto result = self.change(kOp, [&](TextModel& model) { return model.gradients(inputs, options); });
   return make_result("Gradients", result.value, to_python(result.embeddings), to_python(result.attentions), to_python(result.parameters));
 }
@@ -209,7 +286,8 @@ void define_text_model(nb::module_& module) {
 
   nb::class_<Model> model(module, "TextModel",
                           R"(A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and
-ModernBERT, with or without a head for sequence classification (transformers' AutoModel; sentence-transformers' SentenceTransformer).)");
+ModernBERT, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
+SentenceTransformer).)");
   model.def_static(
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
@@ -239,7 +317,8 @@ Raises UnsupportedError without a tokenizer that attn reads, OutOfMemoryError.)"
               nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
               nb::arg("is_causal") = false, nb::arg("head_mask") = nb::none(), nb::arg("patch") = nb::none(), nb::arg("trace") = false,
               nb::arg("trace_layers") = nb::none(),
-              R"(An Encoding, or token ids (B,L) -> hidden states (B,L,E), and logits (B,C) where the checkpoint has a head.
+              R"(An Encoding, or token ids (B,L) -> hidden states (B,L,E), and logits where the checkpoint has a head: (B,C), of tokens
+(B,L,C).
 
 attention_mask (B,L): 1 where there is a token; default everywhere. token_type_ids (B,L): default 0. What transformers' tokenizers
 return with return_tensors='np' can be passed on: model(**encoding).
@@ -267,12 +346,55 @@ Raises as tokenize and forward, ConfigError.)");
 
 Softmax of the logits; sigmoid of each where the checkpoint is for several labels at once or has one; the logits themselves of a
 regression. Raises UnsupportedError without a head, and as embed.)");
+  model.def("classify_tokens", &classify_tokens, nb::arg("texts"), nb::kw_only(), nb::arg("aggregation") = "simple", nb::arg("stride") = nb::none(),
+            nb::arg("ignore_labels") = std::vector<std::string>{"O"}, nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
+            nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
+            R"(What each text names, with its places there, as transformers' TokenClassificationPipeline.
+
+aggregation: 'none': each token is one; 'simple': neighbours with the same label are one, where the second does not begin (B-)
+another; 'first', 'average', 'max': the same, and a word has one label, that of its first token, of the mean of its tokens'
+probabilities, or of its most certain token.
+stride: a text that is too long goes in windows that have so many tokens in common; of overlapping entities the longest counts, then
+the most certain. Without it a long text is cut.
+
+Raises UnsupportedError for a head that is for something else and for a tokenizer that attn does not read itself, ConfigError for a
+stride that leaves no room, or with 'none'; and as embed.)");
+  model.def("fill_mask", &fill_mask, nb::arg("text"), nb::kw_only(), nb::arg("top_k") = 5, nb::arg("targets") = nb::none(),
+            R"(For each mask of the text ([MASK], <mask>) its most likely tokens, as transformers' FillMaskPipeline.
+
+targets: of these tokens alone; of a text that is no token its first one.
+
+Raises ArgumentError for a text without a mask and for a target that no token begins, OutOfRangeError for a text that is too long,
+UnsupportedError as classify_tokens.)");
+  model.def("answer", &answer, nb::arg("question"), nb::arg("context"), nb::kw_only(), nb::arg("top_k") = 1, nb::arg("max_answer_length") = 15,
+            nb::arg("stride") = nb::none(), nb::arg("allow_empty") = false,
+            R"(Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of
+whole words.
+
+top_k: there may be fewer. max_answer_length: in tokens.
+stride: a context that is too long goes in windows of at most 384 tokens, question included, with so many in common; default 128, of
+shorter ones half.
+allow_empty: that there is no answer is one, too; its text is empty.
+
+Raises ArgumentError for an empty question or context, OutOfRangeError for a question that leaves no room, ConfigError for a stride
+that leaves none, UnsupportedError as classify_tokens.)");
+  model.def("rank", &rank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
+            nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
+            R"(Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files
+name, else a sigmoid (sentence-transformers' CrossEncoder.rank).
+
+top_k: default all. Raises UnsupportedError for another head, and as embed.)");
+  model.def("decode", &decode, nb::arg("ids"), nb::arg("skip_special_tokens") = false,
+            R"(The text of tokens, as transformers' decode. Ids that no token has are left out.
+
+Raises UnsupportedError for a decoder or tokenizer that attn does not read itself, ShapeError, DtypeError.)");
   model.def("gradients", &gradients, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
-            nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("embeddings") = false,
-            nb::arg("attentions") = false, nb::arg("parameters") = false,
+            nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("token") = nb::none(),
+            nb::arg("embeddings") = false, nb::arg("attentions") = false, nb::arg("parameters") = false,
             R"(The gradient of one number with respect to embeddings, attentions or parameters, without dropout (torch.autograd.grad).
 
-The number: of sequence `row` the logit of `label` before softmax, by number or name, or `component` of its pooled vector.
+The number: of sequence `row` the logit of `label` before softmax, by number or name, or `component` of its pooled vector. Where the
+head has logits of each token it is that of `token`, and `label` is of fill-mask a token, of question-answering 'start' or 'end'.
 
 Raises UnsupportedError for int8 weights and for a label without a head, ArgumentError where the target is neither or both or nothing
 is asked for, OutOfRangeError for what is not there; and as forward.)");
@@ -324,7 +446,14 @@ the folder cannot be written to.)");
           [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },
           nb::arg("id"), "None for an id that the vocabulary has not.")
       .def_prop_ro(
-          "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); }, "Empty without a head.")
+          "task",
+          [](const Model& self) -> TaskName {
+            return nb::borrow<TaskName>(to_python(std::string(name_of(self.read("task", [](const TextModel& of) { return of.task(); })))));
+          },
+          "What the checkpoint's head is for; 'embedding' without one.")
+      .def_prop_ro(
+          "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); },
+          "Of a classification, of texts or of tokens; else empty.")
       .def_prop_ro(
           "max_length", [](const Model& self) { return self.read("max_length", [](const TextModel& of) { return of.max_length(); }); },
           "Ids that a text is cut to unless the call says otherwise.")

@@ -29,11 +29,11 @@ nb::object place(const std::vector<std::int64_t>& before, const TokenOffsets::va
 }
 
 /// The text of a str; lone surrogates are no text.
-std::string text_of(nb::handle given, const char* op, std::size_t index) {
+std::string text_of(nb::handle given, const char* op, const char* argument, std::size_t index) {
   const auto refuse = [&](std::string_view got) {
     ErrorDetail detail;
     detail.emplace("index", static_cast<double>(index));
-    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a str"}, {got}, std::move(detail));
+    detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {"a str"}, {got}, std::move(detail));
   };
   if (!PyUnicode_Check(given.ptr())) refuse(nb::cast<std::string>(given.type().attr("__name__")));
   Py_ssize_t size = 0;
@@ -54,25 +54,25 @@ nb::list places(std::string_view text, const TokenOffsets& offsets) {
   return list;
 }
 
-GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs) {
+GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs, const char* argument) {
   if (PyUnicode_Check(given.ptr())) {
-    texts.push_back(text_of(given, op, 0));
+    texts.push_back(text_of(given, op, argument, 0));
     return;
   }
   std::size_t index = 0;
   const auto refuse = [&](std::string_view expected, std::string_view got) {
-    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {expected}, {got});
+    detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {expected}, {got});
   };
   if (PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
-    detail::fail(ErrorCode::argument, op, "texts", {"a str, or several"}, {nb::cast<std::string>(given.type().attr("__name__"))});
+    detail::fail(ErrorCode::argument, op, argument, {"a str, or several"}, {nb::cast<std::string>(given.type().attr("__name__"))});
   for (const nb::handle each : given) {
     const bool is_pair = (PyTuple_Check(each.ptr()) || PyList_Check(each.ptr())) && nb::len(each) == 2;
     if (index == 0) are_pairs = is_pair && may_be_pairs;
     if (are_pairs && !is_pair) refuse("a pair of texts, as the first", nb::cast<std::string>(each.type().attr("__name__")));
     if (are_pairs)
-      pairs.emplace_back(text_of(each[0], op, index), text_of(each[1], op, index));
+      pairs.emplace_back(text_of(each[0], op, argument, index), text_of(each[1], op, argument, index));
     else
-      texts.push_back(text_of(each, op, index));
+      texts.push_back(text_of(each, op, argument, index));
     ++index;
   }
 }

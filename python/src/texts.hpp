@@ -26,7 +26,7 @@ struct GivenTexts {
   std::vector<std::pair<std::string, std::string>> pairs;
   bool are_pairs = false;
 
-  GivenTexts(nb::handle given, const char* op, bool may_be_pairs = true);
+  GivenTexts(nb::handle given, const char* op, bool may_be_pairs = true, const char* argument = "texts");
 
   /// Those of text number i.
   nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences) const;

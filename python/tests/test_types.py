@@ -15,6 +15,7 @@ from golden import testdata
 
 def test_a_typed_program_runs() -> None:
     typed.main(testdata / "models" / "sentiment")
+    typed.tasks(testdata / "models")
 
 
 def test_mypy_takes_it_as_it_is_meant(tmp_path: Path) -> None:

@@ -71,6 +71,22 @@ def main(folder: Path) -> None:
         assert_type(error.detail, dict[str, str | float | list[str]])
 
 
+def tasks(folders: Path) -> None:
+    ner, mlm, qa = (attn.TextModel.load(folders / f"tiny-bert-{name}") for name in ("ner", "mlm", "qa"))
+    if qa.task == "question-answering":
+        assert_type(qa.answer("what", "a film", allow_empty=True)[0].start, int)
+    ids = qa.tokenize("a film").input_ids
+    assert_type(qa.decode(ids[0], skip_special_tokens=True), str)
+    assert_type(qa.gradients(ids, label="start", token=1, parameters=True).parameters, dict[str, Floats] | None)
+    for entities in ner.classify_tokens(["a film"], aggregation="first", ignore_labels=("O",)):
+        assert_type(entities, list[attn.Entity])
+    assert_type(mlm.fill_mask("a [MASK]", targets=["film"])[0][0].token, str)
+
+
+def ranked(model: attn.TextModel) -> int:
+    return model.rank("film", ["a film"], top_k=1)[0].index
+
+
 def wrong(model: attn.TextModel, x: Floats) -> None:
     """Each of these lines is an error to mypy: --strict has it say where a comment to ignore one is not needed."""
     attn.scaled_dot_product_attention(x, x)  # type: ignore[call-arg]
@@ -83,5 +99,6 @@ def wrong(model: attn.TextModel, x: Floats) -> None:
     attn.apply_rotary(x, 10000)  # type: ignore[call-arg]
     model.embed([("a", "b")])  # type: ignore[list-item]
     model.embed("a", pooling="median")  # type: ignore[arg-type]
+    model.classify_tokens("a", aggregation="last")  # type: ignore[arg-type]
     model.labels = []  # type: ignore[misc]
     model.no_such_method()  # type: ignore[attr-defined]

@@ -86,6 +86,11 @@ typedef struct attn_tensor {
   const int64_t* dims;
 } attn_tensor;
 
+typedef struct attn_text {
+  const char* data;
+  size_t size; /**< bytes */
+} attn_text;
+
 /** Tensors by name: results, and parameters by torch's names. */
 typedef struct attn_tensors attn_tensors;
 
@@ -98,6 +103,10 @@ ATTN_API const char* attn_tensors_name(const attn_tensors* tensors, size_t index
 ATTN_API bool attn_tensors_get(const attn_tensors* tensors, const char* name, attn_tensor* tensor);
 /** Puts a copy there, in the place of one of that name. */
 ATTN_API attn_status attn_tensors_set(attn_tensors* tensors, const char* name, const attn_view* view, attn_error** error);
+
+/** Texts that a result has beside its tensors: one of those of that name, which lives as long as `tensors` and ends with 0, too. False past the last.
+ */
+ATTN_API bool attn_tensors_text(const attn_tensors* tensors, const char* name, size_t index, attn_text* text);
 
 /** Tensors of a safetensors file as float32. */
 ATTN_API attn_status attn_read_safetensors(const char* path, attn_tensors** tensors, attn_error** error);
@@ -213,13 +222,11 @@ ATTN_API attn_status attn_text_model_load(const char* folder, attn_weights weigh
 ATTN_API void attn_text_model_free(attn_text_model* model);
 /** Ids that a text is cut to unless the call says otherwise. */
 ATTN_API int64_t attn_text_model_max_length(const attn_text_model* model);
+/** What its head is for, as Hugging Face calls it: "text-classification", "token-classification", "fill-mask", "question-answering",
+ * "multiple-choice"; "embedding" without one. */
+ATTN_API const char* attn_text_model_task(const attn_text_model* model);
 /** Of its head, in its order; NULL past the last. */
 ATTN_API const char* attn_text_model_label(const attn_text_model* model, size_t index);
-
-typedef struct attn_text {
-  const char* data;
-  size_t size; /**< bytes */
-} attn_text;
 
 typedef struct attn_embed_options {
   int64_t max_length;      /**< 0: the model's */
@@ -247,12 +254,70 @@ ATTN_API void attn_classify_options_init(attn_classify_options* options);
 ATTN_API attn_status attn_text_model_classify(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
                                               const attn_classify_options* options, attn_tensors** results, attn_error** error);
 
+/** As attn::ClassifyTokensOptions. */
+typedef struct attn_classify_tokens_options {
+  int64_t max_length;
+  bool truncation;
+  const char* aggregation; /**< "none", "simple", "first", "average" or "max" */
+  int64_t stride;          /**< of the windows of a long text; below 0: it is cut */
+  const char* const* ignore_labels;
+  size_t ignore_label_count;
+  int64_t batch_size;
+} attn_classify_tokens_options;
+
+ATTN_API void attn_classify_tokens_options_init(attn_classify_tokens_options* options);
+/** What texts name: M entities, text by text. -> "rows" (M) int64: whose, "scores" (M), "offsets" (M,2) int64: bytes of the text; texts "labels". */
+ATTN_API attn_status attn_text_model_classify_tokens(const attn_text_model* model, const attn_text* texts, size_t count,
+                                                     const attn_classify_tokens_options* options, attn_tensors** results, attn_error** error);
+
+/** As attn::FillMaskOptions. */
+typedef struct attn_fill_mask_options {
+  int64_t top_k;
+  const attn_text* targets;
+  size_t target_count;
+} attn_fill_mask_options;
+
+ATTN_API void attn_fill_mask_options_init(attn_fill_mask_options* options);
+/** The K most likely tokens for each of M masks. -> "ids" (M,K) int64, "scores" (M,K); texts, in the same order, "tokens" and "texts", the text with
+ * the token in the place of the mask. */
+ATTN_API attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_text* text, const attn_fill_mask_options* options,
+                                               attn_tensors** results, attn_error** error);
+
+/** As attn::AnswerOptions. */
+typedef struct attn_answer_options {
+  int64_t top_k;
+  int64_t max_answer_length; /**< in tokens */
+  int64_t stride;            /**< of the windows of a long context; below 0: the default */
+  bool allow_empty;
+} attn_answer_options;
+
+ATTN_API void attn_answer_options_init(attn_answer_options* options);
+/** The K most likely answers, at most top_k. -> "scores" (K), "offsets" (K,2) int64: bytes of the context; texts "texts". */
+ATTN_API attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
+                                            const attn_answer_options* options, attn_tensors** results, attn_error** error);
+
+/** As attn::RankOptions. */
+typedef struct attn_rank_options {
+  int64_t max_length;
+  bool truncation;
+  int64_t top_k; /**< 0: all */
+  int64_t batch_size;
+} attn_rank_options;
+
+ATTN_API void attn_rank_options_init(attn_rank_options* options);
+/** Documents by falling relevance. -> "indices" (K) int64: which, "scores" (K). */
+ATTN_API attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
+                                          const attn_rank_options* options, attn_tensors** results, attn_error** error);
+
 /** `pairs` as in classify; max_length 0: the model's. -> "input_ids", "token_type_ids" (B,L) int32, "attention_mask" (B,L) uint8,
  * "offsets" (B,L,2) int64: bytes of the text, -1 for padding and special tokens. */
 ATTN_API attn_status attn_text_model_tokenize(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
                                               int64_t max_length, bool truncation, attn_tensors** results, attn_error** error);
 /** OUT_OF_RANGE for an id that is not there. The token is the caller's, freed by attn_string_free. */
 ATTN_API attn_status attn_text_model_id_to_token(const attn_text_model* model, int64_t id, char** token, attn_error** error);
+/** The text of tokens, the caller's, freed by attn_string_free. Ids that no token has are left out. */
+ATTN_API attn_status attn_text_model_decode(const attn_text_model* model, const int32_t* ids, size_t count, bool skip_special_tokens, char** text,
+                                            attn_error** error);
 ATTN_API void attn_string_free(char* string);
 
 /** As attn::TextForwardOptions. */

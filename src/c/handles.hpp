@@ -113,6 +113,7 @@ struct attn_tensors {
   attn::StateView state() const;
 
   std::map<std::string, Entry, std::less<>> entries;
+  std::map<std::string, std::vector<std::string>, std::less<>> texts;
 };
 
 namespace attn::c {

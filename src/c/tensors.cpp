@@ -26,6 +26,14 @@ bool attn_tensors_get(const attn_tensors* tensors, const char* name, attn_tensor
   return true;
 }
 
+bool attn_tensors_text(const attn_tensors* tensors, const char* name, size_t index, attn_text* text) {
+  if (tensors == nullptr || name == nullptr) return false;
+  const auto found = tensors->texts.find(std::string_view(name));
+  if (found == tensors->texts.end() || index >= found->second.size()) return false;
+  if (text != nullptr) *text = {found->second[index].c_str(), found->second[index].size()};
+  return true;
+}
+
 attn_status attn_tensors_set(attn_tensors* tensors, const char* name, const attn_view* view, attn_error** error) {
   return guarded(error, [&] {
     const char* op = "attn_tensors_set";

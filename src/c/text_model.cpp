@@ -16,11 +16,11 @@ std::string to_string(std::string_view op, std::string_view argument, const attn
   return {text.data, text.size};
 }
 
-std::vector<std::string> to_strings(std::string_view op, const attn_text* texts, std::size_t count) {
-  if (count > 0) check_pointer(op, texts, "texts");
+std::vector<std::string> to_strings(std::string_view op, const attn_text* texts, std::size_t count, std::string_view argument = "texts") {
+  if (count > 0) check_pointer(op, texts, argument);
   std::vector<std::string> strings;
   strings.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) strings.push_back(to_string(op, "texts", texts[i]));
+  for (std::size_t i = 0; i < count; ++i) strings.push_back(to_string(op, argument, texts[i]));
   return strings;
 }
 
@@ -49,6 +49,34 @@ Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets,
   return numbers;
 }
 
+/// (N) and (N,2): scores and places of entities or answers.
+template <class Part>
+void put_parts(attn_tensors& tensors, const std::vector<Part>& parts) {
+  const auto N = static_cast<std::int64_t>(parts.size());
+  Numbers<float> scores(attn::Shape{N});
+  Numbers<std::int64_t> offsets(attn::Shape{N, 2});
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    scores.data()[i] = parts[i].score;
+    offsets.data()[2 * i] = parts[i].start;
+    offsets.data()[2 * i + 1] = parts[i].end;
+  }
+  tensors.put("scores", std::move(scores));
+  tensors.put("offsets", std::move(offsets));
+}
+
+/// The caller's, for attn_string_free.
+char* copy_of(const std::string& text) {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+/// Below 0: none.
+std::optional<std::int64_t> stride_of(std::int64_t value) { return value >= 0 ? std::optional(value) : std::nullopt; }
+
+constexpr const char* kIgnoredLabels[] = {"O"};
+
 template <class T>
 T in_range(std::string_view op, std::string_view argument, int value, int most) {
   if (value < 0 || value > most) attn::detail::fail(attn::ErrorCode::argument, op, argument, {"a number from 0 to ", most}, {value});
@@ -72,6 +100,10 @@ attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_
 void attn_text_model_free(attn_text_model* model) { delete model; }
 
 int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->module.max_length() : 0; }
+
+const char* attn_text_model_task(const attn_text_model* model) {
+  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a literal's
+}
 
 const char* attn_text_model_label(const attn_text_model* model, size_t index) {
   return model != nullptr && index < model->module.labels().size() ? model->module.labels()[index].c_str() : nullptr;
@@ -134,6 +166,127 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
   });
 }
 
+void attn_classify_tokens_options_init(attn_classify_tokens_options* options) {
+  const attn::ClassifyTokensOptions defaults;
+  *options = {.truncation = defaults.truncation,
+              .aggregation = attn::kAggregationNames[static_cast<std::size_t>(defaults.aggregation)].data(),
+              .stride = -1,
+              .ignore_labels = kIgnoredLabels,
+              .ignore_label_count = std::size(kIgnoredLabels),
+              .batch_size = defaults.batch_size};
+}
+
+attn_status attn_text_model_classify_tokens(const attn_text_model* model, const attn_text* texts, size_t count,
+                                            const attn_classify_tokens_options* options, attn_tensors** results, attn_error** error) {
+  const char* op = "classify_tokens";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    attn::ClassifyTokensOptions chosen;
+    if (options != nullptr) {
+      chosen.max_length = given_or_none(options->max_length);
+      chosen.truncation = options->truncation;
+      chosen.aggregation = static_cast<attn::Aggregation>(find_name(op, "aggregation", options->aggregation, attn::kAggregationNames));
+      chosen.stride = stride_of(options->stride);
+      if (options->ignore_label_count > 0) check_pointer(op, options->ignore_labels, "ignore_labels");
+      chosen.ignore_labels.clear();
+      for (std::size_t i = 0; i < options->ignore_label_count; ++i) {
+        check_pointer(op, options->ignore_labels[i], "ignore_labels");
+        chosen.ignore_labels.emplace_back(options->ignore_labels[i]);
+      }
+      chosen.batch_size = options->batch_size;
+    }
+    const auto found = model->module.classify_tokens(to_strings(op, texts, count), chosen);
+    auto tensors = std::make_unique<attn_tensors>();
+    std::vector<attn::Entity> entities;
+    std::vector<std::int64_t> rows;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      for (const attn::Entity& each : found[i]) {
+        rows.push_back(static_cast<std::int64_t>(i));
+        tensors->texts["labels"].push_back(each.label);
+        entities.push_back(each);
+      }
+    put_parts(*tensors, entities);
+    tensors->put("rows", Numbers<std::int64_t>(rows.data(), {static_cast<std::int64_t>(rows.size())}));
+    return tensors;
+  });
+}
+
+void attn_fill_mask_options_init(attn_fill_mask_options* options) { *options = {.top_k = attn::FillMaskOptions().top_k}; }
+
+attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_text* text, const attn_fill_mask_options* options,
+                                      attn_tensors** results, attn_error** error) {
+  const char* op = "fill_mask";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    check_pointer(op, text, "text");
+    attn::FillMaskOptions chosen;
+    if (options != nullptr) chosen = {options->top_k, to_strings(op, options->targets, options->target_count, "targets")};
+    const auto masks = model->module.fill_mask(to_string(op, "text", *text), chosen);
+    const attn::Shape shape{static_cast<std::int64_t>(masks.size()), static_cast<std::int64_t>(masks.front().size())};
+    Numbers<std::int64_t> ids(shape);
+    Numbers<float> scores(shape);
+    auto tensors = std::make_unique<attn_tensors>();
+    std::vector<std::string>&tokens = tensors->texts["tokens"], &texts = tensors->texts["texts"];
+    for (const auto& of_mask : masks)
+      for (const attn::FilledMask& each : of_mask) {
+        ids.data()[tokens.size()] = each.id;
+        scores.data()[tokens.size()] = each.score;
+        tokens.push_back(each.token);
+        texts.push_back(each.text);
+      }
+    tensors->put("ids", std::move(ids));
+    tensors->put("scores", std::move(scores));
+    return tensors;
+  });
+}
+
+void attn_answer_options_init(attn_answer_options* options) {
+  const attn::AnswerOptions defaults;
+  *options = {defaults.top_k, defaults.max_answer_length, -1, defaults.allow_empty};
+}
+
+attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
+                                   const attn_answer_options* options, attn_tensors** results, attn_error** error) {
+  const char* op = "answer";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    check_pointer(op, question, "question");
+    check_pointer(op, context, "context");
+    attn::AnswerOptions chosen;
+    if (options != nullptr) chosen = {options->top_k, options->max_answer_length, stride_of(options->stride), options->allow_empty};
+    const auto answers = model->module.answer(to_string(op, "question", *question), to_string(op, "context", *context), chosen);
+    auto tensors = std::make_unique<attn_tensors>();
+    put_parts(*tensors, answers);
+    for (const attn::Answer& each : answers) tensors->texts["texts"].push_back(each.text);
+    return tensors;
+  });
+}
+
+void attn_rank_options_init(attn_rank_options* options) { *options = {.truncation = true, .batch_size = attn::RankOptions().batch_size}; }
+
+attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
+                                 const attn_rank_options* options, attn_tensors** results, attn_error** error) {
+  const char* op = "rank";
+  return making(op, results, error, [&] {
+    check_pointer(op, model, "model");
+    check_pointer(op, query, "query");
+    attn::RankOptions chosen;
+    if (options != nullptr) chosen = {given_or_none(options->max_length), options->truncation, given_or_none(options->top_k), options->batch_size};
+    const auto ranked = model->module.rank(to_string(op, "query", *query), to_strings(op, documents, count, "documents"), chosen);
+    const attn::Shape shape{static_cast<std::int64_t>(ranked.size())};
+    Numbers<std::int64_t> indices(shape);
+    Numbers<float> scores(shape);
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+      indices.data()[i] = ranked[i].index;
+      scores.data()[i] = ranked[i].score;
+    }
+    auto tensors = std::make_unique<attn_tensors>();
+    tensors->put("indices", std::move(indices));
+    tensors->put("scores", std::move(scores));
+    return tensors;
+  });
+}
+
 attn_status attn_text_model_tokenize(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count, int64_t max_length,
                                      bool truncation, attn_tensors** results, attn_error** error) {
   const char* op = "tokenize";
@@ -160,10 +313,18 @@ attn_status attn_text_model_id_to_token(const attn_text_model* model, int64_t id
     check_pointer(op, token, "token");
     const std::optional<std::string> found = model->module.id_to_token(id);
     if (!found) attn::detail::fail(attn::ErrorCode::out_of_range, op, "id", {"one of the vocabulary"}, {id});
-    auto* copy = static_cast<char*>(std::malloc(found->size() + 1));
-    if (copy == nullptr) throw std::bad_alloc();
-    std::memcpy(copy, found->c_str(), found->size() + 1);
-    *token = copy;
+    *token = copy_of(*found);
+  });
+}
+
+attn_status attn_text_model_decode(const attn_text_model* model, const int32_t* ids, size_t count, bool skip_special_tokens, char** text,
+                                   attn_error** error) {
+  return guarded(error, [&] {
+    const char* op = "decode";
+    check_pointer(op, model, "model");
+    check_pointer(op, text, "text");
+    if (count > 0) check_pointer(op, ids, "ids");
+    *text = copy_of(model->module.decode(std::vector<std::int64_t>(ids, ids + count), skip_special_tokens));
   });
 }
 
