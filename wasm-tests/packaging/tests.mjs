@@ -616,7 +616,7 @@ export { define, lines };
     const code = readFileSync(join(installed, 'dist/tokenizer.js'));
     const size = brotliCompressSync(code).length;
     note(`${size} bytes of brotli`);
-    assert.doesNotMatch(code.toString(), /\bimport\s*[({*\"'`]|\bfetch\(|WebAssembly\.|new Worker/, 'it loads nothing');
+    assert.doesNotMatch(code.toString(), /\bimport\s*[({*"'`]|\bfetch\(|WebAssembly\.|new Worker/, 'it loads nothing');
     const program = `const { readFileSync } = process.getBuiltinModule?.('node:fs') ?? globalThis.fs;
 const read = (name) => readFileSync(process.argv.at(-1) + '/' + name);
 const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': read('tokenizer.json'), 'tokenizer_config.json': read('tokenizer_config.json').toString() });

@@ -11,14 +11,14 @@
  * const { inputIds, tokens } = tokenizer.encode('A warm film.');
  * console.log(tokens[0], tokenizer.decode(inputIds, { skipSpecialTokens: true }));
  * ```
+ *
+ * Its `AttnError` is that of this file: `instanceof` tells it from that of 'attn', `code` does not.
  * @packageDocumentation
  */
-import type { AttnError as Thrown, Encoding, TokenizeOptions } from './attn.js';
+import type { Encoding, TokenizeOptions } from './attn.js';
 
+export { AttnError } from './attn.js';
 export type { Dims, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
-
-/** What is thrown here: the same class in another file, so `instanceof` tells it from that of 'attn', and `code` does not. */
-export const AttnError: typeof Thrown;
 
 /** A model's files by name, as text or bytes. */
 export interface TokenizerFiles {
