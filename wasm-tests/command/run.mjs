@@ -408,14 +408,15 @@ await checks.check('texts: a line that is refused is named by its number, and wh
 await checks.check('texts: a file of any size takes no memory, and who reads no further ends it quietly', () => {
   const long = join(work, 'long.txt');
   writeFileSync(long, 'she is good\n'.repeat(20_000));
-  for (const [file, ...first] of Object.values(programs)) {
+  for (const [program, [file, ...first]] of Object.entries(programs)) {
     const shell = (script, ...args) =>
       spawnSync('bash', ['-c', script, 'bash', file, ...first, ...args], { encoding: 'utf8', cwd: work, timeout: 100_000 });
     const { stdout, stderr } = shell('"$@" | head -n 1 | wc -l', 'embed', bert, long, '--max-length', '4');
     assert.deepEqual([stdout.trim(), stderr], ['1', '']);
     const peak = (lines) =>
       Number(/\d+$/.exec(shell(`head -n ${lines} ${long} | /usr/bin/time -f %M "$@" 2>&1 >/dev/null`, 'embed', bert).stdout.trim()));
-    if (existsSync('/usr/bin/time')) assert.ok(peak(20_000) < peak(2000) + 40_000);
+    // In Node the collector's habits are more than all of it.
+    if (program === 'native' && existsSync('/usr/bin/time')) assert.ok(peak(20_000) < peak(2000) + 1500, 'KiB');
   }
 });
 
