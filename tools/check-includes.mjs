@@ -22,7 +22,7 @@ const rules = {
   'attn/train': ['attn/tensor/', 'attn/parallel/', 'attn/store/', 'attn/ops/', 'attn/layers/'],
   'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/'],
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
-  command: ['attn/core.hpp', 'attn/io/'],
+  command: ['attn/core.hpp', 'attn/io/', /^"[a-z_]+\.hpp"$/],
   c: ['attn/core.hpp', 'attn/c.h', 'attn/tensor/large_pages.hpp', /^<nlohmann\/json\.hpp>$/],
   // What is installed, alone.
   python: [
@@ -50,6 +50,8 @@ const rules = {
   ],
 };
 const exceptions = {
+  // Asks the system whether it writes to a terminal.
+  'command/texts.cpp': [/^<unistd\.h>$/],
   // Wrap the instructions that xsimd does not know.
   'attn/kernels/simd.hpp': [/^<(wasm_simd128|arm_neon)\.h>$/],
   'attn/kernels/int8_dot.hpp': [/^<(wasm_simd128|immintrin|arm_neon)\.h>$/],

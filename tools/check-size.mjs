@@ -10,6 +10,8 @@ import { build } from 'vite';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What a page loads that has everything but training, and one that trains; and what comes with the first export or task. */
 const limits = { without: 175_000, training: 240_000, onDemand: 6_000 };
+/** attn/tokenizer by itself. */
+const tokenizerLimit = 22_000;
 
 const brotli = (bytes) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length;
@@ -67,6 +69,9 @@ export async function checkSizes(dist = join(root, 'web/lib/dist')) {
   const sizes = await librarySizes(dist);
   const variants = readdirSync(dist).filter((name) => /^attn-.*\.wasm$/.test(name));
   let good = variants.length === 8;
+  const tokenizer = brotli(readFileSync(join(dist, 'tokenizer.js')));
+  if (tokenizer > tokenizerLimit) good = false;
+  console.log(`wire size: attn/tokenizer ${kB(tokenizer)} brotli, ${tokenizer > tokenizerLimit ? 'OVER the ' : ''}limit ${kB(tokenizerLimit)}`);
   if (!good) console.log(`wire size: expected eight binaries in ${dist}, found ${variants.length}`);
   for (const name of variants) {
     const trains = name.includes('train');

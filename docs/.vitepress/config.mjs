@@ -51,6 +51,7 @@ const guide = [
   {
     text: 'Where it runs',
     items: [
+      { text: 'From a shell', link: '/guide/command' },
       { text: 'C++', link: '/guide/cpp' },
       { text: 'C, and other languages', link: '/guide/c' },
       { text: 'Python', link: '/guide/python' },

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Application } from 'typedoc';
 
 const lib = fileURLToPath(new URL('../../web/lib', import.meta.url));
-const modules = ['attn', 'worker', 'element'];
+const modules = ['attn', 'worker', 'element', 'tokenizer'];
 
 export async function writeJsReference(out) {
   const application = await Application.bootstrapWithPlugins({

@@ -14,58 +14,16 @@
 #include "attn/core.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
+#include "options.hpp"
+#include "texts.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using attn::detail::Json;
-
-constexpr const char* kHelp = R"(attn convert FOLDER OUT --weights float32|float16|int8
-    Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.
-attn inspect FOLDER
-    Says what the model in FOLDER is, and whether attn takes it.
-
-FOLDER has config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.
-Exit code: 0 when it is done, 1 when the model is refused or a file cannot be read or written, 2 when the call is wrong.
-)";
+using command::Misuse;
 
 constexpr std::size_t kMaxFile = 64 << 20;
-
-/// A call that is wrong.
-struct Misuse {
-  std::string what;
-};
-
-/// Number of edits from a to b.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t before = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t here = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, before + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      before = here;
-    }
-  }
-  return row[b.size()];
-}
-
-/// "did you mean inspect?", or what there is.
-std::string hint(std::string_view name, std::span<const std::string_view> known) {
-  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
-  std::string_view best;
-  std::string all;
-  for (const std::string_view each : known) {
-    if (const std::size_t edits = distance(name, each); edits < least) {
-      least = edits;
-      best = each;
-    }
-    all += (all.empty() ? "" : ", ") + std::string(each);
-  }
-  return best.empty() ? "there are " + all : "did you mean " + std::string(best) + "?";
-}
 
 void print(std::string_view name, const std::string& text) { std::printf("%-12s%s\n", std::string(name).c_str(), text.c_str()); }
 
@@ -205,8 +163,7 @@ int inspect(const fs::path& folder) {
   }
 }
 
-constexpr std::string_view kWeights[] = {"float32", "float16", "int8"}, kCommands[] = {"convert", "inspect"},
-                           kOptions[] = {"help", "version", "weights"};
+constexpr std::string_view kWeights[] = {"float32", "float16", "int8"};
 
 int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weights) {
   const bool exists = fs::exists(out);
@@ -229,56 +186,23 @@ int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weigh
 }
 
 int run(std::span<char* const> arguments) {
-  std::vector<std::string> words;
-  std::optional<std::string> weights;
-  bool help = false, version = false, ended = false;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string argument = arguments[i];
-    if (argument == "--" && !ended) {
-      ended = true;
-      continue;
-    }
-    if (ended || !argument.starts_with('-') || argument == "-") {
-      words.push_back(argument);
-      continue;
-    }
-    const std::size_t equals = std::min(argument.find('='), argument.size());
-    const std::string name = argument == "-h" ? "help" : argument.substr(argument.find_first_not_of('-'), equals - argument.find_first_not_of('-'));
-    if (name == "help")
-      help = true;
-    else if (name == "version")
-      version = true;
-    else if (name != "weights")
-      throw Misuse{argument.substr(0, equals) + " is no option; " + hint(name, kOptions)};
-    else if (equals < argument.size())
-      weights = argument.substr(equals + 1);
-    else if (i + 1 < arguments.size())
-      weights = arguments[++i];
-  }
-  if (version) {
+  const auto asked = command::read_call(arguments);
+  if (std::holds_alternative<command::Version>(asked)) {
     std::puts(ATTN_VERSION);
     return 0;
   }
-  if (help || words.empty()) {
-    std::fputs(kHelp, stdout);
-    return help ? 0 : 2;
+  if (const auto* const help = std::get_if<command::Help>(&asked)) {
+    std::fputs(help->text.c_str(), stdout);
+    return help->wrong ? 2 : 0;
   }
-  const std::string command = words.front();
-  if (std::find(std::begin(kCommands), std::end(kCommands), command) == std::end(kCommands))
-    throw Misuse{command + " is no command; " + hint(command, kCommands)};
-  const bool converts = command == "convert";
-  if (words.size() != (converts ? 3U : 2U))
-    throw Misuse{command + " takes " + (converts ? "FOLDER OUT" : "FOLDER") + ", got " + std::to_string(words.size() - 1) + " of them"};
-  for (std::size_t i = 1; i < words.size(); ++i)
-    if (words[i].empty()) throw Misuse{std::string(i == 1 ? "FOLDER" : "OUT") + " is empty"};
-  if (!converts) {
-    if (weights) throw Misuse{"inspect takes no --weights"};
-    return inspect(words[1]);
+  const auto& call = std::get<command::Call>(asked);
+  if (call.command == "inspect") return inspect(call.paths[0]);
+  if (call.command == "convert") {
+    const auto* const kind = std::find(std::begin(kWeights), std::end(kWeights), call.text("weights"));
+    return convert(call.paths[0], call.paths[1], static_cast<attn::FileWeights>(kind - std::begin(kWeights)));
   }
-  if (!weights) throw Misuse{"--weights is missing; there are float32, float16, int8"};
-  const auto* const kind = std::find(std::begin(kWeights), std::end(kWeights), *weights);
-  if (kind == std::end(kWeights)) throw Misuse{"--weights is " + *weights + "; " + hint(*weights, kWeights)};
-  return convert(words[1], words[2], static_cast<attn::FileWeights>(kind - std::begin(kWeights)));
+  command::run_texts(call);
+  return 0;
 }
 
 }  // namespace

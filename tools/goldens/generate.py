@@ -23,6 +23,7 @@ import tasks
 import tokenizer_cases
 import tokenizer_decoders
 import tokenizer_draws
+import tokenizer_options
 import transformer
 import word_piece
 import words
@@ -55,5 +56,6 @@ if __name__ == "__main__":
         tokenizer_cases,
         tokenizer_decoders,
         tokenizer_draws,
+        tokenizer_options,
     ):
         module.generate()

@@ -121,14 +121,14 @@ def utf16(text):
     return places
 
 
-def case(tokenizer, text, pair=None, max_length=None):
+def case(tokenizer, text, pair=None, max_length=None, special=True, side="right"):
     """max_length None is as many as there are."""
     if max_length is None:
         tokenizer.no_truncation()
     else:
-        tokenizer.enable_truncation(max_length)
+        tokenizer.enable_truncation(max_length, direction=side)
     whole = expand(text)
-    encoding = tokenizer.encode(whole, pair)
+    encoding = tokenizer.encode(whole, pair, add_special_tokens=special)
     places = [utf16(whole), utf16(pair or "")]
     offsets = [
         None if special else [places[sequence or 0][start], places[sequence or 0][end]]
@@ -139,6 +139,10 @@ def case(tokenizer, text, pair=None, max_length=None):
         result["pair"] = pair
     if max_length is not None:
         result |= {"maxLength": max_length, "truncated": bool(encoding.overflowing)}
+    if not special:
+        result["addSpecialTokens"] = False
+    if side != "right":
+        result["truncationSide"] = side
     result["ids"] = encoding.ids
     if any(encoding.type_ids):
         result["typeIds"] = encoding.type_ids

@@ -197,5 +197,5 @@ export function pythonSurface(wheel) {
 /** The entries of the npm package that have types of their own. */
 export const typings = (root) =>
   Object.fromEntries(
-    ['attn', 'worker', 'element'].map((name) => [name === 'attn' ? 'attn' : `attn/${name}`, join(root, 'web/lib/src', `${name}.d.ts`)]),
+    ['attn', 'worker', 'element', 'tokenizer'].map((name) => [name === 'attn' ? 'attn' : `attn/${name}`, join(root, 'web/lib/src', `${name}.d.ts`)]),
   );

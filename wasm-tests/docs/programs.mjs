@@ -47,7 +47,7 @@ async function runLine(line, folder) {
   if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
   const [file, words] = elsewhere[line] ?? [];
   if (file) return void assert.ok(readFileSync(at(file), 'utf8').includes(words), `${file} runs it`);
-  assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/ -]+)$/.test(line), `no test runs "${line}"`);
+  assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/. -]+)$/.test(line), `no test runs "${line}"`);
   if (line.startsWith('npm')) {
     rmSync(join(folder, 'node_modules'), { recursive: true });
     cpSync(at('build/attn.tgz'), join(folder, 'attn.tgz'));
@@ -150,6 +150,9 @@ async function javaScript(checks, { name, folder, blocks }, scripts) {
         writeFileSync(file, text);
         assertPrints(await output(process.execPath, [file], { cwd: folder ?? repository }), block);
       });
+    } else if (language === 'jsonl' && block.name) {
+      const commands = blocks.filter((each) => each.language === 'sh').map((each) => each.text);
+      await checks.check(`${where}: a command reads ${block.name}`, () => assert.ok(commands.join('').includes(` ${block.name} `)));
     } else if (language === 'python') {
       if (!hasWheel && process.env.CI !== 'true') {
         console.log(`  ${where}: left out, the wheel is not there (the step 'python: wheel')`);

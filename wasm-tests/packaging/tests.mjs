@@ -56,7 +56,20 @@ const additions = {
   Attn: ['peak', 'loadModel', 'info', 'Embedding', 'SGD', 'Adam', 'AdamW'],
   Embedding: ['forward'],
   Optimizer: ['setLearningRate', '[dispose]'],
-  TextModel: ['wordEmbeddings', 'parameterShapes', 'stateDict', 'getParameter', 'loadStateDict', 'forward'],
+  TextModel: [
+    'wordEmbeddings',
+    'parameterShapes',
+    'stateDict',
+    'getParameter',
+    'loadStateDict',
+    'forward',
+    'task',
+    'decode',
+    'classifyTokens',
+    'fillMask',
+    'answer',
+    'rank',
+  ],
   TextModelOutput: ['trace'],
 };
 
@@ -148,8 +161,8 @@ export async function packaging() {
     const bytes = size(files) - maps;
     const kib = (value) => `${(value / 1024).toFixed(0)} KiB`;
     note(`${files.length} files, ${kib(bytes)} and source maps of ${kib(maps)}, packed ${kib(statSync(tarball).size)}`);
-    assert.ok(bytes < 9 << 19, `${bytes} bytes`);
-    assert.ok(statSync(tarball).size < 9 << 18, `${statSync(tarball).size} bytes packed`);
+    assert.ok(bytes < 10 << 19, `${bytes} bytes`);
+    assert.ok(statSync(tarball).size < 11 << 18, `${statSync(tarball).size} bytes packed`);
   });
   await check('the manifest: no side effects, no dependencies, every export there', () => {
     assert.equal(manifest.name, 'attn');
@@ -596,6 +609,59 @@ export { define, lines };
         join(consumer, 'tsconfig.json'),
         JSON.stringify({ compilerOptions: { ...compilerOptions, module, moduleResolution }, files: ['element.ts'] }),
       );
+      await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
+    }
+  });
+  await check('attn/tokenizer: a file of its own, typed, which computes without the module', async (note) => {
+    const code = readFileSync(join(installed, 'dist/tokenizer.js'));
+    const size = brotliCompressSync(code).length;
+    note(`${size} bytes of brotli`);
+    assert.doesNotMatch(code.toString(), /\bimport\s*[({*"'`]|\bfetch\(|WebAssembly\.|new Worker/, 'it loads nothing');
+    const program = `const { readFileSync } = process.getBuiltinModule?.('node:fs') ?? globalThis.fs;
+const read = (name) => readFileSync(process.argv.at(-1) + '/' + name);
+const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': read('tokenizer.json'), 'tokenizer_config.json': read('tokenizer_config.json').toString() });
+const { inputIds, tokens, dims, truncated } = tokenizer.encode(['she is good', 'she is good, she is'], { maxLength: 5 });
+console.log(tokens[0].join(' '), dims.join(), truncated.join(), tokenizer.decode(inputIds.subarray(0, 5), { skipSpecialTokens: true }));
+const bare = tokenizer.encode('she is good', { maxLength: 2, addSpecialTokens: false, truncationSide: 'left' });
+console.log(bare.tokens[0].join(' '), tokenizer.idToToken(tokenizer.tokenToId('she')), tokenizer.vocabularySize);
+for (const wrong of [() => Tokenizer.fromFiles({}), () => Tokenizer.fromFiles({ 'tokenizer.jsn': '' }), () => Tokenizer.fromFiles({ 'tokenizer.json': '[' }),
+  () => tokenizer.encode('a', { maxLength: 0 }), () => tokenizer.encode('a b', { maxLength: 1, truncation: false }), () => new Tokenizer()])
+  try { console.log(wrong()); } catch (error) { console.log(error instanceof AttnError, error.code, error.message.slice(0, 30)); }
+`;
+    const wanted = `[CLS] she is good [SEP] 2,5 false,true she is good
+is good she 339
+true ARGUMENT fromFiles: files["tokenizer.js
+true ARGUMENT fromFiles: files has "tokenize
+true FORMAT fromFiles: tokenizer.json is n
+true CONFIG encode: maxLength is 0, expect
+true OUT_OF_RANGE encode: text 0 has 4 tokens, e
+true ARGUMENT Tokenizer: new is called, expe
+`;
+    const head = "import * as fs from 'node:fs';\nglobalThis.fs = fs;\nimport { AttnError, Tokenizer } from 'attn/tokenizer';\n";
+    assert.equal(await node([script('tokenizer.mjs', head + program), checkpoint]), wanted);
+    const required = "globalThis.fs = require('node:fs');\nconst { AttnError, Tokenizer } = require('attn/tokenizer');\n";
+    assert.equal(await node([script('tokenizer.cjs', required + program), checkpoint]), wanted);
+    const typed = `import { AttnError, Tokenizer, type Encoding } from 'attn/tokenizer';
+const tokenizer: Tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': new Uint8Array(2), 'config.json': '{}' });
+const encoding: Encoding = tokenizer.encode([['a', 'b']], { truncationSide: 'left', addSpecialTokens: false, maxLength: 9 });
+const text: string = tokenizer.decode(encoding.inputIds, { skipSpecialTokens: true });
+const size: number = tokenizer.vocabularySize;
+// @ts-expect-error: it is made of files
+new Tokenizer();
+// @ts-expect-error: there is no such side
+tokenizer.encode('a', { truncationSide: 'middle' });
+// @ts-expect-error: tokenizer.json has to be there
+Tokenizer.fromFiles({});
+export const code = (error: unknown) => (error instanceof AttnError ? error.code : [text, size]);
+`;
+    writeFileSync(join(consumer, 'tokenizer.ts'), typed);
+    const compilerOptions = { strict: true, noEmit: true, target: 'es2022', lib: ['es2022', 'dom'], types: [], skipLibCheck: false };
+    for (const [moduleResolution, module] of [
+      ['nodenext', 'nodenext'],
+      ['bundler', 'esnext'],
+    ]) {
+      const files = ['tokenizer.ts'];
+      writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: { ...compilerOptions, module, moduleResolution }, files }));
       await node([at('node_modules/typescript/bin/tsc'), '-p', '.']);
     }
   });

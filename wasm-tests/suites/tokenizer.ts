@@ -21,6 +21,8 @@ interface Case {
   readonly text: string | { readonly repeat: string; readonly times: number };
   readonly pair?: string;
   readonly maxLength?: number;
+  readonly addSpecialTokens?: boolean;
+  readonly truncationSide?: 'left' | 'right';
   readonly truncated?: boolean;
   readonly ids: readonly number[];
   /** All 0 where left out. */
@@ -62,7 +64,7 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws'].map(
+  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws', 'decoders', 'options'].map(
     (name) => `testdata/tokenizers/${name}.json`,
   );
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
@@ -81,7 +83,8 @@ const all = { maxLength: 2 ** 31 - 1, truncation: true };
 function run(tokenizer: Tokenizer, c: Case, what: string): void {
   const text = typeof c.text === 'string' ? c.text : c.text.repeat.repeat(c.text.times);
   const told = `${what}: ${JSON.stringify(c.text)}${c.pair === undefined ? '' : ` and ${JSON.stringify(c.pair)}`}, ${c.maxLength ?? 'whole'}`;
-  const options = { maxLength: c.maxLength ?? all.maxLength, truncation: true };
+  const { addSpecialTokens = true, truncationSide = 'right' } = c;
+  const options = { maxLength: c.maxLength ?? all.maxLength, truncation: true, addSpecialTokens, truncationSide };
   const encoding = tokenizer.encode([c.pair === undefined ? text : [text, c.pair]], options);
   assert.deepEqual([...encoding.inputIds], [...c.ids], `${told}: ids`);
   assert.deepEqual([...encoding.tokenTypeIds], [...(c.typeIds ?? c.ids.map(() => 0))], `${told}: types`);
@@ -115,6 +118,39 @@ describe('tokenizer', () => {
     for (const { name, parts, cases } of variants) {
       const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...parts }) });
       for (const c of cases) run(tokenizer, c, name);
+    }
+  });
+
+  it('without special tokens, and cut at the start', () => {
+    const { runs }: { runs: { checkpoint: string; cases: Case[] }[] } = read('testdata/tokenizers/options.json');
+    assert.lengthOf(runs, checkpoints.length);
+    for (const { checkpoint, cases } of runs) {
+      const tokenizer = tokenizerOf(checkpoint);
+      assert.isAbove(cases.length, 50);
+      for (const c of cases) run(tokenizer, c, `${checkpoint}, special tokens ${c.addSpecialTokens}, ${c.truncationSide}`);
+    }
+  });
+
+  it('decoders make of tokens what Hugging Face makes of them', () => {
+    interface Run {
+      readonly name?: string;
+      readonly checkpoint?: string;
+      readonly decoder?: object | null;
+      readonly cases: readonly (readonly [ids: number[], whole: string, plain: string])[];
+    }
+    const { file, runs }: { file: object; runs: Run[] } = read('testdata/tokenizers/decoders.json');
+    assert.isAbove(runs.length, 15);
+    for (const { name, checkpoint, decoder, cases } of runs) {
+      const tokenizer = checkpoint ? tokenizerOf(checkpoint) : new Tokenizer({ tokenizer: encode({ version: '1.0', ...file, decoder }) });
+      for (const [ids, ...expected] of cases)
+        assert.deepEqual([tokenizer.decode(ids), tokenizer.decode(ids, true)], expected, `${name ?? checkpoint}: ${ids.join()}`);
+    }
+    for (const decoder of [
+      { type: 'Metaspace', replacement: '▁▁', prepend_scheme: 'always' },
+      { type: 'Strip', content: '', start: 1, stop: 0 },
+    ]) {
+      const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', ...file, decoder }) });
+      assert.include(throws(() => tokenizer.decode([1]), 'FORMAT').message, 'one character');
     }
   });
 

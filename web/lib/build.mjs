@@ -185,26 +185,27 @@ async function bundleCommonJs() {
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
 }
 
-/** The element in a file of its own: it shares nothing with what computes. */
-async function bundleElement() {
-  const bundled = await rolldown({ ...common, input: { element: join(here, 'src', 'attention_map.ts') } });
+/** An entry in a file of its own, which loads nothing that computes. */
+async function bundleAlone(name, source) {
+  const bundled = await rolldown({ ...common, input: { [name]: join(here, 'src', source) } });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
   write(output[0]);
   const required = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs' });
-  writeFileSync(join(out, 'element.cjs'), required.output[0].code);
+  writeFileSync(join(out, `${name}.cjs`), required.output[0].code);
 }
 
 await bundle();
-await bundleElement();
+await bundleAlone('element', 'attention_map.ts');
+await bundleAlone('tokenizer', 'text_tokenizer.ts');
 await bundleWorker('worker-host');
 await bundleWorker('worker-host-train');
 await bundleCommand();
 // A checked build is for the tests alone.
 if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
 
-for (const name of ['attn.d.ts', 'gradients.d.ts', 'tasks.d.ts', 'worker.d.ts', 'element.d.ts', 'wasm.d.ts'])
+for (const name of ['attn.d.ts', 'gradients.d.ts', 'tasks.d.ts', 'worker.d.ts', 'element.d.ts', 'tokenizer.d.ts', 'wasm.d.ts'])
   copyFileSync(join(here, 'src', name), join(out, name));
-for (const name of ['attn', 'gradients', 'worker', 'element'])
+for (const name of ['attn', 'gradients', 'worker', 'element', 'tokenizer'])
   writeFileSync(
     join(out, `${name}.d.cts`),
     readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll(/'\.\/(attn|gradients)\.js'/g, "'./$1.cjs'"),

@@ -2,22 +2,12 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { TextModel } from './attn.js';
-import { hint, reason } from './error.js';
-import { exportKinds } from './export_kinds.js';
+import { Misuse, readCall } from './cli_options.js';
+import { runTexts } from './cli_texts.js';
+import { reason } from './error.js';
+import type { ExportKind } from './export_kinds.js';
 import { AttnError, load } from './node.js';
-
-const help = `attn convert FOLDER OUT --weights float32|float16|int8
-    Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.
-attn inspect FOLDER
-    Says what the model in FOLDER is, and whether attn takes it.
-
-FOLDER has config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.
-Exit code: 0 when it is done, 1 when the model is refused or a file cannot be read or written, 2 when the call is wrong.`;
-
-/** A call that is wrong. */
-class Misuse extends Error {}
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -138,7 +128,7 @@ async function inspect(folder: string): Promise<number> {
   }
 }
 
-async function convert(folder: string, out: string, weights: (typeof exportKinds)[number]): Promise<number> {
+async function convert(folder: string, out: string, weights: ExportKind): Promise<number> {
   const kind = await kindOf(out);
   if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file; expected a new folder`);
   if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty; expected a new folder`);
@@ -164,43 +154,26 @@ async function convert(folder: string, out: string, weights: (typeof exportKinds
   }
 }
 
-const commands = { convert: ['FOLDER', 'OUT'], inspect: ['FOLDER'] } as const;
-const options = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' }, weights: { type: 'string' } } as const;
-
 async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals, tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
-  for (const token of tokens)
-    if (token.kind === 'option' && !(token.name in options))
-      throw new Misuse(`${token.rawName} is no option; ${hint(token.name, Object.keys(options))}`);
-  if (values.version === true) {
+  const call = readCall(args);
+  if (call === 'version') {
     const { version } = (await read(fileURLToPath(new URL('../package.json', import.meta.url)))) as { version: string };
     console.log(version);
     return 0;
   }
-  const [command, ...folders] = positionals;
-  if (values.help === true || command === undefined) {
-    console.log(help);
-    return values.help === true ? 0 : 2;
+  if ('help' in call) {
+    console.log(call.help);
+    return call.wrong ? 2 : 0;
   }
-  if (!(command in commands)) throw new Misuse(`${command} is no command; ${hint(command, Object.keys(commands))}`);
-  const wanted = commands[command as keyof typeof commands];
-  if (folders.length !== wanted.length) throw new Misuse(`${command} takes ${wanted.join(' ')}, got ${folders.length} of them`);
-  folders.forEach((path, i) => {
-    if (path === '') throw new Misuse(`${wanted[i]} is empty`);
-  });
-  if (command === 'inspect') {
-    if (values.weights !== undefined) throw new Misuse('inspect takes no --weights');
-    return inspect(folders[0]!);
-  }
-  const weights = exportKinds.find((kind) => kind === values.weights);
-  if (weights === undefined) {
-    const given = typeof values.weights === 'string' ? values.weights : undefined;
-    throw new Misuse(
-      given === undefined ? `--weights is missing; there are ${exportKinds.join(', ')}` : `--weights is ${given}; ${hint(given, exportKinds)}`,
-    );
-  }
-  return convert(folders[0]!, folders[1]!, weights);
+  const [first, second] = call.paths;
+  if (call.command === 'inspect') return inspect(first!);
+  if (call.command === 'convert') return convert(first!, second!, call.options.weights as ExportKind);
+  await runTexts(call);
+  return 0;
 }
+
+// Who reads has read enough: that is no error of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 try {
   process.exitCode = await run(process.argv.slice(2));

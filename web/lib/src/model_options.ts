@@ -173,6 +173,8 @@ export interface TextOptions {
   readonly targets?: readonly string[];
   readonly maxAnswerLength?: number;
   readonly allowEmpty?: boolean;
+  readonly addSpecialTokens?: boolean;
+  readonly truncationSide?: 'left' | 'right';
 }
 
 export interface CheckedTextOptions {
@@ -183,6 +185,7 @@ export interface CheckedTextOptions {
 }
 
 const mostBatch = 2 ** 20;
+const sides = ['left', 'right'] as const;
 const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
 
 export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
@@ -192,7 +195,7 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
   const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
   const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
-  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty } = given;
+  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens, truncationSide } = given;
   const flag = (name: string, each: unknown) => {
     if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
     return each;
@@ -222,6 +225,8 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     targets: strings('targets', targets),
     maxAnswerLength: count('maxAnswerLength', maxAnswerLength),
     allowEmpty: flag('allowEmpty', allowEmpty),
+    addSpecialTokens: flag('addSpecialTokens', addSpecialTokens),
+    truncationSide: truncationSide === undefined ? undefined : sides[choice(operation, 'truncationSide', truncationSide, sides)],
   };
   return {
     plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,

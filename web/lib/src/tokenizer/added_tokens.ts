@@ -25,6 +25,8 @@ interface Wanted {
 /** Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others. */
 export class AddedTokens {
   readonly ids = new Map<string, number>();
+  /** Those that the model does not have. */
+  readonly own: number;
   readonly #byId = new Map<number, AddedToken>();
   /** Normalised where that is what is looked for. */
   readonly #texts = new Map<number, string>();
@@ -55,6 +57,7 @@ export class AddedTokens {
         special: section.boolean('special', false),
       });
     }
+    this.own = [...this.ids.keys()].filter((content) => model.idOf(content) === undefined).length;
     // One for all of them: how many there are and how many normalizers multiply.
     const budget = new Budget(length, 'tokenizer.json.added_tokens');
     const all = [...this.#byId.values()];
@@ -77,8 +80,10 @@ export class AddedTokens {
     );
   }
 
+  /** Known by its text, as in the library: one that normalisation has changed is not. */
   isSpecial(id: number): boolean {
-    return this.#byId.get(id)?.special ?? false;
+    const token = this.#byId.get(id);
+    return token !== undefined && token.special && this.tokenOf(id) === token.content;
   }
 
   tokenOf(id: number): string | undefined {

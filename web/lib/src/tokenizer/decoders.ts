@@ -1,11 +1,11 @@
 /** What makes a text of tokens again: a token at a time, or some of them together, to be put one after the other. */
+import { decodeUtf8, encodeUtf8 } from '../utf8.js';
 import { limits } from './limits.js';
-import { byteCodes } from './text.js';
-import { choose, Parts, type Section, unsupported } from './schema.js';
+import { regex } from './patterns.js';
+import { byteCodes, codesOf } from './text.js';
+import { choose, Parts, type Section, wrong } from './schema.js';
 
 export type Decoder = (tokens: readonly string[]) => string[];
-
-const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** What English has without a space, as the library's WordPiece decoder closes it up. */
 const closings: readonly (readonly [string, string])[] = [
@@ -43,14 +43,20 @@ function byteLevel(): Decoder {
   return (tokens) => {
     const all = tokens.flatMap((token) => {
       const found = Array.from(token, (character) => bytes.get(character.codePointAt(0)!));
-      return found.includes(undefined) ? [...new TextEncoder().encode(token)] : (found as number[]);
+      return found.includes(undefined) ? [...encodeUtf8(token)] : (found as number[]);
     });
-    return [utf8.decode(Uint8Array.from(all))];
+    return [decodeUtf8(Uint8Array.from(all))];
   };
 }
 
+/** What has to be one character. */
+function character(section: Section, name: string, fallback?: string): string {
+  const text = section.text(name, limits.affix, fallback);
+  return [...text].length === 1 ? text : wrong(section.at(name), text, 'one character');
+}
+
 function metaspace(section: Section): Decoder {
-  const mark = section.text('replacement', limits.affix, '▁');
+  const mark = character(section, 'replacement', '▁');
   // Older files say it otherwise.
   const prepends = section.has('prepend_scheme') ? section.string('prepend_scheme') !== 'never' : section.boolean('add_prefix_space', true);
   return (tokens) => tokens.map((token, i) => token.replaceAll(mark, i === 0 && prepends ? '' : ' '));
@@ -75,7 +81,8 @@ const byteFallback: Decoder = (tokens) => {
     bytes = [];
   };
   for (const token of tokens) {
-    const byte = /^<0x([0-9a-f]{2})>$/i.exec(token)?.[1];
+    // What Rust reads as a number may have a plus sign.
+    const byte = /^<0x([0-9a-f]{2}|\+[0-9a-f])>$/i.exec(token)?.[1];
     if (byte !== undefined) bytes.push(parseInt(byte, 16));
     else {
       flush();
@@ -87,7 +94,7 @@ const byteFallback: Decoder = (tokens) => {
 };
 
 function strip(section: Section): Decoder {
-  const content = section.text('content', limits.affix);
+  const content = character(section, 'content');
   const [start, stop] = [section.id('start'), section.id('stop')];
   return (tokens) =>
     tokens.map((token) => {
@@ -100,11 +107,19 @@ function strip(section: Section): Decoder {
 }
 
 function replace(section: Section): Decoder {
-  const pattern = section.section('pattern');
-  if (!pattern.has('String')) unsupported(pattern.at('Regex'), pattern.get('Regex'), 'a String');
-  const from = pattern.text('String', limits.content);
-  const to = section.text('content', limits.content);
-  return (tokens) => tokens.map((token) => (from === '' ? token : token.replaceAll(from, () => to)));
+  const { match } = regex(section);
+  const content = section.text('content', limits.content);
+  return (tokens) =>
+    tokens.map((token) => {
+      const codes = codesOf(token);
+      let text = '';
+      for (let at = 0; at < codes.length;) {
+        const end = match(codes, at, codes.length);
+        text += end > at ? content : String.fromCodePoint(codes[at]!);
+        at = Math.max(end, at + 1);
+      }
+      return text;
+    });
 }
 
 const decoders: Readonly<Record<string, (section: Section, count: Parts) => Decoder>> = {

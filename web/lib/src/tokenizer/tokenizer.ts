@@ -28,6 +28,10 @@ export interface EncodeOptions {
   readonly truncation: boolean;
   /** Whether token types are what the file says (default), or all 0. */
   readonly tokenTypes?: boolean;
+  /** Default true. */
+  readonly addSpecialTokens?: boolean;
+  /** Where what is too long is cut, default 'right'. */
+  readonly truncationSide?: 'left' | 'right';
 }
 
 /** A token's text: a string, or in an object that describes an added token. */
@@ -151,6 +155,11 @@ export class Tokenizer {
     return this.#normalizer(readText('ABCDEFGHIJKLMNOPQRSTUVWXYZ')).codes.every((code) => code < 65 || code > 90);
   }
 
+  /** How many tokens there are, added ones included. */
+  get size(): number {
+    return this.#model.size + this.#added.own;
+  }
+
   get padId(): number {
     return this.#padding.id;
   }
@@ -185,10 +194,11 @@ export class Tokenizer {
     return part;
   }
 
-  #row(texts: readonly string[], index: number, { maxLength, truncation }: EncodeOptions): Row {
-    const room = maxLength - this.#postProcessor.added[texts.length - 1];
+  #row(texts: readonly string[], index: number, { maxLength, truncation, addSpecialTokens = true, truncationSide }: EncodeOptions): Row {
+    const room = maxLength - (addSpecialTokens ? this.#postProcessor.added[texts.length - 1] : 0);
+    const cutsStart = truncationSide === 'left';
     // One text is cut to its first tokens, whatever follows. Where a pair is cut depends on both lengths.
-    const most = truncation && room >= 0 && texts.length === 1 ? room : Infinity;
+    const most = truncation && room >= 0 && texts.length === 1 && !cutsStart ? room : Infinity;
     const parts = texts.map((text, i) => ({ ...this.split(text, most), type: i }));
     const lengths = parts.map(({ ids }) => ids.length);
     const length = lengths.reduce((a, b) => a + b, 0);
@@ -204,10 +214,13 @@ export class Tokenizer {
           { op: 'tokenize', index, tokens: length + added, maxLength },
         );
       cut(lengths, room).forEach((kept, i) => {
-        for (const list of [parts[i].ids, parts[i].tokens, parts[i].starts, parts[i].ends, parts[i].words]) list.length = kept;
+        for (const list of [parts[i].ids, parts[i].tokens, parts[i].starts, parts[i].ends, parts[i].words]) {
+          if (cutsStart) list.splice(0, list.length - kept);
+          else list.length = kept;
+        }
       });
     }
-    const processed = this.#postProcessor.process(parts);
+    const processed = this.#postProcessor.process(parts).filter(({ special }) => addSpecialTokens || !special);
     return { parts: processed, length: processed.reduce((sum, { ids }) => sum + ids.length, 0), truncated };
   }
 

@@ -1,0 +1,251 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+namespace command {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+struct Command {
+  std::string_view name, takes, about;
+  /// Names, each with what follows it: N is a whole number.
+  Words options;
+};
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = [] {
+    const Words rest = {"out PATH", "weights float32|int8"}, batches = {"max-length N", "batch-size N"};
+    const auto with = [&](std::string_view output, bool batched, Words own) {
+      Words options = {"jsonl", output};
+      options.insert(options.end(), rest.begin(), rest.end());
+      if (batched) options.insert(options.end(), batches.begin(), batches.end());
+      options.insert(options.end(), own.begin(), own.end());
+      return options;
+    };
+    constexpr std::string_view kTakes = "MODEL [FILE]", kOutput = "output jsonl|text";
+    return std::vector<Command>{
+        {"convert",
+         "FOLDER OUT",
+         "Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.",
+         {"weights float32|float16|int8"}},
+        {"inspect", "FOLDER", "Says what the model in FOLDER is, and whether attn takes it.", {}},
+        {"embed", kTakes, "The vector of each text.", with("output jsonl|text|npy", true, {})},
+        {"classify", kTakes, "The labels of each text, by falling score.", with(kOutput, true, {"top-k N"})},
+        {"tag", kTakes, "What each text names, with its label and its place.",
+         with(kOutput, true, {"stride N", "aggregation none|simple|first|average|max"})},
+        {"fill", kTakes, "The most likely tokens for each mask of a text.", with(kOutput, false, {"top-k N"})},
+        {"answer", kTakes, "Where a context answers a question.", with(kOutput, false, {"top-k N", "stride N"})},
+        {"rank", kTakes, "Documents by how relevant they are to a query.", with(kOutput, true, {"top-k N"})},
+    };
+  }();
+  return all;
+}
+
+struct About {
+  std::string_view name, text;
+};
+constexpr About kAbouts[] = {
+    {"jsonl", "each line is JSON, as in a FILE whose name ends in .jsonl"},
+    {"output", "what is written of each line: JSON, the default, or words between tabs; of embed npy, too, one array of all vectors"},
+    {"out", "where it is written instead of standard output"},
+    {"weights", "how weights are kept, by default as the files have them"},
+    {"max-length", "tokens of a text, which is cut there"},
+    {"batch-size", "texts that are computed at a time, by default 32; the results do not depend on it"},
+    {"stride", "a text that is too long goes in windows that have so many tokens in common"},
+    {"aggregation", "how tokens become what is named, by default simple"},
+    {"top-k", "how many there are at most"},
+};
+
+constexpr std::string_view kFooter =
+    "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.\n"
+    "Exit code: 0 when it is done, 1 when the model or a line is refused or a file cannot be read or written, 2 when the call is wrong.\n";
+
+std::string_view lines_of(std::string_view command) {
+  if (command == "answer") return "Each line is JSON with the members question and context.";
+  if (command == "rank") return "Each line is JSON with the members query and documents; answers are numbers of documents, counted from 0.";
+  return "Each line of FILE, or of standard input, is a text; as JSON it has the member text.";
+}
+
+const Command* find(std::string_view name) {
+  for (const Command& each : commands())
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+Words split(std::string_view text, char at) {
+  Words parts;
+  for (std::size_t end; (end = text.find(at)) != std::string_view::npos; text.remove_prefix(end + 1)) parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
+}
+
+std::string join(std::span<const std::string_view> words) {
+  std::string all;
+  for (const std::string_view each : words) all += (all.empty() ? "" : ", ") + std::string(each);
+  return all;
+}
+
+std::string head_of(const Command& command) {
+  std::string text = "attn " + std::string(command.name) + " " + std::string(command.takes);
+  if (command.name == "convert") text += " --weights float32|float16|int8";
+  return text + "\n    " + std::string(command.about) + "\n";
+}
+
+/// Number of edits from a to b.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t before = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t here = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, before + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      before = here;
+    }
+  }
+  return row[b.size()];
+}
+
+/// Spellings that count as the same.
+std::string plain(std::string_view text) {
+  std::string letters;
+  for (const char each : text)
+    if (each != '-' && each != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+  return letters;
+}
+
+std::string lower(std::string_view text) {
+  std::string letters(text);
+  for (char& each : letters) each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+  return letters;
+}
+
+std::string checked(const std::string& name, std::string_view wanted, const std::string& value) {
+  const std::string option = "--" + name;
+  const Words choices = split(wanted, '|');
+  const int least = name == "stride" ? 0 : 1;
+  const std::string expected = wanted == "N" ? "expected a whole number from " + std::to_string(least) + " to 999999" : "expected a " + lower(wanted);
+  if (value.empty()) throw Misuse{option + " is missing; " + (choices.size() > 1 ? "there are " + join(choices) : expected)};
+  if (choices.size() > 1 && std::find(choices.begin(), choices.end(), value) == choices.end())
+    throw Misuse{option + " is " + value + "; " + hint(value, choices)};
+  if (wanted != "N") return value;
+  const bool digits = value.size() <= 6 && value.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoi(value) < least) throw Misuse{option + " is " + value + "; " + expected};
+  return value;
+}
+
+struct Given {
+  std::string name, value;
+};
+
+}  // namespace
+
+std::string hint(std::string_view name, std::span<const std::string_view> known) {
+  const std::string wanted = plain(name).substr(0, 64);
+  std::size_t least = std::max<std::size_t>(2, wanted.size() / 3) + 1;
+  std::string_view best;
+  for (const std::string_view each : known)
+    if (const std::size_t edits = distance(wanted, plain(each)); edits < least) {
+      least = edits;
+      best = each;
+    }
+  // A part of the name is near, too.
+  for (const std::string_view each : known)
+    if (best.empty() && wanted.find(plain(each)) != std::string::npos) best = each;
+  return best.empty() ? "there are " + join(known) : "did you mean " + std::string(best) + "?";
+}
+
+std::string_view Call::text(std::string_view name, std::string_view otherwise) const {
+  const auto at = options.find(name);
+  return at == options.end() ? otherwise : at->second;
+}
+
+Help help_of(std::string_view name) {
+  std::string text;
+  const Command* const command = find(name);
+  if (command == nullptr) {
+    for (const Command& each : commands()) text += head_of(each);
+    return {text + "attn COMMAND --help\n    Says what a command takes.\n\n" + std::string(kFooter)};
+  }
+  text = head_of(*command);
+  if (command->takes == "MODEL [FILE]") text += "    " + std::string(lines_of(name)) + "\n";
+  text += "\n";
+  for (const std::string_view option : command->options) {
+    const auto* const about =
+        std::find_if(std::begin(kAbouts), std::end(kAbouts), [&](const About& each) { return each.name == split(option, ' ')[0]; });
+    text += "  --" + std::string(option) + "\n        " + std::string(about->text) + "\n";
+  }
+  return {text + (command->options.empty() ? "" : "\n") + std::string(kFooter)};
+}
+
+std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
+  Words known = {"help", "version"};
+  for (const About& each : kAbouts) known.push_back(each.name);
+  Call call;
+  std::vector<std::string> words;
+  std::vector<Given> given;
+  bool help = false, version = false, ended = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i];
+    if (argument == "--" && !ended) {
+      ended = true;
+      continue;
+    }
+    if (ended || !argument.starts_with('-') || argument == "-") {
+      words.push_back(argument);
+      continue;
+    }
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    const std::size_t first = std::min(argument.find_first_not_of('-'), equals);
+    const std::string name = argument == "-h" ? "help" : argument.substr(first, equals - first);
+    if (std::find(known.begin(), known.end(), name) == known.end()) throw Misuse{argument.substr(0, equals) + " is no option; " + hint(name, known)};
+    if (name == "help")
+      help = true;
+    else if (name == "version")
+      version = true;
+    else if (equals < argument.size())
+      given.push_back({name, argument.substr(equals + 1)});
+    else
+      given.push_back({name, name != "jsonl" && i + 1 < arguments.size() ? arguments[++i] : ""});
+  }
+  if (version) return Version{};
+  if (words.empty() || (help && find(words.front()) != nullptr)) {
+    Help text = help_of(words.empty() ? "" : words.front());
+    text.wrong = !help;
+    return text;
+  }
+  call.command = words.front();
+  const Command* const command = find(call.command);
+  if (command == nullptr) {
+    Words names;
+    for (const Command& each : commands()) names.push_back(each.name);
+    throw Misuse{call.command + " is no command; " + hint(call.command, names)};
+  }
+  call.paths.assign(words.begin() + 1, words.end());
+  const Words names = split(command->takes, ' ');
+  const auto least =
+      static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](std::string_view each) { return !each.starts_with('['); }));
+  if (call.paths.size() < least || call.paths.size() > names.size())
+    throw Misuse{call.command + " takes " + std::string(command->takes) + ", got " + std::to_string(call.paths.size()) + " of them"};
+  for (std::size_t i = 0; i < call.paths.size(); ++i)
+    if (call.paths[i].empty())
+      throw Misuse{(names[i].starts_with('[') ? std::string(names[i].substr(1, names[i].size() - 2)) : std::string(names[i])) + " is empty"};
+  const auto own = [&](std::string_view name) -> std::optional<Words> {
+    for (const std::string_view option : command->options)
+      if (Words parts = split(option, ' '); parts[0] == name) return parts;
+    return std::nullopt;
+  };
+  for (const auto& [name, value] : given) {
+    const std::optional<Words> parts = own(name);
+    if (!parts) throw Misuse{call.command + " takes no --" + name};
+    call.options[name] = parts->size() > 1 ? checked(name, (*parts)[1], value) : "";
+  }
+  if (call.command == "convert" && !call.has("weights")) checked("weights", (*own("weights"))[1], "");
+  return call;
+}
+
+}  // namespace command

@@ -1,0 +1,445 @@
+#include "texts.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "attn/core.hpp"
+#include "attn/io/json.hpp"
+#include "attn/io/json_text.hpp"
+
+namespace command {
+namespace {
+
+namespace fs = std::filesystem;
+using attn::TextModel;
+using attn::detail::Json;
+
+/// What a line asks for.
+struct Query {
+  std::string text, context;
+  std::vector<std::string> documents;
+};
+
+/// What is written of a line; vectors alone can be npy.
+struct Result {
+  std::string line;
+  std::vector<float> numbers;
+};
+
+/// The fewest digits that are this number and no other, as JavaScript writes them.
+std::string number(float value) {
+  if (!std::isfinite(value)) return "null";
+  if (value == 0) return "0";
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*e", digits - 1, static_cast<double>(value));
+    if (std::strtof(text, nullptr) == value) break;
+  }
+  std::string digits;
+  const char* at = text;
+  for (; *at != 'e'; ++at)
+    if (*at != '.' && *at != '-') digits += *at;
+  digits.erase(digits.find_last_not_of('0') + 1);
+  const int point = std::atoi(at + 1) + 1, count = static_cast<int>(digits.size());
+  const std::string sign = value < 0 ? "-" : "";
+  const auto zeros = [](int many) { return std::string(static_cast<std::size_t>(many), '0'); };
+  if (count <= point && point <= 21) return sign + digits + zeros(point - count);
+  if (0 < point && point <= 21) return sign + digits.insert(static_cast<std::size_t>(point), 1, '.');
+  if (-6 < point && point <= 0) return sign + "0." + zeros(-point) + digits;
+  if (count > 1) digits.insert(1, 1, '.');
+  return sign + digits + (point > 0 ? "e+" : "e-") + std::to_string(std::abs(point - 1));
+}
+
+std::string json_string(std::string_view text) {
+  std::string all;
+  attn::detail::append_json_string(all, text);
+  return all;
+}
+
+template <class Items, class Write>
+std::string joined(const Items& items, std::string_view between, Write write) {
+  std::string all;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) all += between;
+    first = false;
+    all += write(item);
+  }
+  return all;
+}
+
+template <class Items, class Write>
+std::string array(const Items& items, Write write) {
+  std::string all(1, '[');
+  all += joined(items, ",", write);
+  return all += ']';
+}
+
+/// A word between tabs, without what would end it or the line.
+std::string column(std::string word) {
+  for (char& each : word)
+    if (each == '\t' || each == '\r' || each == '\n') each = ' ';
+  return word;
+}
+
+/// A place in a text as Python counts: in characters.
+std::string characters(std::string_view text, std::int64_t end) {
+  return std::to_string(std::count_if(text.begin(), text.begin() + end, [](char each) { return (each & 0xC0) != 0x80; }));
+}
+std::string placed(std::string_view text, std::int64_t start, std::int64_t end) {
+  return R"(,"start":)" + characters(text, start) + R"(,"end":)" + characters(text, end) + "}";
+}
+
+std::optional<std::int64_t> whole(const Call& call, std::string_view name) {
+  return call.has(name) ? std::optional<std::int64_t>(std::stoll(std::string(call.text(name)))) : std::nullopt;
+}
+
+std::vector<std::string> texts_of(const std::vector<Query>& queries) {
+  std::vector<std::string> texts;
+  for (const Query& query : queries) texts.push_back(query.text);
+  return texts;
+}
+
+template <class Options>
+Options batched(const Call& call) {
+  Options options;
+  options.max_length = whole(call, "max-length");
+  options.batch_size = whole(call, "batch-size").value_or(options.batch_size);
+  return options;
+}
+
+bool is_text(const Call& call) { return call.text("output") == "text"; }
+
+std::vector<Result> embed(const TextModel& model, const std::vector<Query>& queries, const Call& call) {
+  const auto options = batched<attn::EmbedOptions>(call);
+  const auto width = static_cast<std::size_t>(model.check_embed(static_cast<std::int64_t>(queries.size()), options)[1]);
+  std::vector<float> all(queries.size() * width);
+  model.embed(texts_of(queries), options, all.data());
+  std::vector<Result> results;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    std::vector<float> row(all.begin() + static_cast<std::ptrdiff_t>(i * width), all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+    if (call.text("output") == "npy")
+      results.push_back({"", std::move(row)});
+    else
+      results.push_back({is_text(call) ? joined(row, "\t", number) : array(row, number), {}});
+  }
+  return results;
+}
+
+std::vector<Result> classify(const TextModel& model, const std::vector<Query>& queries, const Call& call) {
+  std::vector<Result> results;
+  for (auto& labels : model.classify(texts_of(queries), batched<attn::ClassifyOptions>(call))) {
+    if (const auto most = whole(call, "top-k"); most && *most < static_cast<std::int64_t>(labels.size()))
+      labels.resize(static_cast<std::size_t>(*most));
+    const auto words = [](const attn::LabelScore& each) { return column(each.label) + "\t" + number(each.score); };
+    const auto json = [](const attn::LabelScore& each) {
+      return R"({"label":)" + json_string(each.label) + R"(,"score":)" + number(each.score) + "}";
+    };
+    results.push_back({is_text(call) ? joined(labels, "\t", words) : array(labels, json), {}});
+  }
+  return results;
+}
+
+std::vector<Result> tag(const TextModel& model, const std::vector<Query>& queries, const Call& call) {
+  auto options = batched<attn::ClassifyTokensOptions>(call);
+  options.stride = whole(call, "stride");
+  const auto* const kind = std::find(attn::kAggregationNames.begin(), attn::kAggregationNames.end(), call.text("aggregation", "simple"));
+  options.aggregation = static_cast<attn::Aggregation>(kind - attn::kAggregationNames.begin());
+  std::vector<Result> results;
+  for (const auto& entities : model.classify_tokens(texts_of(queries), options)) {
+    const std::string& text = queries[results.size()].text;
+    const auto words = [](const attn::Entity& each) { return column(each.label) + "\t" + column(each.text); };
+    const auto json = [&](const attn::Entity& each) {
+      return R"({"label":)" + json_string(each.label) + R"(,"score":)" + number(each.score) + R"(,"text":)" + json_string(each.text) +
+             placed(text, each.start, each.end);
+    };
+    results.push_back({is_text(call) ? joined(entities, "\t", words) : array(entities, json), {}});
+  }
+  return results;
+}
+
+std::vector<Result> fill(const TextModel& model, const std::vector<Query>& queries, const Call& call) {
+  attn::FillMaskOptions options;
+  options.top_k = whole(call, "top-k").value_or(options.top_k);
+  const auto masks = model.fill_mask(queries.front().text, options);
+  const auto json = [](const attn::FilledMask& each) {
+    return R"({"token":)" + json_string(each.token) + R"(,"id":)" + std::to_string(each.id) + R"(,"score":)" + number(each.score) + R"(,"text":)" +
+           json_string(each.text) + "}";
+  };
+  const auto words = [](const auto& tokens) { return joined(tokens, "\t", [](const attn::FilledMask& each) { return column(each.token); }); };
+  return {{is_text(call) ? joined(masks, "\t", words) : array(masks, [&](const auto& tokens) { return array(tokens, json); }), {}}};
+}
+
+std::vector<Result> answer(const TextModel& model, const std::vector<Query>& queries, const Call& call) {
+  attn::AnswerOptions options;
+  options.top_k = whole(call, "top-k").value_or(options.top_k);
+  options.stride = whole(call, "stride");
+  const auto& [question, context, documents] = queries.front();
+  const auto answers = model.answer(question, context, options);
+  const auto json = [&place = context](const attn::Answer& each) {
+    return R"({"text":)" + json_string(each.text) + R"(,"score":)" + number(each.score) + placed(place, each.start, each.end);
+  };
+  return {{is_text(call) ? joined(answers, "\t", [](const attn::Answer& each) { return column(each.text); }) : array(answers, json), {}}};
+}
+
+std::vector<Result> rank(const TextModel& model, const std::vector<Query>& queries, const Call& call) {
+  auto options = batched<attn::RankOptions>(call);
+  options.top_k = whole(call, "top-k");
+  const auto documents = model.rank(queries.front().text, queries.front().documents, options);
+  const auto words = [](const attn::RankedDocument& each) { return std::to_string(each.index); };
+  const auto json = [](const attn::RankedDocument& each) {
+    return R"({"index":)" + std::to_string(each.index) + R"(,"score":)" + number(each.score) + "}";
+  };
+  return {{is_text(call) ? joined(documents, "\t", words) : array(documents, json), {}}};
+}
+
+struct Kind {
+  std::string_view name;
+  std::vector<Result> (*run)(const TextModel&, const std::vector<Query>&, const Call&);
+  std::optional<attn::Task> task;  ///< what the head has to be for
+  bool batched;                    ///< several lines at a time
+};
+constexpr Kind kKinds[] = {
+    {"embed", embed, std::nullopt, true},
+    {"classify", classify, attn::Task::text_classification, true},
+    {"tag", tag, attn::Task::token_classification, true},
+    {"fill", fill, attn::Task::fill_mask, false},
+    {"answer", answer, attn::Task::question_answering, false},
+    {"rank", rank, attn::Task::text_classification, false},
+};
+
+/// A line that is refused.
+struct BadLine {
+  std::string what;
+};
+
+std::string string_of(const Json& object, std::string_view name) {
+  const Json* const value = object.find(name);
+  if (value == nullptr || value->string() == nullptr) throw BadLine{std::string(name) + " is " + (value == nullptr ? "missing" : "no string")};
+  return *value->string();
+}
+
+Query query_of(std::string_view command, std::string line, bool is_first, bool is_json) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  std::string none;
+  if (!attn::detail::append_json_string(none, line)) throw BadLine{"is not UTF-8"};
+  if (is_first && line.starts_with(kMark)) line.erase(0, kMark.size());
+  if (line.ends_with('\r')) line.pop_back();
+  if (!is_json) return {std::move(line), "", {}};
+  Json value;
+  try {
+    value =
+        attn::detail::parse_json("line", {reinterpret_cast<const std::uint8_t*>(line.data()), line.size()}, std::numeric_limits<std::size_t>::max());
+  } catch (const attn::Error&) {
+    throw BadLine{"is not JSON"};
+  }
+  if (value.object() == nullptr) throw BadLine{"is JSON, but no object"};
+  if (command == "answer") {
+    std::string question = string_of(value, "question");
+    return {std::move(question), string_of(value, "context"), {}};
+  }
+  if (command != "rank") return {string_of(value, "text"), "", {}};
+  Query query{string_of(value, "query"), "", {}};
+  const Json* const documents = value.find("documents");
+  if (documents == nullptr || documents->array() == nullptr) throw BadLine{"documents is no list of strings"};
+  for (const Json& each : *documents->array()) {
+    if (each.string() == nullptr) throw BadLine{"documents is no list of strings"};
+    query.documents.push_back(*each.string());
+  }
+  return query;
+}
+
+[[noreturn]] void fail_by_errno(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+
+/// Where results go: lines, or vectors whose number is known at the end.
+class Output {
+ public:
+  /// Of `width` numbers a row where it is npy. A pipe cannot be gone back in: vectors wait until their number is known.
+  Output(const std::optional<std::string>& path, std::optional<std::int64_t> width) : width_(width) {
+    if (path) {
+      owned_.reset(std::fopen(path->c_str(), "wb"));
+      if (!owned_) fail_by_errno(*path);
+      file_ = owned_.get();
+      if (width_) put(header());
+    }
+  }
+
+  void add(const std::vector<Result>& results) {
+    rows_ += results.size();
+    for (const auto& [line, numbers] : results) {
+      if (!width_)
+        put(line + "\n");
+      else if (owned_)
+        put({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)});
+      else
+        kept_.insert(kept_.end(), numbers.begin(), numbers.end());
+    }
+    flush();
+  }
+
+  void end() {
+    if (width_ && owned_ && std::fseek(file_, 0, SEEK_SET) != 0) fail_by_errno("--out");
+    if (width_) put(header());
+    if (width_ && !owned_) put({reinterpret_cast<const char*>(kept_.data()), kept_.size() * sizeof(float)});
+    flush();
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  /// 128 bytes, whatever the number of rows.
+  std::string header() const {
+    std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows_) + ", " + std::to_string(*width_) + "), }";
+    dictionary.resize(117, ' ');
+    using namespace std::string_literals;
+    return "\x93NUMPY\x01\x00\x76\x00"s + dictionary + "\n";
+  }
+
+  void put(std::string_view bytes) {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) failed();
+  }
+  void flush() {
+    if (std::fflush(file_) != 0) failed();
+  }
+  [[noreturn]] void failed() const {
+    // Who reads has read enough: that is no error of ours. Mostly SIGPIPE has ended the program before.
+    if (errno == EPIPE && !owned_) std::_Exit(0);
+    fail_by_errno("writing");
+  }
+
+  std::unique_ptr<std::FILE, Close> owned_;
+  std::FILE* file_ = stdout;
+  std::optional<std::int64_t> width_;
+  std::vector<float> kept_;
+  std::size_t rows_ = 0;
+};
+
+/// How far it is, on a terminal that shows nothing else.
+class Progress {
+ public:
+  Progress(std::optional<std::uintmax_t> size, bool shown) : size_(size), shown_(shown) {}
+
+  void report(std::size_t lines, std::size_t bytes) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!shown_ || now < next_) return;
+    next_ = now + std::chrono::milliseconds(100);
+    std::string bar;
+    if (size_.value_or(0) > 0) {
+      const double share = std::min(static_cast<double>(bytes) / static_cast<double>(*size_), 1.0);
+      std::string filled(static_cast<std::size_t>(share * 30), '#');
+      filled.resize(30, '-');
+      bar = "[" + filled + "] " + std::to_string(static_cast<int>(share * 100)) + " %, ";
+    }
+    std::cerr << '\r' << bar << lines << " lines" << std::flush;
+  }
+  ~Progress() {
+    if (shown_) std::cerr << "\r\x1b[K";
+  }
+
+ private:
+  std::optional<std::uintmax_t> size_;
+  bool shown_;
+  std::chrono::steady_clock::time_point next_;
+};
+
+/// Texts that are sorted by their lengths together; fewer where they are long.
+constexpr std::int64_t kBatchesAtATime = 16;
+constexpr std::size_t kMostBytes = 4 << 20;
+
+/// What stands before the first bad line is written.
+void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::istream& input, Output& output, Progress& progress) {
+  const bool is_json =
+      kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || (call.paths.size() > 1 && call.paths[1].ends_with(".jsonl"));
+  const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);
+  std::vector<Query> waiting;
+  std::size_t count = 0, bytes = 0, waiting_bytes = 0;
+  const auto flush = [&] {
+    if (waiting.empty()) return;
+    std::vector<Result> results;
+    try {
+      results = kind.run(model, waiting, call);
+    } catch (const attn::Error& error) {
+      const std::string last = std::to_string(count);
+      const std::string where = waiting.size() == 1 ? "line " + last : "lines " + std::to_string(count - waiting.size() + 1) + " to " + last;
+      throw std::runtime_error(where + ": " + std::string(to_string(error.code())) + ": " + error.what());
+    }
+    output.add(results);
+    waiting.clear();
+    waiting_bytes = 0;
+    progress.report(count, bytes);
+  };
+  for (std::string line; std::getline(input, line);) {
+    const std::size_t size = line.size();
+    bytes += size + 1;
+    try {
+      waiting.push_back(query_of(kind.name, std::move(line), count == 0, is_json));
+    } catch (const BadLine& bad) {
+      flush();
+      throw std::runtime_error("line " + std::to_string(count + 1) + ": " + bad.what);
+    }
+    ++count;
+    waiting_bytes += size;
+    if (waiting.size() >= at_once || waiting_bytes >= kMostBytes) flush();
+  }
+  if (input.bad()) fail_by_errno("reading");
+  flush();
+}
+
+void check_task(const TextModel& model, const Kind& kind) {
+  const auto name = [](attn::Task task) { return std::string(attn::kTaskNames[static_cast<std::size_t>(task)]); };
+  if (kind.task && model.task() != *kind.task)
+    throw std::runtime_error("MODEL is for " + name(model.task()) + ", expected one for " + name(*kind.task));
+  if (const std::size_t labels = model.labels().size(); kind.name == "rank" && labels != 1)
+    throw std::runtime_error("MODEL has " + std::to_string(labels) + " labels, expected one, as a cross-encoder has");
+}
+
+}  // namespace
+
+void run_texts(const Call& call) {
+  const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& each) { return each.name == call.command; });
+  const bool npy = call.text("output") == "npy";
+  const std::optional<std::string> out = call.has("out") ? std::optional<std::string>(call.text("out")) : std::nullopt;
+  if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"--output npy is nothing to read; --out PATH writes it to a file"};
+  std::ios::sync_with_stdio(false);
+  std::ifstream file;
+  std::optional<std::uintmax_t> size;
+  if (call.paths.size() > 1) {
+    if (fs::is_directory(call.paths[1])) throw std::system_error(EISDIR, std::generic_category(), call.paths[1]);
+    file.open(call.paths[1], std::ios::binary);
+    if (!file) fail_by_errno(call.paths[1]);
+    std::error_code none;
+    if (const std::uintmax_t bytes = fs::file_size(call.paths[1], none); !none) size = bytes;
+  }
+  attn::TextModelOptions options;
+  if (call.has("weights")) options.weights = call.text("weights") == "int8" ? attn::Weights::int8 : attn::Weights::float32;
+  const TextModel model = TextModel::load(call.paths[0], options);
+  check_task(model, *kind);
+  Output output(out, npy ? std::optional<std::int64_t>(model.check_embed(0, {})[1]) : std::nullopt);
+  Progress progress(size, isatty(STDERR_FILENO) != 0 && (out || isatty(STDOUT_FILENO) == 0));
+  try {
+    run_lines(model, call, *kind, file.is_open() ? file : std::cin, output, progress);
+  } catch (...) {
+    output.end();
+    throw;
+  }
+  output.end();
+}
+
+}  // namespace command
