@@ -13,9 +13,10 @@ import {
   readTexts,
 } from '../model_options.js';
 import type { Parts } from '../model_parts.js';
-import type { EncodeOptions, Sequence, Tokenizer } from '../tokenizer/tokenizer.js';
+import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
 import { entitiesOf, type Entity, type Scored } from './entities.js';
+import { type Sequence, sequences } from './sequences.js';
 
 type Find = () => Parts;
 
@@ -36,8 +37,8 @@ function windowsOf(
   stride: number | undefined,
   is: (sequence: Sequence, place: number) => boolean,
 ): Window[] {
-  const sequences = tokenizer.sequences(op, texts, limit, stride);
-  return sequences.map((sequence, number) => {
+  const all = sequences(tokenizer, op, texts, limit, stride);
+  return all.map((sequence, number) => {
     const places = [...sequence.ids.keys()].filter((place) => is(sequence, place));
     return { index, ids: sequence.ids, types: sequence.types, sequence, places, number };
   });

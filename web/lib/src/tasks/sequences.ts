@@ -1,0 +1,78 @@
+/** Tokens of texts in windows. */
+import { AttnError, fail } from '../error.js';
+import type { Part } from '../tokenizer/post_processors.js';
+import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
+
+/** One sequence of tokens, without padding. */
+export interface Sequence {
+  readonly ids: Int32Array;
+  readonly types: Int32Array;
+  readonly tokens: readonly string[];
+  /** Which text each token is of; -1 for those that were added. */
+  readonly texts: Int32Array;
+  /** Where the token stands in that text, and the number of its word there. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  readonly words: Int32Array;
+}
+
+/** Of what a processor made of the tokens of texts. */
+function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: boolean | undefined): Sequence {
+  const numbers = (get: (part: Part) => Iterable<number>) => Int32Array.from(parts.flatMap((part) => [...get(part)]));
+  const alike = (get: (part: Part) => number) => numbers((part) => part.ids.map(() => get(part)));
+  const places = (list: 'starts' | 'ends' | 'words') => numbers((part) => (part.special ? part.ids.map(() => -1) : part[list]));
+  return {
+    ids: numbers(({ ids }) => ids),
+    types: alike(({ type }) => (tokenTypes === false ? 0 : type)),
+    tokens: parts.flatMap(({ tokens }) => tokens),
+    texts: alike(({ ids }) => texts.findIndex((text) => text.ids === ids)),
+    starts: places('starts'),
+    ends: places('ends'),
+    words: places('words'),
+  };
+}
+
+/**
+ * One text, or a pair. Where it is too long its last text is cut: with a stride into pieces that have so many tokens in common with the one before, as
+ * the library's overflowing tokens.
+ */
+export function sequences(
+  tokenizer: Tokenizer,
+  operation: string,
+  texts: readonly string[],
+  { maxLength, truncation, tokenTypes }: EncodeOptions,
+  stride?: number,
+): Sequence[] {
+  const parts = texts.map((text, i) => ({ ...tokenizer.split(text), type: i }));
+  const last = parts[parts.length - 1]!;
+  const before = parts.slice(0, -1);
+  const added = tokenizer.added(texts.length);
+  const room = maxLength - added - before.reduce((sum, { ids }) => sum + ids.length, 0);
+  const count = last.ids.length;
+  const refuse = (problem: string) => {
+    throw new AttnError('OUT_OF_RANGE', `${operation}: ${problem}`, { op: operation, index: 0, tokens: maxLength - room + count, maxLength });
+  };
+  const pieces: [from: number, to: number][] = [];
+  if (count <= room) pieces.push([0, count]);
+  else if (!truncation) refuse(`text 0 has ${maxLength - room + count} tokens, expected at most ${maxLength}`);
+  else if (room < 1) refuse(`${maxLength} tokens have no room for what comes before the text, and the special tokens: ${maxLength - room}`);
+  else if (stride === undefined) pieces.push([0, room]);
+  else if (stride >= room) fail('CONFIG', operation, 'stride', String(stride), `below ${room}, the tokens of the text that there is room for`);
+  else
+    for (let from = 0; ; from += room - stride) {
+      pieces.push([from, Math.min(from + room, count)]);
+      if (from + room >= count) break;
+    }
+  const cut = ({ ids, tokens, starts, ends, words, ...others }: Part, from: number, to: number): Part => ({
+    ...others,
+    ids: ids.slice(from, to),
+    tokens: tokens.slice(from, to),
+    starts: starts.slice(from, to),
+    ends: ends.slice(from, to),
+    words: words.slice(from, to),
+  });
+  return pieces.map(([from, to]) => {
+    const given = [...before.map((part) => cut(part, 0, part.ids.length)), cut(last, from, to)];
+    return sequenceOf(tokenizer.process(given), given, tokenTypes);
+  });
+}
