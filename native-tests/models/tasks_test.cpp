@@ -179,6 +179,16 @@ TEST_CASE("what tasks are asked wrongly is said, and the model goes on", "[model
   CHECK(ner.classify_tokens({""}).at(0).empty());
 }
 
+TEST_CASE("logits may be left out", "[models][tasks]") {
+  const TextModel& model = model_of("tiny-bert-mlm");
+  const Encoding encoding = model.tokenize({"It is [MASK].", "A"});
+  const TextModelOutput whole = model.forward(encoding), without = model.forward(encoding, {.output_logits = false});
+  REQUIRE(whole.logits);
+  CHECK(whole.logits->dimension() == 3);
+  CHECK(!without.logits);
+  CHECK(whole.last_hidden_state == without.last_hidden_state);
+}
+
 TEST_CASE("entities have the same bits in any batch", "[models][tasks]") {
   const TextModel& model = model_of("tiny-bert-ner");
   const std::vector<std::string> texts{"A happy person", "", "The film was not bad, it was good!", std::string(90, 'a'), "Überraschend schön 😀"};

@@ -141,6 +141,7 @@ auto forward(Arguments& arguments) {
     arguments.option("isCausal", options.is_causal);
     arguments.option("outputAttentions", options.output_attentions);
     arguments.option("outputHiddenStates", options.output_hidden_states);
+    arguments.option("outputLogits", options.logits);
     options.head_mask = arguments.optional_tensor("headMask");
     std::int64_t layer = 0;
     const bool patched = arguments.group("patch", [&] {

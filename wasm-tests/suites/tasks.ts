@@ -168,6 +168,11 @@ describe('tasks', () => {
     assert.deepEqual([...(await logits('tiny-bert-qa')).dims.slice(2)], [2]);
     assert.deepEqual([...(await logits('tiny-bert-mlm')).dims.slice(2)], [(await modelOf('tiny-bert-mlm')).config['vocab_size'] as number]);
     assert.deepEqual([...(await logits('tiny-bert-choice')).dims], [2, 1]);
+    const mlm = await modelOf('tiny-bert-mlm');
+    const inputs = mlm.tokenize(texts);
+    const { lastHiddenState, logits: none } = mlm.forward(inputs, { outputLogits: false });
+    assert.isUndefined(none);
+    assertSameBits(lastHiddenState, mlm.forward(inputs).lastHiddenState);
   });
 
   it('cuts texts by their scripts where the tokenizer does, whose table comes then', async () => {

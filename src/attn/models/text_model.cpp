@@ -246,7 +246,8 @@ detail::TextForward::TextForward(std::string_view op, const EncoderModel& model,
                             .trace = std::move(trace),
                             .mask = options.mask,
                             .is_causal = options.is_causal,
-                            .head_mask = options.head_mask};
+                            .head_mask = options.head_mask,
+                            .logits = options.output_logits};
   if (options.patch) {
     given.patched_layer = options.patch->layer;
     given.hidden_state = options.patch->hidden_state;

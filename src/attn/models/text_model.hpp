@@ -39,6 +39,7 @@ struct LayerPatch {
 struct TextForwardOptions {
   bool output_attentions = false;     ///< return the weights of every layer
   bool output_hidden_states = false;  ///< return the input of every layer, and the output
+  bool output_logits = true;          ///< those of the head; of fill-mask they are many, and take as long as some layers
   /// Of every layer, as AttentionOptions, beside what the padding and the model itself mask. A query that they leave nothing attends to
   /// every key alike, as in transformers.
   std::optional<Mask> mask = std::nullopt;

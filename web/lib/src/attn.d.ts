@@ -1166,6 +1166,8 @@ export interface TextForwardOptions {
   outputAttentions?: boolean | undefined;
   /** The input of every layer, and the output. Default false. */
   outputHiddenStates?: boolean | undefined;
+  /** Those of the head; default true. Of `'fill-mask'` they are (B,L,V) numbers and take as long as some layers: `false` where nobody looks at them. */
+  outputLogits?: boolean | undefined;
   /** Everything inside the layers named (all of them when `layers` is left out). */
   trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
   /**

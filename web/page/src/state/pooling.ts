@@ -70,7 +70,9 @@ export interface Answers {
 /** What the model says of each text with these heads off. */
 export async function answersWithout(attn: Attn, of: LoadedModel, encoding: Encoding, off: readonly number[]): Promise<Answers> {
   const pooling = await poolingOf(of);
-  const { lastHiddenState, logits } = await withModel(() => of.text.forward(encoding, { headMask: headMaskOf(of, off) }));
+  const { lastHiddenState, logits } = await withModel(() =>
+    of.text.forward(encoding, { headMask: headMaskOf(of, off), outputLogits: of.labels !== undefined }),
+  );
   return {
     vectors: await toLengthOne(attn, await pool(attn, pooling, lastHiddenState, encoding)),
     probabilities: logits && of.labels ? await answersOf(attn, of, logits) : undefined,

@@ -82,7 +82,7 @@ export const restoreWeights = (of: LoadedModel): Promise<void> => applyWeights(o
 
 /** What View says of the whole model, as options of a forward. */
 function optionsOf(of: LoadedModel, { causal, drawn, off }: View, length: number): TextForwardOptions {
-  const options: TextForwardOptions = { outputAttentions: true, outputHiddenStates: true, isCausal: causal };
+  const options: TextForwardOptions = { outputAttentions: true, outputHiddenStates: true, outputLogits: of.labels !== undefined, isCausal: causal };
   if (drawn.length > 0) {
     const data = new Uint8Array(length * length);
     for (const cell of drawn) if (cell < data.length) data[cell] = 1;
@@ -114,6 +114,7 @@ async function traceLayer(
     ...options,
     outputAttentions: false,
     outputHiddenStates: false,
+    outputLogits: false,
     trace: { layers: [layer], ...(names && { names }) },
   });
   return trace!.get(layer)!;

@@ -62,7 +62,9 @@ function breathing(): () => Promise<void> {
 
 async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfCheck | undefined> {
   const { encoding, view } = run.peek()!;
-  const { hiddenStates, attentions } = await withModel(() => of.text.forward(encoding, { outputAttentions: true, outputHiddenStates: true }));
+  const { hiddenStates, attentions } = await withModel(() =>
+    of.text.forward(encoding, { outputAttentions: true, outputHiddenStates: true, outputLogits: false }),
+  );
   const length = encoding.dims[1]!;
   let [largest, count] = [0, 0];
   for (const { data } of attentions!)
