@@ -67,7 +67,7 @@ const ofModels = {
       );
     },
     async 'says that a model without a head does not classify, and that a folder is empty'(run, refused) {
-      assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /no classification head/);
+      assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /without a head/);
       assert.match((await refused(['--model', 'testdata', 'good'])).text, /config\.json is not there/);
     },
   },
