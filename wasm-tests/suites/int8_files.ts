@@ -4,7 +4,7 @@ import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { loadHere, settledHeap, setup, url } from '../support/host.ts';
+import { bytes, loadHere, settledHeap, setup, url } from '../support/host.ts';
 import { checkpoints } from '../support/model_cases.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 
