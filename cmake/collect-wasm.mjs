@@ -45,8 +45,9 @@ const knownFormats = ['%g', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^termi
 function unknownFormats(bytes) {
   const data = [...sections(bytes)].filter(({ id }) => id === 11).map(({ content }) => content.toString('latin1'));
   const all = data.join('\0');
-  // Strings lie one NUL apart. Two letters between zeros on either side are a number of 32 bits, mostly an address.
-  const isNumber = (index) => all.slice(index - 2, index) === '\0\0' && all.slice(index + 2, index + 4) === '\0\0';
+  // Strings lie one NUL apart. Two letters between zeros on either side are a number of 32 bits, mostly an address; so are they at the start of a
+  // segment, behind the end of its offset (0x0b) and its size.
+  const isNumber = (index) => (all.slice(index - 2, index) === '\0\0' || all[index - 2] === '\x0b') && all.slice(index + 2, index + 4) === '\0\0';
   const texts = [...all.matchAll(/[ -~]+/g)].filter(({ 0: text, index }) => text.length !== 2 || !isNumber(index)).map(([text]) => text);
   return texts.filter(
     (text) =>
