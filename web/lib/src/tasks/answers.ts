@@ -1,11 +1,6 @@
 /** Answers of the scores that tokens have as their start and their end, as transformers' QuestionAnsweringPipeline finds them. */
 
-export interface Answer {
-  text: string;
-  score: number;
-  start: number;
-  end: number;
-}
+import type { Answer } from '../attn.js';
 
 /** A window of the context: its tokens that an answer may have, and their scores. */
 export interface AnswerWindow {

@@ -1,14 +1,7 @@
 /** Entities of the labels that tokens have, as transformers' TokenClassificationPipeline puts them together. */
 
 import type { Aggregation } from '../aggregation.js';
-
-export interface Entity {
-  label: string;
-  score: number;
-  text: string;
-  start: number;
-  end: number;
-}
+import type { Entity } from '../attn.js';
 
 /** A token, or several: what it may be, and where. */
 export interface Scored {

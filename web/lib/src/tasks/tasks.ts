@@ -1,5 +1,5 @@
 /** What a model's head is for: entities, masks, answers, the order of documents. */
-import type { TextModel as Contract } from '../attn.js';
+import type { Entity, TextModel as Contract } from '../attn.js';
 import { assertTask, inBatches, limits, type Row, tokenized } from '../batches.js';
 import { AttnError, describe, fail } from '../error.js';
 import {
@@ -15,7 +15,7 @@ import {
 import type { Parts } from '../model_parts.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
-import { entitiesOf, type Entity, type Scored } from './entities.js';
+import { entitiesOf, type Scored } from './entities.js';
 import { type Sequence, sequences } from './sequences.js';
 
 type Find = () => Parts;
