@@ -261,6 +261,7 @@ export const tests = {
     const roberta = await data.another('testdata/models/tiny-roberta', sentence);
     const distilbert = await data.another('testdata/models/tiny-distilbert', sentence);
     const pooled = await data.another('testdata/models/tiny-bert-cls', sentence);
+    // Each has another name than the one before, or what is shown would be taken for what comes.
     const came = async (name, expected) => {
       await shows(page, `${name}, ${expected.layers} × ${expected.heads} heads`);
       await assertHeads(page, expected, [
@@ -270,10 +271,10 @@ export const tests = {
     };
     await drop(page, carried.loose(filesOf('tiny-bert', files)));
     await came('your files', bert);
-    await chooseFiles(page, 'Choose files', filesOf('tiny-roberta', files));
-    await came('your files', roberta);
     await chooseFiles(page, 'Choose a folder', filesOf('tiny-distilbert', files, { 'README.md': 'words' }), 'tiny-distilbert');
     await came('tiny-distilbert', distilbert);
+    await chooseFiles(page, 'Choose files', filesOf('tiny-roberta', files));
+    await came('your files', roberta);
     // The folder is inside another one, and has one inside with a config.json too.
     const inside = [pooling, ...files, 'modules.json', 'sentence_bert_config.json'];
     await drop(page, carried.folder(filesOf('tiny-bert-cls', inside, { 'notes.txt': 'words' }, 'tiny-bert-cls/'), 'downloads'));
@@ -289,8 +290,8 @@ export const tests = {
     await drop(page, carried.folder(sharded(), 'tiny-bert'));
     await came('tiny-bert', bert);
     if (engine === 'chromium') {
-      await page.driver.drop([join(repository, 'testdata/models/tiny-bert')], 600, 300);
-      await came('tiny-bert', bert);
+      await page.driver.drop([join(repository, 'testdata/models/tiny-distilbert')], 600, 300);
+      await came('tiny-distilbert', distilbert);
     }
     await page.click('button', 'Back to the sentiment classifier', bar);
     await shows(page, 'sentiment classifier, 2 × 4 heads');
