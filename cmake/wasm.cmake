@@ -15,10 +15,16 @@ set(attn_compile_all
   # Exceptions as the engines' own instructions: the JavaScript kind costs a call for every call that may throw.
   -fwasm-exceptions
   # xsimd's batches are v128 values; without this its wasm architecture does not exist.
-  -msimd128)
+  -msimd128
+  # Every engine with SIMD and exceptions has it: without, each number from JavaScript is looked at before it becomes a whole one.
+  -mnontrapping-fptoint
+  # Types by address: nothing asks for their names, which would be in the binary.
+  -fno-rtti -DEMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
 set(attn_embind_unused ${PROJECT_SOURCE_DIR}/cmake/embind-unused.js)
 set(attn_link_all
   -fwasm-exceptions
+  # Of Embind's library the half that goes with it.
+  -fno-rtti
   # Functions and classes for JavaScript are declared in C++ (src/bindings).
   -lembind
   # Without what Embind has that no binding uses.

@@ -119,11 +119,8 @@ class Class {
 
   template <auto Function>
   static Address invoke(T& self, Address frame) {
-    return guard([&] {
-      Arguments arguments(frame);
-      const auto work = Function(arguments);
-      return returning([&](Result& result) { work(self, result); });
-    });
+    return run(frame, &self,
+               [](void* layer, Arguments& arguments, Result& result) { Function(arguments)(*static_cast<T*>(layer), result); });
   }
 
   const char* name_;

@@ -6,7 +6,8 @@
 #include <cstring>
 
 // Two functions of the C library weigh a tenth of the .wasm, for what the engine does as well: reading the numbers of a
-// JSON header, all of which but small whole ones are refused, and printing a number in an error's message. These take their place.
+// JSON header, all of which but small whole ones are refused, and printing a number in an error's message. These take their place, and one that
+// does nothing that of a table of messages.
 
 // clang-format off
 EM_JS(double, attn_number, (const char* text, size_t size), {
@@ -51,6 +52,12 @@ int snprintf(char* to, std::size_t size, const char* format, ...) {
   va_end(arguments);
   to[length] = '\0';
   return length;
+}
+
+// The C++ library asks for the words of errno when a thread or a lock fails, in an exception whose words nobody gets to see either.
+int strerror_r(int, char* to, std::size_t size) {
+  if (size > 0) *to = '\0';
+  return 0;
 }
 
 }  // extern "C"

@@ -161,6 +161,15 @@ bool Arguments::option(const char* name, Trace& value) {
   return true;
 }
 
+Address run(Address frame, void* self, void (*work)(void* self, Arguments& arguments, Result& result)) {
+  return guard([&] {
+    Arguments arguments(frame);
+    auto result = std::make_unique<Result>();
+    work(self, arguments, *result);
+    return result.release()->address();
+  });
+}
+
 void add_signature(const Signature& signature) {
   // Every thread runs the Embind blocks, for its own JavaScript; the list is one.
   if (emscripten_is_main_runtime_thread()) all().push_back(signature);

@@ -169,20 +169,13 @@ void add_signature(const Signature& signature);
 /// All of them, as JSON.
 std::string signatures();
 
-/// Runs work(result) and hands the result to JavaScript.
-template <class Work>
-Address returning(Work work) {
-  auto result = std::make_unique<Result>();
-  work(*result);
-  return result.release()->address();
-}
+/// Runs work(self, arguments, result) on a frame and hands the result to JavaScript. Out of line, and with a pointer for the work: what catches
+/// errors and cleans up is in the binary once, not in each function.
+Address run(Address frame, void* self, void (*work)(void* self, Arguments& arguments, Result& result));
 
 template <auto Function>
 Address call(Address frame) {
-  return guard([&] {
-    Arguments arguments(frame);
-    return returning(Function(arguments));
-  });
+  return run(frame, nullptr, [](void*, Arguments& arguments, Result& result) { Function(arguments)(result); });
 }
 
 template <auto Function>

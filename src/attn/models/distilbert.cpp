@@ -14,7 +14,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
                    .num_attention_heads = "n_heads",
                    .intermediate_size = "hidden_dim",
                    .hidden_act = "activation",
-                   .layer_norm_eps = ""});
+                   .layer_norm_eps = nullptr});
   model.classifier_activation = Activation::relu;
   model.decoder_activation = model.hidden_act;
   if constexpr (kHasGradients) {

@@ -85,10 +85,10 @@ inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.den
                                          .classifier_bias = "cls.predictions.bias"},
     kRobertaMaskHead{.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"};
 
-/// How config.json calls what every family has and not all spell alike; empty for what it does not have.
+/// How config.json calls what every family has and not all spell alike; null for what it does not have.
 struct SizeNames {
-  std::string_view hidden_size = "hidden_size", num_hidden_layers = "num_hidden_layers", num_attention_heads = "num_attention_heads";
-  std::string_view intermediate_size = "intermediate_size", hidden_act = "hidden_act", layer_norm_eps = "layer_norm_eps";
+  const char *hidden_size = "hidden_size", *num_hidden_layers = "num_hidden_layers", *num_attention_heads = "num_attention_heads";
+  const char *intermediate_size = "intermediate_size", *hidden_act = "hidden_act", *layer_norm_eps = "layer_norm_eps";
   // Where they are left out, as transformers has them.
   std::int64_t max_position_embeddings = 512, pad_token_id = 0;
 };

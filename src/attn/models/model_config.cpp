@@ -20,7 +20,7 @@ constexpr std::array<const Family*, 9> kFamilies{&kBert,  &kDistilBert, &kRobert
                                                  &kMpnet, &kModernBert, &kErnie,   &kElectra};
 
 const Family& family_of(const ConfigReader& config) {
-  const std::string type = config.string("model_type", "");
+  const std::string_view type = config.string("model_type", "");
   std::string all;
   for (const Family* family : kFamilies)
     for (const std::string_view name : family->model_types) {
@@ -62,7 +62,7 @@ Task task_of(const ConfigReader& config, const Family& family) {
                                                          {"ForQuestionAnswering", Task::question_answering},
                                                          {"ForMultipleChoice", Task::multiple_choice},
                                                          {"Model", Task::embedding}};
-  const std::string name = words_of(list->array()->front());
+  const std::string name = text({words_of(list->array()->front())});
   for (const auto& [end, task] : kEnds)
     if (name.ends_with(end)) {
       if (!names_of(family, task).classifier.empty()) return task;
@@ -89,14 +89,14 @@ std::vector<std::string> read_labels(const ConfigReader& config) {
       config.refuse(ErrorCode::config, "id2label", {"names by their numbers"}, {"\"", key, "\""});
     if (label.is_null() || label.object() != nullptr || label.array() != nullptr)
       config.refuse(ErrorCode::config, "id2label", {"a name for each number"}, {label.kind(), " for ", key});
-    if (const auto id = static_cast<std::size_t>(std::atoll(key.c_str())); id < labels.size()) labels[id] = words_of(label);
+    if (const auto id = static_cast<std::size_t>(std::atoll(key.c_str())); id < labels.size()) labels[id] = text({words_of(label)});
   }
   return labels;
 }
 
 /// By problem_type, which may be missing, and the number of labels.
 ClassificationFunction classification_function(const ConfigReader& config, std::size_t labels) {
-  const std::string type = config.string("problem_type", "");
+  const std::string_view type = config.string("problem_type", "");
   if (type == "regression") return ClassificationFunction::none;
   if (type == "multi_label_classification") return ClassificationFunction::sigmoid;
   if (!type.empty() && type != "single_label_classification")
@@ -106,9 +106,9 @@ ClassificationFunction classification_function(const ConfigReader& config, std::
 
 }  // namespace
 
-std::string words_of(const Json& json) {
+TextPart words_of(const Json& json) {
   if (const std::string* value = json.string()) return *value;
-  if (const double* value = json.number()) return text({*value});
+  if (const double* value = json.number()) return *value;
   if (const bool* value = json.boolean()) return *value ? "true" : "false";
   return json.kind();
 }
@@ -130,24 +130,32 @@ std::int64_t ModelConfig::outputs() const {
   }
 }
 
-void ConfigReader::refuse(ErrorCode code, std::string_view name, std::initializer_list<TextPart> expected,
-                          std::initializer_list<TextPart> got) const {
-  fail(code, file_, path_ + std::string(name), expected, got);
+void ConfigReader::refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const {
+  std::string path = name;
+  const ConfigReader* at = this;
+  for (; at->parent_ != nullptr; at = at->parent_) path = text({at->name_, ".", path});
+  fail(code, at->name_, path, expected, got);
 }
 
-std::int64_t ConfigReader::whole(std::string_view name, std::int64_t least, std::int64_t most) const {
+const Json* ConfigReader::find(const char* name) const { return json_.find(name); }
+
+bool ConfigReader::is_null(const char* name) const {
+  return json_.object() != nullptr && json_.object()->contains(std::string_view(name)) && !has(name);
+}
+
+std::int64_t ConfigReader::whole(const char* name, std::int64_t least, std::int64_t most) const {
   const Json* value = json_.find(name);
   const double* number = value != nullptr ? value->number() : nullptr;
   if (number == nullptr || !(*number >= static_cast<double>(least)) || !(*number <= static_cast<double>(most)) || std::floor(*number) != *number)
-    refuse(ErrorCode::config, name, {"a whole number from ", least, " to ", most}, {value != nullptr ? words_of(*value) : "missing"});
+    refuse(ErrorCode::config, name, {"a whole number from ", least, " to ", most}, {value != nullptr ? words_of(*value) : TextPart("missing")});
   return static_cast<std::int64_t>(*number);
 }
 
-std::int64_t ConfigReader::whole(std::string_view name, std::int64_t least, std::int64_t most, std::int64_t otherwise) const {
+std::int64_t ConfigReader::whole(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise) const {
   return has(name) ? whole(name, least, most) : otherwise;
 }
 
-double ConfigReader::positive(std::string_view name, double otherwise) const {
+double ConfigReader::positive(const char* name, double otherwise) const {
   const Json* value = json_.find(name);
   if (value == nullptr) return otherwise;
   const double* number = value->number();
@@ -156,29 +164,29 @@ double ConfigReader::positive(std::string_view name, double otherwise) const {
   return *number;
 }
 
-float ConfigReader::number(std::string_view name, float otherwise) const {
+float ConfigReader::number(const char* name, float otherwise) const {
   const Json* value = json_.find(name);
   if (value == nullptr) return otherwise;
   const double* number = value->number();
   return number != nullptr ? static_cast<float>(*number) : std::numeric_limits<float>::quiet_NaN();
 }
 
-bool ConfigReader::flag(std::string_view name, bool otherwise) const {
+bool ConfigReader::flag(const char* name, bool otherwise) const {
   const Json* value = json_.find(name);
   if (value == nullptr) return otherwise;
   if (value->boolean() == nullptr) refuse(ErrorCode::config, name, {"true or false"}, {words_of(*value)});
   return *value->boolean();
 }
 
-std::string ConfigReader::string(std::string_view name, std::string_view otherwise) const {
+std::string_view ConfigReader::string(const char* name, std::string_view otherwise) const {
   const Json* value = json_.find(name);
-  if (value == nullptr) return std::string(otherwise);
+  if (value == nullptr) return otherwise;
   if (value->string() == nullptr) refuse(ErrorCode::config, name, {"a string"}, {value->kind()});
   return *value->string();
 }
 
-Activation ConfigReader::activation(std::string_view name) const {
-  const std::string given = string(name, "gelu");
+Activation ConfigReader::activation(const char* name) const {
+  const std::string_view given = string(name, "gelu");
   if (given == "gelu" || given == "gelu_python") return Activation::gelu;
   if (given == "gelu_new" || given == "gelu_fast" || given == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (given == "relu") return Activation::relu;
@@ -189,18 +197,18 @@ Activation ConfigReader::activation(std::string_view name) const {
   refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu, tanh, mish, quick_gelu"}, {given});
 }
 
-ConfigReader ConfigReader::object(std::string_view name) const {
+ConfigReader ConfigReader::object(const char* name) const& {
   const Json* value = json_.find(name);
   if (value != nullptr && value->object() == nullptr) refuse(ErrorCode::config, name, {"an object"}, {value->kind()});
-  return {file_, value != nullptr ? *value : kNone, path_ + std::string(name) + "."};
+  return {*this, name, value != nullptr ? *value : kNone};
 }
 
-void ConfigReader::only(std::string_view name, std::string_view value) const {
-  const std::string given = string(name, value);
+void ConfigReader::only(const char* name, std::string_view value) const {
+  const std::string_view given = string(name, value);
   if (given != value) refuse(ErrorCode::unsupported, name, {value}, {given});
 }
 
-void ConfigReader::only_false(std::string_view name) const {
+void ConfigReader::only_false(const char* name) const {
   if (flag(name, false)) refuse(ErrorCode::unsupported, name, {"false"}, {"true"});
 }
 
@@ -218,7 +226,7 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
                                                                : static_cast<double>(names.pad_token_id);
   if (id >= 0 && id < static_cast<double>(model.vocab_size)) model.pad_token_id = static_cast<std::int64_t>(id);
   model.hidden_act = config.activation(names.hidden_act);
-  if (!names.layer_norm_eps.empty())
+  if (names.layer_norm_eps != nullptr)
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
 }
 

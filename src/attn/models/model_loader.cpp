@@ -95,82 +95,96 @@ ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized)
   parameters_ = model_->parameters();
 }
 
+/// Targets by their names in the file, and the parameters that each is made of. Prefixes stand here, so that a name is put together in one place.
+class ModelLoader::TargetList {
+ public:
+  explicit TargetList(const Parameters& parameters) : parameters_(parameters) {}
+
+  /// What comes before the names from here on, in the file and in the model.
+  void begin(std::string theirs, std::string ours, bool in_base = true) {
+    theirs_ = std::move(theirs);
+    ours_ = std::move(ours);
+    in_base_ = in_base;
+  }
+  /// A tensor of these parameters, one below the other.
+  Target& add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
+    Target& target = all_.emplace_back(Target{{std::move(name), {}}, in_base_, std::move(legacy)});
+    for (const char* const parameter : ours) target.tensor.parts.push_back(parameters_.at(text({ours_, parameter, kind})));
+    return target;
+  }
+  void add_weight(std::string_view name, std::initializer_list<const char*> ours) {
+    add(text({theirs_, name, ".weight"}), ours, ".weight").tensor.is_weight = true;
+  }
+  void add_table(std::string_view name, const char* ours) { add(text({theirs_, name, ".weight"}), {ours}, ".weight"); }
+  void add_linear(std::string_view name, std::initializer_list<const char*> ours, bool bias) {
+    add_weight(name, ours);
+    if (bias) add(text({theirs_, name, ".bias"}), ours, ".bias");
+  }
+  void add_norm(std::string_view name, const char* ours, bool bias) {
+    add(text({theirs_, name, ".weight"}), {ours}, ".weight", text({theirs_, name, ".gamma"}));
+    if (bias) add(text({theirs_, name, ".bias"}), {ours}, ".bias", text({theirs_, name, ".beta"}));
+  }
+  std::vector<Target> take() { return std::move(all_); }
+
+ private:
+  const Parameters& parameters_;
+  std::string theirs_, ours_;
+  bool in_base_ = true;
+  std::vector<Target> all_;
+};
+
 /// The family's table of names, spelled out for this model.
 std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& parameters) const {
   const ModelConfig& config = model_->config();
   const TensorNames& names = config.family->names;
-  std::vector<Target> all;
-  bool in_base = true;
-  const auto add = [&](const std::string& name, std::initializer_list<std::string> ours, std::string legacy = {}) {
-    Target target{{name, {}}, in_base, std::move(legacy)};
-    for (const std::string& parameter : ours) target.tensor.parts.push_back(parameters.at(parameter));
-    all.push_back(std::move(target));
-    return &all.back().tensor;
-  };
-  const auto add_linear = [&](const std::string& name, std::initializer_list<std::string> ours, bool bias) {
-    std::vector<std::string> of_bias;
-    Target weight{{name + ".weight", {}}, in_base, {}}, biases{{name + ".bias", {}}, in_base, {}};
-    for (const std::string& parameter : ours) {
-      weight.tensor.parts.push_back(parameters.at(parameter + ".weight"));
-      biases.tensor.parts.push_back(parameters.at(parameter + ".bias"));
-    }
-    weight.tensor.is_weight = true;
-    all.push_back(std::move(weight));
-    if (bias) all.push_back(std::move(biases));
-  };
-  const auto add_norm = [&](const std::string& name, const std::string& ours, bool bias) {
-    add(name + ".weight", {ours + ".weight"}, name + ".gamma");
-    if (bias) add(name + ".bias", {ours + ".bias"}, name + ".beta");
-  };
-
-  const auto text_of = [](std::string_view name) { return std::string(name); };
-  add(text_of(names.word_embeddings) + ".weight", {"word_embeddings.weight"})->is_weight = true;
-  if (config.positions != PositionRows::none) add(text_of(names.position_embeddings) + ".weight", {"position_embeddings.weight"});
-  if (config.type_vocab_size > 0) add(text_of(names.token_type_embeddings) + ".weight", {"token_type_embeddings.weight"});
-  if (config.position_buckets > 0) add(text_of(names.position_bias) + ".weight", {"position_bias.weight"});
-  if (config.task_type_vocab_size > 0) add(text_of(names.task_type_embeddings) + ".weight", {"task_type_embeddings.weight"});
-  add_norm(text_of(names.embedding_norm), "embedding_norm", config.norm_bias);
-  if (config.word_width() != config.hidden_size) add_linear(text_of(names.embedding_projection), {"embedding_projection"}, true);
+  TargetList list(parameters);
+  list.add_weight(names.word_embeddings, {"word_embeddings"});
+  if (config.positions != PositionRows::none) list.add_table(names.position_embeddings, "position_embeddings");
+  if (config.type_vocab_size > 0) list.add_table(names.token_type_embeddings, "token_type_embeddings");
+  if (config.position_buckets > 0) list.add_table(names.position_bias, "position_bias");
+  if (config.task_type_vocab_size > 0) list.add_table(names.task_type_embeddings, "task_type_embeddings");
+  list.add_norm(names.embedding_norm, "embedding_norm", config.norm_bias);
+  if (config.word_width() != config.hidden_size) list.add_linear(names.embedding_projection, {"embedding_projection"}, true);
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    const std::string layer = text_of(names.layers) + std::to_string(i) + ".", ours = "encoder.layers." + std::to_string(i) + ".";
-    const std::string query = ours + "self_attn.q_proj", key = ours + "self_attn.k_proj", value = ours + "self_attn.v_proj";
+    list.begin(text({names.layers, i, "."}), text({"encoder.layers.", i, "."}));
+    constexpr const char *kQuery = "self_attn.q_proj", *kKey = "self_attn.k_proj", *kValue = "self_attn.v_proj";
     if (!names.query_key_value.empty()) {
-      add_linear(layer + text_of(names.query_key_value), {query, key, value}, config.attention_bias);
+      list.add_linear(names.query_key_value, {kQuery, kKey, kValue}, config.attention_bias);
     } else {
-      add_linear(layer + text_of(names.query), {query}, config.attention_bias);
-      add_linear(layer + text_of(names.key), {key}, config.attention_bias);
-      add_linear(layer + text_of(names.value), {value}, config.attention_bias);
+      list.add_linear(names.query, {kQuery}, config.attention_bias);
+      list.add_linear(names.key, {kKey}, config.attention_bias);
+      list.add_linear(names.value, {kValue}, config.attention_bias);
     }
-    add_linear(layer + text_of(names.attention_output), {ours + "self_attn.out_proj"}, config.attention_bias);
-    if (i > 0 || !config.norm_first) add_norm(layer + text_of(names.norm1), ours + "norm1", config.norm_bias);
+    list.add_linear(names.attention_output, {"self_attn.out_proj"}, config.attention_bias);
+    if (i > 0 || !config.norm_first) list.add_norm(names.norm1, "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())
-      add_linear(layer + text_of(names.gate_linear1), {ours + "linear_gate", ours + "linear1"}, config.mlp_bias);
+      list.add_linear(names.gate_linear1, {"linear_gate", "linear1"}, config.mlp_bias);
     else
-      add_linear(layer + text_of(names.linear1), {ours + "linear1"}, config.mlp_bias);
-    add_linear(layer + text_of(names.linear2), {ours + "linear2"}, config.mlp_bias);
-    add_norm(layer + text_of(names.norm2), ours + "norm2", config.norm_bias);
+      list.add_linear(names.linear1, {"linear1"}, config.mlp_bias);
+    list.add_linear(names.linear2, {"linear2"}, config.mlp_bias);
+    list.add_norm(names.norm2, "norm2", config.norm_bias);
   }
-  if (!names.final_norm.empty()) add_norm(text_of(names.final_norm), "encoder.norm", config.norm_bias);
-  if (!config.has_head()) return all;
+  list.begin("", "");
+  if (!names.final_norm.empty()) list.add_norm(names.final_norm, "encoder.norm", config.norm_bias);
+  if (!config.has_head()) return list.take();
   for_each_part_of_head(config, [&](HeadPart part, std::string_view name, const char* ours, bool bias) {
-    const std::string called = text_of(name);
-    in_base = part == HeadPart::pooler;
+    list.begin("", "", part == HeadPart::pooler);
     if (part == HeadPart::norm) {
-      add_norm(called, ours, bias);
+      list.add_norm(name, ours, bias);
     } else if (part == HeadPart::classifier && config.task == Task::fill_mask) {
       // Tied, the bias is the head's own, and the decoder's another name of it.
-      std::string own = text_of(config.head_names().classifier_bias), of_decoder = called + ".bias";
-      if (own.empty()) own = of_decoder;
+      const std::string_view given = config.head_names().classifier_bias;
+      std::string of_decoder = text({name, ".bias"}), own = given.empty() ? of_decoder : std::string(given);
       if (!config.is_tied()) {
-        add(called + ".weight", {"classifier.weight"})->is_weight = true;
+        list.add_weight(name, {ours});
         std::swap(own, of_decoder);
       }
-      if (bias) add(own, {"classifier.bias"}, std::move(of_decoder));
+      if (bias) list.add(std::move(own), {ours}, ".bias", std::move(of_decoder));
     } else {
-      add_linear(called, {ours}, bias);
+      list.add_linear(name, {ours}, bias);
     }
   });
-  return all;
+  return list.take();
 }
 
 /// Whether the file has anything of a head that fills masks: many name it in config.json that have not got it.

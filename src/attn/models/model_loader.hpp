@@ -40,6 +40,7 @@ class ModelLoader {
     std::vector<float> scales = {};  ///< of int8: they wait for their rows
   };
 
+  class TargetList;
   std::vector<Target> targets(const Parameters& parameters) const;
   bool has_head() const;
   void match(std::vector<Target> targets);

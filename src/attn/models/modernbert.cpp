@@ -10,12 +10,12 @@ constexpr std::int64_t kPositions = 8192;
 constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
 
 /// The base of a kind of layer: transformers writes rope_parameters since version 5, and two numbers before.
-double theta_of(const ConfigReader& config, std::string_view kind, double otherwise) {
+double theta_of(const ConfigReader& config, const char* kind, double otherwise) {
   const ConfigReader all = config.object("rope_parameters"), rope = all.object(kind);
   if (all.has("rope_theta"))
     all.refuse(ErrorCode::unsupported, "rope_theta", {"one for full_attention and one for sliding_attention"}, {"one for all"});
   rope.only("rope_type", "default");
-  for (const std::string_view name : {"factor", "partial_rotary_factor"})
+  for (const char* const name : {"factor", "partial_rotary_factor"})
     if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
   return rope.positive("rope_theta", otherwise);
 }
@@ -55,7 +55,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(model.num_hidden_layers); ++layer)
     model.distances.push_back(is_sliding(config, layer) ? LayerDistance{sliding, window} : LayerDistance{full, -1});
 
-  const std::string pooling = config.string("classifier_pooling", "cls");
+  const std::string_view pooling = config.string("classifier_pooling", "cls");
   if (pooling != "cls" && pooling != "mean") config.refuse(ErrorCode::unsupported, "classifier_pooling", {"cls or mean"}, {pooling});
   model.classifier_pooling = pooling == "cls" ? Pooling::cls : Pooling::mean;
   model.classifier_activation = config.has("classifier_activation") ? config.activation("classifier_activation") : Activation::gelu;

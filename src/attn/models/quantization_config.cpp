@@ -10,14 +10,14 @@ namespace attn::detail {
 namespace {
 
 /// A member that must be this, or be missing where that is what missing means.
-void must_be(const ConfigReader& config, std::string_view name, std::string_view value, std::string_view otherwise) {
+void must_be(const ConfigReader& config, const char* name, std::string_view value, std::string_view otherwise) {
   const Json* const json = config.find(name);
-  const std::string given = json != nullptr ? words_of(*json) : std::string(otherwise);
+  const std::string given = text({json != nullptr ? words_of(*json) : TextPart(otherwise)});
   if (given != value) config.refuse(ErrorCode::unsupported, name, {value}, {given});
 }
 
 /// Null, or an object without members.
-void must_be_empty(const ConfigReader& config, std::string_view name) {
+void must_be_empty(const ConfigReader& config, const char* name) {
   const Json* value = config.find(name);
   if (value != nullptr && (value->object() == nullptr || !value->object()->empty()))
     config.refuse(ErrorCode::unsupported, name, {"null"}, {words_of(*value)});
@@ -30,7 +30,7 @@ void check_numbers(const ConfigReader& numbers, std::string_view strategy, std::
   must_be(numbers, "strategy", strategy, "tensor");
   must_be(numbers, "symmetric", symmetric, "true");
   must_be(numbers, "dynamic", dynamic, "false");
-  if (const Json* const size = numbers.find("group_size"); size != nullptr && words_of(*size) != "-1")
+  if (const Json* const size = numbers.find("group_size"); size != nullptr && text({words_of(*size)}) != "-1")
     numbers.refuse(ErrorCode::unsupported, "group_size", {"null"}, {words_of(*size)});
   must_be_empty(numbers, "block_structure");
 }
@@ -53,9 +53,9 @@ bool read_group(const ConfigReader& group, const Family& family) {
   const Json::Array* const targets = list != nullptr ? list->array() : nullptr;
   if (targets == nullptr || targets->empty())
     group.refuse(ErrorCode::config, "targets", {"a list of names"}, {list != nullptr ? list->kind() : "missing"});
-  const bool words = is_word_table(words_of(targets->front()), family);
+  const bool words = is_word_table(text({words_of(targets->front())}), family);
   for (const Json& target : *targets)
-    if (const std::string name = words_of(target); words ? !is_word_table(name, family) : name != "Linear")
+    if (const std::string name = text({words_of(target)}); words ? !is_word_table(name, family) : name != "Linear")
       group.refuse(ErrorCode::unsupported, "targets", {"Linear, or in a group of its own ", family.names.word_embeddings}, {name});
   must_be(group, "format", "int-quantized", "int-quantized");
   const ConfigReader weights = group.object("weights"), inputs = group.object("input_activations");
@@ -84,8 +84,8 @@ void read_quantization(const ConfigReader& config, ModelConfig& model) {
   bool linear = false;
   if (const Json* const list = all.find("config_groups"))
     for (const auto& [name, group] : *list->object()) {
-      if (group.object() == nullptr) groups.refuse(ErrorCode::unsupported, name, {"a scheme written out"}, {group.kind()});
-      (read_group(groups.object(name), *model.family) ? model.quantized_words : linear) = true;
+      if (group.object() == nullptr) groups.refuse(ErrorCode::unsupported, name.c_str(), {"a scheme written out"}, {group.kind()});
+      (read_group(groups.object(name.c_str()), *model.family) ? model.quantized_words : linear) = true;
     }
   if (!linear) all.refuse(ErrorCode::unsupported, "config_groups", {"a group for Linear"}, {"without one"});
   model.quantized = true;

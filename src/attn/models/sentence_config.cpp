@@ -22,7 +22,7 @@ constexpr std::array<Mode, 6> kModes{{{"cls", "cls_token", Pooling::cls},
                                       {"weightedmean", "weightedmean_tokens", Pooling::weightedmean},
                                       {"lasttoken", "lasttoken", Pooling::lasttoken}}};
 
-Json read_file(std::string_view file, const ModelFiles::File& bytes) {
+Json read_file(const char* file, const ModelFiles::File& bytes) {
   Json json = parse_json(file, *bytes, kMaxConfig);
   if (json.object() == nullptr) ConfigReader(file, json).refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
   return json;
@@ -49,15 +49,15 @@ Modules read_modules(const ModelFiles::File& bytes) {
   for (std::size_t i = 0; i < json.array()->size(); ++i) {
     const Json& module = (*json.array())[i];
     const Json *given = module.find("type"), *path = module.find("path");
-    const std::string type = given != nullptr ? words_of(*given) : "missing", kind = type.substr(type.rfind('.') + 1);
+    const std::string type = text({given != nullptr ? words_of(*given) : TextPart("missing")}), kind = type.substr(type.rfind('.') + 1);
     const std::size_t known = static_cast<std::size_t>(
         std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
     // Only Dense may be left out between others.
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
-      reader.refuse(ErrorCode::unsupported, text({"module ", i}),
+      reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(),
                     {"Transformer, Pooling, maybe one Dense and maybe Normalize, one after the other; pool what forward() gives yourself"}, {type});
-    const std::string folder = path != nullptr ? words_of(*path) : "";
-    if (!is_folder(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}), {"the name of a folder"}, {folder});
+    const std::string folder = path != nullptr ? text({words_of(*path)}) : "";
+    if (!is_folder(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
     modules.folders[known] = folder;
     step = known + 1;
   }
@@ -66,18 +66,18 @@ Modules read_modules(const ModelFiles::File& bytes) {
 
 /// The modes that the pooling's config.json names: by a name, several names in their order, or a flag each as older files have it.
 void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
-  constexpr std::string_view kFile = "1_Pooling/config.json", kPrefix = "pooling_mode_", kWhat = "the pooling mode";
+  constexpr const char *kFile = "1_Pooling/config.json", *kPrefix = "pooling_mode_", *kWhat = "the pooling mode";
   const Json json = read_file(kFile, bytes);
   const ConfigReader reader(kFile, json);
   std::vector<std::string> names;
   const Json* mode = reader.find("pooling_mode");
   if (mode != nullptr && mode->array() != nullptr)
-    for (const Json& each : *mode->array()) names.push_back(words_of(each));
+    for (const Json& each : *mode->array()) names.push_back(text({words_of(each)}));
   else if (mode != nullptr)
-    names.push_back(reader.string("pooling_mode", ""));
+    names.emplace_back(reader.string("pooling_mode", ""));
   else
     for (const Mode& known : kModes)
-      if (reader.flag(text({kPrefix, known.flag}), false)) names.emplace_back(known.name);
+      if (reader.flag(text({kPrefix, known.flag}).c_str(), false)) names.emplace_back(known.name);
   model.poolings.clear();
   for (const std::string& name : names) {
     const auto found = std::find_if(kModes.begin(), kModes.end(), [&](const Mode& known) { return known.name == name; });
@@ -102,16 +102,16 @@ std::optional<Activation> torch_activation(std::string_view path) {
 
 /// The config.json of Dense.
 void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
-  constexpr std::string_view kFile = "2_Dense/config.json";
+  constexpr const char* kFile = "2_Dense/config.json";
   const Json json = read_file(kFile, bytes);
   const ConfigReader reader(kFile, json);
   DenseConfig dense{.in_features = reader.size("in_features"), .out_features = reader.size("out_features"), .bias = reader.flag("bias", true)};
-  const std::string path = reader.string("activation_function", "torch.nn.modules.activation.Tanh");
+  const std::string_view path = reader.string("activation_function", "torch.nn.modules.activation.Tanh");
   const std::optional<Activation> activation = torch_activation(path);
   if (!activation)
     reader.refuse(ErrorCode::unsupported, "activation_function", {"Identity, Tanh, Sigmoid, ReLU, GELU, SiLU or Mish of torch.nn"}, {path});
   dense.activation = *activation;
-  for (const std::string_view name : {"module_input_name", "module_output_name"}) reader.only(name, "sentence_embedding");
+  for (const char* const name : {"module_input_name", "module_output_name"}) reader.only(name, "sentence_embedding");
   reader.only_false("use_residual");
   const std::int64_t pooled = model.embedding_size(model.poolings.size());
   if (dense.in_features != pooled) reader.refuse(ErrorCode::config, "in_features", {pooled, ", what is pooled"}, {dense.in_features});
@@ -119,9 +119,9 @@ void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
 }
 
 /// Scores of a cross-encoder: the module of torch.nn that its files name.
-void read_activation(const ConfigReader& reader, std::string_view name, ModelConfig& model) {
+void read_activation(const ConfigReader& reader, const char* name, ModelConfig& model) {
   if (!reader.has(name) || model.labels.empty()) return;
-  const std::string path = reader.string(name, "");
+  const std::string_view path = reader.string(name, "");
   const std::optional<Activation> activation = torch_activation(path);
   if (activation == Activation::identity)
     model.classification_function = ClassificationFunction::none;
@@ -135,7 +135,7 @@ void read_activation(const ConfigReader& reader, std::string_view name, ModelCon
 
 /// config_sentence_transformers.json.
 void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
-  constexpr std::string_view kFile = "config_sentence_transformers.json";
+  constexpr const char* kFile = "config_sentence_transformers.json";
   const Json json = read_file(kFile, bytes);
   const ConfigReader reader(kFile, json);
   const ConfigReader prompts = reader.object("prompts");
@@ -144,10 +144,12 @@ void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
       const std::string& name = given.first;
       const auto known = std::find_if(model.prompts.begin(), model.prompts.end(), [&](const Prompt& each) { return each.name == name; });
       Prompt& prompt = known != model.prompts.end() ? *known : model.prompts.emplace_back(Prompt{name, ""});
-      prompt.text = prompts.string(name, "");
+      if (given.second.string() == nullptr && !given.second.is_null())
+        prompts.refuse(ErrorCode::config, name.c_str(), {"a string"}, {given.second.kind()});
+      prompt.text = given.second.is_null() ? "" : *given.second.string();
     }
   if (reader.has("default_prompt_name")) {
-    const std::string name = reader.string("default_prompt_name", "");
+    const std::string_view name = reader.string("default_prompt_name", "");
     const auto found = std::find_if(model.prompts.begin(), model.prompts.end(), [&](const Prompt& prompt) { return prompt.name == name; });
     if (found == model.prompts.end()) reader.refuse(ErrorCode::config, "default_prompt_name", {"one of prompts"}, {name});
     model.default_prompt = found->text;
@@ -157,7 +159,7 @@ void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
 
 /// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
 void read_lengths(const ModelFiles& files, ModelConfig& model) {
-  const auto read = [&](const ConfigReader& reader, std::string_view name) {
+  const auto read = [&](const ConfigReader& reader, const char* name) {
     const Json* value = reader.find(name);
     // transformers writes 10^30 where a tokenizer has no limit.
     if (model.default_length > 0 || value == nullptr || (value->number() != nullptr && *value->number() > 0x7fffffff)) return;
@@ -190,7 +192,7 @@ void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
     const auto missing = [&](const std::optional<std::string>& folder, std::string_view name) {
       const Json none;
       ConfigReader("modules.json", none)
-          .refuse(ErrorCode::format, text({*folder, "/", name}), {"there, since modules.json names its folder"}, {"missing"});
+          .refuse(ErrorCode::format, text({*folder, "/", name}).c_str(), {"there, since modules.json names its folder"}, {"missing"});
     };
     if (modules.folders[1] && !files.pooling) missing(modules.folders[1], "config.json");
     if (modules.folders[2] && !files.dense) missing(modules.folders[2], "config.json");
@@ -207,7 +209,8 @@ void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
 
 void read_score_function(const ConfigReader& config, ModelConfig& model) {
   read_activation(config, "sbert_ce_default_activation_function", model);
-  read_activation(config.object("sentence_transformers"), "activation_fn", model);
+  const ConfigReader written = config.object("sentence_transformers");
+  read_activation(written, "activation_fn", model);
 }
 
 void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& model) {
@@ -216,13 +219,13 @@ void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& mod
   std::string made_for(model.family->tokenizer_class);
   model.token_types = false;
   if (tokenizer_config) {
-    constexpr std::string_view kFile = "tokenizer_config.json";
+    constexpr const char* kFile = "tokenizer_config.json";
     const Json json = read_file(kFile, tokenizer_config);
     const ConfigReader reader(kFile, json);
     made_for = reader.string("tokenizer_class", made_for);
     if (const Json* names = reader.find("model_input_names"); names != nullptr && names->array() != nullptr) {
       const Json::Array& list = *names->array();
-      model.token_types = std::any_of(list.begin(), list.end(), [](const Json& name) { return words_of(name) == "token_type_ids"; });
+      model.token_types = std::any_of(list.begin(), list.end(), [](const Json& name) { return name.string() != nullptr && *name.string() == "token_type_ids"; });
       return;
     }
   }

@@ -20,6 +20,13 @@ namespace attn {
 namespace parallel {
 namespace {
 
+// A module of WebAssembly without shared memory has the caller's thread alone: there a pool is left out.
+#if defined(__wasm__) && !defined(__wasm_atomics__)
+constexpr bool kHasThreads = false;
+#else
+constexpr bool kHasThreads = true;
+#endif
+
 // Waking a thread costs some 10 µs, which is what one core does in about 64 K multiply-adds.
 constexpr double kCostPerWorker = 65536;
 
@@ -92,6 +99,7 @@ ThreadPool* left_behind = nullptr;  // where leak checkers see them
 }  // namespace
 
 void Threads::resize(unsigned count) {
+  if constexpr (!kHasThreads) return;
   if (count == 0) count = std::max(1U, std::thread::hardware_concurrency());
   const std::lock_guard lock(mutex_);
   if (count == size()) return;
@@ -112,11 +120,11 @@ void Threads::close() {
 
 void Threads::delete_pool() {
   size_.store(1, std::memory_order_relaxed);
-  delete std::exchange(pool_, nullptr);
+  if constexpr (kHasThreads) delete std::exchange(pool_, nullptr);
 }
 
 void Threads::run(std::size_t tasks, unsigned workers, const TaskRef& body) {
-  if (workers > 1 && tasks > 1 && std::uint64_t{tasks} <= Tasks::kMost && inside != Inside::task) {
+  if (kHasThreads && workers > 1 && tasks > 1 && std::uint64_t{tasks} <= Tasks::kMost && inside != Inside::task) {
 #ifndef __wasm__
     if (executor_ != nullptr) return run_on_executor(tasks, std::min({workers, size(), Tasks::kMostWorkers}), body);
 #endif

@@ -50,5 +50,10 @@ void fail(ErrorCode code, std::string_view op, std::string_view argument, std::i
   throw Error(code, text({op, ": ", argument, verb, got_text, ", expected ", expected_text}), std::move(more));
 }
 
+void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
+          std::initializer_list<TextPart> got) {
+  fail(code, op, argument, expected, got, ErrorDetail());
+}
+
 }  // namespace detail
 }  // namespace attn

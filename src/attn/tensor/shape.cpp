@@ -28,6 +28,10 @@ constinit thread_local const std::uint64_t* limit_in_force = nullptr;
 
 }  // namespace
 
+Shape::Shape(std::initializer_list<std::int64_t> dims) {
+  for (const std::int64_t dim : dims) push_back(dim);
+}
+
 void Shape::push_back(std::int64_t dim) {
   assert(rank_ < kMaxRank);
   dims_[rank_++] = dim;

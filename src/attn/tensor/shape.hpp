@@ -16,9 +16,7 @@ class Shape {
   static constexpr std::size_t kMaxRank = 8;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims) {
-    for (const std::int64_t dim : dims) push_back(dim);
-  }
+  Shape(std::initializer_list<std::int64_t> dims);
 
   std::size_t rank() const { return rank_; }
   std::int64_t operator[](std::size_t axis) const { return dims_[axis]; }
