@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -184,6 +185,7 @@ class EncoderModel {
   void allocate();
 
  private:
+  struct RelativeLayers;
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
   void embed_ids(const detail::ModelInputs& inputs, float* x, detail::Scratch& scratch) const;
@@ -191,8 +193,20 @@ class EncoderModel {
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const;
-  /// By key - query, as far as the longest sequence goes; none where the model has none.
-  detail::PositionBias position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const;
+  /// What scores get of positions, as far as the longest sequence goes; nothing where the model has nothing of the kind.
+  struct Positions {
+    detail::PositionBias bias = {};
+    std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
+    std::vector<detail::RelativePositions> relative = {};
+    std::shared_ptr<const RelativeLayers> layers = nullptr;
+  };
+  Positions score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch) const;
+  /// Each layer's keys and queries of relative positions. They follow from weights alone: computed once, until weights may change.
+  std::shared_ptr<const RelativeLayers> relative_layers(detail::Scratch& scratch) const;
+  /// Numbers of a layer's keys of positions, packed.
+  std::size_t packed_positions() const;
+  /// Rows of embeddings of padding become 0.
+  void clear_padding(const detail::ModelInputs& inputs, float* x) const;
 
   detail::ModelConfig config_;
   Embedding words_;
@@ -201,6 +215,10 @@ class EncoderModel {
   std::optional<detail::Linear> embedding_projection_;  // (E,W), where tables are of another width than the rest
   TransformerEncoder encoder_;
   std::vector<float> position_bias_;  // (buckets,H), or empty
+  detail::Table relative_;            // (rows,E), or empty
+  detail::Norm relative_norm_ = detail::Norm::identity(0);
+  mutable std::mutex relative_mutex_;  // of relative_layers_
+  mutable std::shared_ptr<const RelativeLayers> relative_layers_;
   // What follows the pooling of an embedding, where there is something.
   std::optional<detail::Linear> embedding_dense_;
   detail::Head head_;  // where there is one

@@ -49,6 +49,8 @@ void EncoderModel::run_result(const detail::ModelPlan& plan, const detail::Model
 }
 
 void EncoderModel::check_gradients(std::string_view op) const {
+  if (config_.clears_padding)
+    detail::fail(ErrorCode::unsupported, op, "the model", {"a family other than DeBERTa, whose gradients attn does not compute"}, {"DeBERTa"});
   if (is_quantized_)
     detail::fail(ErrorCode::unsupported, op, "the model", {"float32 weights: loaded with weights float32, int8 files become those"},
                  {"int8, which has no gradients"});
@@ -92,7 +94,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
   detail::drop_rows(dropout_of(random, detail::DropoutSite::embeddings), sums, rows, plan.encoder.L, W);
   float* const x = embedding_projection_ ? scratch.take(size_of(rows, E)) : sums;
   if (embedding_projection_) embedding_projection_->forward(sums, rows, x, scratch);
-  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, position_bias(inputs, scratch), buffers);
+  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, score_positions(inputs, scratch).bias, buffers);
 
   if (of_head) {
     if (tokens.empty()) detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
@@ -201,6 +203,8 @@ std::map<std::string, Shape> EncoderModel::state_shapes() const {
   if (!token_types_.empty()) shapes.emplace("token_type_embeddings.weight", Shape{config_.type_vocab_size, W});
   if (!task_types_.empty()) shapes.emplace("task_type_embeddings.weight", Shape{config_.task_type_vocab_size, W});
   if (config_.position_buckets > 0) shapes.emplace("position_bias.weight", Shape{config_.position_buckets, config_.num_attention_heads});
+  if (!relative_.empty()) shapes.emplace("relative_embeddings.weight", Shape{config_.relative.rows(), config_.hidden_size});
+  if (config_.relative.has_norm) relative_norm_.add_shapes("relative_norm.", nullptr, shapes);
   embedding_norm_.add_shapes("embedding_norm.", nullptr, shapes);
   if (embedding_projection_) embedding_projection_->add_shapes("embedding_projection.", nullptr, shapes);
   encoder_.add_shapes("encoder.", nullptr, shapes);

@@ -128,6 +128,8 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   if (config.positions != PositionRows::none) add(text_of(names.position_embeddings) + ".weight", {"position_embeddings.weight"});
   if (config.type_vocab_size > 0) add(text_of(names.token_type_embeddings) + ".weight", {"token_type_embeddings.weight"});
   if (config.position_buckets > 0) add(text_of(names.position_bias) + ".weight", {"position_bias.weight"});
+  if (config.relative.span > 0) add(text_of(names.relative_embeddings) + ".weight", {"relative_embeddings.weight"});
+  if (config.relative.has_norm) add_norm(text_of(names.relative_norm), "relative_norm", true);
   if (config.task_type_vocab_size > 0) add(text_of(names.task_type_embeddings) + ".weight", {"task_type_embeddings.weight"});
   add_norm(text_of(names.embedding_norm), "embedding_norm", config.norm_bias);
   if (config.word_width() != config.hidden_size) add_linear(text_of(names.embedding_projection), {"embedding_projection"}, true);
@@ -141,6 +143,10 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
       add_linear(layer + text_of(names.key), {key}, config.attention_bias);
       add_linear(layer + text_of(names.value), {value}, config.attention_bias);
     }
+    if (config.relative.c2p && !config.relative.shares_projections)
+      add_linear(layer + text_of(names.position_key), {ours + "self_attn.position_key"}, true);
+    if (config.relative.p2c && !config.relative.shares_projections)
+      add_linear(layer + text_of(names.position_query), {ours + "self_attn.position_query"}, true);
     add_linear(layer + text_of(names.attention_output), {ours + "self_attn.out_proj"}, config.attention_bias);
     if (i > 0 || !config.norm_first) add_norm(layer + text_of(names.norm1), ours + "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())

@@ -29,6 +29,12 @@ constexpr std::size_t kKeyBlock = 1024;
 /// numbers that become denormal by it.
 constexpr float kSmaller = 0x1p-32F;
 
+/// Floats for products with relative positions: each query with as many rows as distances occur, or as many with a panel of keys.
+std::size_t relative_scores_size(std::size_t keys, std::size_t nr) {
+  const std::size_t rows = rows_per_task();
+  return std::max(rows * (rows + keys + nr), (rows + nr) * nr);
+}
+
 /// A multiple of the numbers that any kernel adds side by side.
 constexpr std::size_t kLanes = 64;
 
@@ -63,6 +69,8 @@ class Core {
   void pack(std::size_t index);
   void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
   void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const;
+  void add_relative(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores,
+                    float* scratch) const;
   void cap(float* scores, std::size_t count) const;
   void exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const;
   void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
@@ -76,10 +84,14 @@ class Core {
   }
   bool shows_keys() const {
     bool any = out_.weights != nullptr;
-    for (const TraceName name :
-         {TraceName::scores, TraceName::masked_scores, TraceName::probabilities, TraceName::weights, TraceName::weighted_values})
+    for (const TraceName name : {TraceName::c2c, TraceName::c2p, TraceName::p2c, TraceName::scores, TraceName::masked_scores,
+                                 TraceName::probabilities, TraceName::weights, TraceName::weighted_values})
       any = any || trace(name) != nullptr;
     return any;
+  }
+  bool shows_scores() const {
+    return trace(TraceName::scores) != nullptr || trace(TraceName::c2c) != nullptr || trace(TraceName::c2p) != nullptr ||
+           trace(TraceName::p2c) != nullptr;
   }
   bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
   /// Keys of a row that have a weight, blocked ones before its limit included.
@@ -95,8 +107,9 @@ class Core {
   const std::size_t key_block_;
   const std::size_t key_panels_, value_panels_;  // floats of one (batch, key head)
   float *packed_keys_ = nullptr, *packed_values_ = nullptr;
-  float* finite_values_ = nullptr;  // by (batch, key head): 1 where all are, else 0
-  float* value_scales_ = nullptr;   // by (batch, key head): what the packed values are multiplied with
+  std::size_t relative_scores_ = 0;  // where they begin in a task's scratch
+  float* finite_values_ = nullptr;   // by (batch, key head): 1 where all are, else 0
+  float* value_scales_ = nullptr;    // by (batch, key head): what the packed values are multiplied with
 };
 
 void Core::run(Scratch& scratch) {
@@ -111,12 +124,14 @@ void Core::run(Scratch& scratch) {
   const auto blocks = static_cast<std::size_t>(sizes_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
   const std::size_t tasks = static_cast<std::size_t>(sizes_.B * spec_.num_heads) * blocks;
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
-  const std::size_t task_size = row_block * key_block_ + bias_rows * S_;
+  const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(key_block_, kernel_.nr) : 0;
+  const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
   // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
   const double cost = static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) *
                       static_cast<double>(spec_.head_dim * (in_.score_weight != nullptr ? 16 : 1) + spec_.value_head_dim + 16);
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const task_scratch = scratch.take(workers * task_size);
+  relative_scores_ = row_block * key_block_ + bias_rows * S_;
 
   parallel::run(kv_heads, std::min<unsigned>(workers, static_cast<unsigned>(std::min<std::size_t>(kv_heads, 1U << 16))),
                 [&](std::size_t index, unsigned) noexcept { pack(index); });
@@ -166,13 +181,14 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
   start = shows_keys() || in_.dropout.active() ? 0 : start / kLanes * kLanes;
   for (std::size_t r = 0; r < rows && start > 0; ++r) std::fill_n(context_row(r), Dv_, 0.0F);
 
-  const bool all_scores = trace(TraceName::scores) != nullptr;
+  const bool all_scores = shows_scores();
   const std::int64_t index = (b * spec_.num_heads + h) * sizes_.L + first;
   std::size_t key = start;
   do {
     const std::size_t count = std::min(filled - key, key_block_ - key % key_block_);  // the same blocks wherever they start
     const std::size_t scored = all_scores ? S_ : count;
     score(b, h, first, rows, key, scored, scores);
+    if (in_.position_bias.relative != nullptr) add_relative(b, h, first, rows, key, scored, scores, scratch + relative_scores_);
     for (std::size_t r = 0; r < rows; ++r) {
       float* const terms = scores + r * key_block_;
       const std::int64_t i = index + static_cast<std::int64_t>(r);
@@ -228,6 +244,70 @@ void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t
        .n = count,
        .k = D,
        .alpha = spec_.scale});
+}
+
+/// Adds what relative positions give to scores of `rows` queries with `count` keys from `key` on. Of the table's rows those that occur lie side
+/// by side, so that each part is a product with few of them, whose results are looked up.
+void Core::add_relative(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores,
+                        float* scratch) const {
+  const RelativePositions& relative = *in_.position_bias.relative;
+  const auto D = static_cast<std::size_t>(spec_.head_dim), width = static_cast<std::size_t>(relative.width), nr = kernel_.nr;
+  const std::size_t head = static_cast<std::size_t>(h) * D;
+  const std::size_t index = static_cast<std::size_t>((b * spec_.num_heads + h) * sizes_.L + first);
+  const auto show = [&](TraceName name, std::size_t r) { return trace(name) != nullptr ? trace(name) + (index + r) * S_ : nullptr; };
+  for (std::size_t r = 0; r < rows; ++r)
+    if (float* to = show(TraceName::c2c, r)) std::copy_n(scores + r * key_block_, count, to);
+  const std::int64_t last = first + static_cast<std::int64_t>(rows) - 1;
+  const auto row_of = [&](std::int64_t query, std::size_t of_key) {
+    return static_cast<std::size_t>(relative.rows[query - static_cast<std::int64_t>(of_key)]);
+  };
+  // Of `n` keys from `from` on, (r,j) gets products[r · by_query + (row of the table - lowest) · by_row + j · by_key].
+  const auto add = [&](TraceName name, std::size_t from, std::size_t n, std::size_t lowest, std::size_t by_query, std::size_t by_row,
+                       std::size_t by_key) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::int32_t* const places = relative.rows + first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(from);
+      float* const row = scores + r * key_block_ + (from - key);
+      float* const to = show(name, r);
+      const float* const products = scratch + r * by_query;
+      const auto product = [&](std::size_t j) { return products[(static_cast<std::size_t>(*(places - j)) - lowest) * by_row + j * by_key]; };
+      for (std::size_t j = 0; j < n; ++j) row[j] += product(j);
+      for (std::size_t j = 0; j < n && to != nullptr; ++j) to[from + j] = product(j);
+    }
+  };
+  if (relative.key_panels != nullptr) {
+    const std::size_t lowest = row_of(first, key + count - 1) / nr * nr, n = row_of(last, key) + 1 - lowest;
+    const std::size_t stride = kernels::panel_size(nr, width);
+    kernel_.gemm({.a = in_.query.at(b, h, first),
+                  .lda = in_.query.row,
+                  .panels = relative.key_panels + lowest / nr * stride + head * nr,
+                  .panel_stride = stride,
+                  .c = scratch,
+                  .ldc = static_cast<std::ptrdiff_t>(n),
+                  .m = rows,
+                  .n = n,
+                  .k = D,
+                  .alpha = spec_.scale});
+    add(TraceName::c2p, key, count, lowest, n, 1, 0);
+  }
+  if (relative.queries != nullptr) {
+    const std::size_t panel_size = kernels::panel_size(nr, D);
+    const float* panels = packed_keys_ + static_cast<std::size_t>(b * spec_.num_heads + h) * key_panels_ + key / nr * panel_size;
+    // A panel of keys at a time: the more keys the more rows occur that few of them meet.
+    for (std::size_t from = key; from < key + count; from += nr, panels += panel_size) {
+      const std::size_t n = std::min(nr, key + count - from), lowest = row_of(first, from + n - 1);
+      kernel_.gemm({.a = relative.queries + lowest * width + head,
+                    .lda = static_cast<std::ptrdiff_t>(width),
+                    .panels = panels,
+                    .panel_stride = panel_size,
+                    .c = scratch,
+                    .ldc = static_cast<std::ptrdiff_t>(n),
+                    .m = row_of(last, from) + 1 - lowest,
+                    .n = n,
+                    .k = D,
+                    .alpha = spec_.scale});
+      add(TraceName::p2c, from, n, lowest, 0, n, 1);
+    }
+  }
 }
 
 void Core::cap(float* scores, std::size_t count) const {
@@ -348,6 +428,9 @@ void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, Mem
   memory.add("packed keys", {B, Hkv, S + nr, spec.head_dim + 1});
   memory.add("packed values", {B, Hkv, spec.value_head_dim + nr, S + 1});
   memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
+  if (spec.relative_positions)
+    memory.add("scores of positions", {static_cast<std::int64_t>(num_threads()),
+                                       static_cast<std::int64_t>(relative_scores_size(static_cast<std::size_t>(S), static_cast<std::size_t>(nr)))});
 }
 
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
