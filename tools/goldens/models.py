@@ -471,8 +471,22 @@ def write_numbers(name, folder, about, cases):
     golden.write(FOLDER / f"{name}.safetensors", limit=300_000)
 
 
+def relative_positions():
+    """DeBERTa's buckets of all distances up to 4096, as the distances at which they change and what they are from there on."""
+    settings = []
+    for buckets, most in ((256, 512), (8, 40), (6, 64), (10, 64), (2, 512), (3, 512), (17, 100), (32, 128), (64, 64), (255, 1000), (320, 4096), (512, 2048)):
+        of = modeling_deberta_v2.make_log_bucket_position(torch.arange(4097), buckets, most).long().tolist()
+        back = modeling_deberta_v2.make_log_bucket_position(-torch.arange(4097), buckets, most).long().tolist()
+        assert back == [-bucket for bucket in of]
+        first = [i for i in range(4097) if i == 0 or of[i] != of[i - 1]]
+        settings.append({"position_buckets": buckets, "max_relative_positions": most, "first": first, "bucket": [of[i] for i in first]})
+    path = common.TESTDATA / "relative_positions.json"
+    path.write_text("[\n" + ",\n".join(json.dumps(each) for each in settings) + "\n]\n")
+
+
 def generate():
     FOLDER.mkdir(exist_ok=True)
+    relative_positions()
     families = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta")
     for name, model, tokenizer, dtype, finish, said in checkpoints():
         folder = save(name, model, tokenizer, dtype)

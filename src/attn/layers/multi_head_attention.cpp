@@ -438,7 +438,7 @@ void MultiHeadAttention::project_positions(const float* x, std::int64_t rows, fl
   if (!parts.c2p) return;
   float* const keys = scratch.take(size_of(rows, width));
   (parts.shares_projections ? key_ : position_key_).forward(x, rows, keys, scratch);
-  kernels::pack(keys, width, 1, size_of(rows, 1), size_of(width, 1), kernels::best(is_quantized()).nr, key_panels);
+  kernels::pack(keys, static_cast<std::ptrdiff_t>(width), 1, size_of(rows, 1), size_of(width, 1), kernels::best(is_quantized()).nr, key_panels);
 }
 
 detail::AttentionSpec MultiHeadAttention::of_layer(const detail::AttentionSpec& call) const {

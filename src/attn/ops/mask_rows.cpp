@@ -59,7 +59,7 @@ KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buff
   if (window_.right >= 0) end = std::min(end, position + window_.right + 1);
   const auto seen = static_cast<std::size_t>(std::max<std::int64_t>(end, 0));
   if (!need_buffer()) return {nullptr, seen + extra_};
-  if (queries_are_padded_ && !padding_.mask->attends(static_cast<std::ptrdiff_t>(b) * padding_.batch + i)) return {};
+  if (queries_are_padded_ && !padding_.mask->attends(static_cast<std::ptrdiff_t>(b) * padding_.batch + static_cast<std::ptrdiff_t>(i))) return {};
   std::size_t limit = extra_ > 0 ? S_ + extra_ : seen;
   std::fill_n(buffer, limit, 0.0F);
   if (extra_ > 0) std::fill(buffer + seen, buffer + S_, kBlocked);
