@@ -430,13 +430,12 @@ void MultiHeadAttention::set_defaults(detail::AttentionDefaults defaults) {
   if (parts.p2c) position_query_ = {options_.embed_dim, H_ * D_, true};
 }
 
-void MultiHeadAttention::project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, detail::Scratch& scratch) const {
+void MultiHeadAttention::project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys,
+                                           detail::Scratch& scratch) const {
   const detail::Disentangled& parts = defaults_.disentangled;
   const std::int64_t width = H_ * D_;
-  const detail::Scratch::Frame frame(scratch);
   if (parts.p2c) (parts.shares_projections ? query_ : position_query_).forward(x, rows, queries, scratch);
   if (!parts.c2p) return;
-  float* const keys = scratch.take(size_of(rows, width));
   (parts.shares_projections ? key_ : position_key_).forward(x, rows, keys, scratch);
   kernels::pack(keys, static_cast<std::ptrdiff_t>(width), 1, size_of(rows, 1), size_of(width, 1), kernels::best(is_quantized()).nr, key_panels);
 }

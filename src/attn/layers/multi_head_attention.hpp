@@ -86,6 +86,7 @@ struct MultiHeadAttentionGradientBuffers {
   float *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
   float* position_bias = nullptr;  ///< (H,row) as PositionBias has it: added to
+  float* relative = nullptr;       ///< (count,E), of RelativePositions::x: added to
 };
 
 /// All of a backward that follows from its forward and the gradient's shape, checked.
@@ -202,8 +203,11 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   Trace available_parts(std::string_view op, Trace asked) const;
   /// Before there are numbers.
   void set_defaults(detail::AttentionDefaults defaults);
-  /// Embeddings of relative positions (rows,E) -> what the core takes of them: keys, packed, and queries (rows,H·D).
-  void project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, detail::Scratch& scratch) const;
+  /// Embeddings of relative positions (rows,E) -> what the core takes of them: keys, packed, and queries (rows,H·D), and keys as they are.
+  void project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys, detail::Scratch& scratch) const;
+  /// Gradients of project_positions() from those of its keys and queries, added to what W_K and W_Q have where they share those.
+  void project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries, const std::string& prefix,
+                                  detail::Gradients& gradients, float* of_x, detail::Scratch& scratch) const;
 
   /// plan() in the name of another layer, which checks the memory when it has added its own. runs as in AttentionSpec.
   detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,

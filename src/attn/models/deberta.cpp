@@ -81,6 +81,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   }
   if constexpr (kHasGradients) {
     configure_dropout(config, model);
+    model.dropout.relative_positions = model.dropout.embeddings;
     model.dropout.pooled = config.number("pooler_dropout", 0);
     model.dropout.classifier = config.number("cls_dropout", model.dropout.embeddings);
   }

@@ -224,6 +224,8 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     if (options.for_backward) {
       encoder_.layers_.front().add_kept_memory(plan.encoder, memory);
       memory.add("embeddings for backward", plan.encoder.output);
+      if (config_.relative.span > 0)
+        memory.add("positions for backward", {5 + 3 * config_.num_hidden_layers, config_.relative.rows(), config_.hidden_size});
       memory.add("results for backward", {sequences, 2 * config_.hidden_size + std::max(result_size(true), result_size(false))});
     }
   memory.check();
@@ -272,48 +274,60 @@ void EncoderModel::clear_padding(const detail::ModelInputs& inputs, float* x) co
     if (!detail::keeps(inputs.attention_mask, row / L, row % L)) std::fill_n(x + row * E, E, 0.0F);
 }
 
-struct EncoderModel::RelativeLayers {
-  std::vector<AlignedFloats> numbers;  // of each layer: keys, packed, and queries
-};
-
 std::size_t EncoderModel::packed_positions() const {
   return kernels::packed_size(kernels::best(is_quantized_).nr, relative_.rows(), relative_.width());
 }
 
-std::shared_ptr<const EncoderModel::RelativeLayers> EncoderModel::relative_layers(detail::Scratch& scratch) const {
+std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const {
   const std::lock_guard lock(relative_mutex_);
-  if (relative_layers_ != nullptr) return relative_layers_;
+  const bool keeps = detail::kHasGradients && random != nullptr;
+  if (!keeps && relative_layers_ != nullptr) return relative_layers_;
   const detail::Scratch::Frame frame(scratch);
   const std::int64_t rows = config_.relative.rows();
-  const std::size_t size = relative_.size();
-  float* const x = scratch.take(size);
-  relative_.get(x);
-  relative_norm_.forward(x, rows, x);
-  auto layers = std::make_shared<RelativeLayers>();
-  const std::size_t packed = packed_positions();
+  const std::size_t size = relative_.size(), packed = packed_positions();
+  float* const normed = scratch.take(size);
+  relative_.get(normed);
+  relative_norm_.forward(normed, rows, normed);
+  auto layers = std::make_shared<detail::RelativeLayers>();
+  float* const more = keeps ? nullptr : scratch.take(size);
   for (const TransformerEncoderLayer& layer : encoder_.layers_) {
-    float* const keys = layers->numbers.emplace_back(packed + size).data();
-    layer.self_attn_.project_positions(x, rows, keys, keys + packed, scratch);
+    float* const keys = layers->emplace_back(packed + (keeps ? 3 : 1) * size).data();
+    float* const queries = keys + packed;
+    float* x = normed;
+    if constexpr (detail::kHasGradients)
+      if (keeps) {
+        x = queries + 2 * size;
+        std::copy_n(normed, size, x);
+        detail::drop_rows(detail::dropout_at(*random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layers->size() - 1)), x,
+                          rows, rows, config_.hidden_size);
+      }
+    layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
   }
-  relative_layers_ = std::move(layers);
-  return relative_layers_;
+  if (!keeps) relative_layers_ = layers;
+  return layers;
 }
 
-EncoderModel::Positions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch) const {
+detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
+                                                     const detail::ForwardRandom* random) const {
   if (config_.position_buckets == 0 && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
   for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
   if (config_.position_buckets == 0) {
     const detail::RelativeConfig& relative = config_.relative;
-    const std::int64_t width = config_.hidden_size;
-    Positions positions{.layers = relative_layers(scratch)};
+    const std::size_t size = relative_.size();
+    detail::ScorePositions positions{.layers = relative_layers(scratch, random)};
     for (std::int64_t distance = 1 - longest; distance < longest; ++distance)
       positions.rows.push_back(static_cast<std::int32_t>(relative.row(distance)));
-    for (const AlignedFloats& numbers : positions.layers->numbers)
-      positions.relative.push_back({.key_panels = relative.c2p ? numbers.data() : nullptr,
-                                    .queries = relative.p2c ? numbers.data() + packed_positions() : nullptr,
-                                    .width = width,
-                                    .rows = positions.rows.data() + longest - 1});
+    for (const AlignedFloats& numbers : *positions.layers) {
+      const float *const keys = numbers.data(), *const queries = keys + packed_positions();
+      positions.relative.push_back({.key_panels = relative.c2p ? keys : nullptr,
+                                    .queries = relative.p2c ? queries : nullptr,
+                                    .width = config_.hidden_size,
+                                    .rows = positions.rows.data() + longest - 1,
+                                    .count = relative.rows(),
+                                    .x = random != nullptr ? queries + 2 * size : nullptr,
+                                    .keys = relative.c2p && random != nullptr ? queries + size : nullptr});
+    }
     positions.bias.relative = positions.relative.data();
     return positions;
   }

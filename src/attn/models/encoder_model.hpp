@@ -75,6 +75,16 @@ struct ModelGradientBuffers {
   std::optional<std::int64_t> first_layer = std::nullopt;
 };
 
+/// By layer: keys of relative positions, packed, and queries; for backward also keys as they are, and what all of them are made of.
+using RelativeLayers = std::vector<AlignedFloats>;
+/// What scores get of positions, and where that lies.
+struct ScorePositions {
+  PositionBias bias = {};
+  std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
+  std::vector<RelativePositions> relative = {};
+  std::shared_ptr<const RelativeLayers> layers = nullptr;
+};
+
 struct KeptModel;  // models/kept_model.hpp, as the next
 struct KeptHead;
 
@@ -185,7 +195,6 @@ class EncoderModel {
   void allocate();
 
  private:
-  struct RelativeLayers;
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
   void embed_ids(const detail::ModelInputs& inputs, float* x, detail::Scratch& scratch) const;
@@ -193,16 +202,12 @@ class EncoderModel {
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const;
-  /// What scores get of positions, as far as the longest sequence goes; nothing where the model has nothing of the kind.
-  struct Positions {
-    detail::PositionBias bias = {};
-    std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
-    std::vector<detail::RelativePositions> relative = {};
-    std::shared_ptr<const RelativeLayers> layers = nullptr;
-  };
-  Positions score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch) const;
-  /// Each layer's keys and queries of relative positions. They follow from weights alone: computed once, until weights may change.
-  std::shared_ptr<const RelativeLayers> relative_layers(detail::Scratch& scratch) const;
+  /// What scores get of positions, as far as the longest sequence goes; nothing where the model has nothing of the kind. With `random` it is for a
+  /// backward, with that dropout.
+  detail::ScorePositions score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
+                                         const detail::ForwardRandom* random = nullptr) const;
+  /// They follow from weights alone: without `random` computed once, until weights may change.
+  std::shared_ptr<const detail::RelativeLayers> relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const;
   /// Numbers of a layer's keys of positions, packed.
   std::size_t packed_positions() const;
   /// Rows of embeddings of padding become 0.
@@ -218,7 +223,7 @@ class EncoderModel {
   detail::Table relative_;            // (rows,E), or empty
   detail::Norm relative_norm_ = detail::Norm::identity(0);
   mutable std::mutex relative_mutex_;  // of relative_layers_
-  mutable std::shared_ptr<const RelativeLayers> relative_layers_;
+  mutable std::shared_ptr<const detail::RelativeLayers> relative_layers_;
   // What follows the pooling of an embedding, where there is something.
   std::optional<detail::Linear> embedding_dense_;
   detail::Head head_;  // where there is one

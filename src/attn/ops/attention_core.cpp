@@ -29,12 +29,6 @@ constexpr std::size_t kKeyBlock = 1024;
 /// numbers that become denormal by it.
 constexpr float kSmaller = 0x1p-32F;
 
-/// Floats for products with relative positions: each query with as many rows as distances occur, or as many with a panel of keys.
-std::size_t relative_scores_size(std::size_t keys, std::size_t nr) {
-  const std::size_t rows = rows_per_task();
-  return std::max(rows * (rows + keys + nr), (rows + nr) * nr);
-}
-
 /// A multiple of the numbers that any kernel adds side by side.
 constexpr std::size_t kLanes = 64;
 
@@ -51,6 +45,7 @@ class Core {
         kernel_(kernels::best(spec.everywhere)),
         masks_(spec, sizes),
         S_(static_cast<std::size_t>(sizes.S)),
+        D_(static_cast<std::size_t>(spec.head_dim)),
         Dv_(static_cast<std::size_t>(spec.value_head_dim)),
         key_block_(shows_keys() || inputs.dropout.active() ? S_ : std::min(S_, kKeyBlock)),
         key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(spec.head_dim))),
@@ -69,8 +64,6 @@ class Core {
   void pack(std::size_t index);
   void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
   void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const;
-  void add_relative(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores,
-                    float* scratch) const;
   void cap(float* scores, std::size_t count) const;
   void exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const;
   void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
@@ -103,7 +96,7 @@ class Core {
   const AttentionBuffers& out_;
   const kernels::KernelTable& kernel_;
   const MaskRows masks_;
-  const std::size_t S_, Dv_;
+  const std::size_t S_, D_, Dv_;
   const std::size_t key_block_;
   const std::size_t key_panels_, value_panels_;  // floats of one (batch, key head)
   float *packed_keys_ = nullptr, *packed_values_ = nullptr;
@@ -124,7 +117,7 @@ void Core::run(Scratch& scratch) {
   const auto blocks = static_cast<std::size_t>(sizes_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
   const std::size_t tasks = static_cast<std::size_t>(sizes_.B * spec_.num_heads) * blocks;
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
-  const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(key_block_, kernel_.nr) : 0;
+  const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(row_block, key_block_, kernel_.nr) : 0;
   const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
   // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
   const double cost = static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) *
@@ -188,7 +181,27 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
     const std::size_t count = std::min(filled - key, key_block_ - key % key_block_);  // the same blocks wherever they start
     const std::size_t scored = all_scores ? S_ : count;
     score(b, h, first, rows, key, scored, scores);
-    if (in_.position_bias.relative != nullptr) add_relative(b, h, first, rows, key, scored, scores, scratch + relative_scores_);
+    if (in_.position_bias.relative != nullptr) {
+      const auto show = [&](TraceName name) { return trace_row(name, index, S_); };
+      add_relative_scores(kernel_, *in_.position_bias.relative,
+                          {.query = in_.query.at(b, h, first),
+                           .query_row = in_.query.row,
+                           .key_panels = packed_keys_ + kv * key_panels_ + key / kernel_.nr * kernels::panel_size(kernel_.nr, D_),
+                           .h = h,
+                           .first = first,
+                           .rows = rows,
+                           .key = key,
+                           .count = scored,
+                           .D = D_,
+                           .scale = spec_.scale,
+                           .scores = scores,
+                           .ld = key_block_,
+                           .scratch = scratch + relative_scores_,
+                           .c2c = show(TraceName::c2c),
+                           .c2p = show(TraceName::c2p),
+                           .p2c = show(TraceName::p2c),
+                           .trace_row = S_});
+    }
     for (std::size_t r = 0; r < rows; ++r) {
       float* const terms = scores + r * key_block_;
       const std::int64_t i = index + static_cast<std::int64_t>(r);
@@ -244,70 +257,6 @@ void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t
        .n = count,
        .k = D,
        .alpha = spec_.scale});
-}
-
-/// Adds what relative positions give to scores of `rows` queries with `count` keys from `key` on. Of the table's rows those that occur lie side
-/// by side, so that each part is a product with few of them, whose results are looked up.
-void Core::add_relative(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores,
-                        float* scratch) const {
-  const RelativePositions& relative = *in_.position_bias.relative;
-  const auto D = static_cast<std::size_t>(spec_.head_dim), width = static_cast<std::size_t>(relative.width), nr = kernel_.nr;
-  const std::size_t head = static_cast<std::size_t>(h) * D;
-  const std::size_t index = static_cast<std::size_t>((b * spec_.num_heads + h) * sizes_.L + first);
-  const auto show = [&](TraceName name, std::size_t r) { return trace(name) != nullptr ? trace(name) + (index + r) * S_ : nullptr; };
-  for (std::size_t r = 0; r < rows; ++r)
-    if (float* to = show(TraceName::c2c, r)) std::copy_n(scores + r * key_block_, count, to);
-  const std::int64_t last = first + static_cast<std::int64_t>(rows) - 1;
-  const auto row_of = [&](std::int64_t query, std::size_t of_key) {
-    return static_cast<std::size_t>(relative.rows[query - static_cast<std::int64_t>(of_key)]);
-  };
-  // Of `n` keys from `from` on, (r,j) gets products[r · by_query + (row of the table - lowest) · by_row + j · by_key].
-  const auto add = [&](TraceName name, std::size_t from, std::size_t n, std::size_t lowest, std::size_t by_query, std::size_t by_row,
-                       std::size_t by_key) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      const std::int32_t* const places = relative.rows + first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(from);
-      float* const row = scores + r * key_block_ + (from - key);
-      float* const to = show(name, r);
-      const float* const products = scratch + r * by_query;
-      const auto product = [&](std::size_t j) { return products[(static_cast<std::size_t>(*(places - j)) - lowest) * by_row + j * by_key]; };
-      for (std::size_t j = 0; j < n; ++j) row[j] += product(j);
-      for (std::size_t j = 0; j < n && to != nullptr; ++j) to[from + j] = product(j);
-    }
-  };
-  if (relative.key_panels != nullptr) {
-    const std::size_t lowest = row_of(first, key + count - 1) / nr * nr, n = row_of(last, key) + 1 - lowest;
-    const std::size_t stride = kernels::panel_size(nr, width);
-    kernel_.gemm({.a = in_.query.at(b, h, first),
-                  .lda = in_.query.row,
-                  .panels = relative.key_panels + lowest / nr * stride + head * nr,
-                  .panel_stride = stride,
-                  .c = scratch,
-                  .ldc = static_cast<std::ptrdiff_t>(n),
-                  .m = rows,
-                  .n = n,
-                  .k = D,
-                  .alpha = spec_.scale});
-    add(TraceName::c2p, key, count, lowest, n, 1, 0);
-  }
-  if (relative.queries != nullptr) {
-    const std::size_t panel_size = kernels::panel_size(nr, D);
-    const float* panels = packed_keys_ + static_cast<std::size_t>(b * spec_.num_heads + h) * key_panels_ + key / nr * panel_size;
-    // A panel of keys at a time: the more keys the more rows occur that few of them meet.
-    for (std::size_t from = key; from < key + count; from += nr, panels += panel_size) {
-      const std::size_t n = std::min(nr, key + count - from), lowest = row_of(first, from + n - 1);
-      kernel_.gemm({.a = relative.queries + lowest * width + head,
-                    .lda = static_cast<std::ptrdiff_t>(width),
-                    .panels = panels,
-                    .panel_stride = panel_size,
-                    .c = scratch,
-                    .ldc = static_cast<std::ptrdiff_t>(n),
-                    .m = row_of(last, from) + 1 - lowest,
-                    .n = n,
-                    .k = D,
-                    .alpha = spec_.scale});
-      add(TraceName::p2c, from, n, lowest, 0, n, 1);
-    }
-  }
 }
 
 void Core::cap(float* scores, std::size_t count) const {
@@ -414,6 +363,64 @@ void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const
 
 }  // namespace
 
+std::size_t relative_scores_size(std::size_t rows, std::size_t keys, std::size_t nr) { return std::max(rows * (rows + keys + nr), (rows + nr) * nr); }
+
+void add_relative_scores(const kernels::KernelTable& kernel, const RelativePositions& relative, const RelativeBlock& block) {
+  if (block.count == 0) return;
+  const std::size_t rows = block.rows, count = block.count, D = block.D, nr = kernel.nr, width = static_cast<std::size_t>(relative.width);
+  const std::size_t head = static_cast<std::size_t>(block.h) * D;
+  for (std::size_t r = 0; r < rows && block.c2c != nullptr; ++r) std::copy_n(block.scores + r * block.ld, count, block.c2c + r * block.trace_row);
+  const std::int64_t last = block.first + static_cast<std::int64_t>(rows) - 1;
+  const auto row_of = [&](std::int64_t query, std::size_t key) {
+    return static_cast<std::size_t>(relative.rows[query - static_cast<std::int64_t>(key)]);
+  };
+  // Of `n` keys from `from` on, (r,j) gets scratch[r · by_query + (row of the table - lowest) · by_row + j · by_key].
+  const auto add = [&](float* shown, std::size_t from, std::size_t n, std::size_t lowest, std::size_t by_query, std::size_t by_row,
+                       std::size_t by_key) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::int32_t* const places = relative.rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(from));
+      float* const scores = block.scores + r * block.ld + (from - block.key);
+      const float* const products = block.scratch + r * by_query;
+      const auto product = [&](std::size_t j) { return products[(static_cast<std::size_t>(*(places - j)) - lowest) * by_row + j * by_key]; };
+      for (std::size_t j = 0; j < n; ++j) scores[j] += product(j);
+      for (std::size_t j = 0; j < n && shown != nullptr; ++j) shown[r * block.trace_row + from + j] = product(j);
+    }
+  };
+  if (relative.key_panels != nullptr) {
+    const std::size_t lowest = row_of(block.first, block.key + count - 1) / nr * nr, n = row_of(last, block.key) + 1 - lowest;
+    const std::size_t stride = kernels::panel_size(nr, width);
+    kernel.gemm({.a = block.query,
+                 .lda = block.query_row,
+                 .panels = relative.key_panels + lowest / nr * stride + head * nr,
+                 .panel_stride = stride,
+                 .c = block.scratch,
+                 .ldc = static_cast<std::ptrdiff_t>(n),
+                 .m = rows,
+                 .n = n,
+                 .k = D,
+                 .alpha = block.scale});
+    add(block.c2p, block.key, count, lowest, n, 1, 0);
+  }
+  if (relative.queries == nullptr) return;
+  const std::size_t panel_size = kernels::panel_size(nr, D);
+  const float* panels = block.key_panels;
+  // A panel of keys at a time: the more keys the more rows occur that few of them meet.
+  for (std::size_t from = block.key; from < block.key + count; from += nr, panels += panel_size) {
+    const std::size_t n = std::min(nr, block.key + count - from), lowest = row_of(block.first, from + n - 1);
+    kernel.gemm({.a = relative.queries + lowest * width + head,
+                 .lda = static_cast<std::ptrdiff_t>(width),
+                 .panels = panels,
+                 .panel_stride = panel_size,
+                 .c = block.scratch,
+                 .ldc = static_cast<std::ptrdiff_t>(n),
+                 .m = row_of(last, from) + 1 - lowest,
+                 .n = n,
+                 .k = D,
+                 .alpha = block.scale});
+    add(block.p2c, from, n, lowest, 0, n, 1);
+  }
+}
+
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to) {
   if (rows == 0 || width == 0) return;
   for (std::int64_t b = 0; b < B; ++b)
@@ -429,8 +436,9 @@ void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, Mem
   memory.add("packed values", {B, Hkv, spec.value_head_dim + nr, S + 1});
   memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
   if (spec.relative_positions)
-    memory.add("scores of positions", {static_cast<std::int64_t>(num_threads()),
-                                       static_cast<std::int64_t>(relative_scores_size(static_cast<std::size_t>(S), static_cast<std::size_t>(nr)))});
+    memory.add("scores of positions",
+               {static_cast<std::int64_t>(num_threads()),
+                static_cast<std::int64_t>(relative_scores_size(rows_per_task(), static_cast<std::size_t>(S), static_cast<std::size_t>(nr)))});
 }
 
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
