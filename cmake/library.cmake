@@ -25,6 +25,7 @@ set(ATTN_SOURCES
   src/attn/models/bert.cpp
   src/attn/models/checkpoint_tensor.cpp
   src/attn/models/distilbert.cpp
+  src/attn/models/deberta.cpp
   src/attn/models/electra.cpp
   src/attn/models/encoder_model.cpp
   src/attn/models/ernie.cpp

@@ -10,7 +10,7 @@ namespace {
 using attn::Trace;
 using attn::TraceName;
 
-constexpr Trace kEncoderTraces = Trace::from_bits((1U << attn::kTraceNames.size()) - 1);
+constexpr Trace kEncoderTraces = Trace::from_bits((1U << attn::kLayerTraceCount) - 1);
 
 /// Shapes of a call of an attention function.
 struct AttentionSizes {

@@ -143,7 +143,7 @@ TEST_CASE("a trace's gradients lie before dropout as the forward's numbers do, a
     layer.train({.seed = 3});
     forward(layer, x);
     const Gradients gradients = backward(layer, grad, {.trace = EncoderTraceOptions{.names = kWholeTrace}});
-    CHECK(gradients.size() == 1 + kTraceNames.size() + layer.parameter_shapes().size());
+    CHECK(gradients.size() == 1 + kLayerTraceCount + layer.parameter_shapes().size());
     const auto sums = [&](const std::string& of, const std::string& bias) {
       INFO(of << ", norm first " << norm_first);
       const Array &rows = gradients.at("trace.0." + of), &sum = gradients.at("state." + bias);

@@ -43,8 +43,8 @@ void check_against_reference(const EncoderCase& c) {
   CHECK_THAT(result.hidden_states->at(1), HasBitsOf(result.output));
   REQUIRE(result.trace->size() == 1);
   const auto& trace = result.trace->at(0);
-  CHECK(trace.size() == kTraceNames.size());
-  CHECK(expected.size() == kTraceNames.size());
+  CHECK(trace.size() == kLayerTraceCount);
+  CHECK(expected.size() == kLayerTraceCount);
   for (const auto& [name, estimate] : expected) {
     INFO(to_string(name));
     CHECK_THAT(trace.at(name), IsCloseTo(estimate));
@@ -203,7 +203,7 @@ TEST_CASE("an encoder layer returns nothing that was not asked for, and every tr
   CHECK_FALSE(plain.hidden_states);
   CHECK_FALSE(plain.trace);
   const EncoderOutput all = forward(layer, c.x, tracing(kWholeTrace));
-  for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
+  for (std::size_t i = 0; i < kLayerTraceCount; ++i) {
     const auto name = static_cast<TraceName>(i);
     INFO(to_string(name));
     const EncoderOutput one = forward(layer, c.x, tracing({name}));
@@ -213,7 +213,7 @@ TEST_CASE("an encoder layer returns nothing that was not asked for, and every tr
   }
   // All means all but the largest.
   const auto default_trace = forward(layer, c.x, {.trace = EncoderTraceOptions{}}).trace->at(0);
-  CHECK(default_trace.size() == kTraceNames.size() - 1);
+  CHECK(default_trace.size() == kLayerTraceCount - 1);
   CHECK_FALSE(default_trace.contains(TraceName::weighted_values));
   EncoderForwardOptions no_layer;
   no_layer.trace.emplace().layers.emplace();

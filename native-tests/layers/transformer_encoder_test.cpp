@@ -63,7 +63,7 @@ TEST_CASE("an encoder is its layers run one after the other, and its final norm,
       layer.load_state_dict(state_of(below(prefix(i), state)));
       const EncoderOutput alone = forward(layer, x, asking_for_all(call_of(c)));
       CHECK_THAT(result.attentions->at(at), HasBitsOf(alone.attentions->at(0)));
-      CHECK(result.trace->at(i).size() == kTraceNames.size());
+      CHECK(result.trace->at(i).size() == kLayerTraceCount);
       for (const auto& [name, array] : alone.trace->at(0)) {
         INFO(to_string(name));
         CHECK_THAT(result.trace->at(i).at(name), HasBitsOf(array));
@@ -114,7 +114,7 @@ TEST_CASE("a trace of some layers has those layers and names alone, each once", 
       CHECK_THAT(some.output, HasBitsOf(all.output));
       REQUIRE(some.trace);
       std::size_t wanted = 0;
-      for (std::size_t i = 0; i < kTraceNames.size(); ++i) wanted += names.has(static_cast<TraceName>(i)) ? 1 : 0;
+      for (std::size_t i = 0; i < kLayerTraceCount; ++i) wanted += names.has(static_cast<TraceName>(i)) ? 1 : 0;
       const std::set<std::int64_t> distinct(layers.begin(), layers.end());
       CHECK(some.trace->size() == (wanted > 0 ? distinct.size() : 0));
       for (const auto& [layer, traces] : *some.trace) {

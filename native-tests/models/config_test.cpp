@@ -169,6 +169,62 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
   refused(ErrorCode::config, "config.json", "relative_attention_num_buckets", with_member(stock("tiny-mpnet"), "relative_attention_num_buckets", 64));
 }
 
+TEST_CASE("DeBERTa's positions are those that attn has", "[models]") {
+  const Checkpoint deberta = stock("tiny-deberta");
+  const auto with = [&](const char* name, const json& value) { return with_member(deberta, name, value); };
+  const detail::RelativeConfig stock_config = read(deberta).relative;
+  CHECK((stock_config.c2p && stock_config.p2c && stock_config.shares_projections && stock_config.has_norm));
+  CHECK(stock_config.rows() == 16);
+  CHECK(stock_config.scale_factor == 3);
+  for (const json& parts : {json("c2p"), json(" C2P | p2p"), json::array({"c2p"}), json::array({"c2p", "p2p", 7})}) {
+    CAPTURE(parts.dump());
+    const detail::RelativeConfig config = read(with("pos_att_type", parts)).relative;
+    CHECK((config.c2p && !config.p2c));
+    CHECK(config.scale_factor == 2);
+  }
+  for (const json& parts : {json(), json::array(), json("c2pp2c"), json("")}) CHECK(read(with("pos_att_type", parts)).relative.scale_factor == 1);
+  // Without relative attention the scale still counts the parts.
+  const detail::RelativeConfig none = read(with("relative_attention", false)).relative;
+  CHECK((!none.c2p && !none.p2c && none.span == 0));
+  CHECK(none.scale_factor == 3);
+  // Without buckets there is a row for each distance up to the largest, which is that of the positions where it is not said.
+  for (const int no : {-1, 0}) CHECK(read(with("position_buckets", no)).relative.rows() == 80);
+  for (const int no : {-1, 0}) {
+    CHECK(read(with_member(with("position_buckets", -1), "max_relative_positions", no)).relative.rows() == 128);
+    CHECK(read(with("max_relative_positions", no)).relative.max_distance == 64);
+  }
+  CHECK(read(with("position_biased_input", true)).positions == detail::PositionRows::counted);
+  CHECK(read(deberta).positions == detail::PositionRows::none);
+  // No distance is beyond the first half of the buckets.
+  CHECK(read(with_member(with("position_buckets", 256), "max_relative_positions", 64)).relative.rows() == 512);
+
+  const auto refuse = [&](ErrorCode code, const char* name, const json& value, const std::vector<std::string>& words = {}) {
+    CAPTURE(name, value.dump());
+    refused(code, "config.json", name, with(name, value), words);
+  };
+  for (const json& value : {json(-2), json(1.5), json("8"), json(1e300), json((1 << 24) + 1), json(true)}) {
+    refuse(ErrorCode::config, "position_buckets", value);
+    refuse(ErrorCode::config, "max_relative_positions", value);
+  }
+  refuse(ErrorCode::config, "position_buckets", 1, {"2 or more"});
+  refused(ErrorCode::config, "config.json", "position_buckets", with("max_relative_positions", 5), {"less than twice max_relative_positions, 5"});
+  refuse(ErrorCode::config, "relative_attention", 1);
+  refuse(ErrorCode::config, "share_att_key", "yes");
+  refuse(ErrorCode::config, "norm_rel_ebd", 3);
+  refuse(ErrorCode::config, "pos_att_type", 3);
+  refuse(ErrorCode::config, "type_vocab_size", -1);
+  refuse(ErrorCode::unsupported, "conv_kernel_size", 3, {"0"});
+  refuse(ErrorCode::unsupported, "embedding_size", 16, {"32"});
+  refuse(ErrorCode::unsupported, "attention_head_size", 16, {"8"});
+  refuse(ErrorCode::unsupported, "pooler_hidden_size", 16, {"32"});
+  refuse(ErrorCode::unsupported, "pooler_hidden_act", "selu", {"selu"});
+  refused(ErrorCode::config, "config.json", "the hidden size", with("num_attention_heads", 5), {"a multiple of the number of heads, 5"});
+  refuse(ErrorCode::config, "num_attention_heads", 0);
+  const Limit limit(std::uint64_t{1} << 30);
+  too_large(with("position_buckets", 1 << 24));
+  too_large(with_member(with("position_buckets", -1), "max_relative_positions", 1 << 24));
+}
+
 TEST_CASE("an activation may have one of several names", "[models]") {
   const std::pair<const char*, Activation> others[] = {
       {"tanh", Activation::tanh}, {"mish", Activation::mish}, {"quick_gelu", Activation::quick_gelu}};

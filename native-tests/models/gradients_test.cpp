@@ -129,6 +129,7 @@ TEST_CASE("gradients of every family are torch.autograd's", "[models][gradients]
 
 TEST_CASE("gradients of a token's logits are torch.autograd's", "[models][gradients]") {
   check_gradients(read_golden(testdata("models/token_gradients.safetensors")));
+  check_gradients(read_golden(testdata("models/deberta_gradients.safetensors")));
 }
 
 TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution]") {

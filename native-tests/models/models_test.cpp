@@ -11,6 +11,24 @@
 using namespace attn;
 using namespace attn::test;
 
+namespace {
+
+/// One intermediate result of one layer.
+Array trace_of(const EncoderModel& model, const Batch& batch, std::int64_t layer, const std::string& name) {
+  const auto at = static_cast<std::size_t>(std::find(kTraceNames.begin(), kTraceNames.end(), name) - kTraceNames.begin());
+  const Trace names = Trace::from_bits(1U << at);
+  const detail::ModelInputs inputs = batch.inputs();
+  const detail::ModelPlan plan = model.plan("forward", inputs, {.trace = model.trace_of("forward", layer, names), .logits = false});
+  Array output(plan.encoder.output), trace(plan.encoder.trace_shapes[at]);
+  detail::EncoderBuffers buffers{output.data.data(), {}, {}};
+  buffers.layers.resize(static_cast<std::size_t>(plan.encoder.layers));
+  buffers.layers[static_cast<std::size_t>(layer)].trace[at] = trace.data.data();
+  model.run(plan, inputs, buffers, nullptr);
+  return trace;
+}
+
+}  // namespace
+
 TEST_CASE("checkpoints give transformers' numbers", "[models]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
@@ -34,6 +52,7 @@ TEST_CASE("checkpoints give transformers' numbers", "[models]") {
       if (what == "logits") got = output.logits;
       if (start == "hiddenStates") got = output.hidden_states.at(std::stoul(rest));
       if (start == "attentions") got = output.attentions.at(std::stoul(rest));
+      if (start == "traces") got = trace_of(*model, batch, std::stol(rest), rest.substr(rest.find('.') + 1));
       if (what == "probabilities") {
         got = Array(model->check_classify("classify", batch.inputs()));
         model->classify(batch.inputs(), got.data.data());

@@ -144,7 +144,7 @@ TEST_CASE("a trace of a layer holds the forward's attentions and hidden states",
     const TextModelOutput output = model.forward(encoding, {.output_attentions = true, .output_hidden_states = true});
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const AttentionTrace trace = model.trace_layer(encoding, layer);
-      CHECK(trace.size() == kTraceNames.size() - 1);  // all but weighted_values
+      CHECK(trace.size() == kLayerTraceCount - 1);  // all but weighted_values
       const auto at = static_cast<std::size_t>(layer);
       CHECK_THAT(floats_of(trace.at(TraceName::weights)), HasBitsOf(floats_of(output.attentions->at(at))));
       CHECK_THAT(floats_of(trace.at(TraceName::norm2)), HasBitsOf(floats_of(output.hidden_states->at(at + 1))));

@@ -143,7 +143,7 @@ TEST_CASE("nothing is returned that was not asked for", "[ops]") {
   const Result plain = attention(c);
   CHECK_FALSE(plain.weights);
   CHECK(plain.trace.empty());
-  for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
+  for (std::size_t i = 0; i < kLayerTraceCount; ++i) {
     const auto name = static_cast<TraceName>(i);
     if (!kAttentionTrace.has(name)) continue;
     const Result one = attention(c, {.trace = {name}});

@@ -19,7 +19,7 @@ struct Result {
   std::map<TraceName, Array> trace;
 };
 
-inline constexpr Trace kWholeTrace = Trace::from_bits((1U << kTraceNames.size()) - 1);
+inline constexpr Trace kWholeTrace = Trace::from_bits((1U << kLayerTraceCount) - 1);
 /// Those that scaled_dot_product_attention has.
 inline constexpr Trace kAttentionTrace{TraceName::q,
                                        TraceName::k,

@@ -262,7 +262,7 @@ def test_a_patch_and_a_switched_off_head_change_the_answer(sentiment: attn.TextM
     assert not numpy.array_equal(sentiment(encoding, head_mask=heads).logits, plain.logits)
 
 
-@pytest.mark.parametrize(("file", "least"), [("gradients", 11), ("token_gradients", 4)])
+@pytest.mark.parametrize(("file", "least"), [("gradients", 11), ("token_gradients", 4), ("deberta_gradients", 4)])
 def test_gradients_are_torchs(file: str, least: int) -> None:
     count = 0
     for case in cases(f"models/{file}", "model_gradients"):

@@ -1,4 +1,4 @@
-"""testdata/models/gradients.safetensors, token_gradients.safetensors, attribution.safetensors: gradients of transformers' models by torch.autograd,
+"""testdata/models/gradients.safetensors, token_gradients.safetensors, deberta_gradients.safetensors, attribution.safetensors: gradients of transformers' models by torch.autograd,
 and scores of tokens.
 
 Truth is the model in float64, as models.py has it, with eager attention in eval mode; the error is that of the same lines in float32. Scores of the
@@ -23,6 +23,7 @@ ROW, LABEL, COMPONENT = 1, 1, 3
 FAMILIES = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
 WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
 OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa", "tiny-electra-mlm")  # whose logits are those of this token
+DEBERTAS = ("tiny-deberta", "tiny-deberta-ner", "tiny-deberta-mlm", "tiny-deberta-qa")
 TOKEN = 2
 OTHERS = ("tiny-ernie", "tiny-electra")  # with a table more, and with narrower ones
 POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
@@ -133,7 +134,7 @@ def write_gradients(file, names):
         with models.modernbert_in_float64():
             values64, _ = gradients(double, named, inputs, pooling)
         target = {"row": ROW, "label": LABEL} if pooling is None else {"row": ROW, "component": COMPONENT}
-        if name in OF_TOKENS:
+        if name in (*OF_TOKENS, *DEBERTAS[1:]):
             target["token"] = TOKEN
         options = {"target": target} if pooling is None else {"target": target, "pooling": pooling}
         case = common.Case(golden, name, "model_gradients", options=options)
@@ -280,6 +281,7 @@ def write_attribution():
 def generate():
     write_gradients("gradients.safetensors", (*WITH_HEAD, *POOLING))
     write_gradients("token_gradients.safetensors", (*OF_TOKENS, *OTHERS))
+    write_gradients("deberta_gradients.safetensors", DEBERTAS)
     write_attribution()
 
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from safetensors.torch import save_file
+from transformers.models.deberta_v2 import modeling_deberta_v2
 from transformers.models.modernbert import modeling_modernbert
 
 import common
@@ -59,7 +60,7 @@ def draw(name, key, shape):
         return 1 + 0.25 * values
     if key.endswith("bias"):
         return 0.2 * values
-    if "relative_attention_bias" in key:
+    if "relative_attention_bias" in key or "rel_embeddings" in key:
         return values
     if "embeddings" in key:
         return (0.6 if "word" in key or "tok_" in key else 0.3) * values
@@ -106,6 +107,17 @@ def modernbert_2024(folder):
         old = {"global_attn_every_n_layers": 2, "gradient_checkpointing": False, "layer_norm_eps": 1e-05, "model_type": "modernbert"}
         old |= {"position_embedding_type": "absolute", "reference_compile": None, "repad_logits_with_grad": False}
         return {**config, **old, "transformers_version": "4.47.0.dev0"}
+
+    edit(folder, change)
+
+
+def deberta_v3(folder):
+    """DeBERTa's configuration as it was published."""
+
+    def change(config):
+        del config["pooler_hidden_size"], config["legacy"]
+        old = {"pos_att_type": "p2c|c2p", "pooler_hidden_size": 32, "transformers_version": "4.10.0.dev0"}
+        return {**config, **old, "torch_dtype": config.pop("dtype")}
 
     edit(folder, change)
 
@@ -171,6 +183,13 @@ def checkpoints():
     tokenizer, modern = modernbert_config()
     config = t.ModernBertConfig(**modern, **moods)
     yield "tiny-modernbert", t.ModernBertForSequenceClassification(config), tokenizer, f32, None, plain
+
+    # Few buckets, so that a long text has distances of all kinds.
+    deberta = tiny_tokenizers.deberta()
+    v3 = {"relative_attention": True, "position_buckets": 8, "max_relative_positions": 40, "share_att_key": True}
+    v3 |= {"norm_rel_ebd": "layer_norm", "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
+    config = t.DebertaV2Config(**SIZES, vocab_size=len(deberta), **v3, **moods)
+    yield "tiny-deberta", t.DebertaV2ForSequenceClassification(config), deberta, f32, deberta_v3, plain
 
     # Variants.
     biases = {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True}
@@ -248,6 +267,24 @@ def others():
     yield "tiny-electra-choice", t.ElectraForMultipleChoice(t.ElectraConfig(**small, embedding_size=16)), bert, f16
 
 
+def debertas():
+    """DeBERTa with projections of positions of its own, one part of the scores or none, and every kind of head; small."""
+    t, deberta, f32, f16 = transformers, tiny_tokenizers.deberta(), torch.float32, torch.float16
+    small = {**SIZES, **SMALL, "vocab_size": len(deberta)}
+    relative = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+    config = t.DebertaV2Config(**small, **relative, max_relative_positions=6, type_vocab_size=2, **labels(ENTITIES))
+    yield "tiny-deberta-ner", t.DebertaV2ForTokenClassification(config), deberta, f16
+    part = {"pos_att_type": ["p2c"], "position_buckets": 6, "share_att_key": True, "position_biased_input": False}
+    yield "tiny-deberta-mlm", t.DebertaV2ForMaskedLM(t.DebertaV2Config(**small, **{**relative, **part}, legacy=False)), deberta, f16
+    part = {"pos_att_type": ["c2p"], "position_buckets": 10, "norm_rel_ebd": "layer_norm"}
+    yield "tiny-deberta-qa", t.DebertaV2ForQuestionAnswering(t.DebertaV2Config(**small, **{**relative, **part})), deberta, f32
+    # Scores have one part, whose scale is that of two.
+    config = t.DebertaV2Config(**small, pos_att_type=["c2p"], hidden_act="gelu_new", position_biased_input=True)
+    yield "tiny-deberta-mlm-legacy", t.DebertaV2ForMaskedLM(config), deberta, f16
+    config = t.DebertaV2Config(**small, **relative, pooler_hidden_act="tanh", share_att_key=True)
+    yield "tiny-deberta-choice", t.DebertaV2ForMultipleChoice(config), deberta, f16
+
+
 # ---------------------------------------------------------------- the numbers
 
 
@@ -323,6 +360,31 @@ def scaled_heads(model, factors):
         hook.remove()
 
 
+@contextmanager
+def parts_of_scores():
+    """A list that gets, for each layer of DeBERTa, the parts of its scores."""
+    found, attention = [], modeling_deberta_v2.DisentangledSelfAttention
+    of_layer, bias = attention.forward, attention.disentangled_attention_bias
+
+    def forward(self, hidden_states, *args, **kwargs):
+        found.append({})
+        if self.relative_attention:
+            q, k = (self.transpose_for_scores(of(hidden_states), self.num_attention_heads) for of in (self.query_proj, self.key_proj))
+            found[-1]["c2c"] = q @ k.transpose(-1, -2) / (q.shape[-1] * (1 + len(self.pos_att_type))) ** 0.5
+        return of_layer(self, hidden_states, *args, **kwargs)
+
+    def both(self, *args):
+        parts = self.pos_att_type
+        for part in parts:
+            self.pos_att_type = [part]
+            found[-1][part] = bias(self, *args)
+        self.pos_att_type = parts
+        return bias(self, *args)
+
+    with mock.patch.object(attention, "forward", forward), mock.patch.object(attention, "disentangled_attention_bias", both):
+        yield found
+
+
 def causal(mask, dtype):
     """(B,L) as the additive mask (B,1,L,L) that transformers takes as it is."""
     kept = mask.bool()[:, None, None, :] & torch.ones(mask.shape[1], mask.shape[1]).bool().tril()
@@ -337,12 +399,14 @@ def run(model, inputs, about, forward=None):
         given["attention_mask"] = causal(inputs["attention_mask"], model.dtype)
     if "ForMultipleChoice" in type(model).__name__:
         given = {name: value[:, None] for name, value in given.items()}
-    with scaled_heads(model, forward["headMask"]) if "headMask" in forward else nullcontext():
+    with scaled_heads(model, forward["headMask"]) if "headMask" in forward else nullcontext(), parts_of_scores() as parts:
         out = model(**given, output_attentions=True, output_hidden_states=True)
     last = out.hidden_states[-1]
     results = {"lastHiddenState": last}  # the last of the hidden states, which is not stored twice
     results |= {f"hiddenStates.{i}": x for i, x in enumerate(out.hidden_states[:-1])}
     results |= {f"attentions.{i}": x for i, x in enumerate(out.attentions)}
+    for i, of_layer in enumerate(parts):
+        results |= {f"traces.{i}.{name}": x.view(out.attentions[i].shape) for name, x in of_layer.items()}
     if "start_logits" in out:
         results["logits"] = torch.stack((out.start_logits, out.end_logits), dim=-1)
     elif "logits" in out and "ForSequenceClassification" not in type(model).__name__:
@@ -367,7 +431,7 @@ def real(x, name, mask):
         return x[kept]
     if name == "logits" and x.dim() == 3:
         return x[kept]
-    if name.startswith("attentions"):
+    if name.startswith(("attentions", "traces")):
         return x.transpose(1, 2)[kept]
     return x
 
@@ -393,7 +457,9 @@ def write_numbers(name, folder, about, cases):
             values64 = run(double, inputs, about, forward)
         mask = inputs["attention_mask"]
         for key, value in values64.items():
-            if case in ("pairs", "typed") and key.startswith(("hiddenStates", "attentions")):
+            if case in ("pairs", "typed") and key.startswith(("hiddenStates", "attentions", "traces")):
+                continue
+            if "long" in cases and case != "long" and key.startswith("traces"):
                 continue
             if forward and key.startswith(("probabilities", "pooled")):  # only a forward has such options
                 continue
@@ -405,9 +471,23 @@ def write_numbers(name, folder, about, cases):
     golden.write(FOLDER / f"{name}.safetensors", limit=300_000)
 
 
+def relative_positions():
+    """DeBERTa's buckets of all distances up to 4096, as the distances at which they change and what they are from there on."""
+    settings = []
+    for buckets, most in ((256, 512), (8, 40), (6, 64), (10, 64), (2, 512), (3, 512), (17, 100), (32, 128), (64, 64), (255, 1000), (320, 4096), (512, 2048)):
+        of = modeling_deberta_v2.make_log_bucket_position(torch.arange(4097), buckets, most).long().tolist()
+        back = modeling_deberta_v2.make_log_bucket_position(-torch.arange(4097), buckets, most).long().tolist()
+        assert back == [-bucket for bucket in of]
+        first = [i for i in range(4097) if i == 0 or of[i] != of[i - 1]]
+        settings.append({"position_buckets": buckets, "max_relative_positions": most, "first": first, "bucket": [of[i] for i in first]})
+    path = common.TESTDATA / "relative_positions.json"
+    path.write_text("[\n" + ",\n".join(json.dumps(each) for each in settings) + "\n]\n")
+
+
 def generate():
     FOLDER.mkdir(exist_ok=True)
-    families = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
+    relative_positions()
+    families = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta")
     for name, model, tokenizer, dtype, finish, said in checkpoints():
         folder = save(name, model, tokenizer, dtype)
         if finish:
@@ -423,16 +503,18 @@ def generate():
         if name == "tiny-bert":
             cases["edited"] = (TEXTS[:3], {}, EDITED)
         write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length), **said}, cases)
-    for name, model, tokenizer, dtype in (*heads(), *others()):
+    for name, model, tokenizer, dtype in (*heads(), *others(), *debertas()):
         folder = save(name, model, tokenizer, dtype)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(f"{folder.relative_to(common.ROOT)}: {size} bytes")
         mask = tokenizer.mask_token
         # Logits of the whole vocabulary are many.
         texts, pairs = TEXTS, PAIRS
-        if name.endswith("mlm"):
+        if "-mlm" in name:
             texts, pairs = [f"A {mask} person.", f"It is {mask}", "", "Is it?", mask], [(mask, "It is."), ("A", f"{mask} it?")]
         cases = {"texts": (texts, {}, {}), "pairs": (pairs, {}, {})}
+        if "deberta" in name and "-mlm" not in name:
+            cases["long"] = (LONG, {"maxLength": 28}, {})
         write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length)}, cases)
 
 

@@ -13,6 +13,7 @@ import sentencepiece
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     BertTokenizer,
+    DebertaV2Tokenizer,
     DistilBertTokenizer,
     MPNetTokenizer,
     PreTrainedTokenizerFast,
@@ -141,26 +142,41 @@ def roberta():
     return RobertaTokenizer(vocab=vocab, merges=pairs, mask_token=mask, model_max_length=64)
 
 
+def unigram(folder, name, **options):
+    """A model of sentencepiece, trained by it."""
+    rules = Path(folder, "rules.tsv")
+    code = lambda text: " ".join(f"{ord(c):X}" for c in text)
+    rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=written,
+        model_type="unigram",
+        vocab_size=280,
+        character_coverage=1.0,
+        normalization_rule_tsv=str(rules),
+        num_threads=1,
+        minloglevel=2,
+        **options,
+    )
+    Path(folder, name).write_bytes(written.getvalue())
+
+
 def xlm_roberta():
-    """Trained by sentencepiece, converted by transformers."""
+    """Converted by transformers."""
     with tempfile.TemporaryDirectory() as folder:
-        rules, model = Path(folder, "rules.tsv"), Path(folder, "sentencepiece.bpe.model")
-        code = lambda text: " ".join(f"{ord(c):X}" for c in text)
-        rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
-        written = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(LINES),
-            model_writer=written,
-            model_type="unigram",
-            vocab_size=280,
-            character_coverage=1.0,
-            normalization_rule_tsv=str(rules),
-            num_threads=1,
-            minloglevel=2,
-        )
-        model.write_bytes(written.getvalue())
+        unigram(folder, "sentencepiece.bpe.model")
         mask = AddedToken("<mask>", lstrip=True, rstrip=False, normalized=False, special=True)
         return XLMRobertaTokenizer.from_pretrained(folder, mask_token=mask, model_max_length=64)
+
+
+def deberta(**options):
+    """The same, by the special tokens of DeBERTa's."""
+    ids = {f"{name}_id": i for i, name in enumerate(("pad", "bos", "eos", "unk"))}
+    pieces = dict(zip(("pad_piece", "bos_piece", "eos_piece", "unk_piece"), ("[PAD]", "[CLS]", "[SEP]", "[UNK]")))
+    with tempfile.TemporaryDirectory() as folder:
+        unigram(folder, "spm.model", **ids, **pieces)
+        return DebertaV2Tokenizer.from_pretrained(folder, model_max_length=64, **options)
 
 
 def modernbert():

@@ -16,7 +16,7 @@ import tiny_tokenizers
 from fetch_minilm import fetch
 
 FOLDER = common.TESTDATA / "tokenizers"
-CHECKPOINTS = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
+CHECKPOINTS = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta")
 LONG = 1000  # characters; longer texts are described by what they repeat
 
 TEXTS = [
@@ -325,6 +325,17 @@ def variants():
     }.items():
         meta = part("Metaspace", replacement="▁", prepend_scheme="always", split=True)
         yield name, {"model": model, "pre_tokenizer": meta if model["type"] == "Unigram" else part("Whitespace")}
+    # DeBERTa's as versions 4 and 5 of transformers write it, the second with all of its options.
+    both, spaces = part("Strip", strip_left=True, strip_right=True), replace(" ", regex=r"\s{2,}|[\n\r\t]")
+    for name, normalizer, punctuation in (
+        ("DeBERTa, version 4", sequence("normalizers", both, charsmap(), replace(" ", regex=" {2,}")), []),
+        (
+            "DeBERTa, version 5",
+            sequence("normalizers", part("Lowercase"), spaces, part("NFC"), both | {"strip_left": False}),
+            [part("Punctuation", behavior="Isolated")],
+        ),
+    ):
+        yield name, {"model": unigram(), "normalizer": normalizer, "pre_tokenizer": sequence("pretokenizers", *punctuation, meta)}
     byte_level = part("ByteLevel", add_prefix_space=True, trim_offsets=True, use_regex=True)
     around = {"sep": ["[SEP]", 2], "cls": ["[CLS]", 1]}
     for name, processor in {

@@ -39,6 +39,7 @@ describe('text models explained', () => {
   for (const [file, count] of [
     ['gradients', 11],
     ['token_gradients', 7],
+    ['deberta_gradients', 4],
   ] as const)
     it(`has ${file} of every family by torch.autograd`, () => hasGradients(file, count));
 

@@ -17,6 +17,12 @@ export const checkpoints = [
   'tiny-bert-qa',
   'tiny-camembert',
   'tiny-data2vec',
+  'tiny-deberta',
+  'tiny-deberta-choice',
+  'tiny-deberta-mlm',
+  'tiny-deberta-mlm-legacy',
+  'tiny-deberta-ner',
+  'tiny-deberta-qa',
   'tiny-distilbert',
   'tiny-distilbert-choice',
   'tiny-distilbert-mlm',
@@ -133,7 +139,10 @@ export async function runModelCase(model: TextModel, golden: ModelGolden, c: Mod
     if (kind === 'lastHiddenState') compare(name, output.lastHiddenState, 1);
     else if (kind === 'hiddenStates') compare(name, output.hiddenStates![Number(which)], 1);
     else if (kind === 'attentions') compare(name, output.attentions![Number(which)], 2);
-    else if (kind === 'logits') compare(name, output.logits, output.logits!.dims.length === 3 ? 1 : undefined);
+    else if (kind === 'traces') {
+      const part = name.split('.')[2] as 'c2c' | 'c2p' | 'p2c';
+      compare(name, model.traceLayer(inputs, Number(which), [part])[part], 2);
+    } else if (kind === 'logits') compare(name, output.logits, output.logits!.dims.length === 3 ? 1 : undefined);
     else if (kind === 'probabilities') {
       const classes = await model.classify(c.texts, c.options);
       const wanted = expected(name);

@@ -47,6 +47,7 @@ struct EncoderGradientBuffers {
   float* grad_x = nullptr;
   std::vector<std::array<float*, kTraceNames.size()>> traces;  ///< by layer, null where not asked for; or none
   float* position_bias = nullptr;                              ///< (H,row) as PositionBias has it: added to; null: not asked for
+  float* relative = nullptr;                                   ///< (count,E), of RelativePositions::x in all layers: added to
   std::size_t first_layer = 0;                                 ///< of a stack: what is below it is left out, grad_x is of its input
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/tensor/rows.hpp"
 
@@ -97,6 +98,10 @@ void MultiHeadAttention::add_shapes(const std::string& prefix, const StateView* 
     shapes.emplace(prefix + "bias_v", Shape{1, 1, Hkv_ * Dv_});
   }
   if (options_.out_proj) out_.add_shapes(prefix + "out_proj.", state, shapes);
+  if constexpr (detail::kHasGradients) {  // asked of a model's layers by gradients alone
+    if (position_key_.out_features() > 0) position_key_.add_shapes(prefix + "position_key.", state, shapes);
+    if (position_query_.out_features() > 0) position_query_.add_shapes(prefix + "position_query.", state, shapes);
+  }
 }
 
 void MultiHeadAttention::save(const std::string& prefix, const StateTarget& target) const {
@@ -194,6 +199,8 @@ void MultiHeadAttention::add_parameters(const std::string& prefix, detail::Param
   detail::Linear* const projections[] = {&query_, &key_, &value_};
   for (std::size_t i = 0; i < 3; ++i) projections[i]->add_parameters(prefix + kLetters[i] + ".", parameters);
   if (options_.out_proj) out_.add_parameters(prefix + "out_proj.", parameters);
+  if (position_key_.out_features() > 0) position_key_.add_parameters(prefix + "position_key.", parameters);
+  if (position_query_.out_features() > 0) position_query_.add_parameters(prefix + "position_query.", parameters);
   if constexpr (detail::kHasGradients)  // no checkpoint's layer has them
     if (options_.add_bias_kv) {
       parameters.emplace(prefix + "bias_k", detail::Parameter({1, 1, Hkv_ * D_}, &bias_k_));
@@ -242,12 +249,15 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   if (value.shape.back(1) != S) detail::fail(ErrorCode::shape, op, "value", {S, " rows, one for each key ", key.shape}, {value.shape});
 
   const std::int64_t extra = (options_.add_bias_kv ? 1 : 0) + (options_.add_zero_attn ? 1 : 0);
+  const detail::Disentangled& parts = defaults_.disentangled;
   detail::AttentionSpec spec = detail::spec_of(op, options, Trace::of_attention(), "those of attention, q_proj to output");
   spec.num_heads = H_;
   spec.num_key_value_heads = Hkv_;
   spec.head_dim = D_;
   spec.value_head_dim = Dv_;
-  spec.scale = detail::attention_scale(op, options.scale ? options.scale : options_.scale, D_);
+  spec.scale = detail::attention_scale(op, options.scale ? options.scale : options_.scale, D_ * parts.scale_factor);
+  spec.relative_positions = parts.any();
+  spec.queries_are_padded = defaults_.queries_are_padded;
   spec.extra_keys = extra;
   spec.runs = runs;
   const std::int64_t past = options.past ? check_past(op, *options.past, rank, B) : 0;
@@ -398,7 +408,36 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
 }
 
 void MultiHeadAttention::make_int8() {
-  for (detail::Linear* const linear : {&query_, &key_, &value_, &out_}) linear->make_int8();
+  for (detail::Linear* const linear : {&query_, &key_, &value_, &out_, &position_key_, &position_query_}) linear->make_int8();
+}
+
+Trace MultiHeadAttention::available_parts(std::string_view op, Trace asked) const {
+  const detail::Disentangled& parts = defaults_.disentangled;
+  const auto without = [](bool is_there, TraceName name) { return is_there ? 0 : Trace{name}.bits(); };
+  const std::uint32_t missing =
+      asked.bits() & (without(parts.any(), TraceName::c2c) | without(parts.c2p, TraceName::c2p) | without(parts.p2c, TraceName::p2c));
+  if (missing != 0 && (asked.bits() & Trace::all().bits()) != Trace::all().bits())
+    detail::fail(ErrorCode::argument, op, "trace", {"c2c, c2p and p2c where scores have these parts, as DeBERTa's"},
+                 {"a list with one that there is not"});
+  return Trace::from_bits(asked.bits() & ~missing);
+}
+
+void MultiHeadAttention::set_defaults(detail::AttentionDefaults defaults) {
+  defaults_ = std::move(defaults);
+  const detail::Disentangled& parts = defaults_.disentangled;
+  if (parts.shares_projections) return;
+  if (parts.c2p) position_key_ = {options_.embed_dim, H_ * D_, true};
+  if (parts.p2c) position_query_ = {options_.embed_dim, H_ * D_, true};
+}
+
+void MultiHeadAttention::project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys,
+                                           detail::Scratch& scratch) const {
+  const detail::Disentangled& parts = defaults_.disentangled;
+  const std::int64_t width = H_ * D_;
+  if (parts.p2c) (parts.shares_projections ? query_ : position_query_).forward(x, rows, queries, scratch);
+  if (!parts.c2p) return;
+  (parts.shares_projections ? key_ : position_key_).forward(x, rows, keys, scratch);
+  kernels::pack(keys, static_cast<std::ptrdiff_t>(width), 1, size_of(rows, 1), size_of(width, 1), kernels::best(is_quantized()).nr, key_panels);
 }
 
 detail::AttentionSpec MultiHeadAttention::of_layer(const detail::AttentionSpec& call) const {

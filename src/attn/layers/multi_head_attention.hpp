@@ -20,11 +20,22 @@ namespace attn {
 
 namespace detail {
 
+/// Disentangled attention (He et al. 2020): besides q kᵀ, which parts scores have of the embeddings of relative positions.
+struct Disentangled {
+  bool c2p = false, p2c = false;
+  bool shares_projections = false;  ///< embeddings go through W_K and W_Q; else each through a map of its own
+  std::int64_t scale_factor = 1;    ///< the scale is 1/√(D · scale_factor)
+
+  bool any() const { return c2p || p2c; }
+};
+
 /// What holds in every call of a layer, unless the call says otherwise.
 struct AttentionDefaults {
   float softcap = 0;
   Window window = {};
   Rotary rotary = {};
+  Disentangled disentangled = {};
+  bool queries_are_padded = false;  ///< as AttentionSpec
 };
 
 /// What a caller changes before W_O; null: nothing.
@@ -75,6 +86,7 @@ struct MultiHeadAttentionGradientBuffers {
   float *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
   float* position_bias = nullptr;  ///< (H,row) as PositionBias has it: added to
+  float* relative = nullptr;       ///< (count,E), of RelativePositions::x: added to
 };
 
 /// All of a backward that follows from its forward and the gradient's shape, checked.
@@ -177,6 +189,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   friend class Module<MultiHeadAttention>;
   friend class TransformerEncoderLayer;
   friend class TransformerEncoder;
+  friend class EncoderModel;
 
   MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults = {});
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
@@ -186,6 +199,15 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   void make_int8();
   /// Names where its numbers will be, in the separate form.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
+  /// The names without parts of scores that it does not have; where they are not just everything that there is, those are ARGUMENT.
+  Trace available_parts(std::string_view op, Trace asked) const;
+  /// Before there are numbers.
+  void set_defaults(detail::AttentionDefaults defaults);
+  /// Embeddings of relative positions (rows,E) -> what the core takes of them: keys, packed, and queries (rows,H·D), and keys as they are.
+  void project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys, detail::Scratch& scratch) const;
+  /// Gradients of project_positions() from those of its keys and queries, added to what W_K and W_Q have where they share those.
+  void project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries, const std::string& prefix,
+                                  detail::Gradients& gradients, float* of_x, detail::Scratch& scratch) const;
 
   /// plan() in the name of another layer, which checks the memory when it has added its own. runs as in AttentionSpec.
   detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
@@ -236,7 +258,8 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   detail::AttentionDefaults defaults_;
   std::int64_t H_, Hkv_, D_, Dv_;
   detail::Linear query_, key_, value_, out_;
-  std::vector<float> bias_k_, bias_v_;  // (Hkv·D), (Hkv·Dv), or empty
+  detail::Linear position_key_, position_query_;  // of disentangled attention that shares none
+  std::vector<float> bias_k_, bias_v_;            // (Hkv·D), (Hkv·Dv), or empty
 };
 
 }  // namespace attn

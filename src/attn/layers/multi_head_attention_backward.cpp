@@ -167,6 +167,12 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
   const auto count = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const float* const queries = detail::heads_with_gradient(of_merged, count(Dv), kept.q, count(B), count(H), count(L), count(D), scratch);
   const detail::Heads<float> of_q = heads_in_rows(q, L, H, D), of_k = heads_in_rows(k, S, Hkv, D), of_v = heads_in_rows(v, S, Hkv, Dv);
+  const detail::RelativePositions* const relative = kept.position_bias.relative;
+  const std::size_t relative_size = relative != nullptr ? size_of(relative->count, relative->width) : 0;
+  float* const of_position_keys = scratch.take(relative_size);
+  float* const of_position_queries = scratch.take(relative_size);
+  std::fill_n(of_position_keys, relative_size, 0.0F);
+  std::fill_n(of_position_queries, relative_size, 0.0F);
   const detail::SequenceRun whole{B, L};
   const std::span<const detail::SequenceRun> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
   std::int64_t start = 0;
@@ -181,7 +187,13 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
                                            .grad = of_context,
                                            .position_bias = kept.position_bias,
                                            .dropout = kept.dropout};
-    detail::AttentionGradientHeads to_heads{.query = of_q, .key = of_k, .value = of_v, .trace = to.trace, .position_bias = to.position_bias};
+    detail::AttentionGradientHeads to_heads{.query = of_q,
+                                            .key = of_k,
+                                            .value = of_v,
+                                            .trace = to.trace,
+                                            .relative_keys = of_position_keys,
+                                            .relative_queries = of_position_queries,
+                                            .position_bias = to.position_bias};
     if (!spec.runs.empty()) {
       // Heads are whole, as there is one batch; each has the run's rows from its start on.
       const auto from = [&](const auto& heads, std::int64_t rows) {
@@ -260,6 +272,39 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
     linear->backward(of_y, x, rows, {grad_x, weight, bias}, scratch);
     if (is_self && i > 0) kernels::best().add_row(to.grad_query, more, to.grad_query, size_of(B * L, E));
   }
+  if (relative != nullptr) project_positions_backward(*relative, of_position_keys, of_position_queries, prefix, gradients, to.relative, scratch);
+}
+
+void MultiHeadAttention::project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries,
+                                                    const std::string& prefix, detail::Gradients& gradients, float* of_x,
+                                                    detail::Scratch& scratch) const {
+  const detail::Disentangled& parts = defaults_.disentangled;
+  const detail::Scratch::Frame frame(scratch);
+  const std::int64_t E = options_.embed_dim, width = H_ * D_;
+  const std::size_t x_size = size_of(relative.count, E), weight_size = size_of(width, E);
+  float* const more = of_x != nullptr ? scratch.take(x_size) : nullptr;
+  float* const of_weight = scratch.take(weight_size);
+  float* const of_bias = scratch.take(size_of(width, 1));
+  const kernels::KernelTable& kernel = kernels::best();
+  // Checkpoints have as many numbers in a head's query as in its key, so that the three are one weight.
+  const auto backward = [&](bool is_there, const detail::Linear& shared, const detail::Linear& own, const char* name, std::size_t part,
+                            const float* grad) {
+    if (!is_there) return;
+    if (!parts.shares_projections) {
+      own.backward(grad, relative.x, relative.count, more, prefix + name, gradients, scratch);
+    } else {
+      float* const weight = gradients.fill(prefix + "in_proj_weight");
+      float* const bias = gradients.fill(prefix + "in_proj_bias");
+      shared.backward(grad, relative.x, relative.count, {more, weight != nullptr ? of_weight : nullptr, bias != nullptr ? of_bias : nullptr},
+                      scratch);
+      if (weight != nullptr) kernel.add_row(weight + part * weight_size, of_weight, weight + part * weight_size, weight_size);
+      float* const of_part = bias != nullptr ? bias + part * static_cast<std::size_t>(width) : nullptr;
+      if (bias != nullptr) kernel.add_row(of_part, of_bias, of_part, static_cast<std::size_t>(width));
+    }
+    if (of_x != nullptr) kernel.add_row(of_x, more, of_x, x_size);
+  };
+  backward(parts.c2p, key_, position_key_, "position_key.", 1, of_keys);
+  backward(parts.p2c, query_, position_query_, "position_query.", 0, of_queries);
 }
 
 }  // namespace attn

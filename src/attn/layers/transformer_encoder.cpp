@@ -57,7 +57,7 @@ void TransformerEncoder::add_parameters(const std::string& prefix, detail::Param
 }
 
 void TransformerEncoder::set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults) {
-  layers_[layer].self_attn_.defaults_ = std::move(defaults);
+  layers_[layer].self_attn_.set_defaults(std::move(defaults));
 }
 
 void TransformerEncoder::make_int8() {

@@ -133,7 +133,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
   const std::size_t rank = x.shape.rank();
   const std::int64_t E = options_.d_model, F = options_.dim_feedforward;
   if ((rank != 2 && rank != 3) || x.shape.back(0) != E) detail::fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});
-  const Trace names = options.trace ? options.trace->names : Trace{};
+  const Trace names = options.trace ? self_attn_.available_parts(op, options.trace->names) : Trace{};
   std::vector<std::int64_t> traced = traced_layers(op, layers, options.trace);
 
   detail::EncoderPlan plan{.B = rank == 3 ? x.shape[0] : 1,
@@ -156,12 +156,16 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
                            .for_backward = options.for_backward,
                            .names = names,
                            .traced = std::move(traced)};
+  const Shape scores = rank == 3 ? Shape{plan.B, options_.nhead, plan.L, plan.L} : Shape{options_.nhead, plan.L, plan.L};
   Shape hidden = x.shape;
   hidden[rank - 1] = F;
   for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
     const auto name = static_cast<TraceName>(i);
     if (!plan.names.has(name)) continue;
-    plan.trace_shapes[i] = i < kAttentionTraceCount ? plan.attention.trace_shapes[i] : name == TraceName::ff_hidden ? hidden : x.shape;
+    plan.trace_shapes[i] = i < kAttentionTraceCount       ? plan.attention.trace_shapes[i]
+                           : name == TraceName::ff_hidden ? hidden
+                           : name >= TraceName::c2c       ? scores
+                                                          : x.shape;
     for (std::size_t layer = 0; layer < plan.traced.size(); ++layer) memory.add(kTraceNames[i], plan.trace_shapes[i]);
   }
   for (std::int64_t layer = 0; layer < layers; ++layer) {
@@ -222,7 +226,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   }
   const TensorView input{options_.norm_first ? normed : x, plan.output};
   detail::AttentionBuffers to{.output = part, .weights = buffers.attentions, .log_sum_exp = buffers.log_sum_exp};
-  std::copy_n(buffers.trace.begin(), kAttentionTraceCount, to.trace.begin());
+  to.trace = buffers.trace;
   const auto finish_attention = [&](std::size_t row, unsigned) noexcept {
     float *const attention = part + row * E, *const total = sum + row * E;
     drop(drop_attention, attention, E, row);
@@ -234,12 +238,12 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const parallel::TaskRef finish_attention_row(finish_attention);
   const detail::MergedPatch merged{.head_mask = plan.patch.head_mask != nullptr ? plan.patch.head_mask + index * options_.nhead : nullptr,
                                    .values = plan.patch.layer == index ? plan.patch.merged : nullptr};
-  self_attn_.run(plan.attention, input, input, input,
-                 {.dropout = dropout(detail::DropoutSite::attention_weights),
-                  .position_bias = position_bias,
-                  .patch = merged,
-                  .finish_row = &finish_attention_row},
-                 to, scratch);
+  detail::PositionBias bias = position_bias;
+  if (bias.relative != nullptr) bias.relative += index;
+  self_attn_.run(
+      plan.attention, input, input, input,
+      {.dropout = dropout(detail::DropoutSite::attention_weights), .position_bias = bias, .patch = merged, .finish_row = &finish_attention_row}, to,
+      scratch);
 
   float* const hidden = scratch.take(hidden_size);
   float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;

@@ -44,6 +44,7 @@ float* TransformerEncoderLayer::place_kept(const detail::EncoderPlan& plan, std:
   if (options_.gated) kept.linear_gate = take(hidden);
   kept.attention.dropout = detail::dropout_at(stack.random, options_.dropout, detail::DropoutSite::attention_weights, index);
   kept.attention.position_bias = position_bias;
+  if (position_bias.relative != nullptr) kept.attention.position_bias.relative += index;
   to = self_attn_.place_kept(plan.attention.sizes, kept.attention, to);
   if (plan.patch.layer == index && plan.patch.merged != nullptr) kept.attention.patch.values = kept.attention.merged;
   return to;
@@ -228,7 +229,7 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     attention.query = input;
   }
   attention.key = attention.value = attention.query;
-  detail::MultiHeadAttentionGradientBuffers of_attention{.grad_query = of_part, .position_bias = to.position_bias};
+  detail::MultiHeadAttentionGradientBuffers of_attention{.grad_query = of_part, .position_bias = to.position_bias, .relative = to.relative};
   if (!to.traces.empty()) of_attention.trace = to.traces[index];
   self_attn_.backward(self_attn_.of_layer(stack.call.spec), stack.call.sizes, attention, of_output, prefix + "self_attn.", gradients, of_attention,
                       scratch);

@@ -117,6 +117,12 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
   if (config_.task_type_vocab_size > 0) task_types_ = {static_cast<std::size_t>(config_.task_type_vocab_size), width};
   if (W != config_.hidden_size) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
   if (config_.norm_first) encoder_.leave_out_norm1(0);
+  const detail::RelativeConfig& relative = config_.relative;
+  if (relative.span > 0) relative_ = {static_cast<std::size_t>(relative.rows()), static_cast<std::size_t>(config_.hidden_size)};
+  if (relative.has_norm) relative_norm_ = {NormKind::layer_norm, config_.hidden_size, true, config_.layer_norm_eps};
+  for (std::size_t layer = 0; layer < encoder_.layers_.size() && config_.clears_padding; ++layer)
+    encoder_.set_attention_defaults(
+        layer, {.disentangled = {relative.c2p, relative.p2c, relative.shares_projections, relative.scale_factor}, .queries_are_padded = true});
   if (config_.has_head()) head_ = detail::Head(config_);
 }
 
@@ -126,6 +132,7 @@ void EncoderModel::leave_out_head() {
 }
 
 detail::Parameters EncoderModel::parameters() {
+  relative_layers_.reset();  // who asks for them may change them
   const std::int64_t W = config_.word_width();
   detail::Parameters all;
   words_.add_parameters("word_embeddings.", all);
@@ -134,6 +141,8 @@ detail::Parameters EncoderModel::parameters() {
   if (!task_types_.empty()) all.emplace("task_type_embeddings.weight", detail::Parameter({config_.task_type_vocab_size, W}, &task_types_));
   if (config_.position_buckets > 0)
     all.emplace("position_bias.weight", detail::Parameter({config_.position_buckets, config_.num_attention_heads}, &position_bias_));
+  if (!relative_.empty()) all.emplace("relative_embeddings.weight", detail::Parameter({config_.relative.rows(), config_.hidden_size}, &relative_));
+  if (config_.relative.has_norm) relative_norm_.add_parameters("relative_norm.", all);
   embedding_norm_.add_parameters("embedding_norm.", all);
   if (embedding_projection_) embedding_projection_->add_parameters("embedding_projection.", all);
   encoder_.add_parameters("encoder.", all);
@@ -145,6 +154,7 @@ void EncoderModel::quantize(bool words) {
   is_quantized_ = true;
   if (words) words_.make_int8();
   embedding_norm_.make_int8();
+  relative_norm_.make_int8();
   if (embedding_projection_) embedding_projection_->make_int8();
   encoder_.make_int8();
   if (embedding_dense_) embedding_dense_->make_int8();
@@ -199,6 +209,11 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   plan.encoder.patch = check_patch(op, options, plan.encoder);
   memory.add("embeddings", plan.encoder.output);
   if (embedding_projection_) memory.add("embeddings of their own width", {shape[0], shape[1], config_.word_width()});
+  if (config_.relative.span > 0) {
+    const std::int64_t rows = config_.relative.rows();
+    memory.add("keys and queries of positions", {2 * config_.num_hidden_layers, rows, config_.hidden_size});
+    memory.add("what they are made of", {2, rows + 2 * longest, config_.hidden_size});
+  }
   if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
   if (config_.has_head() && options.logits) {
     plan.logits = config_.of_tokens() ? Shape{shape[0], shape[1], config_.outputs()} : Shape{sequences, config_.outputs()};
@@ -209,6 +224,8 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     if (options.for_backward) {
       encoder_.layers_.front().add_kept_memory(plan.encoder, memory);
       memory.add("embeddings for backward", plan.encoder.output);
+      if (config_.relative.span > 0)
+        memory.add("positions for backward", {5 + 3 * config_.num_hidden_layers, config_.relative.rows(), config_.hidden_size});
       memory.add("results for backward", {sequences, 2 * config_.hidden_size + std::max(result_size(true), result_size(false))});
     }
   memory.check();
@@ -247,18 +264,79 @@ void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x, detail
   const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(sums + i * W, sums + i * W); };
   detail::sum_embeddings(embedding_rows(inputs, positions), count, W, sums, norm);
   if (embedding_projection_) embedding_projection_->forward(sums, static_cast<std::int64_t>(count), x, scratch);
+  clear_padding(inputs, x);
 }
 
-detail::PositionBias EncoderModel::position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const {
-  if (config_.position_buckets == 0) return {};
+void EncoderModel::clear_padding(const detail::ModelInputs& inputs, float* x) const {
+  if (!config_.clears_padding || inputs.attention_mask == nullptr) return;
+  const std::int64_t L = inputs.shape[1], E = config_.hidden_size;
+  for (std::int64_t row = 0; row < inputs.shape[0] * L; ++row)
+    if (!detail::keeps(inputs.attention_mask, row / L, row % L)) std::fill_n(x + row * E, E, 0.0F);
+}
+
+std::size_t EncoderModel::packed_positions() const {
+  return kernels::packed_size(kernels::best(is_quantized_).nr, relative_.rows(), relative_.width());
+}
+
+std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const {
+  const std::lock_guard lock(relative_mutex_);
+  const bool keeps = detail::kHasGradients && random != nullptr;
+  if (!keeps && relative_layers_ != nullptr) return relative_layers_;
+  const detail::Scratch::Frame frame(scratch);
+  const std::int64_t rows = config_.relative.rows();
+  const std::size_t size = relative_.size(), packed = packed_positions();
+  float* const normed = scratch.take(size);
+  relative_.get(normed);
+  relative_norm_.forward(normed, rows, normed);
+  auto layers = std::make_shared<detail::RelativeLayers>();
+  float* const more = keeps ? nullptr : scratch.take(size);
+  for (const TransformerEncoderLayer& layer : encoder_.layers_) {
+    float* const keys = layers->emplace_back(packed + (keeps ? 3 : 1) * size).data();
+    float* const queries = keys + packed;
+    float* x = normed;
+    if constexpr (detail::kHasGradients)
+      if (keeps) {
+        x = queries + 2 * size;
+        std::copy_n(normed, size, x);
+        detail::drop_rows(detail::dropout_at(*random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layers->size() - 1)), x,
+                          rows, rows, config_.hidden_size);
+      }
+    layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
+  }
+  if (!keeps) relative_layers_ = layers;
+  return layers;
+}
+
+detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
+                                                     const detail::ForwardRandom* random) const {
+  if (config_.position_buckets == 0 && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
   for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
+  if (config_.position_buckets == 0) {
+    const detail::RelativeConfig& relative = config_.relative;
+    const std::size_t size = relative_.size();
+    detail::ScorePositions positions{.layers = relative_layers(scratch, random)};
+    for (std::int64_t distance = 1 - longest; distance < longest; ++distance)
+      positions.rows.push_back(static_cast<std::int32_t>(relative.row(distance)));
+    for (const AlignedFloats& numbers : *positions.layers) {
+      const float *const keys = numbers.data(), *const queries = keys + packed_positions();
+      positions.relative.push_back({.key_panels = relative.c2p ? keys : nullptr,
+                                    .queries = relative.p2c ? queries : nullptr,
+                                    .width = config_.hidden_size,
+                                    .rows = positions.rows.data() + longest - 1,
+                                    .count = relative.rows(),
+                                    .x = random != nullptr ? queries + 2 * size : nullptr,
+                                    .keys = relative.c2p && random != nullptr ? queries + size : nullptr});
+    }
+    positions.bias.relative = positions.relative.data();
+    return positions;
+  }
   const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
   float* const bias = scratch.take(heads * 2 * static_cast<std::size_t>(longest));
   float* to = bias;
   for (std::size_t head = 0; head < heads; ++head)
     for (std::int64_t distance = -longest; distance < longest; ++distance) *to++ = position_bias_[detail::bucket_of(distance) * heads + head];
-  return {bias + longest, 2 * longest};
+  return {.bias = {bias + longest, 2 * longest}};
 }
 
 void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits) const {
@@ -271,7 +349,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   const std::int64_t E = plan.encoder.E;
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
   embed_ids(inputs, x, scratch);
-  encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, position_bias(inputs, scratch), buffers);
+  encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, score_positions(inputs, scratch).bias, buffers);
 
   if (!config_.has_head() || logits == nullptr) return;
   if (config_.of_tokens()) return head_.forward(buffers.output, plan.encoder.B * plan.encoder.L, words_.table(), logits, scratch);
@@ -301,6 +379,7 @@ void EncoderModel::load_state(const StateView& state, bool strict) {
       given.emplace_back(&tensor, std::span(found->second.data, static_cast<std::size_t>(checked_size(found->second.shape, kLoad, tensor.name))));
   for (const auto& [tensor, values] : given)
     if (tensor->is_quantized()) tensor->check_finite(kLoad, values);
+  relative_layers_.reset();
   for (const auto& [tensor, values] : given) tensor->set_rows(0, values);
 }
 

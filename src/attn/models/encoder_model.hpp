@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -72,6 +73,16 @@ struct ModelGradientBuffers {
   Gradients* parameters = nullptr;      ///< by the names of EncoderModel::state_shapes()
   /// The lowest layer that gradients are wanted of, as many as there are: of the head alone. Backward ends there; none: it goes through everything.
   std::optional<std::int64_t> first_layer = std::nullopt;
+};
+
+/// By layer: keys of relative positions, packed, and queries; for backward also keys as they are, and what all of them are made of.
+using RelativeLayers = std::vector<AlignedFloats>;
+/// What scores get of positions, and where that lies.
+struct ScorePositions {
+  PositionBias bias = {};
+  std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
+  std::vector<RelativePositions> relative = {};
+  std::shared_ptr<const RelativeLayers> layers = nullptr;
 };
 
 struct KeptModel;  // models/kept_model.hpp, as the next
@@ -191,8 +202,16 @@ class EncoderModel {
   std::vector<detail::EmbeddingRows> embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Row of the position table for each id of one sequence.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const;
-  /// By key - query, as far as the longest sequence goes; none where the model has none.
-  detail::PositionBias position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const;
+  /// What scores get of positions, as far as the longest sequence goes; nothing where the model has nothing of the kind. With `random` it is for a
+  /// backward, with that dropout.
+  detail::ScorePositions score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
+                                         const detail::ForwardRandom* random = nullptr) const;
+  /// They follow from weights alone: without `random` computed once, until weights may change.
+  std::shared_ptr<const detail::RelativeLayers> relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const;
+  /// Numbers of a layer's keys of positions, packed.
+  std::size_t packed_positions() const;
+  /// Rows of embeddings of padding become 0.
+  void clear_padding(const detail::ModelInputs& inputs, float* x) const;
 
   detail::ModelConfig config_;
   Embedding words_;
@@ -201,6 +220,10 @@ class EncoderModel {
   std::optional<detail::Linear> embedding_projection_;  // (E,W), where tables are of another width than the rest
   TransformerEncoder encoder_;
   std::vector<float> position_bias_;  // (buckets,H), or empty
+  detail::Table relative_;            // (rows,E), or empty
+  detail::Norm relative_norm_ = detail::Norm::identity(0);
+  mutable std::mutex relative_mutex_;  // of relative_layers_
+  mutable std::shared_ptr<const detail::RelativeLayers> relative_layers_;
   // What follows the pooling of an embedding, where there is something.
   std::optional<detail::Linear> embedding_dense_;
   detail::Head head_;  // where there is one

@@ -89,10 +89,12 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
     embedding_norm_.forward_row(sums + i * word, sums + i * word);
   };
   detail::sum_embeddings(tables, kept->ids.size(), word, sums, norm);
+  clear_padding(inputs, sums);
   detail::drop_rows(dropout_of(random, detail::DropoutSite::embeddings), sums, rows, plan.encoder.L, W);
   float* const x = embedding_projection_ ? scratch.take(size_of(rows, E)) : sums;
   if (embedding_projection_) embedding_projection_->forward(sums, rows, x, scratch);
-  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, position_bias(inputs, scratch), buffers);
+  kept->score_positions = score_positions(inputs, scratch, &random);
+  kept->encoder = encoder_.run_and_keep(plan.encoder, {x, plan.encoder.output}, random, kept->score_positions.bias, buffers);
 
   if (of_head) {
     if (tokens.empty()) detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
@@ -145,7 +147,19 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
     of_encoder.position_bias = scratch.take(heads * size_of(bias.row, 1));
     std::fill_n(of_encoder.position_bias, heads * size_of(bias.row, 1), 0.0F);
   }
+  const std::size_t relative = kept.score_positions.layers != nullptr && to.parameters != nullptr && !to.first_layer ? relative_.size() : 0;
+  if (relative > 0) {
+    of_encoder.relative = scratch.take(relative);
+    std::fill_n(of_encoder.relative, relative, 0.0F);
+  }
   encoder_.backward(*kept.encoder, "encoder.", gradients, of_encoder, scratch);
+  if (relative > 0) {
+    float* const table = scratch.take(relative);
+    relative_.get(table);
+    if (config_.relative.has_norm)
+      relative_norm_.backward(of_encoder.relative, table, config_.relative.rows(), of_encoder.relative, "relative_norm.", gradients, scratch);
+    if (float* const sums = gradients.at("relative_embeddings.weight")) kernels::best().add_row(sums, of_encoder.relative, sums, relative);
+  }
   if (of_buckets != nullptr) {
     const float* from = of_encoder.position_bias;
     for (std::size_t head = 0; head < heads; ++head)
@@ -165,6 +179,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
     embedding_projection_->backward(of_x, normed, rows, of_sums, "embedding_projection.", gradients, scratch);
   }
   detail::drop_rows(drop_embeddings, of_sums, rows, kept.encoder->L, W);
+  clear_padding(inputs, of_sums);
   embedding_norm_.backward(of_sums, kept.embeddings, rows, of_sums, "embedding_norm.", gradients, scratch);
   if (to.embeddings != nullptr) std::copy_n(of_sums, size_of(rows, W), to.embeddings);
   const detail::Rows of_rows(of_sums, size_of(rows, 1), size_of(1, W));
@@ -201,6 +216,8 @@ std::map<std::string, Shape> EncoderModel::state_shapes() const {
   if (!token_types_.empty()) shapes.emplace("token_type_embeddings.weight", Shape{config_.type_vocab_size, W});
   if (!task_types_.empty()) shapes.emplace("task_type_embeddings.weight", Shape{config_.task_type_vocab_size, W});
   if (config_.position_buckets > 0) shapes.emplace("position_bias.weight", Shape{config_.position_buckets, config_.num_attention_heads});
+  if (!relative_.empty()) shapes.emplace("relative_embeddings.weight", Shape{config_.relative.rows(), config_.hidden_size});
+  if (config_.relative.has_norm) relative_norm_.add_shapes("relative_norm.", nullptr, shapes);
   embedding_norm_.add_shapes("embedding_norm.", nullptr, shapes);
   if (embedding_projection_) embedding_projection_->add_shapes("embedding_projection.", nullptr, shapes);
   encoder_.add_shapes("encoder.", nullptr, shapes);

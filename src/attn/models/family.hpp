@@ -23,6 +23,8 @@ struct TensorNames {
   std::string_view linear2 = {}, norm2 = {};
   std::string_view final_norm = {};
   std::string_view position_bias = {};
+  std::string_view relative_embeddings = {}, relative_norm = {};  ///< of disentangled attention
+  std::string_view position_key = {}, position_query = {};        ///< within a layer, too
 };
 
 /// Names of a head's tensors, without .weight and .bias, and without the prefix but for the pooler, which belongs to the base model; empty where it
@@ -73,7 +75,7 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
   add(HeadPart::classifier, names.classifier, "classifier", config.task != Task::fill_mask || config.decoder_bias);
 }
 
-extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra;
+extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kDeberta;
 
 /// BERT's heads of tokens and of choices, as most families call them.
 inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},

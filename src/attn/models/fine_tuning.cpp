@@ -16,9 +16,9 @@ namespace attn::detail {
 namespace {
 
 constexpr double kMaxNorm = 1;
-constexpr DropoutSite kDropoutSites[] = {DropoutSite::attention_weights,   DropoutSite::attention_output, DropoutSite::hidden,
-                                         DropoutSite::feed_forward_output, DropoutSite::embeddings,       DropoutSite::pooled,
-                                         DropoutSite::classifier};
+constexpr DropoutSite kDropoutSites[] = {DropoutSite::attention_weights,   DropoutSite::attention_output,  DropoutSite::hidden,
+                                         DropoutSite::feed_forward_output, DropoutSite::embeddings,        DropoutSite::pooled,
+                                         DropoutSite::classifier,          DropoutSite::relative_positions};
 
 AdamWOptions adamw(const FineTuningOptions& options) {
   const auto does_not_decay = [](const std::string& name) {

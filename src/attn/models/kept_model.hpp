@@ -15,6 +15,7 @@ struct KeptModel {
   std::shared_ptr<const KeptEncoder> encoder;
   std::vector<std::int64_t> ids, types, positions;  ///< rows of the tables, by place; none of types: row 0
   std::vector<SequenceRun> runs;
+  ScorePositions score_positions = {};
   std::int64_t results = 0;  ///< as many as there are sequences, or tokens
   bool of_head = false;
   std::vector<std::int64_t> tokens;  ///< rows of hidden states that a head of tokens has results of; or none

@@ -16,8 +16,8 @@ namespace {
 
 const Json kNone{Json::Object()};
 constexpr std::int64_t kMaxLayers = 10'000, kMaxLabels = 100'000;
-constexpr std::array<const Family*, 9> kFamilies{&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText,
-                                                 &kMpnet, &kModernBert, &kErnie,   &kElectra};
+constexpr std::array<const Family*, 10> kFamilies{&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText,
+                                                  &kMpnet, &kModernBert, &kErnie,   &kElectra,   &kDeberta};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");

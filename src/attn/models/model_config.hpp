@@ -31,6 +31,22 @@ struct LayerDistance {
   std::int64_t window = -1;  ///< -1: none
 };
 
+/// Positions as disentangled attention takes them (He et al. 2020): a table with a row for each distance of query and key, further ones
+/// sharing them.
+struct RelativeConfig {
+  std::int64_t span = 0;          ///< half the rows; 0: there is no table
+  std::int64_t buckets = 0;       ///< 0: a row for each distance up to the span
+  std::int64_t max_distance = 0;  ///< that the buckets are for
+  bool has_norm = false;
+  bool c2p = false, p2c = false;    ///< content to position, position to content
+  bool shares_projections = false;  ///< their rows go through the layer's own maps of queries and keys
+  std::int64_t scale_factor = 1;
+
+  std::int64_t rows() const { return 2 * span; }
+  /// Of a key `distance` before its query. Rises with it.
+  std::int64_t row(std::int64_t distance) const;
+};
+
 /// What makes scores of the head's logits, as transformers' TextClassificationPipeline does, or as a cross-encoder's files say.
 enum class ClassificationFunction : std::uint8_t {
   softmax,
@@ -68,6 +84,8 @@ struct ModelConfig {
   std::int64_t task_type_vocab_size = 0;      ///< rows of a table of which each place gets the first; 0: none
   std::int64_t position_buckets = 0;          ///< of a bias by distance, shared by all layers (T5's); 0: none
   std::vector<LayerDistance> distances = {};  ///< by layer, or none
+  RelativeConfig relative = {};
+  bool clears_padding = false;  ///< embeddings of padding are 0, and it attends to nothing
 
   bool norm_first = false;  ///< then the first layer has no norm1, and there is one after the last
   bool gated = false;

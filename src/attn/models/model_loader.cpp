@@ -142,6 +142,8 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   if (config.positions != PositionRows::none) list.add_table(names.position_embeddings, "position_embeddings");
   if (config.type_vocab_size > 0) list.add_table(names.token_type_embeddings, "token_type_embeddings");
   if (config.position_buckets > 0) list.add_table(names.position_bias, "position_bias");
+  if (config.relative.span > 0) list.add_table(names.relative_embeddings, "relative_embeddings");
+  if (config.relative.has_norm) list.add_norm(names.relative_norm, "relative_norm", true);
   if (config.task_type_vocab_size > 0) list.add_table(names.task_type_embeddings, "task_type_embeddings");
   list.add_norm(names.embedding_norm, "embedding_norm", config.norm_bias);
   if (config.word_width() != config.hidden_size) list.add_linear(names.embedding_projection, {"embedding_projection"}, true);
@@ -155,6 +157,10 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
       list.add_linear(names.key, {kKey}, config.attention_bias);
       list.add_linear(names.value, {kValue}, config.attention_bias);
     }
+    if (config.relative.c2p && !config.relative.shares_projections)
+      list.add_linear(names.position_key, {"self_attn.position_key"}, true);
+    if (config.relative.p2c && !config.relative.shares_projections)
+      list.add_linear(names.position_query, {"self_attn.position_query"}, true);
     list.add_linear(names.attention_output, {"self_attn.out_proj"}, config.attention_bias);
     if (i > 0 || !config.norm_first) list.add_norm(names.norm1, "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())

@@ -229,7 +229,7 @@ void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& mod
       return;
     }
   }
-  model.token_types = made_for.starts_with("BertTokenizer") || made_for.starts_with("ElectraTokenizer");
+  model.token_types = made_for.starts_with("BertTokenizer") || made_for.starts_with("ElectraTokenizer") || made_for.starts_with("DebertaV2Tokenizer");
 }
 
 }  // namespace attn::detail

@@ -248,7 +248,7 @@ class TextGradient {
 }  // namespace detail
 
 /// A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
-/// ModernBERT, ERNIE and ELECTRA, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
+/// ModernBERT, DeBERTa (v2, v3), ERNIE and ELECTRA, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
 /// SentenceTransformer).
 class TextModel {
  public:

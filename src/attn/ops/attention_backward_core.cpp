@@ -73,6 +73,9 @@ class Backward {
     float* capped;                         // null without softcap
     float* bias;                           // (block,S), of masks
     float* of_row;                         // (D), of score_weight
+    // Of relative positions, by the rows of their table that occur: dS summed up by query (block,rows) and by key (S,rows), panels of the rows
+    // as W of those sums, and what the forward's scores take; null without.
+    float *by_query, *by_key, *position_keys, *position_queries, *relative;
     bool finite_keys;
   };
   struct Block {
@@ -91,6 +94,10 @@ class Backward {
   void softmax(const Block& block, const Work& work) const;
   void of_scores(const Block& block, const Work& work) const;
   void of_queries(const Block& block, const Work& work) const;
+  void sum_by_position(const Block& block, const Work& work) const;
+  float* of_table(std::int64_t b, std::int64_t h, bool of_queries) const {
+    return of_table_ + static_cast<std::size_t>((b * spec_.num_heads + h) * 2 + (of_queries ? 1 : 0)) * table_ * D_;
+  }
   void of_additive(const Block& block, const Work& work, float* score_weight) const;
   void add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width, const Heads<float>& sums) const;
 
@@ -117,6 +124,9 @@ class Backward {
   const std::size_t S_, D_, Dv_;
   const std::size_t block_, ld_;  // rows of a block, and how far rows of its scores lie apart
   float* biases_ = nullptr;       // (B,H,row), of position biases where their gradient is asked for
+  const RelativePositions* relative_ = in_.position_bias.relative;
+  std::size_t lowest_ = 0, table_ = 0;  // the first row of the table that occurs, and how many do
+  float* of_table_ = nullptr;           // (B,H,2,table,D): gradients of keys and queries of positions
 };
 
 Backward::Work Backward::work_of(Scratch& scratch) const {
@@ -132,6 +142,11 @@ Backward::Work Backward::work_of(Scratch& scratch) const {
           .capped = spec_.softcap > 0 ? scratch.take(scores) : nullptr,
           .bias = masks_.need_buffer() ? scratch.take((masks_.same_for_all_queries() ? 1 : block_) * S_) : nullptr,
           .of_row = additive() ? scratch.take(D_) : nullptr,
+          .by_query = relative_ != nullptr ? scratch.take(block_ * table_) : nullptr,
+          .by_key = relative_ != nullptr ? scratch.take(S_ * table_) : nullptr,
+          .position_keys = relative_ != nullptr ? scratch.take(panels(D_, table_)) : nullptr,
+          .position_queries = relative_ != nullptr ? scratch.take(panels(D_, table_)) : nullptr,
+          .relative = relative_ != nullptr ? scratch.take(relative_scores_size(block_, S_, kernel_.nr)) : nullptr,
           .finite_keys = true};
 }
 
@@ -143,6 +158,13 @@ void Backward::run(Scratch& scratch) {
   const double cost =
       static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) * (products + 64);
   const unsigned workers = parallel::workers_for(tasks, cost);
+  if (relative_ != nullptr) {
+    lowest_ = static_cast<std::size_t>(relative_->rows[1 - sizes_.S]);
+    table_ = static_cast<std::size_t>(relative_->rows[sizes_.L - 1]) + 1 - lowest_;
+    const std::size_t size = static_cast<std::size_t>(sizes_.B * spec_.num_heads * 2) * table_ * D_;
+    of_table_ = scratch.take(size);
+    std::fill_n(of_table_, size, 0.0F);
+  }
   std::vector<Work> works;
   for (unsigned worker = 0; worker < workers; ++worker) works.push_back(work_of(scratch));
   float* const score_weights = additive() ? scratch.take(tasks * D_) : nullptr;
@@ -159,6 +181,17 @@ void Backward::run(Scratch& scratch) {
     add_up_rows(
         tasks, D_, 0, [&](std::size_t task, float* sum) noexcept { kernel_.add_row(sum, score_weights + task * D_, sum, D_); }, to_.score_weight,
         scratch);
+  for (std::int64_t b = 0; b < sizes_.B && relative_ != nullptr; ++b)
+    for (std::int64_t h = 0; h < spec_.num_heads; ++h)
+      for (const bool of_queries : {false, true}) {
+        float* const to = of_queries ? to_.relative_queries : to_.relative_keys;
+        for (std::size_t row = 0; row < table_ && to != nullptr; ++row) {
+          float* const from = of_table(b, h, of_queries) + row * D_;
+          float* const sum = to + (lowest_ + row) * static_cast<std::size_t>(relative_->width) + static_cast<std::size_t>(h) * D_;
+          kernel_.scale_row(from, spec_.scale, from, D_);
+          kernel_.add_row(sum, from, sum, D_);
+        }
+      }
   for (std::int64_t b = 0; b < sizes_.B && biases_ != nullptr; ++b)
     kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
 }
@@ -177,6 +210,13 @@ void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* sco
     std::fill_n(to_.key.at(b, kv_head, j), D_, 0.0F);
     std::fill_n(to_.value.at(b, kv_head, j), Dv_, 0.0F);
   }
+  if (relative_ != nullptr) {
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(relative_->width);
+    const std::size_t first = lowest_ * static_cast<std::size_t>(relative_->width) + static_cast<std::size_t>(kv_head) * D_;
+    if (relative_->keys != nullptr) kernels::pack(relative_->keys + first, 1, row, D_, table_, kernel_.nr, work.position_keys);
+    if (relative_->queries != nullptr) kernels::pack(relative_->queries + first, 1, row, D_, table_, kernel_.nr, work.position_queries);
+    std::fill_n(work.by_key, S_ * table_, 0.0F);
+  }
   const std::int64_t heads = spec_.num_heads / spec_.num_key_value_heads;
   for (std::int64_t h = kv_head * heads; h < (kv_head + 1) * heads; ++h)
     for (std::int64_t first = 0; first < sizes_.L; first += static_cast<std::int64_t>(block_)) {
@@ -191,6 +231,27 @@ void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* sco
                  .nan = {}};
       block(rows, work, score_weight);
     }
+  if (relative_ != nullptr && relative_->queries != nullptr) {
+    kernel_.gemm({.a = work.by_key,
+                  .lda = static_cast<std::ptrdiff_t>(table_),
+                  .panels = work.position_queries,
+                  .panel_stride = kernels::panel_size(kernel_.nr, table_),
+                  .c = to_.key.at(b, kv_head, 0),
+                  .ldc = to_.key.row,
+                  .m = S_,
+                  .n = D_,
+                  .k = table_,
+                  .accumulate = true});
+    backward_.gemm_transposed({.a = work.by_key,
+                               .lda = static_cast<std::ptrdiff_t>(table_),
+                               .panels = work.keys_by_width,
+                               .panel_stride = kernels::panel_size(kernel_.nr, S_),
+                               .c = of_table(b, kv_head, true),
+                               .ldc = static_cast<std::ptrdiff_t>(D_),
+                               .m = table_,
+                               .n = D_,
+                               .k = S_});
+  }
   if (additive()) return;  // its scores were scaled already
   for (std::int64_t j = 0; j < sizes_.S; ++j) {
     float* const row = to_.key.at(b, kv_head, j);
@@ -227,9 +288,20 @@ void Backward::block(Block& block, const Work& work, float* score_weight) const 
   if (additive()) {
     of_additive(block, work, score_weight);
   } else {
+    if (relative_ != nullptr) sum_by_position(block, work);
     of_queries(block, work);
     kernels::pack(in_.query.at(block.b, block.h, block.first), 1, in_.query.row, D_, block.rows, kernel_.nr, work.queries);
     add_over_queries(block, work.gradient, work.queries, D_, to_.key);
+    if (relative_ != nullptr && relative_->keys != nullptr)
+      backward_.gemm_transposed({.a = work.by_query,
+                                 .lda = static_cast<std::ptrdiff_t>(table_),
+                                 .panels = work.queries,
+                                 .panel_stride = kernels::panel_size(kernel_.nr, block.rows),
+                                 .c = of_table(block.b, block.h, false),
+                                 .ldc = static_cast<std::ptrdiff_t>(D_),
+                                 .m = table_,
+                                 .n = D_,
+                                 .k = block.rows});
   }
   for (std::size_t r = 0; r < block.rows; ++r)
     if (block.nan[r]) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
@@ -254,6 +326,21 @@ void Backward::score(const Block& block, const Work& work) const {
                   .n = block.count,
                   .k = D_,
                   .alpha = spec_.scale});
+    if (relative_ != nullptr)
+      add_relative_scores(kernel_, *relative_,
+                          {.query = in_.query.at(block.b, block.h, block.first),
+                           .query_row = in_.query.row,
+                           .key_panels = work.keys + block.start / kernel_.nr * panel_size,
+                           .h = block.h,
+                           .first = block.first,
+                           .rows = block.rows,
+                           .key = block.start,
+                           .count = block.count,
+                           .D = D_,
+                           .scale = spec_.scale,
+                           .scores = work.probabilities,
+                           .ld = ld_,
+                           .scratch = work.relative});
   }
   for (std::size_t r = 0; r < block.rows; ++r) {
     float* const scores = work.probabilities + r * ld_;
@@ -334,7 +421,22 @@ void Backward::of_scores(const Block& block, const Work& work) const {
     });
 }
 
+/// What the gradients of scores are for each row of the table, of each query and of each key.
+void Backward::sum_by_position(const Block& block, const Work& work) const {
+  std::fill_n(work.by_query, block.rows * table_, 0.0F);
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const std::int32_t* const rows = relative_->rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(block.start));
+    const float* const gradient = work.gradient + r * ld_;
+    for (std::size_t j = 0; j < counted(block, r); ++j) {
+      const std::size_t row = static_cast<std::size_t>(*(rows - j)) - lowest_;
+      work.by_query[r * table_ + row] += gradient[j];
+      work.by_key[(block.start + j) * table_ + row] += gradient[j];
+    }
+  }
+}
+
 void Backward::of_queries(const Block& block, const Work& work) const {
+  const bool more = relative_ != nullptr && relative_->keys != nullptr;
   kernels::Gemm<float> gemm{.a = work.gradient,
                             .lda = static_cast<std::ptrdiff_t>(ld_),
                             .panels = work.keys_by_width + block.start * kernel_.nr,
@@ -344,11 +446,11 @@ void Backward::of_queries(const Block& block, const Work& work) const {
                             .m = block.rows,
                             .n = D_,
                             .k = block.count,
-                            .alpha = spec_.scale};
+                            .alpha = more ? 1 : spec_.scale};
   // As with the forward's values: 0 times a key changes no bit of a sum, unless the key is infinite or NaN.
-  if (work.finite_keys) return kernel_.gemm(gemm);
+  if (work.finite_keys) kernel_.gemm(gemm);
   gemm.m = 1;
-  for (std::size_t r = 0; r < block.rows; ++r) {
+  for (std::size_t r = 0; r < block.rows && !work.finite_keys; ++r) {
     const KeyRow& keys = block.keys[r];
     gemm.a = work.gradient + r * ld_;
     gemm.c = to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
@@ -356,6 +458,18 @@ void Backward::of_queries(const Block& block, const Work& work) const {
     gemm.skip = keys.bias != nullptr ? keys.bias + block.start : nullptr;
     kernel_.gemm(gemm);
   }
+  if (more)
+    kernel_.gemm({.a = work.by_query,
+                  .lda = static_cast<std::ptrdiff_t>(table_),
+                  .panels = work.position_keys,
+                  .panel_stride = kernels::panel_size(kernel_.nr, table_),
+                  .c = to_.query.at(block.b, block.h, block.first),
+                  .ldc = to_.query.row,
+                  .m = block.rows,
+                  .n = D_,
+                  .k = table_,
+                  .alpha = spec_.scale,
+                  .accumulate = true});
 }
 
 void Backward::of_additive(const Block& block, const Work& work, float* score_weight) const {
@@ -438,6 +552,10 @@ void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes,
   memory.add("packed queries and gradients", {threads, rows, D + Dv + 2 * nr});
   // Probabilities, gradients, weights, scores behind softcap, and masks.
   memory.add("scores of some rows", {threads, 5 * rows, row_of_scores(S)});
+  if (spec.relative_positions) {
+    memory.add("sums by position", {threads, S + 2 * rows + 2 * (D + nr), 2 * S + rows + nr});
+    memory.add("gradients of positions", {sizes.B, spec.num_heads, 4 * S, D});
+  }
   if (additive) memory.add("gradients of score_weight", {sizes.B * spec.num_key_value_heads * 2 + threads + 1, D});
 }
 

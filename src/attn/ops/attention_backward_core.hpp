@@ -20,6 +20,7 @@ struct AttentionGradientHeads {
   Heads<float> query, key, value;  ///< where there is a score_weight, rows of key lie side by side
   float* score_weight = nullptr;   ///< (D), null without one
   std::array<float*, kTraceNames.size()> trace{};
+  float *relative_keys = nullptr, *relative_queries = nullptr;  ///< of RelativePositions, (count,width), of the parts that scores have: added to
   float* position_bias = nullptr;  ///< (H,row) of the inputs' bias, row / 2 on both sides of its data: added to; null: not asked for
 };
 

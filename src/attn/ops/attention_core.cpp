@@ -45,6 +45,7 @@ class Core {
         kernel_(kernels::best(spec.everywhere)),
         masks_(spec, sizes),
         S_(static_cast<std::size_t>(sizes.S)),
+        D_(static_cast<std::size_t>(spec.head_dim)),
         Dv_(static_cast<std::size_t>(spec.value_head_dim)),
         key_block_(shows_keys() || inputs.dropout.active() ? S_ : std::min(S_, kKeyBlock)),
         key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(spec.head_dim))),
@@ -76,10 +77,14 @@ class Core {
   }
   bool shows_keys() const {
     bool any = out_.weights != nullptr;
-    for (const TraceName name :
-         {TraceName::scores, TraceName::masked_scores, TraceName::probabilities, TraceName::weights, TraceName::weighted_values})
+    for (const TraceName name : {TraceName::c2c, TraceName::c2p, TraceName::p2c, TraceName::scores, TraceName::masked_scores,
+                                 TraceName::probabilities, TraceName::weights, TraceName::weighted_values})
       any = any || trace(name) != nullptr;
     return any;
+  }
+  bool shows_scores() const {
+    return trace(TraceName::scores) != nullptr || trace(TraceName::c2c) != nullptr || trace(TraceName::c2p) != nullptr ||
+           trace(TraceName::p2c) != nullptr;
   }
   bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
   /// Keys of a row that have a weight, blocked ones before its limit included.
@@ -91,12 +96,13 @@ class Core {
   const AttentionBuffers& out_;
   const kernels::KernelTable& kernel_;
   const MaskRows masks_;
-  const std::size_t S_, Dv_;
+  const std::size_t S_, D_, Dv_;
   const std::size_t key_block_;
   const std::size_t key_panels_, value_panels_;  // floats of one (batch, key head)
   float *packed_keys_ = nullptr, *packed_values_ = nullptr;
-  float* finite_values_ = nullptr;  // by (batch, key head): 1 where all are, else 0
-  float* value_scales_ = nullptr;   // by (batch, key head): what the packed values are multiplied with
+  std::size_t relative_scores_ = 0;  // where they begin in a task's scratch
+  float* finite_values_ = nullptr;   // by (batch, key head): 1 where all are, else 0
+  float* value_scales_ = nullptr;    // by (batch, key head): what the packed values are multiplied with
 };
 
 void Core::run(Scratch& scratch) {
@@ -111,12 +117,14 @@ void Core::run(Scratch& scratch) {
   const auto blocks = static_cast<std::size_t>(sizes_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
   const std::size_t tasks = static_cast<std::size_t>(sizes_.B * spec_.num_heads) * blocks;
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
-  const std::size_t task_size = row_block * key_block_ + bias_rows * S_;
+  const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(row_block, key_block_, kernel_.nr) : 0;
+  const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
   // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
   const double cost = static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) *
                       static_cast<double>(spec_.head_dim * (in_.score_weight != nullptr ? 16 : 1) + spec_.value_head_dim + 16);
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const task_scratch = scratch.take(workers * task_size);
+  relative_scores_ = row_block * key_block_ + bias_rows * S_;
 
   parallel::run(kv_heads, std::min<unsigned>(workers, static_cast<unsigned>(std::min<std::size_t>(kv_heads, 1U << 16))),
                 [&](std::size_t index, unsigned) noexcept { pack(index); });
@@ -166,13 +174,34 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
   start = shows_keys() || in_.dropout.active() ? 0 : start / kLanes * kLanes;
   for (std::size_t r = 0; r < rows && start > 0; ++r) std::fill_n(context_row(r), Dv_, 0.0F);
 
-  const bool all_scores = trace(TraceName::scores) != nullptr;
+  const bool all_scores = shows_scores();
   const std::int64_t index = (b * spec_.num_heads + h) * sizes_.L + first;
   std::size_t key = start;
   do {
     const std::size_t count = std::min(filled - key, key_block_ - key % key_block_);  // the same blocks wherever they start
     const std::size_t scored = all_scores ? S_ : count;
     score(b, h, first, rows, key, scored, scores);
+    if (in_.position_bias.relative != nullptr) {
+      const auto show = [&](TraceName name) { return trace_row(name, index, S_); };
+      add_relative_scores(kernel_, *in_.position_bias.relative,
+                          {.query = in_.query.at(b, h, first),
+                           .query_row = in_.query.row,
+                           .key_panels = packed_keys_ + kv * key_panels_ + key / kernel_.nr * kernels::panel_size(kernel_.nr, D_),
+                           .h = h,
+                           .first = first,
+                           .rows = rows,
+                           .key = key,
+                           .count = scored,
+                           .D = D_,
+                           .scale = spec_.scale,
+                           .scores = scores,
+                           .ld = key_block_,
+                           .scratch = scratch + relative_scores_,
+                           .c2c = show(TraceName::c2c),
+                           .c2p = show(TraceName::c2p),
+                           .p2c = show(TraceName::p2c),
+                           .trace_row = S_});
+    }
     for (std::size_t r = 0; r < rows; ++r) {
       float* const terms = scores + r * key_block_;
       const std::int64_t i = index + static_cast<std::int64_t>(r);
@@ -334,6 +363,64 @@ void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const
 
 }  // namespace
 
+std::size_t relative_scores_size(std::size_t rows, std::size_t keys, std::size_t nr) { return std::max(rows * (rows + keys + nr), (rows + nr) * nr); }
+
+void add_relative_scores(const kernels::KernelTable& kernel, const RelativePositions& relative, const RelativeBlock& block) {
+  if (block.count == 0) return;
+  const std::size_t rows = block.rows, count = block.count, D = block.D, nr = kernel.nr, width = static_cast<std::size_t>(relative.width);
+  const std::size_t head = static_cast<std::size_t>(block.h) * D;
+  for (std::size_t r = 0; r < rows && block.c2c != nullptr; ++r) std::copy_n(block.scores + r * block.ld, count, block.c2c + r * block.trace_row);
+  const std::int64_t last = block.first + static_cast<std::int64_t>(rows) - 1;
+  const auto row_of = [&](std::int64_t query, std::size_t key) {
+    return static_cast<std::size_t>(relative.rows[query - static_cast<std::int64_t>(key)]);
+  };
+  // Of `n` keys from `from` on, (r,j) gets scratch[r · by_query + (row of the table - lowest) · by_row + j · by_key].
+  const auto add = [&](float* shown, std::size_t from, std::size_t n, std::size_t lowest, std::size_t by_query, std::size_t by_row,
+                       std::size_t by_key) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::int32_t* const places = relative.rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(from));
+      float* const scores = block.scores + r * block.ld + (from - block.key);
+      const float* const products = block.scratch + r * by_query;
+      const auto product = [&](std::size_t j) { return products[(static_cast<std::size_t>(*(places - j)) - lowest) * by_row + j * by_key]; };
+      for (std::size_t j = 0; j < n; ++j) scores[j] += product(j);
+      for (std::size_t j = 0; j < n && shown != nullptr; ++j) shown[r * block.trace_row + from + j] = product(j);
+    }
+  };
+  if (relative.key_panels != nullptr) {
+    const std::size_t lowest = row_of(block.first, block.key + count - 1) / nr * nr, n = row_of(last, block.key) + 1 - lowest;
+    const std::size_t stride = kernels::panel_size(nr, width);
+    kernel.gemm({.a = block.query,
+                 .lda = block.query_row,
+                 .panels = relative.key_panels + lowest / nr * stride + head * nr,
+                 .panel_stride = stride,
+                 .c = block.scratch,
+                 .ldc = static_cast<std::ptrdiff_t>(n),
+                 .m = rows,
+                 .n = n,
+                 .k = D,
+                 .alpha = block.scale});
+    add(block.c2p, block.key, count, lowest, n, 1, 0);
+  }
+  if (relative.queries == nullptr) return;
+  const std::size_t panel_size = kernels::panel_size(nr, D);
+  const float* panels = block.key_panels;
+  // A panel of keys at a time: the more keys the more rows occur that few of them meet.
+  for (std::size_t from = block.key; from < block.key + count; from += nr, panels += panel_size) {
+    const std::size_t n = std::min(nr, block.key + count - from), lowest = row_of(block.first, from + n - 1);
+    kernel.gemm({.a = relative.queries + lowest * width + head,
+                 .lda = static_cast<std::ptrdiff_t>(width),
+                 .panels = panels,
+                 .panel_stride = panel_size,
+                 .c = block.scratch,
+                 .ldc = static_cast<std::ptrdiff_t>(n),
+                 .m = row_of(last, from) + 1 - lowest,
+                 .n = n,
+                 .k = D,
+                 .alpha = block.scale});
+    add(block.p2c, from, n, lowest, 0, n, 1);
+  }
+}
+
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to) {
   if (rows == 0 || width == 0) return;
   for (std::int64_t b = 0; b < B; ++b)
@@ -348,6 +435,10 @@ void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, Mem
   memory.add("packed keys", {B, Hkv, S + nr, spec.head_dim + 1});
   memory.add("packed values", {B, Hkv, spec.value_head_dim + nr, S + 1});
   memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
+  if (spec.relative_positions)
+    memory.add("scores of positions",
+               {static_cast<std::int64_t>(num_threads()),
+                static_cast<std::int64_t>(relative_scores_size(rows_per_task(), static_cast<std::size_t>(S), static_cast<std::size_t>(nr)))});
 }
 
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,

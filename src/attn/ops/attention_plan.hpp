@@ -31,10 +31,23 @@ struct SequenceRun {
   std::int64_t count = 0, length = 0;
 };
 
+/// What disentangled attention makes of relative positions in one layer (He et al. 2020, section 3.1), rows of H·D. With r = rows[i - j], score
+/// (i,j) gets scale · q_i · keys[r] (content to position) and scale · k_j · queries[r] (position to content).
+struct RelativePositions {
+  const float* key_panels = nullptr;   ///< the keys as pack() leaves them; null: no content to position
+  const float* queries = nullptr;      ///< null: no position to content
+  std::int64_t width = 0;              ///< H·D
+  const std::int32_t* rows = nullptr;  ///< by query - key, which may be negative; they rise with it
+  // For backward: how many rows there are, what they are made of (count,E), and the keys as they are, where they have a part.
+  std::int64_t count = 0;
+  const float *x = nullptr, *keys = nullptr;
+};
+
 /// Added to the scores behind softcap: that of head h, query i and key j is at data[h · row + j - i]; null: nothing is.
 struct PositionBias {
   const float* data = nullptr;
   std::int64_t row = 0;
+  const RelativePositions* relative = nullptr;  ///< of each layer of a stack, of the one layer in attention; null: none
 };
 
 /// All that is said of a call besides its inputs and their sizes. Refers to the caller's numbers and runs.
@@ -56,6 +69,9 @@ struct AttentionSpec {
   bool output_present = false;  ///< past and new keys and values side by side
   Trace trace = {};
   bool everywhere = false;  ///< with the bits that all architectures have
+  /// A query that key_padding_mask leaves out sees no key, as queries and keys are the same tokens.
+  bool queries_are_padded = false;
+  bool relative_positions = false;  ///< whether the inputs have them
 };
 
 /// L queries and S keys, of which `past` are from earlier calls and the spec's extra ones the last.

@@ -9,8 +9,17 @@
 // Dropout whose random numbers belong to places, not to an order. Internal: ops and layers share it.
 namespace attn::detail {
 
-/// Where a dropout sits; the last three are a checkpoint's. The numbers are part of the key.
-enum class DropoutSite : std::uint32_t { attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier };
+/// Where a dropout sits; the last four are a checkpoint's. The numbers are part of the key.
+enum class DropoutSite : std::uint32_t {
+  attention_weights,
+  attention_output,
+  hidden,
+  feed_forward_output,
+  embeddings,
+  pooled,
+  classifier,
+  relative_positions
+};
 
 /// By place.
 struct DropoutProbabilities {
@@ -20,9 +29,10 @@ struct DropoutProbabilities {
   float embeddings = 0;           ///< after their norm
   float pooled = 0;               ///< what the head takes
   float classifier = 0;           ///< what the head's last map takes
+  float relative_positions = 0;   ///< the embeddings of relative positions, in each layer
 
   float at(DropoutSite site) const {
-    const float all[] = {attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier};
+    const float all[] = {attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier, relative_positions};
     return all[static_cast<std::size_t>(site)];
   }
 };

@@ -14,6 +14,7 @@ MaskRows::MaskRows(const AttentionSpec& spec, const AttentionSizes& sizes)
     : mask_(source(spec.mask, false)),
       padding_(source(spec.key_padding_mask, true)),
       causal_(spec.is_causal),
+      queries_are_padded_(spec.queries_are_padded && spec.key_padding_mask),
       window_(spec.window),
       offset_(spec.query_offset),
       S_(static_cast<std::size_t>(sizes.S - spec.extra_keys)),
@@ -58,6 +59,7 @@ KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buff
   if (window_.right >= 0) end = std::min(end, position + window_.right + 1);
   const auto seen = static_cast<std::size_t>(std::max<std::int64_t>(end, 0));
   if (!need_buffer()) return {nullptr, seen + extra_};
+  if (queries_are_padded_ && !padding_.mask->attends(static_cast<std::ptrdiff_t>(b) * padding_.batch + static_cast<std::ptrdiff_t>(i))) return {};
   std::size_t limit = extra_ > 0 ? S_ + extra_ : seen;
   std::fill_n(buffer, limit, 0.0F);
   if (extra_ > 0) std::fill(buffer + seen, buffer + S_, kBlocked);

@@ -24,7 +24,7 @@ class MaskRows {
   /// Whether a row can have a bias, so that row() needs a buffer of S floats.
   bool need_buffer() const { return mask_.mask != nullptr || padding_.mask != nullptr || window_.left >= 0 || (extra_ > 0 && ends()); }
   /// Whether every query of a (batch, head) has the same row.
-  bool same_for_all_queries() const { return !ends() && window_.left < 0 && mask_.query == 0; }
+  bool same_for_all_queries() const { return !ends() && window_.left < 0 && mask_.query == 0 && !queries_are_padded_; }
   bool any() const { return ends() || need_buffer(); }
 
   /// What query i of head h sees; `buffer` may be used for the bias.
@@ -43,7 +43,7 @@ class MaskRows {
   bool ends() const { return causal_ || window_.right >= 0; }
 
   Source mask_, padding_;
-  bool causal_;
+  bool causal_, queries_are_padded_;
   Window window_;
   std::int64_t offset_;
   std::size_t S_, extra_;  ///< keys that masks speak of, and those after them that every query sees

@@ -16,7 +16,7 @@ enum class TraceName : std::uint8_t {
   q,                ///< (B,H,L,D)
   k,                ///< (B,H,S,D)
   v,                ///< (B,H,S,Dv)
-  scores,           ///< (B,H,L,S) q kᵀ · scale through softcap, with the position bias: what masks meet
+  scores,           ///< (B,H,L,S) q kᵀ · scale through softcap, with what positions add: what masks meet
   masked_scores,    ///< (B,H,L,S) after masks, -infinity where blocked
   probabilities,    ///< (B,H,L,S) after softmax
   weights,          ///< (B,H,L,S) after dropout too: what multiplies the values
@@ -31,14 +31,39 @@ enum class TraceName : std::uint8_t {
   ff_output,      ///< (B,L,E) linear2 of it
   ff_residual,    ///< (B,L,E) the second sum
   norm2,          ///< (B,L,E) what norm2 gives
+  // Of a model's disentangled attention only (He et al. 2020), the parts of its scores, scaled:
+  c2c,  ///< (B,H,L,S) content to content: q kᵀ
+  c2p,  ///< (B,H,L,S) content to position: queries with the keys of relative positions
+  p2c,  ///< (B,H,L,S) position to content: keys with the queries of relative positions
 };
 
-inline constexpr std::array<std::string_view, 20> kTraceNames{
-    "q_proj",        "k_proj",    "v_proj",          "q",       "k",      "v",      "scores",        "masked_scores",
-    "probabilities", "weights",   "weighted_values", "context", "merged", "output", "attn_residual", "norm1",
-    "ff_hidden",     "ff_output", "ff_residual",     "norm2"};
+inline constexpr std::array<std::string_view, 23> kTraceNames{"q_proj",
+                                                              "k_proj",
+                                                              "v_proj",
+                                                              "q",
+                                                              "k",
+                                                              "v",
+                                                              "scores",
+                                                              "masked_scores",
+                                                              "probabilities",
+                                                              "weights",
+                                                              "weighted_values",
+                                                              "context",
+                                                              "merged",
+                                                              "output",
+                                                              "attn_residual",
+                                                              "norm1",
+                                                              "ff_hidden",
+                                                              "ff_output",
+                                                              "ff_residual",
+                                                              "norm2",
+                                                              "c2c",
+                                                              "c2p",
+                                                              "p2c"};
 /// The first of them are those of attention; the others only encoder layers have.
 inline constexpr std::size_t kAttentionTraceCount = 14;
+/// And these those of any encoder layer.
+inline constexpr std::size_t kLayerTraceCount = 20;
 
 constexpr std::string_view to_string(TraceName name) { return kTraceNames[static_cast<std::size_t>(name)]; }
 

@@ -649,7 +649,7 @@ export interface Attn extends Gradients {
 
   /**
    * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
-   * MPNet, ModernBERT, ERNIE and ELECTRA, with or without a head ({@link TextTasks.task}), and what sentence-transformers adds. The weights (F32, F16,
+   * MPNet, ModernBERT, DeBERTa (v2, v3), ERNIE and ELECTRA, with or without a head ({@link TextTasks.task}), and what sentence-transformers adds. The weights (F32, F16,
    * BF16) go into the module piece by piece as they come: nothing holds the file.
    *
    * @param source a folder, or its files; see {@link ModelSource}
@@ -921,8 +921,10 @@ export interface EncoderForwardOptions {
  * - `ff_hidden` (B,L,F): after the activation, and the gate
  * - `ff_output` (B,L,E): linear2 of it
  * - `ff_residual` (B,L,E): the second sum
+ * - `c2c`, `c2p`, `p2c` (B,H,L,L): of DeBERTa's disentangled attention only, the parts of `scores`, scaled: content to content, which is q kᵀ,
+ *   content to position and position to content (He et al. 2020). Where scores have no such part it is refused by name and left out of all.
  */
-export type EncoderTraceName = TraceName | 'attn_residual' | 'norm1' | 'ff_hidden' | 'ff_output' | 'ff_residual' | 'norm2';
+export type EncoderTraceName = TraceName | 'attn_residual' | 'norm1' | 'ff_hidden' | 'ff_output' | 'ff_residual' | 'norm2' | 'c2c' | 'c2p' | 'p2c';
 
 /** Intermediates of one layer. */
 export type EncoderTrace = { readonly [name in EncoderTraceName]?: Tensor };

@@ -43,6 +43,17 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
     linear2: 'output.dense',
     norm2: 'output.LayerNorm',
   },
+  // DeBERTa
+  {
+    query: 'attention.self.query_proj',
+    key: 'attention.self.key_proj',
+    value: 'attention.self.value_proj',
+    output: 'attention.output.dense',
+    norm1: 'attention.output.LayerNorm',
+    linear1: 'intermediate.dense',
+    linear2: 'output.dense',
+    norm2: 'output.LayerNorm',
+  },
   // DistilBERT
   {
     query: 'attention.q_lin',

@@ -45,8 +45,9 @@ export async function checkLayer(
   for (const i of rows)
     for (let head = 0; head < heads; ++head) {
       const at = head * length + i;
-      // MPNet adds its position bias to the scores.
-      if (family !== 'mpnet') note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
+      // MPNet and DeBERTa add what positions say to the scores.
+      if (family !== 'mpnet' && family !== 'deberta-v2')
+        note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
       note('Softmax of the scores', softmax(rowOf(trace.masked_scores, at)), rowOf(trace.probabilities, at));
       note('Values weighed by the shares', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
       await breathe();

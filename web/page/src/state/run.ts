@@ -146,7 +146,7 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
     }
     if (change.factor !== 1 || change.score !== 'scaled_dot' || change.dropout > 0) {
       const trace = await traceLayer(of, inputs, options, layer, ['q', 'k', 'v', 'scores', 'masked_scores']);
-      variant = await variantOf(engine.value!, trace, change, of.config['model_type'] === 'mpnet');
+      variant = await variantOf(engine.value!, trace, change, /^(mpnet|deberta-v2)$/.test(String(of.config['model_type'])));
       options = { ...options, patch: { ...options.patch, layer, merged: variant.merged } };
     }
   }

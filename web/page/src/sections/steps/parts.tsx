@@ -45,7 +45,7 @@ export function sizesOf({ run, trace, names }: Walk): Sizes {
     preNorm: type === 'modernbert',
     rotary: type === 'modernbert',
     gated: names?.gate !== undefined,
-    positionBias: type === 'mpnet',
+    positionBias: type === 'mpnet' || type === 'deberta-v2',
     activation: text('hidden_act', 'activation', 'hidden_activation') ?? 'gelu',
     eps: number('layer_norm_eps', 'norm_eps') ?? 1e-12,
   };
