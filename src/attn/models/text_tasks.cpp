@@ -164,8 +164,8 @@ std::vector<std::vector<FilledMask>> TextModel::fill_mask(const std::string& tex
   for (std::size_t i = 0; i < options.targets.size(); ++i) {
     std::optional<std::int64_t> id = token_to_id(options.targets[i]);
     if (!id) {
-      detail::Budget budget(detail::count_characters(options.targets[i]));
-      if (const auto tokens = file.tokenize(options.targets[i], i, 1, budget); !tokens.empty()) id = tokens.front().id;
+      const detail::TextTokens target = file.tokenize(detail::SourceText(options.targets[i]), i, 1);
+      if (!target.tokens.empty()) id = target.tokens.front().id;
     }
     if (!id)
       detail::fail(ErrorCode::argument, windows.op, detail::text({"targets[", i, "]"}), {"a token, or a text that begins with one"},

@@ -178,16 +178,15 @@ export class Tokenizer {
   }
 
   /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
-  split(source: Source, most = Infinity, cut: Side = 'right'): Part {
-    const run = (from: number, to: number) => this.#split(source, from, to, cut === 'right' ? most : Infinity);
+  split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
+    const run = (from: number, to: number) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget);
     const rules = { sections: this.#sections, normalize: this.#normalizer, added: this.#added };
     return (typeof source === 'string' && early?.tokensOf(this, rules, source, most, cut, run)) || run(0, source.length);
   }
 
   /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. */
-  #split(source: Source, from: number, to: number, most: number): Part {
+  #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length)): Part {
     const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
-    const budget = new Budget(typeof source === 'string' ? source.length : source.reduce((sum, { length }) => sum + length, 0));
     const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
     let places!: Places;
     let word = -1;
