@@ -188,6 +188,7 @@ if(NOT EMSCRIPTEN)
     src/attn/io/tokenizer/bpe.cpp
     src/attn/io/tokenizer/budget.cpp
     src/attn/io/tokenizer/decoders.cpp
+    src/attn/io/tokenizer/early_end.cpp
     src/attn/io/tokenizer/model.cpp
     src/attn/io/tokenizer/normalizers.cpp
     src/attn/io/tokenizer/patterns.cpp

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "attn/io/tokenizer.hpp"
 #include "attn/io/tokenizer/normalizers.hpp"
 #include "attn/io/tokenizer/pre_tokenizers.hpp"
+#include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "support/golden.hpp"
 
 namespace attn::test {
@@ -49,6 +51,8 @@ void check_cases(const json& cases, const Tokenizer& tokenizer) {
     INFO(first.substr(0, 200) << " | " << second);
     TokenizeOptions options;
     if (c.contains("maxLength")) options.max_length = c.at("maxLength");
+    options.add_special_tokens = c.value("addSpecialTokens", true);
+    options.truncation_side = c.value("truncationSide", "right") == "left" ? Side::left : Side::right;
     const EncodedTexts encoding =
         is_pair ? tokenizer.encode_texts({std::pair(first, second)}, options) : tokenizer.encode_texts(std::vector{first}, options);
     CHECK(json(encoding.input_ids) == c.at("ids"));
@@ -76,6 +80,72 @@ TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging
     const json cases = read_json(testdata("tokenizers") / (name + std::string(".json"))).at("cases");
     CHECK(cases.size() > 90);
     check_cases(cases, Tokenizer::parse(bytes_of(testdata("models") / name / "tokenizer.json")));
+  }
+}
+
+TEST_CASE("texts without special tokens, and cut at their start, are as Hugging Face's tokenizers have them", "[io][tokenizer]") {
+  const json runs = read_json(testdata("tokenizers") / "options.json").at("runs");
+  CHECK(runs.size() == 6);
+  for (const json& run : runs) {
+    const std::string checkpoint = run.at("checkpoint");
+    INFO(checkpoint);
+    check_cases(run.at("cases"), Tokenizer::parse(bytes_of(testdata("models") / checkpoint / "tokenizer.json")));
+  }
+}
+
+/// As JSON has them; none is null.
+json json_of(const auto& values) {
+  json all = json::array();
+  for (const auto& each : values) all.push_back(each ? json(*each) : json());
+  return all;
+}
+
+TEST_CASE("lists of words, and texts that are filled up on either side, are as Hugging Face's tokenizers have them", "[io][tokenizer]") {
+  const json all = read_json(testdata("tokenizers") / "variants.json"), runs = read_json(testdata("tokenizers") / "words.json").at("runs");
+  CHECK(runs.size() > 15);
+  for (const json& run : runs) {
+    INFO(run.value("checkpoint", run.value("variant", "")));
+    json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
+    for (const json& variant : all.at("variants"))
+      if (variant.at("name") == run.value("variant", "")) parts.update(variant.at("parts"));
+    const Tokenizer tokenizer =
+        Tokenizer::parse(run.contains("checkpoint") ? bytes_of(testdata("models") / run.at("checkpoint") / "tokenizer.json") : bytes(parts.dump()));
+    for (const json& c : run.at("cases")) {
+      INFO(c);
+      TokenizeOptions options{.add_special_tokens = c.value("addSpecialTokens", true)};
+      if (c.contains("maxLength")) options.max_length = c.at("maxLength");
+      if (c.contains("truncationSide")) options.truncation_side = c.at("truncationSide") == "left" ? Side::left : Side::right;
+      const Words first = c.at("words"), second = c.value("pair", Words());
+      const EncodedTexts encoding =
+          c.contains("pair") ? tokenizer.encode_word_texts({std::pair(first, second)}, options) : tokenizer.encode_word_texts({first}, options);
+      CHECK(json(encoding.input_ids) == c.at("ids"));
+      CHECK(json(encoding.token_type_ids) == c.value("typeIds", json(std::vector<int>(c.at("ids").size()))));
+      CHECK(json(encoding.tokens.at(0)) == c.at("tokens"));
+      CHECK(json_of(encoding.words.at(0)) == c.at("of"));
+      CHECK(encoding.truncated.at(0) == c.value("truncated", false));
+      json offsets = c.at("offsets");
+      for (std::size_t i = 0; i < offsets.size(); ++i)
+        for (json& end : offsets[i])
+          if (!end.is_null()) end = byte_of((encoding.sequence_ids.at(0).at(i) == 1 ? second : first).at(c.at("of")[i]), end);
+      CHECK(json_of(encoding.offsets.at(0)) == offsets);
+    }
+    for (const json& c : run.at("filled")) {
+      const std::vector<std::string> texts = c.at("texts");
+      const EncodedTexts encoding = tokenizer.encode_texts(texts, {.padding_side = c.at("paddingSide") == "left" ? Side::left : Side::right});
+      std::vector<std::int32_t> ids, types;
+      std::vector<std::uint8_t> mask;
+      for (std::size_t row = 0; row < texts.size(); ++row)
+        for (std::size_t i = 0; i < c.at("ids")[row].size(); ++i) {
+          ids.push_back(c.at("ids")[row][i]);
+          types.push_back(c.at("type_ids")[row][i]);
+          mask.push_back(c.at("attention_mask")[row][i]);
+          CHECK((!encoding.offsets.at(row).at(i) || mask.back() == 1));
+        }
+      CHECK(encoding.input_ids == ids);
+      CHECK(encoding.token_type_ids == types);
+      CHECK(encoding.attention_mask == mask);
+      CHECK(json(encoding.tokens) == c.at("tokens"));
+    }
   }
 }
 
@@ -269,6 +339,90 @@ TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's toke
     for (const std::string name : each.at("variants")) parts.update(variants.at(name));
     CHECK(digest_of(Tokenizer::parse(bytes(parts.dump())), file, run) == each.at("digest"));
   }
+}
+
+/// What is cut off of a long text is left unread only where that gives the same.
+void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const json& draws, std::uint32_t run, std::size_t& early) {
+  const char* const fillers[] = {"ab cd ",     "word ", "a b ",  "x 12 34 ", "Ελλάδα και ", "и слово ",
+                                 "שלום עולם ", "zz  ",  "<m>  ", " yy ",     "é e\u0301 ",  "longlonglonglonglonglonglonglonglonglonglonglonglong",
+                                 " \u0301x "};
+  detail::TokenizerFile file = detail::read_tokenizer_file(tokenizer_json, std::nullopt, {});
+  detail::TokenizerFile whole = detail::read_tokenizer_file(tokenizer_json, std::nullopt, {});
+  whole.early_end = {};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Draw draw(0xea510000U + 16 * run + i);
+    std::string some[4];
+    for (std::string& each : some) each = fillers[draw.below(std::size(fillers))];
+    some[3] = "ab cd ";
+    std::string text;
+    while (text.size() < 2000) text += draw.below(6) == 0 ? drawn_text(draw, draws) : some[draw.below(4)];
+    const std::size_t most = draw.below(20);
+    for (const Side cut : {Side::right, Side::left}) {
+      INFO(text << ", " << most << (cut == Side::left ? " from the end" : " from the start"));
+      const std::vector<detail::Token> got = file.tokenize(detail::SourceText(text), 0, most, cut).tokens,
+                                       expected = whole.tokenize(detail::SourceText(text), 0, std::numeric_limits<std::size_t>::max()).tokens;
+      if (cut == Side::left && got.size() < expected.size()) ++early;
+      const std::size_t count = std::min(most, expected.size());
+      REQUIRE(got.size() >= std::min(most + 1, expected.size()));
+      const std::size_t at = cut == Side::left ? got.size() - count : 0, in_all = cut == Side::left ? expected.size() - count : 0;
+      bool same = true;
+      for (std::size_t k = 0; k < count; ++k) {
+        const detail::Token &a = got[at + k], &b = expected[in_all + k];
+        same = same && a.id == b.id && a.start == b.start && a.end == b.end && a.content == b.content;
+      }
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("what is cut off of a long text is left unread only where that gives the same", "[io][tokenizer]") {
+  const json draws = read_json(testdata("tokenizers") / "draws.json"), all = read_json(testdata("tokenizers") / "variants.json");
+  json files = json::array();
+  for (const json& variant : all.at("variants")) files.push_back(variant.at("parts"));
+  const json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}}, white{{"type", "WhitespaceSplit"}};
+  for (const char* scheme : {"always", "first"})
+    for (const bool split : {true, false}) {
+      const json metaspace{{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", scheme}, {"split", split}};
+      for (const json& other : {white, byte_level})
+        for (const json& list : {json::array({metaspace, other}), json::array({other, metaspace})})
+          files.push_back({{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", list}}}});
+      for (const char* content : {"▁", " ", "x", ""})
+        for (const json& each : {metaspace, white, byte_level})
+          files.push_back({{"normalizer", {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", content}}}, {"pre_tokenizer", each}});
+    }
+  for (const char* content : {"a b", "b▁a", "zz", " yy", "<m>"})
+    for (const bool normalized : {false, true}) {
+      const json token{{"id", 0},
+                       {"content", content},
+                       {"lstrip", false},
+                       {"rstrip", content[0] != ' '},
+                       {"special", true},
+                       {"normalized", normalized},
+                       {"single_word", content[0] == ' '}};
+      for (const json& each : {white, byte_level}) files.push_back({{"pre_tokenizer", each}, {"added_tokens", json::array({token})}});
+    }
+  for (const char* behavior : {"Isolated", "Removed", "MergedWithNext", "MergedWithPrevious"})
+    files.push_back({{"pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "\\s+"}}}, {"behavior", behavior}, {"invert", false}}}});
+  std::size_t early = 0;
+  std::uint32_t run = 0;
+  for (const char* name : {"tiny-bert", "tiny-distilbert", "tiny-mpnet", "tiny-roberta", "tiny-xlm-roberta", "tiny-modernbert"}) {
+    INFO(name);
+    check_early_ends(bytes_of(testdata("models") / name / "tokenizer.json"), draws, run++, early);
+    CHECK(early > 0);
+  }
+  for (const json& part : files) {
+    INFO(part);
+    json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
+    parts.update(part);
+    check_early_ends(bytes(parts.dump()), draws, run++, early);
+  }
+  CHECK(early > 150);
+  // All of a text has to be UTF-8 all the same.
+  const Tokenizer bert = Tokenizer::parse(bytes_of(testdata("models") / "tiny-bert" / "tokenizer.json"));
+  std::string text;
+  while (text.size() < 4000) text += "ab cd ";
+  CHECK(bert.encode_texts(std::vector{text}, {.max_length = 8}).truncated.at(0));
+  CHECK_THROWS_AS(bert.encode_texts(std::vector{text + "\xff"}, {.max_length = 8}), Error);
 }
 
 }  // namespace

@@ -245,15 +245,22 @@ TEST_CASE("what tokenizer_config.json leaves out is the default of the class tha
     CHECK(made_by(as_it_is, "") == "\xc3\x89\xe4\xb8\xad");
 }
 
-TEST_CASE("what follows the last token that is kept is not looked at, of one text", "[io][tokenizer]") {
+TEST_CASE("what follows the last token that is kept is not looked at", "[io][tokenizer]") {
   const Tokenizer tokenizer = made({{"model", with(kWordLevel, "unk_token", "<unk>")}, {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}});
   const EncodedTexts cut = tokenizer.encode_texts(std::vector<std::string>{"a b a z"}, {.max_length = 2});
   CHECK(cut.input_ids == std::vector<std::int32_t>{1, 2});
   CHECK(cut.truncated.at(0));
   CHECK_FALSE(tokenizer.encode_texts(std::vector<std::string>{"a b"}, {.max_length = 2}).truncated.at(0));
   check_error({ErrorCode::format, "tokenize", "", {}}, [&] { tokenizer.encode_texts(std::vector<std::string>{"a b a z"}, {.max_length = 4}); });
-  check_error({ErrorCode::format, "tokenize", "", {}},
-              [&] { tokenizer.encode_texts(std::vector<std::pair<std::string, std::string>>{{"a b a z", ""}}, {.max_length = 2}); });
+  const auto of_pair = [&](const char* first, const char* second, std::int64_t most) {
+    return tokenizer.encode_texts(std::vector<std::pair<std::string, std::string>>{{first, second}}, {.max_length = most}).input_ids;
+  };
+  CHECK(of_pair("a b a z", "", 2) == std::vector<std::int32_t>{1, 2});
+  CHECK(of_pair("b", "a a a z", 3) == std::vector<std::int32_t>{2, 1, 1});
+  // Which of two is longer is known from all of both, where that decides.
+  CHECK(of_pair("a a a a", "b b b b b", 3) == std::vector<std::int32_t>{1, 2, 2});
+  CHECK(of_pair("a a a a a", "b b b b", 3) == std::vector<std::int32_t>{1, 1, 2});
+  check_error({ErrorCode::format, "tokenize", "", {}}, [&] { of_pair("a b a z", "a a a a", 3); });
 }
 
 TEST_CASE("an added token that is looked for after normalisation is told as it is looked for", "[io][tokenizer]") {

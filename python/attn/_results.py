@@ -88,6 +88,8 @@ class Encoding:
     """Which text of a pair a token is from, 0 or 1."""
     truncated: list[bool]
     """Which texts were cut."""
+    words: list[list[int | None]] | None = None
+    """Of tokenize_words: which word of its list a token is of."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,17 +44,21 @@ class Tokenizer:
     def __init__(self, tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: str) -> None:
         self._files = (tokenizer_json, tokenizer_config, default_class)
         self._made: tuple[tokenizers.Tokenizer, Padding] | None = None
+        self._truncation_side: str = json.loads(tokenizer_config or b"{}").get("truncation_side") or "right"
         # Where a text is cut is a setting of the library's object.
         self._lock = threading.Lock()
 
-    def encode(self, first: str, second: str | None, max_length: int | None, truncation: bool) -> Row:
+    def encode(
+        self, first: str, second: str | None, max_length: int | None, truncation: bool, add_special_tokens: bool, truncation_side: str | None
+    ) -> Row:
         tokenizer = self._tokenizer
         with self._lock:
             tokenizer.no_truncation()
             if truncation and max_length is not None:
-                self._check_room(tokenizer, second is not None, max_length)
-                tokenizer.enable_truncation(max_length)
-            encoding = tokenizer.encode(first, second)
+                if add_special_tokens:
+                    self._check_room(tokenizer, second is not None, max_length)
+                tokenizer.enable_truncation(max_length, direction=truncation_side or self._truncation_side)
+            encoding = tokenizer.encode(first, second, add_special_tokens=add_special_tokens)
         if max_length is not None and len(encoding.ids) > max_length:
             got = len(encoding.ids)
             raise OutOfRangeError(
@@ -111,11 +115,12 @@ def _make(tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: 
         ) from error
     file = json.loads(tokenizer_json)
     config = json.loads(tokenizer_config or b"{}")
-    for side in ("truncation_side", "padding_side"):
-        if config.get(side, "right") != "right":
+    for side, known in (("truncation_side", ("left", "right")), ("padding_side", ("right",))):
+        if config.get(side, "right") not in known:
+            expected = " or ".join(known)
             raise UnsupportedError(
-                f"tokenizer_config.json: {side} is {config[side]}, expected right",
-                {"op": "tokenizer_config.json", "argument": side, "expected": "right", "got": str(config[side])},
+                f"tokenizer_config.json: {side} is {config[side]}, expected {expected}",
+                {"op": "tokenizer_config.json", "argument": side, "expected": expected, "got": str(config[side])},
             )
     if config.get("tokenizer_class") not in _as_it_is:
         is_made_for_models = bool(config.get("tokenizer_class") or default_class)

@@ -67,22 +67,56 @@ TokenOffsets offsets_of(const std::vector<Part>& parts) {
   return offsets;
 }
 
-EncodingResult tokenize(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation) {
+/// Numbers, or None, of each text's tokens.
+nb::list numbers_of(const std::vector<std::vector<std::optional<std::int32_t>>>& texts) {
+  nb::list all;
+  for (const auto& text : texts) {
+    nb::list of_text;
+    for (const auto& number : text) of_text.append(number ? nb::object(nb::int_(*number)) : nb::none());
+    all.append(of_text);
+  }
+  return all;
+}
+
+/// `places(i)` are those of text number i.
+template <class Places>
+EncodingResult encoding_result(const EncodingTensors<2>& encoding, Places places) {
+  nb::list offsets;
+  for (std::size_t i = 0; i < encoding.offsets.size(); ++i) offsets.append(places(i));
+  const nb::object words = encoding.words.empty() ? nb::none() : nb::object(numbers_of(encoding.words));
+  return make_result("Encoding", to_python(encoding.input_ids), to_python(encoding.attention_mask), to_python(encoding.token_type_ids),
+                     to_python(encoding.tokens), offsets, numbers_of(encoding.sequence_ids), nb::cast(encoding.truncated), words);
+}
+
+TokenizeOptions tokenize_options(const char* op, std::optional<std::int64_t> max_length, bool truncation, bool add_special_tokens,
+                                 const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
+  return {.max_length = max_length,
+          .truncation = truncation,
+          .add_special_tokens = add_special_tokens,
+          .truncation_side = maybe_word_of<Side>(truncation_side, op, "truncation_side"),
+          .padding_side = maybe_word_of<Side>(padding_side, op, "padding_side")};
+}
+
+EncodingResult tokenize(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation, bool add_special_tokens,
+                        const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
   constexpr const char* kOp = "tokenize";
   const GivenTexts texts(given, kOp);
-  const TokenizeOptions options{.max_length = max_length, .truncation = truncation};
+  const TokenizeOptions options = tokenize_options(kOp, max_length, truncation, add_special_tokens, truncation_side, padding_side);
   const EncodingTensors<2> encoding = self.read(kOp, [&](const TextModel& model) {
     return texts.are_pairs ? model.tokenize_pairs(texts.pairs, options) : model.tokenize(texts.texts, options);
   });
-  nb::list offsets, sequences;
-  for (std::size_t i = 0; i < encoding.offsets.size(); ++i) {
-    offsets.append(texts.places(i, encoding.offsets[i], encoding.sequence_ids[i]));
-    nb::list of_text;
-    for (const auto& sequence : encoding.sequence_ids[i]) of_text.append(sequence ? nb::object(nb::int_(*sequence)) : nb::none());
-    sequences.append(of_text);
-  }
-  return make_result("Encoding", to_python(encoding.input_ids), to_python(encoding.attention_mask), to_python(encoding.token_type_ids),
-                     to_python(encoding.tokens), offsets, sequences, nb::cast(encoding.truncated));
+  return encoding_result(encoding, [&](std::size_t i) { return texts.places(i, encoding.offsets[i], encoding.sequence_ids[i]); });
+}
+
+EncodingResult tokenize_words(const Model& self, const WordLists& given, std::optional<std::int64_t> max_length, bool truncation,
+                              bool add_special_tokens, const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
+  constexpr const char* kOp = "tokenize_words";
+  const GivenWords words(given, kOp);
+  const TokenizeOptions options = tokenize_options(kOp, max_length, truncation, add_special_tokens, truncation_side, padding_side);
+  const EncodingTensors<2> encoding = self.read(kOp, [&](const TextModel& model) {
+    return words.are_pairs ? model.tokenize_word_pairs(words.pairs, options) : model.tokenize_words(words.lists, options);
+  });
+  return encoding_result(encoding, [&](std::size_t i) { return words.places(i, encoding.offsets[i], encoding.sequence_ids[i], encoding.words[i]); });
 }
 
 Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask,
@@ -306,12 +340,22 @@ UnsupportedError for other models, and, once texts are to be tokenized, for a to
 the package tokenizers is not installed.)");
   define_threads(model);
   model.def("tokenize", &tokenize, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
+            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
             R"(Token ids of a text, of texts, or of pairs of texts.
 
 max_length: what texts are cut to, special tokens included; default that of the model. truncation=False: a longer one raises
 OutOfRangeError.
+add_special_tokens: whether [CLS] and the like are put around a text.
+truncation_side: where what is too long is cut, 'left' or 'right'; default as tokenizer_config.json says, else 'right', its end.
+padding_side: where shorter texts are filled up, in the same way.
 
 Raises UnsupportedError without a tokenizer that attn reads, OutOfMemoryError.)");
+  model.def("tokenize_words", &tokenize_words, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
+            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
+            R"(Token ids of lists of words, or of pairs of lists, as is_split_into_words of transformers' tokenizers: each word is tokenized as a
+text by itself, offsets are places in it, and words of the result says which it is. Arguments are those of tokenize.
+
+Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRangeError, ArgumentError, OutOfMemoryError.)");
   for (const char* name : {"forward", "__call__"})
     model.def(name, &forward, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(), nb::kw_only(),
               nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),

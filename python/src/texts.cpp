@@ -45,6 +45,17 @@ std::string text_of(nb::handle given, const char* op, const char* argument, std:
   return {bytes, static_cast<std::size_t>(size)};
 }
 
+bool is_list(nb::handle given) { return PyTuple_Check(given.ptr()) || PyList_Check(given.ptr()); }
+
+Words words_of(nb::handle given, const char* op, std::size_t index) {
+  if (!is_list(given))
+    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a list of words, or a pair of them"},
+                 {nb::cast<std::string>(given.type().attr("__name__"))});
+  Words words;
+  for (const nb::handle each : given) words.push_back(text_of(each, op, "texts", index));
+  return words;
+}
+
 }  // namespace
 
 nb::list places(std::string_view text, const TokenOffsets& offsets) {
@@ -83,6 +94,36 @@ nb::list GivenTexts::places(std::size_t i, const TokenOffsets& offsets, const To
   nb::list list;
   for (std::size_t token = 0; token < offsets.size(); ++token)
     list.append(place(before[static_cast<std::size_t>(sequences[token].value_or(0))], offsets[token]));
+  return list;
+}
+
+GivenWords::GivenWords(nb::handle given, const char* op) {
+  if (PyUnicode_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
+    detail::fail(ErrorCode::argument, op, "texts", {"lists of words"}, {nb::cast<std::string>(given.type().attr("__name__"))});
+  std::size_t index = 0;
+  for (const nb::handle each : given) {
+    const bool is_pair = is_list(each) && nb::len(each) == 2 && is_list(each[0]);
+    if (index == 0) are_pairs = is_pair;
+    if (are_pairs && !is_pair)
+      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists of words, as the first"}, {"something else"});
+    if (are_pairs)
+      pairs.emplace_back(words_of(each[0], op, index), words_of(each[1], op, index));
+    else
+      lists.push_back(words_of(each, op, index));
+    ++index;
+  }
+}
+
+nb::list GivenWords::places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences, const TokenWords& words) const {
+  nb::list list;
+  for (std::size_t token = 0; token < offsets.size(); ++token) {
+    if (!offsets[token]) {
+      list.append(nb::none());
+      continue;
+    }
+    const Words& of = are_pairs ? (sequences[token] == 1 ? pairs[i].second : pairs[i].first) : lists[i];
+    list.append(place(characters_before(of[static_cast<std::size_t>(words[token].value_or(0))]), offsets[token]));
+  }
   return list;
 }
 

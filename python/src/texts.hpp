@@ -17,6 +17,11 @@ using Texts = Typed<"str | collections.abc.Iterable[str] | collections.abc.Itera
 /// Where pairs are not asked for.
 using SingleTexts = Typed<"str | collections.abc.Iterable[str]">;
 
+/// Lists of words, or pairs of them.
+using WordLists = Typed<
+    "collections.abc.Iterable[collections.abc.Sequence[str]] | "
+    "collections.abc.Iterable[tuple[collections.abc.Sequence[str], collections.abc.Sequence[str]]]">;
+
 /// The places of a text's tokens as Python counts: a list of (start, end) or None.
 nb::list places(std::string_view text, const TokenOffsets& offsets);
 
@@ -30,6 +35,18 @@ struct GivenTexts {
 
   /// Those of text number i.
   nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences) const;
+};
+
+/// Several lists of words, or pairs of lists. Throws ARGUMENT with the place of what is none.
+struct GivenWords {
+  std::vector<Words> lists;
+  std::vector<std::pair<Words, Words>> pairs;
+  bool are_pairs = false;
+
+  GivenWords(nb::handle given, const char* op);
+
+  /// Those of list number i, each in its word.
+  nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences, const TokenWords& words) const;
 };
 
 }  // namespace attn::python

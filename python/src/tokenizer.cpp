@@ -22,6 +22,11 @@ namespace {
 /// Row of attn/_tokenizers.py: ids, types, tokens, offsets in characters, sequences, whether it was cut.
 using Row = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::vector<std::string>, TokenOffsets, TokenSequences, bool>;
 
+std::optional<std::string> name_of(std::optional<Side> side) {
+  if (!side) return std::nullopt;
+  return std::string(kSideNames[static_cast<std::size_t>(*side)]);
+}
+
 /// The byte at which each character begins, and at the end all of them.
 std::vector<std::int64_t> starts_of_characters(const std::string& text) {
   std::vector<std::int64_t> starts;
@@ -67,7 +72,8 @@ class PythonTokenizer final : public TextTokenizer {
     std::size_t longest = 0;
     for (const Text& each : all) {
       const auto [first, second] = texts_of(each);
-      Row& row = rows.emplace_back(ask<Row>("encode", first, second, options.max_length, options.truncation));
+      Row& row = rows.emplace_back(
+          ask<Row>("encode", first, second, options.max_length, options.truncation, options.add_special_tokens, name_of(options.truncation_side)));
       auto& [ids, types, tokens, offsets, sequences, truncated] = row;
       const std::vector<std::int64_t> starts[]{starts_of_characters(first), starts_of_characters(second.value_or(""))};
       for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -88,13 +94,17 @@ class PythonTokenizer final : public TextTokenizer {
                           .sequence_ids = {}};
     const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     for (auto& [ids, types, tokens, offsets, sequences, truncated] : rows) {
-      append(encoding.attention_mask, std::vector<std::uint8_t>(ids.size(), 1));
-      encoding.attention_mask.resize(encoding.attention_mask.size() + longest - ids.size(), 0);
-      ids.resize(longest, pad_id);
-      types.resize(longest, pad_type);
-      tokens.resize(longest, pad_token);
-      offsets.resize(longest);
-      sequences.resize(longest);
+      std::vector<std::uint8_t> mask(ids.size(), 1);
+      const auto fill = [&](auto& list, const auto& with) {
+        list.insert(options.padding_side == Side::left ? list.begin() : list.end(), longest - list.size(), with);
+      };
+      fill(mask, std::uint8_t{0});
+      fill(ids, pad_id);
+      fill(types, pad_type);
+      fill(tokens, pad_token);
+      fill(offsets, std::nullopt);
+      fill(sequences, std::nullopt);
+      append(encoding.attention_mask, mask);
       append(encoding.input_ids, ids);
       append(encoding.token_type_ids, types);
       encoding.tokens.push_back(std::move(tokens));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -8,6 +9,8 @@
 #include "attn/io/tokenizer.hpp"
 
 namespace attn::python {
+
+inline constexpr std::array<std::string_view, 2> kSideNames{"left", "right"};  // as Side has them
 
 /// What attn/_tokenizers.py makes of these files, when a text comes.
 std::shared_ptr<const TextTokenizer> make_tokenizer(std::span<const std::uint8_t> tokenizer_json,

@@ -112,6 +112,37 @@ def check_tokens(model: attn.TextModel, expected: list[dict[str, Any]]) -> None:
     assert seen > len(expected) // 2
 
 
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-roberta", "tiny-xlm-roberta"])
+def test_lists_of_words_and_sides(name: str) -> None:
+    model = attn.TextModel.load(models / name)
+    runs = json.loads((testdata / "tokenizers" / "words.json").read_text())["runs"]
+    run = next(run for run in runs if run.get("checkpoint") == name)
+    for case in run["cases"]:
+        lists = [case["words"], case["pair"]] if "pair" in case else case["words"]
+        length = min(case.get("maxLength", model.max_length), model.max_length)
+        if len(case["ids"]) > length:
+            continue
+        side, special = case.get("truncationSide"), case.get("addSpecialTokens", True)
+        encoding = model.tokenize_words([lists], max_length=length, truncation_side=side, add_special_tokens=special)
+        assert encoding.input_ids[0].tolist() == case["ids"], lists
+        assert (encoding.tokens, encoding.words) == ([case["tokens"]], [case["of"]])
+        assert encoding.words is not None
+        for offset, word, sequence, counted in zip(encoding.offsets[0], encoding.words[0], encoding.sequence_ids[0], case["offsets"], strict=True):
+            assert (offset is None) == (counted is None)
+            if offset is not None and word is not None:
+                places = utf16_places((case["pair"] if sequence == 1 else case["words"])[word])
+                assert [places[place] for place in offset] == counted
+    for case in run["filled"]:
+        encoding = model.tokenize(case["texts"], padding_side=case["paddingSide"])
+        assert encoding.input_ids.tolist() == case["ids"]
+        assert encoding.attention_mask.tolist() == case["attention_mask"]
+        assert encoding.tokens == case["tokens"]
+        assert encoding.words is None
+    for wrong in ("a", ["a"], [[["a"], ["b"]], ["c"]], [[1]], 3):
+        with pytest.raises(attn.ArgumentError):
+            model.tokenize_words(wrong)  # type: ignore[arg-type]
+
+
 def with_another_expression(name: str, folder: Path) -> Path:
     """A checkpoint whose tokenizer.json cuts texts by an expression that attn does not know, to the same words for most texts."""
     shutil.copytree(models / name, folder)
@@ -130,6 +161,13 @@ def test_what_attn_does_not_read_the_package_does(tmp_path: Path) -> None:
     assert numpy.array_equal(got.input_ids, expected.input_ids)
     assert (got.tokens, got.offsets, got.sequence_ids) == (expected.tokens, expected.offsets, expected.sequence_ids)
     assert other.tokenize("film film", max_length=3).truncated == [True]
+    for how in ({"padding_side": "left"}, {"add_special_tokens": False}, {"max_length": 5, "truncation_side": "left"}):
+        expected, got = own.tokenize(texts, **how), other.tokenize(texts, **how)
+        assert numpy.array_equal(got.input_ids, expected.input_ids)
+        assert numpy.array_equal(got.attention_mask, expected.attention_mask)
+        assert (got.tokens, got.offsets, got.sequence_ids) == (expected.tokens, expected.offsets, expected.sequence_ids)
+    with pytest.raises(attn.UnsupportedError, match="one that attn reads itself"):
+        other.tokenize_words([["a"]])
     assert numpy.array_equal(other.embed(texts), own.embed(texts))
     with pytest.raises(attn.UnsupportedError, match="one that attn reads itself"):
         other.decode(got.input_ids[0])

@@ -50,6 +50,7 @@ def main(folder: Path) -> None:
             assert_type(score, float)
     encoding = model.tokenize(["a film", "another"])
     assert_type(encoding.offsets[0], list[tuple[int, int] | None])
+    assert_type(model.tokenize_words([["a", "film"]], truncation_side="left", add_special_tokens=False).words, list[list[int | None]] | None)
     output = model(encoding, output_hidden_states=True, trace=True, trace_layers=[0])
     assert_type(output.trace, dict[int, dict[str, Floats]] | None)
     assert_type(model(encoding.input_ids, encoding.attention_mask).logits, Floats | None)

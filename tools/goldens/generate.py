@@ -24,6 +24,7 @@ import tokenizer_cases
 import tokenizer_decoders
 import tokenizer_draws
 import tokenizer_options
+import tokenizer_words
 import transformer
 import word_piece
 import words
@@ -57,5 +58,6 @@ if __name__ == "__main__":
         tokenizer_decoders,
         tokenizer_draws,
         tokenizer_options,
+        tokenizer_words,
     ):
         module.generate()

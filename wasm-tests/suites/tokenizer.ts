@@ -5,11 +5,13 @@
 import type { AttnError, ErrorCode } from 'attn';
 import { assert } from 'chai';
 import { AttnError as SourceError } from '../../web/lib/src/error.ts';
+import { Tokenizer as PublicTokenizer } from '../../web/lib/src/text_tokenizer.ts';
 import { readNormalizer } from '../../web/lib/src/tokenizer/normalizers.ts';
 import { readPreTokenizer } from '../../web/lib/src/tokenizer/pre_tokenizers.ts';
 import { Section } from '../../web/lib/src/tokenizer/schema.ts';
 import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
-import { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';
+import * as earlyEnd from '../../web/lib/src/tokenizer/early_end.ts';
+import { Tokenizer, useEarlyEnd } from '../../web/lib/src/tokenizer/tokenizer.ts';
 import { useScripts } from '../../web/lib/src/tokenizer/unicode.ts';
 import * as unicodeScripts from '../../web/lib/src/tokenizer/unicode_scripts.ts';
 import { assertThrows } from '../support/errors.ts';
@@ -64,7 +66,7 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws', 'decoders', 'options'].map(
+  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws', 'decoders', 'options', 'words'].map(
     (name) => `testdata/tokenizers/${name}.json`,
   );
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
@@ -129,6 +131,162 @@ describe('tokenizer', () => {
       assert.isAbove(cases.length, 50);
       for (const c of cases) run(tokenizer, c, `${checkpoint}, special tokens ${c.addSpecialTokens}, ${c.truncationSide}`);
     }
+  });
+
+  it('lists of words, and texts that are filled up on either side', () => {
+    interface WordCase extends Omit<Case, 'text' | 'pair'> {
+      readonly words: readonly string[];
+      readonly pair?: readonly string[];
+      readonly of: readonly (number | null)[];
+    }
+    interface Filled {
+      readonly texts: string[];
+      readonly paddingSide: 'left' | 'right';
+      readonly ids: number[][];
+      readonly type_ids: number[][];
+      readonly tokens: string[][];
+      readonly attention_mask: number[][];
+    }
+    interface Run {
+      readonly checkpoint?: string;
+      readonly variant?: string;
+      readonly cases: readonly WordCase[];
+      readonly filled: readonly Filled[];
+    }
+    const { runs }: { runs: Run[] } = read('testdata/tokenizers/words.json');
+    const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
+    assert.isAbove(runs.length, 15);
+    for (const { checkpoint, variant, cases, filled } of runs) {
+      const parts = variants.find(({ name }) => name === variant)?.parts;
+      const file = checkpoint ? fileOf(checkpoint) : encode({ version: '1.0', added_tokens: [], model, ...parts });
+      const tokenizer = PublicTokenizer.fromFiles({ 'tokenizer.json': file });
+      for (const { words, pair, ids, typeIds, tokens, offsets, of, truncated, ...options } of cases) {
+        const got = tokenizer.encodeWords(pair ? [[words, pair]] : [words], options);
+        const told = `${checkpoint ?? variant}: ${JSON.stringify([words, pair, options])}`;
+        assert.deepEqual([...got.inputIds], [...ids], `${told}: ids`);
+        assert.deepEqual([...got.tokenTypeIds], [...(typeIds ?? ids.map(() => 0))], `${told}: types`);
+        assert.deepEqual([got.tokens, got.offsets, got.words], [[tokens], [offsets], [of]], told);
+        assert.deepEqual(got.truncated, [truncated ?? false], `${told}: truncated`);
+      }
+      for (const { texts, paddingSide, ids, type_ids, tokens, attention_mask } of filled) {
+        const got = tokenizer.encode(texts, { paddingSide });
+        const expected = [ids.flat(), type_ids.flat(), attention_mask.flat(), tokens];
+        assert.deepEqual([[...got.inputIds], [...got.tokenTypeIds], [...got.attentionMask], got.tokens], expected, `${checkpoint ?? variant}`);
+        got.offsets.flat().forEach((place, i) => assert.isTrue(place === null || got.attentionMask[i] === 1));
+      }
+    }
+  });
+
+  it('lists of words: one, several, pairs; padding is of no word', () => {
+    const tokenizer = PublicTokenizer.fromFiles({ 'tokenizer.json': fileOf('tiny-bert') });
+    const [one, several, pairs] = [['a', 'b c'], [['a', 'b c'], ['d']], [[['a', 'b c'], ['d']]] as [string[], string[]][]];
+    assert.deepEqual(tokenizer.encodeWords(one).words, [[null, 0, 1, 1, null]]);
+    assert.deepEqual(tokenizer.encodeWords(several).words, [
+      [null, 0, 1, 1, null],
+      [null, 0, null, null, null],
+    ]);
+    assert.deepEqual(tokenizer.encodeWords(several, { paddingSide: 'left' }).words[1], [null, null, null, 0, null]);
+    assert.deepEqual(tokenizer.encodeWords(pairs).words, [[null, 0, 1, 1, null, 0, null]]);
+    assert.deepEqual(tokenizer.encodeWords([]).dims, [0, 0]);
+    assert.deepEqual(tokenizer.encodeWords([[]]).words, [[null, null]]);
+    const given = (value: unknown) => throws(() => tokenizer.encodeWords(value as string[]), 'ARGUMENT').message;
+    assert.match(given('a b'), /texts is/);
+    assert.match(given(['a', 1]), /texts\[1\] is/);
+    assert.match(given([['a'], 'b']), /texts\[1\] is/);
+    assert.match(given([[['a'], ['b'], ['c']]]), /texts\[0\] has 3/);
+    assert.match(given([[['a'], [2]]]), /texts\[0\]\[1\]\[0\] is/);
+    const side = throws(() => tokenizer.encode('a', { paddingSide: 'up' as 'left' }), 'CONFIG').message;
+    assert.include(side, 'paddingSide');
+  });
+
+  it('what is cut off of a long text is left unread only where that gives the same', () => {
+    const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
+    const draws: Draws = read('testdata/tokenizers/draws.json');
+    let count = 0;
+    const counted: typeof earlyEnd.tokensOf = (...args) => {
+      const part = earlyEnd.tokensOf(...args);
+      if (part) ++count;
+      return part;
+    };
+    const tokens = [
+      ...['a b', 'b▁a', 'xy z'].map((content) => ({ content })),
+      { content: 'zz', rstrip: true },
+      { content: ' yy', single_word: true },
+      { content: '<m>', lstrip: true, rstrip: true },
+    ];
+    const added = tokens.map((token, id) => ({ id, lstrip: false, rstrip: false, single_word: false, normalized: false, special: true, ...token }));
+    const metaspace = { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' };
+    const replace = (text: string, content: string) => ({ normalizer: { type: 'Replace', pattern: { String: text }, content } });
+    const split = (pattern: object, behavior: string, invert = false) => ({ pre_tokenizer: { type: 'Split', pattern, behavior, invert } });
+    const byteLevel = { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true };
+    const white = { type: 'WhitespaceSplit' };
+    const sequence = (...pretokenizers: object[]) => ({ pre_tokenizer: { type: 'Sequence', pretokenizers } });
+    const parts: object[] = [
+      ...variants.map((variant) => variant.parts),
+      ...added.map((token) => ({ pre_tokenizer: byteLevel, added_tokens: [token] })),
+      ...added.map((token) => ({ pre_tokenizer: white, added_tokens: [{ ...token, normalized: true }] })),
+      ...[metaspace, { ...metaspace, prepend_scheme: 'first' }, { ...metaspace, split: false }].flatMap((each) => [
+        { pre_tokenizer: each },
+        sequence(white, each),
+        sequence(each, white),
+        sequence(each, byteLevel),
+      ]),
+      ...['▁', ' ', 'x', ''].flatMap((content) => [white, metaspace, byteLevel].map((each) => ({ ...replace(' ', content), pre_tokenizer: each }))),
+      ...['b c', 'c', '  '].map((text) => ({ ...replace(text, '▁'), pre_tokenizer: white })),
+      ...['Strip', 'Prepend'].map((type) => ({ normalizer: { type, strip_left: true, strip_right: true, prepend: 'x' }, pre_tokenizer: byteLevel })),
+      ...['Isolated', 'Removed', 'MergedWithNext', 'MergedWithPrevious', 'Contiguous'].flatMap((behavior) => [
+        split({ Regex: '\\s+' }, behavior),
+        split({ String: ' ' }, behavior),
+        split({ String: 'a' }, behavior, true),
+      ]),
+      sequence({ type: 'UnicodeScripts' }, byteLevel),
+      sequence({ type: 'FixedLength', length: 5 }, white),
+      sequence({ type: 'Digits', individual_digits: false }, byteLevel),
+    ];
+    const files = [
+      ...checkpoints.map((name) => [name, fileOf(name)] as const),
+      ...parts.map((part) => [JSON.stringify(part).slice(0, 300), encode({ version: '1.0', added_tokens: [], model, ...part })] as const),
+    ];
+    const fillers = [
+      'ab cd ',
+      'word ',
+      'a b ',
+      'x 12 34 ',
+      'Ελλάδα και ',
+      'и слово ',
+      'שלום עולם ',
+      'zz  ',
+      '<m>  ',
+      ' yy ',
+      'é e\u0301 ',
+      'long'.repeat(30),
+      ' \u0301x ',
+    ];
+    try {
+      files.forEach(([name, file], run) => {
+        const tokenizer = new Tokenizer({ tokenizer: file });
+        for (let i = 0; i < 3; ++i) {
+          const g = new Generator(0xea510000 + 16 * run + i);
+          const some = [g.pick(fillers), g.pick(fillers), g.pick(fillers), 'ab cd '];
+          let text = '';
+          while (text.length < 1500) text += g.below(6) === 0 ? drawText(g, draws) : g.pick(some);
+          const [most, plain] = [g.below(20), { truncation: true, addSpecialTokens: false }];
+          const pair = [text, text.slice(g.below(700))] as [string, string];
+          for (const truncationSide of ['right', 'left'] as const) {
+            const of = (maxLength: number) => tokenizer.encode([text, pair[1]], { ...plain, maxLength, truncationSide });
+            const both = (maxLength: number) => tokenizer.encode([pair], { ...plain, maxLength, truncationSide });
+            useEarlyEnd(undefined);
+            const expected = [of(most), both(most)];
+            useEarlyEnd({ ...earlyEnd, tokensOf: counted });
+            assert.deepEqual([of(most), both(most)], expected, `${name}: ${JSON.stringify(text)}, ${most} from the ${truncationSide}`);
+          }
+        }
+      });
+    } finally {
+      useEarlyEnd(undefined);
+    }
+    assert.isAbove(count, 1000);
+    host.note(`${count} of ${files.length * 3 * 8} ends were left unread`);
   });
 
   it('decoders make of tokens what Hugging Face makes of them', () => {
@@ -926,7 +1084,7 @@ describe('tokenizer, files that it refuses', () => {
       return push.call(this, value);
     };
     try {
-      tokenizer.split(text, Infinity, budget);
+      tokenizer.split(text, Infinity, 'right', budget);
     } catch (error) {
       assert.equal((error as { code?: string }).code, 'UNSUPPORTED', String(error));
     } finally {
@@ -1023,11 +1181,15 @@ describe('tokenizer, files that it refuses', () => {
     throws(() => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode('[') }), 'FORMAT');
   });
 
-  it('tokenizer_config.json: sides other than right are UNSUPPORTED, a pad_token of another kind FORMAT', () => {
+  it('tokenizer_config.json says on which side texts are cut and filled up; a side that is none is UNSUPPORTED, a pad_token of another kind FORMAT', () => {
     const configured = (config: object) => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode(config) });
     configured({ truncation_side: 'right', padding_side: 'right', pad_token: null });
-    throws(() => configured({ truncation_side: 'left' }), 'UNSUPPORTED');
-    throws(() => configured({ padding_side: 'left' }), 'UNSUPPORTED');
+    const left = configured({ truncation_side: 'left', padding_side: 'left' }).encode(['ab a b', 'a'], { maxLength: 2, truncation: true });
+    assert.deepEqual([left.tokens[0].length, left.offsets[0][0], [...left.attentionMask]], [1, [0, 6], [1, 1]]);
+    const { truncationSide, paddingSide } = configured({ truncation_side: 'left', padding_side: 'left' });
+    assert.deepEqual([truncationSide, paddingSide], ['left', 'left']);
+    throws(() => configured({ truncation_side: 'up' }), 'UNSUPPORTED');
+    throws(() => configured({ padding_side: 3 }), 'FORMAT');
     throws(() => configured({ pad_token: 3 }), 'FORMAT');
   });
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/tensor/error.hpp"
@@ -17,25 +19,30 @@ using detail::TokenizerFile;
 
 constexpr const char* kOp = "tokenize";
 
-/// Token ids of one row, as they are put together from one text or two.
+using detail::SourceText;
+using detail::TextTokens;
+
+/// Tokens of one row, which is one text or two.
 struct Row {
-  std::vector<Token> first, second;
+  TextTokens first, second;
   bool truncated = false;
 };
 
-std::vector<Token> tokens_of(const TokenizerFile& file, std::string_view text, std::size_t index, std::size_t most) {
-  detail::Budget budget(detail::count_characters(text));
-  std::vector<Token> tokens = file.tokenize(text, index, most, budget);
-  file.trim_offsets(text, tokens, budget);
-  return tokens;
-}
+/// What is asked of every row.
+struct How {
+  const Template& pieces;
+  bool is_pair, are_words, adds_special;
+  Side truncation_side, padding_side;
+
+  std::size_t added() const { return adds_special ? detail::added_by(pieces) : 0; }
+};
 
 /// Leaves `most` tokens at the most: the longer text gives way first, then both (Hugging Face's longest_first).
-void truncate(Row& row, bool is_pair, std::size_t most) {
-  std::size_t n1 = row.first.size(), n2 = row.second.size();
+void truncate(Row& row, const How& how, std::size_t most) {
+  std::size_t n1 = row.first.tokens.size(), n2 = row.second.tokens.size();
   if (n1 + n2 <= most) return;
   row.truncated = true;
-  if (!is_pair) {
+  if (!how.is_pair) {
     n1 = most;
   } else {
     const bool swapped = n1 > n2;
@@ -47,19 +54,24 @@ void truncate(Row& row, bool is_pair, std::size_t most) {
     }
     if (swapped) std::swap(n1, n2);
   }
-  row.first.resize(n1);
-  row.second.resize(n2);
+  const auto keep = [&](std::vector<Token>& tokens, std::size_t count) {
+    if (how.truncation_side == Side::left) tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(count));
+    tokens.resize(count);
+  };
+  keep(row.first.tokens, n1);
+  keep(row.second.tokens, n2);
 }
 
-EncodedTexts assemble(const TokenizerFile& file, const Template& pieces, std::vector<Row> rows) {
+EncodedTexts assemble(const TokenizerFile& file, const How& how, std::vector<Row> rows) {
   std::size_t longest = 0;
-  const std::size_t added = detail::added_by(pieces);
-  for (const Row& row : rows) longest = std::max(longest, added + row.first.size() + row.second.size());
+  const auto length_of = [added = how.added()](const Row& row) { return added + row.first.tokens.size() + row.second.tokens.size(); };
+  for (const Row& row : rows) longest = std::max(longest, length_of(row));
   const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
   MemoryEstimate memory(kOp);
-  // Two ids, a mask, a token's string, its offsets and its text.
-  constexpr std::size_t kBytes = 9 + sizeof(std::string) + sizeof(TokenOffsets::value_type) + sizeof(TokenSequences::value_type);
-  memory.add("ids, tokens and offsets", {shape[0], shape[1], kBytes / 4});
+  // Two ids, a mask, a token's string, its offsets, its text and its word.
+  const std::size_t kBytes = 9 + sizeof(std::string) + sizeof(TokenOffsets::value_type) + sizeof(TokenSequences::value_type) +
+                             (how.are_words ? sizeof(TokenWords::value_type) : 0);
+  memory.add("ids, tokens and offsets", {shape[0], shape[1], static_cast<std::int64_t>(kBytes / 4)});
   memory.check("ids, tokens and offsets");
 
   const std::size_t count = rows.size() * longest;
@@ -72,67 +84,86 @@ EncodedTexts assemble(const TokenizerFile& file, const Template& pieces, std::ve
                         .offsets = {},
                         .sequence_ids = {}};
   for (std::size_t b = 0; b < rows.size(); ++b) {
-    std::vector<std::string> tokens;
-    TokenOffsets offsets;
-    TokenSequences sequences;
-    tokens.reserve(longest);
-    offsets.reserve(longest);
-    sequences.reserve(longest);
-    const auto push = [&](std::int32_t id, std::int32_t type_id, std::string token, TokenOffsets::value_type bytes,
-                          TokenSequences::value_type sequence) {
-      const std::size_t at = b * longest + tokens.size();
-      encoding.input_ids[at] = id;
-      encoding.token_type_ids[at] = type_id;
-      encoding.attention_mask[at] = 1;
-      tokens.push_back(std::move(token));
-      offsets.push_back(bytes);
-      sequences.push_back(sequence);
+    std::vector<std::string> tokens(longest, file.padding.token);
+    TokenOffsets offsets(longest);
+    TokenSequences sequences(longest);
+    TokenWords words(how.are_words ? longest : 0);
+    std::size_t place = how.padding_side == Side::left ? longest - length_of(rows[b]) : 0;
+    const auto push = [&](std::int32_t id, std::int32_t type_id, std::string token) {
+      encoding.input_ids[b * longest + place] = id;
+      encoding.token_type_ids[b * longest + place] = type_id;
+      encoding.attention_mask[b * longest + place] = 1;
+      tokens[place++] = std::move(token);
     };
-    for (const TemplatePiece& piece : pieces) {
-      for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], std::nullopt, std::nullopt);
+    for (const TemplatePiece& piece : how.pieces) {
+      if (how.adds_special)
+        for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i]);
       if (piece.kind == TemplatePiece::Kind::special) continue;
       const bool is_first = piece.kind == TemplatePiece::Kind::first;
-      for (Token& token : is_first ? rows[b].first : rows[b].second)
-        push(token.id, piece.type_id, token.number >= 0 ? std::string(file.text_of(token)) : std::move(token.content),
-             std::pair<std::int64_t, std::int64_t>(token.start, token.end), is_first ? 0 : 1);
+      for (Token& token : (is_first ? rows[b].first : rows[b].second).tokens) {
+        offsets[place] = {token.start, token.end};
+        sequences[place] = is_first ? 0 : 1;
+        if (how.are_words) words[place] = token.word;
+        push(token.id, piece.type_id, token.number >= 0 ? std::string(file.text_of(token)) : std::move(token.content));
+      }
     }
-    tokens.resize(longest, file.padding.token);
-    offsets.resize(longest);
-    sequences.resize(longest);
     encoding.tokens.push_back(std::move(tokens));
     encoding.offsets.push_back(std::move(offsets));
     encoding.sequence_ids.push_back(std::move(sequences));
+    if (how.are_words) encoding.words.push_back(std::move(words));
     encoding.truncated.push_back(rows[b].truncated);
   }
   return encoding;
 }
 
-/// `texts(i)` are the one or two texts of number i; a row for each in [begin, end).
-template <class Texts>
-EncodedTexts encode_rows(const TokenizerFile& file, std::size_t begin, std::size_t end, bool is_pair, const TokenizeOptions& options,
-                         const Texts& texts) {
-  const Template& pieces = is_pair ? file.post_processor.pair : file.post_processor.single;
-  const auto added = static_cast<std::int64_t>(detail::added_by(pieces));
+SourceText source_of(const std::string& text) { return SourceText(std::string_view(text)); }
+SourceText source_of(const Words& words) { return SourceText(std::span<const std::string>(words)); }
+
+/// A row for each of the texts, or pairs of them, [begin, end).
+template <class Text>
+EncodedTexts encode_rows(const TokenizerFile& file, const std::vector<Text>& texts, std::size_t begin, std::size_t end,
+                         const TokenizeOptions& options) {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  constexpr bool kPair = requires(const Text& text) { text.second; };
+  const auto parts = [&](std::size_t i) {
+    if constexpr (kPair)
+      return std::pair(source_of(texts[i].first), source_of(texts[i].second));
+    else
+      return std::pair(source_of(texts[i]), SourceText());
+  };
+  const How how{.pieces = kPair ? file.post_processor.pair : file.post_processor.single,
+                .is_pair = kPair,
+                .are_words = std::is_same_v<Text, Words> || std::is_same_v<Text, std::pair<Words, Words>>,
+                .adds_special = options.add_special_tokens,
+                .truncation_side = options.truncation_side.value_or(file.truncation_side),
+                .padding_side = options.padding_side.value_or(file.padding.side)};
+  const auto added = static_cast<std::int64_t>(how.added());
   const std::int64_t most = options.max_length.value_or(std::numeric_limits<std::int64_t>::max());
   if (most < added) detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"at least ", added, ", the special tokens"}, {most});
-  // One text is cut to its first tokens, whatever follows. Where a pair is cut depends on both lengths.
-  const auto room = is_pair || !options.truncation ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(most - added);
+  const auto room = static_cast<std::size_t>(most - added);
   std::vector<Row> rows(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
-    const auto [first, second] = texts(i);
+    const auto [first, second] = parts(i);
     Row& row = rows[i - begin];
-    row.first = tokens_of(file, first, i, room);
-    if (is_pair) row.second = tokens_of(file, second, i, room);
-    const std::size_t length = row.first.size() + row.second.size();
-    if (!options.truncation && static_cast<std::int64_t>(length) > most - added) {
+    const auto read = [&](std::size_t enough) {
+      row.first = file.tokenize(first, i, enough, how.truncation_side);
+      if (kPair) row.second = file.tokenize(second, i, enough, how.truncation_side);
+    };
+    read(options.truncation ? room : kAll);
+    // The longer of two gets the odd token.
+    if (kPair && options.truncation && room % 2 == 1 && row.first.tokens.size() > room && row.second.tokens.size() > room) read(kAll);
+    const std::size_t length = row.first.tokens.size() + row.second.tokens.size();
+    if (!options.truncation && length > room) {
       ErrorDetail detail;
       detail.emplace("index", static_cast<double>(i));
       detail::fail(ErrorCode::out_of_range, kOp, detail::text({"text ", i}), {"at most ", most},
                    {static_cast<std::int64_t>(length) + added, " tokens long"}, std::move(detail));
     }
-    truncate(row, is_pair, static_cast<std::size_t>(most - added));
+    truncate(row, how, room);
+    file.trim_offsets(row.first);
+    file.trim_offsets(row.second);
   }
-  return assemble(file, pieces, std::move(rows));
+  return assemble(file, how, std::move(rows));
 }
 
 }  // namespace
@@ -146,20 +177,28 @@ Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::op
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end,
                                      const TokenizeOptions& options) const {
-  return encode_rows(*file_, begin, end, false, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(texts[i], ""); });
+  return encode_rows(*file_, texts, begin, end, options);
 }
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
                                      const TokenizeOptions& options) const {
-  return encode_rows(*file_, begin, end, true, options, [&](std::size_t i) { return std::pair<std::string_view, std::string_view>(pairs[i]); });
+  return encode_rows(*file_, pairs, begin, end, options);
 }
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const {
-  return encode_texts(texts, 0, texts.size(), options);
+  return encode_rows(*file_, texts, 0, texts.size(), options);
 }
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const {
-  return encode_texts(pairs, 0, pairs.size(), options);
+  return encode_rows(*file_, pairs, 0, pairs.size(), options);
+}
+
+EncodedTexts Tokenizer::encode_word_texts(const std::vector<Words>& texts, const TokenizeOptions& options) const {
+  return encode_rows(*file_, texts, 0, texts.size(), options);
+}
+
+EncodedTexts Tokenizer::encode_word_texts(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options) const {
+  return encode_rows(*file_, pairs, 0, pairs.size(), options);
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {

@@ -19,10 +19,15 @@ namespace detail {
 struct TokenizerFile;
 }
 
+enum class Side : std::uint8_t { left, right };
+
 /// max_length, special tokens included: the most that a text is cut to. A longer one is OUT_OF_RANGE with `truncation` false.
 struct TokenizeOptions {
   std::optional<std::int64_t> max_length = std::nullopt;
   bool truncation = true;
+  bool add_special_tokens = true;  ///< put [CLS] and the like around a text
+  /// Where what is too long is cut, and where shorter ones are filled up; default as tokenizer_config.json says, else right: their end.
+  std::optional<Side> truncation_side = std::nullopt, padding_side = std::nullopt;
 };
 
 /// Bytes [start, end) of the text (of a pair: of the one that the token is from); none for padding and for special tokens that were added.
@@ -30,6 +35,12 @@ using TokenOffsets = std::vector<std::optional<std::pair<std::int64_t, std::int6
 
 /// Which text of a pair a token is from, 0 or 1; none where TokenOffsets has none.
 using TokenSequences = std::vector<std::optional<std::int32_t>>;
+
+/// Which word of its list a token is of, counted from 0; none where TokenOffsets has none.
+using TokenWords = std::vector<std::optional<std::int32_t>>;
+
+/// A text that is cut into words already.
+using Words = std::vector<std::string>;
 
 /// Token ids of texts, padded to the longest; numbers are (B,L), row-major.
 struct EncodedTexts {
@@ -40,6 +51,7 @@ struct EncodedTexts {
   std::vector<std::vector<std::string>> tokens;
   std::vector<TokenOffsets> offsets;
   std::vector<TokenSequences> sequence_ids;
+  std::vector<TokenWords> words = {};  ///< of texts that were words; else empty
 };
 
 /// The same as tensors, of rank N = 2.
@@ -53,6 +65,7 @@ struct EncodingTensors {
   std::vector<std::vector<std::string>> tokens;
   std::vector<Offsets> offsets;
   std::vector<TokenSequences> sequence_ids;
+  std::vector<TokenWords> words;  ///< of texts that were words; else empty
 
   EncodingTensors() = default;
   explicit EncodingTensors(EncodedTexts texts)
@@ -62,7 +75,8 @@ struct EncodingTensors {
         truncated(std::move(texts.truncated)),
         tokens(std::move(texts.tokens)),
         offsets(std::move(texts.offsets)),
-        sequence_ids(std::move(texts.sequence_ids)) {
+        sequence_ids(std::move(texts.sequence_ids)),
+        words(std::move(texts.words)) {
     std::copy(texts.input_ids.begin(), texts.input_ids.end(), input_ids.data());
     std::copy(texts.token_type_ids.begin(), texts.token_type_ids.end(), token_type_ids.data());
     std::copy(texts.attention_mask.begin(), texts.attention_mask.end(), attention_mask.data());
@@ -109,6 +123,19 @@ class Tokenizer {
   /// The same without tensors.
   EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
+
+  /// Of what is words already, as Hugging Face's is_split_into_words: each word is tokenized as a text by itself, offsets are bytes of it, and
+  /// `words` says which it is.
+  template <std::size_t N = 2>
+  EncodingTensors<N> encode_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode_word_texts(texts, options));
+  }
+  template <std::size_t N = 2>
+  EncodingTensors<N> encode_word_pairs(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode_word_texts(pairs, options));
+  }
+  EncodedTexts encode_word_texts(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const;
+  EncodedTexts encode_word_texts(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const;
 
   /// The text that tokens stand for, as the file's decoder puts them together (WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse,
   /// Strip, Replace, Sequence; without one with spaces between them), and spaces before punctuation taken out where tokenizer_config.json says

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/fine_tuning.hpp"
 #include "attn/models/model_gradient.hpp"
@@ -149,6 +150,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
     }
+    if (parts->tokenizer->file_->padding.side == Side::left) {
+      parts->tokenizer.reset();
+      detail::fail(ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right, which leaves tokens at their positions"}, {"left"});
+    }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
     parts->no_tokenizer = error;
@@ -192,14 +197,15 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
 
 Weights TextModel::weights() const { return encoder().is_quantized() ? Weights::int8 : Weights::float32; }
 
-template <class Text>
-EncodedTexts TextModel::encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
+/// tokenize(options), as the model takes it.
+template <class Tokenize>
+EncodedTexts TextModel::encode_all(const TokenizeOptions& options, Tokenize tokenize) const {
   const std::int64_t positions = parts_->model->config().max_length;
   TokenizeOptions given = options;
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
     detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
-  EncodedTexts encoding = parts_->encode(texts, begin, end, given);
+  EncodedTexts encoding = tokenize(given);
   if (!parts_->model->config().token_types) std::fill(encoding.token_type_ids.begin(), encoding.token_type_ids.end(), 0);
   return encoding;
 }
@@ -217,12 +223,20 @@ void TextModel::run_texts(const std::vector<Text>& texts, const TokenizeOptions&
 }
 
 EncodedTexts TextModel::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
-  return encode_all(texts, begin, end, options);
+  return encode_all(options, [&](const TokenizeOptions& given) { return parts_->encode(texts, begin, end, given); });
 }
 
 EncodedTexts TextModel::encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
                                const TokenizeOptions& options) const {
-  return encode_all(pairs, begin, end, options);
+  return encode_all(options, [&](const TokenizeOptions& given) { return parts_->encode(pairs, begin, end, given); });
+}
+
+EncodedTexts TextModel::encode(const std::vector<Words>& texts, const TokenizeOptions& options) const {
+  return encode_all(options, [&](const TokenizeOptions& given) { return parts_->own_tokenizer("tokenize_words").encode_word_texts(texts, given); });
+}
+
+EncodedTexts TextModel::encode(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options) const {
+  return encode_all(options, [&](const TokenizeOptions& given) { return parts_->own_tokenizer("tokenize_words").encode_word_texts(pairs, given); });
 }
 
 const EncoderModel& TextModel::encoder() const { return *parts_->model; }

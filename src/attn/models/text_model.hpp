@@ -283,6 +283,16 @@ class TextModel {
     return EncodingTensors<N>(encode(pairs, 0, pairs.size(), options));
   }
 
+  /// Of what is words already, as Tokenizer's encode_words. Throws UNSUPPORTED for the caller's tokenizer.
+  template <std::size_t N = 2>
+  EncodingTensors<N> tokenize_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode(texts, options));
+  }
+  template <std::size_t N = 2>
+  EncodingTensors<N> tokenize_word_pairs(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const {
+    return EncodingTensors<N>(encode(pairs, options));
+  }
+
   /// Of an Encoding only input_ids have to be there: without attention_mask everything is attended to, without token_type_ids they are 0.
   /// Throws SHAPE, MASK, OUT_OF_RANGE for an id without a row, more ids than positions or a layer that is not there, MEMORY.
   template <std::size_t N>
@@ -444,8 +454,10 @@ class TextModel {
   EncodedTexts encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
   EncodedTexts encode(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
                       const TokenizeOptions& options) const;
-  template <class Text>
-  EncodedTexts encode_all(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
+  EncodedTexts encode(const std::vector<Words>& texts, const TokenizeOptions& options) const;
+  EncodedTexts encode(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options) const;
+  template <class Tokenize>
+  EncodedTexts encode_all(const TokenizeOptions& options, Tokenize tokenize) const;
   template <class Text, class Run>
   void run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
                  const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const;

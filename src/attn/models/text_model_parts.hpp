@@ -115,6 +115,12 @@ struct TextModel::Parts {
     if (callers) return f(*callers);
     throw Error(*no_tokenizer);
   }
+  /// That of attn, for who needs more of it than a caller's has.
+  const Tokenizer& own_tokenizer(std::string_view op) const {
+    if (!tokenizer) ask([](const auto&) {});
+    if (!tokenizer) detail::fail(ErrorCode::unsupported, op, "the tokenizer", {"one that attn reads itself"}, {"the caller's"});
+    return *tokenizer;
+  }
   /// Of the texts [begin, end).
   template <class Text>
   EncodedTexts encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {

@@ -81,11 +81,7 @@ struct TextModel::Windows {
   std::string_view op;
   Task task;
 
-  const detail::TokenizerFile& file() const {
-    if (!model.parts_->tokenizer) model.parts_->ask([](const auto&) {});
-    if (!model.parts_->tokenizer) detail::fail(ErrorCode::unsupported, op, "the tokenizer", {"one that attn reads itself"}, {"the caller's"});
-    return *model.parts_->tokenizer->file_;
-  }
+  const detail::TokenizerFile& file() const { return *model.parts_->own_tokenizer(op).file_; }
   /// `sees`: whether the head shall see the token at a place.
   template <class Sees>
   std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
@@ -168,8 +164,8 @@ std::vector<std::vector<FilledMask>> TextModel::fill_mask(const std::string& tex
   for (std::size_t i = 0; i < options.targets.size(); ++i) {
     std::optional<std::int64_t> id = token_to_id(options.targets[i]);
     if (!id) {
-      detail::Budget budget(detail::count_characters(options.targets[i]));
-      if (const auto tokens = file.tokenize(options.targets[i], i, 1, budget); !tokens.empty()) id = tokens.front().id;
+      const detail::TextTokens target = file.tokenize(detail::SourceText(options.targets[i]), i, 1);
+      if (!target.tokens.empty()) id = target.tokens.front().id;
     }
     if (!id)
       detail::fail(ErrorCode::argument, windows.op, detail::text({"targets[", i, "]"}), {"a token, or a text that begins with one"},
@@ -218,10 +214,7 @@ std::vector<Answer> TextModel::answer(const std::string& question, const std::st
         return sequence.texts[place] == 1 || (sequence.texts[place] < 0 && sequence.ids[place] == cls);
       });
   std::vector<detail::AnswerWindow> found(made.size());
-  const auto rows_of = [&](std::size_t, std::vector<TextWindow>& rows) {
-    for (TextWindow& window : made)
-      if (!window.places.empty()) rows.push_back(std::move(window));
-  };
+  const auto rows_of = [&](std::size_t, std::vector<TextWindow>& rows) { rows = std::move(made); };
   windows.run(1, 32, nullptr, rows_of, detail::TokenSoftmax::tokens,
               [&](const TextWindow& window, std::span<const float> scores) { found[window.number] = answer_window(window, scores); });
   return detail::answers_of(context, found, options);
@@ -247,12 +240,11 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
 }
 
 std::string TextModel::decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {
-  const Windows windows{*this, "decode", Task::embedding};
-  windows.file();
+  const Tokenizer& tokenizer = parts_->own_tokenizer("decode");
   std::vector<std::int32_t> known;
   for (const std::int64_t id : ids)
     if (id >= 0 && id <= std::numeric_limits<std::int32_t>::max()) known.push_back(static_cast<std::int32_t>(id));
-  return parts_->tokenizer->decode(known, skip_special_tokens);
+  return tokenizer.decode(known, skip_special_tokens);
 }
 
 }  // namespace attn

@@ -46,14 +46,20 @@ export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 
 }
 
 export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
-  try {
+  return inText(operation, index, () => {
     const { inputIds: ids, tokenTypeIds: types } = tokenizer.encode([text], limit);
     return { index, ids, types };
+  });
+}
+
+/** What a tokenizer says of its only text is said of the caller's, who has many. */
+export function inText<T>(op: string, index: number, work: () => T): T {
+  try {
+    return work();
   } catch (error) {
     if (!(error instanceof AttnError) || error.detail['index'] !== 0) throw error;
-    // The tokenizer knows of one text; the caller has many.
-    const message = error.message.replace(/^\w+:/, `${operation}:`).replace(/\btext(s\[0\]| 0\b)/, `texts[${index}]`);
-    throw new AttnError(error.code, message, { ...error.detail, op: operation, index });
+    const message = error.message.replace(/^\w+:/, `${op}:`).replace(/\btext(s\[0\]| 0\b)/, `texts[${index}]`);
+    throw new AttnError(error.code, message, { ...error.detail, op, index });
   }
 }
 

@@ -175,6 +175,7 @@ export interface TextOptions {
   readonly allowEmpty?: boolean;
   readonly addSpecialTokens?: boolean;
   readonly truncationSide?: 'left' | 'right';
+  readonly paddingSide?: 'left' | 'right';
 }
 
 export interface CheckedTextOptions {
@@ -195,7 +196,7 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
   const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
   const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
-  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens, truncationSide } = given;
+  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens } = given;
   const flag = (name: string, each: unknown) => {
     if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
     return each;
@@ -209,6 +210,8 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     if (!Array.isArray(each)) fail('ARGUMENT', operation, name, describe(each), 'an Array of strings');
     return elements(each as unknown[], (value, i) => text(`${name}[${i}]`, value ?? null) as string);
   };
+  const side = (name: 'truncationSide' | 'paddingSide') =>
+    given[name] === undefined ? undefined : sides[choice(operation, name, given[name], sides)];
   const count = (name: string, each: unknown, least = 1) => (each === undefined ? undefined : whole(operation, name, each, least, 2 ** 31 - 1));
   const all = {
     maxLength: maxLength === undefined ? undefined : whole(operation, 'maxLength', maxLength, 1, 2 ** 31 - 1),
@@ -226,7 +229,8 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     maxAnswerLength: count('maxAnswerLength', maxAnswerLength),
     allowEmpty: flag('allowEmpty', allowEmpty),
     addSpecialTokens: flag('addSpecialTokens', addSpecialTokens),
-    truncationSide: truncationSide === undefined ? undefined : sides[choice(operation, 'truncationSide', truncationSide, sides)],
+    truncationSide: side('truncationSide'),
+    paddingSide: side('paddingSide'),
   };
   return {
     plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
@@ -243,6 +247,7 @@ export const readExportOptions = (value: unknown): ExportKind | undefined =>
   });
 
 export const tokenizeOptions = ['maxLength', 'truncation'];
+export const encodeOptions = [...tokenizeOptions, 'addSpecialTokens', 'truncationSide', 'paddingSide'];
 export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
 export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
 

@@ -13,6 +13,7 @@ import {
   classifyOptions,
   classifyTokensOptions,
   embedOptions,
+  encodeOptions,
   fillMaskOptions,
   frozen,
   rankOptions,
@@ -30,7 +31,6 @@ import {
   readTexts,
   readToken,
   type Source,
-  tokenizeOptions,
   withAdvice,
 } from './model_options.js';
 import { readCallback, readSignal } from './options.js';
@@ -142,7 +142,7 @@ class RemoteTextModel {
   async tokenize(texts: unknown, options?: unknown): Promise<Encoding> {
     return ask(this, 'tokenize', () => {
       const list = readTexts('tokenize', texts, true);
-      return { args: [list, readTextOptions('tokenize', options, tokenizeOptions).plain] };
+      return { args: [list, readTextOptions('tokenize', options, encodeOptions).plain] };
     });
   }
 

@@ -5,6 +5,7 @@ import { assertTask, inBatches, limits, padded, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from './error.js';
 import {
   classifyOptions,
+  encodeOptions,
   embedOptions,
   frozen,
   readDecodeOptions,
@@ -16,14 +17,17 @@ import {
   readTextOptions,
   readTexts,
   readToken,
-  tokenizeOptions,
+  type Text,
   type TextOptions,
 } from './model_options.js';
 import type { Lent } from './model_gradients.js';
 import type { NativeLayer } from './native.js';
 import { type About, type Lender, type Parts, signatureOf } from './model_parts.js';
 import { internalClass, opOf, readArguments } from './signature.js';
-import type { Tokenizer } from './tokenizer/tokenizer.js';
+import type { EncodeOptions, Tokenizer } from './tokenizer/tokenizer.js';
+
+/** Characters of a text that takes longer than a script to come. */
+const long = 2 ** 15;
 
 let partsOf: (operation: string, self: TextModel) => Parts;
 /** The handle of a model's words, for attn/worker. */
@@ -79,9 +83,9 @@ export class TextModel implements Contract {
   tokenize(texts: Parameters<Contract['tokenize']>[0], options?: Parameters<Contract['tokenize']>[1]): Encoding {
     partsOf('tokenize', this);
     const list = readTexts('tokenize', texts, true);
-    const { plain } = readTextOptions('tokenize', options, tokenizeOptions);
+    const { plain } = readTextOptions('tokenize', options, encodeOptions);
     const { tokenizer, about } = partsOf('tokenize', this); // once more: a getter may have disposed of it
-    return tokenizer.encode(list, limits('tokenize', about, plain));
+    return tokenizer.encode(list, { ...(plain as EncodeOptions), ...limits('tokenize', about, plain) });
   }
 
   forward(inputs: Encoding, options?: Parameters<Contract['forward']>[1]): TextModelOutput {
@@ -146,6 +150,7 @@ export class TextModel implements Contract {
     const { pooling, normalize } = plain;
     const prompt = promptOf(about, plain);
     const list = prompt === '' ? given : given.map((text) => prompt + text);
+    await this.#prepare('embed', list);
     const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt);
     const width = pooling === undefined ? about.embeddingSize : about.pooledSize;
     const data = allocate('embed', 4 * list.length * width, () => new Float32Array(list.length * width));
@@ -168,6 +173,7 @@ export class TextModel implements Contract {
     const list = readTexts('classify', texts, true);
     const read = readTextOptions('classify', options, classifyOptions);
     assertTask('classify', about, 'text-classification');
+    await this.#prepare('classify', list);
     const labels = about.labels!;
     const limit = limits('classify', about, read.plain);
     const results = new Array<{ label: string; score: number }[]>(list.length);
@@ -218,6 +224,11 @@ export class TextModel implements Contract {
 
   #onDemand(operation: string): ReturnType<Lender['onDemand']> {
     return partsOf(operation, this).lender.onDemand();
+  }
+
+  /** Brings what leaves unread of long texts what is cut off; without it they take their time. */
+  async #prepare(operation: string, texts: readonly Text[]): Promise<void> {
+    if (texts.flat().some(({ length }) => length > long)) await this.#onDemand(operation).catch(() => {});
   }
 
   #lend(operation: string): Lent {

@@ -1,11 +1,13 @@
 /** attn/tokenizer: the tokenizer without the module. */
-import { isPlainObject, readBytes } from './arrays.js';
-import type { Encoding } from './attn.js';
+import { elements, isPlainObject, readBytes } from './arrays.js';
 import { AttnError, describe, fail, hint, reading } from './error.js';
-import { readDecodeOptions, readId, readIds, readTextOptions, readTexts, readToken } from './model_options.js';
-import type { Tokenizer as Contract, TokenizerFiles } from './tokenizer.js';
+import { encodeOptions, readDecodeOptions, readId, readIds, readTextOptions, readTexts, readToken } from './model_options.js';
+import type { Encoding } from './attn.js';
+import type { EncodedWords, Tokenizer as Contract, TokenizerFiles } from './tokenizer.js';
+import * as earlyEnd from './tokenizer/early_end.js';
+import type { Source } from './tokenizer/post_processors.js';
 import { readObject } from './tokenizer/schema.js';
-import { Tokenizer as Inner } from './tokenizer/tokenizer.js';
+import { type EncodeOptions, Tokenizer as Inner, useEarlyEnd } from './tokenizer/tokenizer.js';
 import { useScripts } from './tokenizer/unicode.js';
 import * as unicodeScripts from './tokenizer/unicode_scripts.js';
 import { encodeUtf8 } from './utf8.js';
@@ -20,6 +22,26 @@ function as<T>(op: string, run: () => T): T {
     if (!(error instanceof AttnError)) throw error;
     throw new AttnError(error.code, error.message.replace(/^\w+:/, `${op}:`), { ...error.detail, op }, { cause: error.cause });
   }
+}
+
+/** Lists of words, or of pairs of them, as rows: how deep the Arrays are says which. */
+function wordsOf(op: string, value: unknown): Source[][] {
+  const listOf = (each: unknown, path: string): unknown[] => {
+    if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words, or of Arrays of them');
+    return elements(each as unknown[], (one) => one);
+  };
+  const words = (list: readonly unknown[], path: string) =>
+    list.map((word, i) => (typeof word === 'string' ? word : fail('ARGUMENT', op, `${path}[${i}]`, describe(word), 'a string')));
+  const all = listOf(value, 'texts');
+  if (typeof all[0] === 'string') return [[words(all, 'texts')]];
+  const lists = all.map((each, i) => listOf(each, `texts[${i}]`));
+  const arePairs = lists.some((list) => Array.isArray(list[0]));
+  return lists.map((list, i) => {
+    const path = `texts[${i}]`;
+    if (!arePairs) return [words(list, path)];
+    if (list.length !== 2) fail('ARGUMENT', op, path, `has ${list.length} elements`, 'a pair of Arrays of words');
+    return list.map((each, which) => words(listOf(each, `${path}[${which}]`), `${path}[${which}]`));
+  });
 }
 
 const names = ['tokenizer.json', 'tokenizer_config.json', 'config.json'] as const;
@@ -39,6 +61,7 @@ export class Tokenizer implements Contract {
   static fromFiles(files: TokenizerFiles): Tokenizer {
     const op = 'fromFiles';
     useScripts(unicodeScripts);
+    useEarlyEnd(earlyEnd);
     return as(op, () => {
       const given = reading(op, 'files', () => {
         if (!isPlainObject(files)) fail('ARGUMENT', op, 'files', describe(files), 'an object of files by name');
@@ -67,12 +90,30 @@ export class Tokenizer implements Contract {
   }
 
   encode(texts: Parameters<Contract['encode']>[0], options?: Parameters<Contract['encode']>[1]): Encoding {
-    const op = 'encode';
-    return as(op, () => {
-      const list = readTexts(op, texts, true);
-      const { plain } = readTextOptions(op, options, ['maxLength', 'truncation', 'addSpecialTokens', 'truncationSide']);
-      return this.#inner.encode(list, { maxLength: this.#maxLength, truncation: true, ...plain });
+    return as('encode', () => {
+      const list = readTexts('encode', texts, true);
+      return this.#inner.encode(list, this.#options('encode', options));
     });
+  }
+
+  encodeWords(texts: Parameters<Contract['encodeWords']>[0], options?: Parameters<Contract['encodeWords']>[1]): EncodedWords {
+    const op = 'encodeWords';
+    return as(op, () => {
+      const list = reading(op, 'texts', () => wordsOf(op, texts));
+      const read = this.#options(op, options);
+      const rows = list.map((each, i) => this.#inner.row(each, i, read));
+      const encoding = this.#inner.pad(rows, read);
+      const words = rows.map(({ parts, length }) => {
+        const padding = new Array<null>(encoding.dims[1]! - length).fill(null);
+        const numbers = parts.flatMap(({ ids, words, special }) => (special ? ids.map(() => null) : words));
+        return (read.paddingSide ?? this.#inner.paddingSide) === 'left' ? [...padding, ...numbers] : [...numbers, ...padding];
+      });
+      return { ...encoding, words };
+    });
+  }
+
+  #options(op: string, options: unknown): EncodeOptions {
+    return { maxLength: this.#maxLength, truncation: true, ...(readTextOptions(op, options, encodeOptions).plain as Partial<EncodeOptions>) };
   }
 
   decode(ids: ArrayLike<number>, options?: Parameters<Contract['decode']>[1]): string {

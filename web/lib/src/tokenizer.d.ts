@@ -15,10 +15,10 @@
  * Its `AttnError` is that of this file: `instanceof` tells it from that of 'attn', `code` does not.
  * @packageDocumentation
  */
-import type { Encoding, TokenizeOptions } from './attn.js';
+import type { EncodeOptions, Encoding } from './attn.js';
 
 export { AttnError } from './attn.js';
-export type { Dims, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
+export type { Dims, EncodeOptions, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
 
 /** A model's files by name, as text or bytes. */
 export interface TokenizerFiles {
@@ -29,13 +29,13 @@ export interface TokenizerFiles {
   'config.json'?: string | Uint8Array | ArrayBuffer | undefined;
 }
 
-export interface EncodeOptions extends TokenizeOptions {
-  /** Tokens of a text, special ones included. Default: tokenizer_config.json's `model_max_length` where it is a real limit, else none. */
-  maxLength?: number | undefined;
-  /** Whether `[CLS]` and the like are put around a text. Default true. */
-  addSpecialTokens?: boolean | undefined;
-  /** Where what is too long is cut. Default `'right'`: its end goes. */
-  truncationSide?: 'left' | 'right' | undefined;
+/** Tokens, and the words that they are of. */
+export interface EncodedWords extends Encoding {
+  /**
+   * Per list, in line with its ids: the place in it (of a pair: in its own one) of the word that the token is of, as `word_ids()` of Hugging Face's
+   * library; null for special tokens and padding.
+   */
+  readonly words: readonly (readonly (number | null)[])[];
 }
 
 /** A tokenizer, made by {@link Tokenizer.fromFiles}. */
@@ -54,9 +54,25 @@ export class Tokenizer {
   /**
    * Tokens of texts, or of pairs, padded to the longest.
    *
+   * @param options `maxLength` is by default tokenizer_config.json's `model_max_length` where that is a real limit, else there is none
    * @throws AttnError `OUT_OF_RANGE` for a text that is too long where `truncation` is false, or a `maxLength` without room; `ARGUMENT`
    */
   encode(texts: string | readonly string[] | readonly (readonly [string, string])[], options?: EncodeOptions): Encoding;
+
+  /**
+   * The same of what is words already (`is_split_into_words` of Hugging Face's tokenizers): of one list of words, of several lists, or of pairs of
+   * lists. Each word is tokenized as a text by itself, and `offsets` are places in it.
+   *
+   * @example
+   * ```ts
+   * const { inputIds, words } = tokenizer.encodeWords(['Anna', 'lives', 'in', 'Lyon', '.']);
+   * // words[0]: null for [CLS], then the place in the list of the word that each token is of
+   * ```
+   */
+  encodeWords(
+    texts: readonly string[] | readonly (readonly string[])[] | readonly (readonly [readonly string[], readonly string[]])[],
+    options?: EncodeOptions,
+  ): EncodedWords;
 
   /**
    * The text of tokens. Ids that the vocabulary does not have are left out.

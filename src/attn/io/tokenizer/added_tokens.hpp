@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attn/io/tokenizer/normalizers.hpp"
@@ -35,6 +36,8 @@ class AddedTokens {
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// Normalised where that is what is looked for.
   std::optional<std::string_view> text_of(std::int32_t id) const;
+  /// Each with its text as it is looked for.
+  std::vector<std::pair<AddedToken, std::u32string>> all() const;
   /// Whether that is a token of special meaning.
   bool is_special(std::int32_t id) const;
   /// Of the vocabulary with these.

@@ -109,13 +109,14 @@ PostProcessor read_post_processor(const Value& section) {
   return made;
 }
 
-void trim_offsets(std::string_view text, const Vocabulary& vocabulary, std::vector<Token>& tokens, bool prefixed, Budget& budget) {
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    Token& token = tokens[i];
+void trim_offsets(TextTokens& all, const Vocabulary& vocabulary, bool prefixed) {
+  for (std::size_t i = 0; i < all.tokens.size(); ++i) {
+    Token& token = all.tokens[i];
+    const std::string_view text = all.text.of(token);
     const Chars content = decode_utf8(token.number >= 0 ? vocabulary.text(token.number) : token.content).value();
     auto leading = std::find_if_not(content.begin(), content.end(), is_space) - content.begin();
     auto trailing = std::find_if_not(content.rbegin(), content.rend(), is_space) - content.rbegin();
-    budget.spend(static_cast<std::uint64_t>(1 + leading + trailing));
+    all.budget.spend(static_cast<std::uint64_t>(1 + leading + trailing));
     if (leading == 1 && prefixed && (i == 0 || token.start == 0)) leading = 0;
     // So many characters on and back, but not past the end and the start.
     std::size_t start = token.start, end = token.end;

@@ -8,6 +8,7 @@
 
 #include "attn/io/tokenizer/model.hpp"
 #include "attn/io/tokenizer/schema.hpp"
+#include "attn/io/tokenizer/source_text.hpp"
 
 namespace attn::detail {
 
@@ -36,6 +37,6 @@ struct PostProcessor {
 PostProcessor read_post_processor(const Value& section);
 
 /// White space at the ends of a token is not of its offsets, but for the one space that was put before the first word.
-void trim_offsets(std::string_view text, const Vocabulary& vocabulary, std::vector<Token>& tokens, bool prefixed, Budget& budget);
+void trim_offsets(TextTokens& text, const Vocabulary& vocabulary, bool prefixed);
 
 }  // namespace attn::detail

@@ -10,7 +10,7 @@ namespace attn::detail {
 namespace {
 
 /// Of the tokens of each text, which the sequence keeps.
-TokenSequence sequence_of(const TokenizerFile& file, std::span<const std::vector<Token>> texts) {
+TokenSequence sequence_of(const TokenizerFile& file, std::span<const TextTokens> texts) {
   TokenSequence made;
   const auto push = [&](std::int32_t id, std::int32_t type, std::string token, std::int32_t text, std::int64_t start, std::int64_t end,
                         std::int32_t word) {
@@ -26,7 +26,7 @@ TokenSequence sequence_of(const TokenizerFile& file, std::span<const std::vector
     for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], -1, -1, -1, -1);
     if (piece.kind == TemplatePiece::Kind::special) continue;
     const std::int32_t text = piece.kind == TemplatePiece::Kind::first ? 0 : 1;
-    for (const Token& token : texts[static_cast<std::size_t>(text)])
+    for (const Token& token : texts[static_cast<std::size_t>(text)].tokens)
       push(token.id, piece.type_id, std::string(file.text_of(token)), text, token.start, token.end, token.word);
   }
   return made;
@@ -37,17 +37,20 @@ TokenSequence sequence_of(const TokenizerFile& file, std::span<const std::vector
 std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& file, std::span<const std::string> texts, std::size_t index,
                                      const SequenceOptions& options) {
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-  std::vector<std::vector<Token>> tokens;
-  std::vector<Budget> budgets;
-  for (const std::string& each : texts) {
-    budgets.emplace_back(count_characters(each));
-    tokens.push_back(file.tokenize(each, index, kAll, budgets.back()));
-  }
   const auto added = static_cast<std::int64_t>(added_by(texts.size() > 1 ? file.post_processor.pair : file.post_processor.single));
-  const std::vector<Token> last = std::move(tokens.back());
+  const Side side = file.truncation_side;
   std::int64_t room = options.max_length - added;
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) room -= std::ssize(tokens[i]);
-  const std::int64_t count = std::ssize(last);
+  std::vector<TextTokens> made_of;
+  for (const std::string& each : texts.first(texts.size() - 1)) {
+    made_of.push_back(file.tokenize(SourceText(each), index, kAll));
+    room -= std::ssize(made_of.back().tokens);
+  }
+  // What is cut off need not be read.
+  const bool cuts = options.truncation && !options.stride && room > 0;
+  made_of.push_back(file.tokenize(SourceText(texts.back()), index, cuts ? static_cast<std::size_t>(room) : kAll, side));
+  TextTokens& last = made_of.back();
+  const std::vector<Token> all = std::move(last.tokens);
+  const std::int64_t count = std::ssize(all);
   if (count > room) {
     ErrorDetail detail;
     detail.emplace("index", static_cast<double>(index));
@@ -60,13 +63,16 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
     if (options.stride && *options.stride >= room)
       fail(ErrorCode::config, op, "stride", {"below ", room, ", the tokens of the text that there is room for"}, {*options.stride});
   }
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) file.trim_offsets(texts[i], tokens[i], budgets[i]);
+  for (TextTokens& before : std::span(made_of).first(made_of.size() - 1)) file.trim_offsets(before);
   std::vector<TokenSequence> made;
   for (std::int64_t from = 0;; from += room - *options.stride) {
     const std::int64_t to = std::min(from + std::max<std::int64_t>(room, 0), count);
-    tokens.back().assign(last.begin() + from, last.begin() + to);
-    file.trim_offsets(texts.back(), tokens.back(), budgets.back());
-    made.push_back(sequence_of(file, tokens));
+    if (side == Side::right)
+      last.tokens.assign(all.begin() + from, all.begin() + to);
+    else
+      last.tokens.assign(all.end() - to, all.end() - from);
+    file.trim_offsets(last);
+    made.push_back(sequence_of(file, made_of));
     if (to >= count || !options.stride) return made;
   }
 }

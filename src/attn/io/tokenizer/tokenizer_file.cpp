@@ -8,6 +8,8 @@
 namespace attn::detail {
 namespace {
 
+constexpr const char* kOp = "tokenize";
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 // The largest published one has 35 MB.
 constexpr std::size_t kMaxBytes = 64 << 20;
 
@@ -42,6 +44,14 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
     if (*type == each.type && config[each.setting].is_there()) (*members)[std::string(each.name)] = Json(config[each.setting].boolean());
 }
 
+[[noreturn]] void refuse_bytes(std::size_t index) {
+  ErrorDetail detail;
+  detail.emplace("index", static_cast<double>(index));
+  fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
+}
+
+constexpr Named<Side> kSides[] = {{"left", Side::left}, {"right", Side::right}};
+
 /// As transformers' AutoTokenizer: tokenizer_config.json goes before tokenizer.json.
 Padding read_padding(const Value& value, const Value& config, const TokenizerFile& file) {
   Padding padding;
@@ -72,40 +82,65 @@ std::optional<std::string_view> TokenizerFile::id_to_token(std::int32_t id) cons
   return text ? text : model->vocabulary().text_of(id);
 }
 
-std::vector<Token> TokenizerFile::tokenize(std::string_view text, std::size_t index, std::size_t most, Budget& budget) const {
-  constexpr const char* kOp = "tokenize";
-  if (text.size() > std::numeric_limits<std::uint32_t>::max())
-    fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text.size()});
+bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most,
+                               TextTokens& made) const {
   MemoryEstimate memory(kOp);
-  memory.add("the characters of a text", {static_cast<std::int64_t>(text.size()), 12});  // up to four lists of 12 bytes each
+  memory.add("the characters of a text", {static_cast<std::int64_t>(part.size()), 12});  // up to four lists of 12 bytes each
   memory.check("the characters of a text");
-  const std::optional<Chars> chars = decode_utf8(text);
-  if (!chars) {
-    ErrorDetail detail;
-    detail.emplace("index", static_cast<double>(index));
-    fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
+  std::optional<Chars> chars = decode_utf8(part);
+  if (!chars) refuse_bytes(index);
+  for (Char& c : *chars) {
+    c.start += static_cast<std::uint32_t>(begin);
+    c.end += static_cast<std::uint32_t>(begin);
   }
+  Budget& budget = made.budget;
+  std::vector<Token>& tokens = made.tokens;
   Pieces pieces = added.extract(*chars, budget);
   pre_tokenizer(pieces, budget);
-  std::vector<Token> tokens;
   std::int32_t number = 0;
   for (const Piece& piece : pieces.pieces) {
-    const std::span<const Char> word = pieces.of(piece);
+    const std::span<const Char> chars_of = pieces.of(piece);
     const std::size_t before = tokens.size();
     if (piece.added < 0)
-      model->tokenize(word, tokens, budget);
+      model->tokenize(chars_of, tokens, budget);
     else
-      tokens.push_back({.id = piece.added, .start = word.front().start, .end = word.back().end, .content = utf8_of(word)});
-    for (std::size_t i = before; i < tokens.size(); ++i) tokens[i].word = number;
+      tokens.push_back({.id = piece.added, .start = chars_of.front().start, .end = chars_of.back().end, .content = utf8_of(chars_of)});
+    for (std::size_t i = before; i < tokens.size(); ++i) tokens[i].word = word.value_or(number);
     ++number;
-    if (tokens.size() > most) break;
+    if (tokens.size() > most) return true;
     budget.hold(tokens.size());
   }
-  return tokens;
+  return false;
 }
 
-void TokenizerFile::trim_offsets(std::string_view text, std::vector<Token>& tokens, Budget& budget) const {
-  for (const bool prefixed : post_processor.trims) detail::trim_offsets(text, model->vocabulary(), tokens, prefixed, budget);
+TextTokens TokenizerFile::tokenize(const SourceText& text, std::size_t index, std::size_t most, Side cut) const {
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i].size() > std::numeric_limits<std::uint32_t>::max())
+      fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text[i].size()});
+  const std::size_t characters = text.characters();
+  const std::size_t enough = cut == Side::right ? most : kAll;
+  const auto nothing = [&] { return TextTokens{.text = text, .budget = Budget(characters)}; };
+  if (!text.are_words() && early_end.has(cut) && most < text[0].size()) {
+    const std::string_view whole = text[0];
+    bool is_checked = false;
+    for (std::size_t size = 16 * most + 256; 2 * size < whole.size(); size *= 4) {
+      const auto at = early_end_from(whole, cut == Side::right ? size : whole.size() - size);
+      if (!at) continue;
+      if (cut == Side::right && 2 * *at > whole.size()) break;
+      if (!std::exchange(is_checked, true) && !is_utf8(whole)) refuse_bytes(index);
+      TextTokens made = nothing();
+      add_tokens(cut == Side::right ? whole.substr(0, *at) : whole.substr(*at), cut == Side::right ? 0 : *at, index, std::nullopt, enough, made);
+      if (made.tokens.size() > most) return made;
+    }
+  }
+  TextTokens made = nothing();
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (add_tokens(text[i], 0, index, text.are_words() ? std::optional(static_cast<std::int32_t>(i)) : std::nullopt, enough, made)) break;
+  return made;
+}
+
+void TokenizerFile::trim_offsets(TextTokens& text) const {
+  for (const bool prefixed : post_processor.trims) detail::trim_offsets(text, model->vocabulary(), prefixed);
 }
 
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
@@ -118,8 +153,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const Json config_json = tokenizer_config ? parse_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json();
   const Value config("tokenizer_config.json", tokenizer_config ? &config_json : nullptr);
   if (tokenizer_config) config.object();
-  for (const char* side : {"padding_side", "truncation_side"})
-    if (config[side].is_there() && config[side].string() != "right") config[side].refuse(ErrorCode::unsupported, {"right"}, {config[side].string()});
+  const auto side_of = [](const Value& side) { return side.is_there() ? choose(kSides, side) : Side::right; };
   const auto member = [&](std::string_view name) {
     const auto found = json.object()->find(name);
     return found == json.object()->end() ? nullptr : &found->second;
@@ -156,6 +190,9 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   // As transformers, which does not do it to what BPE gives.
   file.cleans_up_spaces = config["clean_up_tokenization_spaces"].boolean_or(false) && !is_bpe;
   file.padding = read_padding(root["padding"], config, file);
+  file.padding.side = side_of(config["padding_side"]);
+  file.truncation_side = side_of(config["truncation_side"]);
+  file.early_end = read_early_end(root["normalizer"], root["pre_tokenizer"], file.normalizer, file.added);
   const auto special = [&](std::string_view name, std::initializer_list<std::string> usual) -> std::optional<std::int32_t> {
     std::vector<std::string> candidates{text_of(config[name])};
     candidates.insert(candidates.end(), usual);

@@ -99,6 +99,17 @@ std::optional<Chars> decode_utf8(std::string_view text) {
   return chars;
 }
 
+bool is_utf8(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  for (std::size_t at = 0; at < text.size();) {
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t size = bytes[at] < 0x80 ? 1 : utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &code);
+    if (size <= 0) return false;
+    at += static_cast<std::size_t>(size);
+  }
+  return true;
+}
+
 std::size_t count_characters(std::string_view utf8) {
   return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
 }

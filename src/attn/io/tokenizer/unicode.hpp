@@ -21,6 +21,7 @@ struct Char {
 };
 using Chars = std::vector<Char>;
 
+bool is_utf8(std::string_view text);
 /// Nothing where the bytes are not UTF-8.
 std::optional<Chars> decode_utf8(std::string_view text);
 /// Of bytes that are.

@@ -43,11 +43,13 @@ export function sequences(
   { maxLength, truncation, tokenTypes }: EncodeOptions,
   stride?: number,
 ): Sequence[] {
-  const parts = texts.map((text, i) => ({ ...tokenizer.split(text), type: i }));
-  const last = parts[parts.length - 1]!;
-  const before = parts.slice(0, -1);
+  const before = texts.slice(0, -1).map((text, i) => ({ ...tokenizer.split(text), type: i }));
   const added = tokenizer.added(texts.length);
   const room = maxLength - added - before.reduce((sum, { ids }) => sum + ids.length, 0);
+  const side = tokenizer.truncationSide;
+  // What is cut off need not be read.
+  const most = truncation && stride === undefined && room > 0 ? room : Infinity;
+  const last = { ...tokenizer.split(texts[before.length]!, most, side), type: before.length };
   const count = last.ids.length;
   const refuse = (problem: string) => {
     throw new AttnError('OUT_OF_RANGE', `${operation}: ${problem}`, { op: operation, index: 0, tokens: maxLength - room + count, maxLength });
@@ -56,12 +58,13 @@ export function sequences(
   if (count <= room) pieces.push([0, count]);
   else if (!truncation) refuse(`text 0 has ${maxLength - room + count} tokens, expected at most ${maxLength}`);
   else if (room < 1) refuse(`${maxLength} tokens have no room for what comes before the text, and the special tokens: ${maxLength - room}`);
-  else if (stride === undefined) pieces.push([0, room]);
+  else if (stride === undefined) pieces.push(side === 'left' ? [count - room, count] : [0, room]);
   else if (stride >= room) fail('CONFIG', operation, 'stride', String(stride), `below ${room}, the tokens of the text that there is room for`);
   else
     for (let from = 0; ; from += room - stride) {
-      pieces.push([from, Math.min(from + room, count)]);
-      if (from + room >= count) break;
+      const to = Math.min(from + room, count);
+      pieces.push(side === 'left' ? [count - to, count - from] : [from, to]);
+      if (to === count) break;
     }
   const cut = ({ ids, tokens, starts, ends, words, ...others }: Part, from: number, to: number): Part => ({
     ...others,

@@ -1,6 +1,6 @@
 /** What a model's head is for: entities, masks, answers, the order of documents. */
 import type { Entity, TextModel as Contract } from '../attn.js';
-import { assertTask, inBatches, limits, type Row, tokenized } from '../batches.js';
+import { assertTask, inBatches, inText, limits, type Row, tokenized } from '../batches.js';
 import { AttnError, describe, fail } from '../error.js';
 import {
   answerOptions,
@@ -99,16 +99,6 @@ export async function classifyTokens(
       }),
   });
   return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
-}
-
-/** What a tokenizer says of its only text is said of the caller's. */
-function inText<T>(op: string, index: number, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof AttnError) || error.detail['index'] !== 0) throw error;
-    throw new AttnError(error.code, error.message.replace(/\btext 0\b/, `texts[${index}]`), { ...error.detail, op, index });
-  }
 }
 
 /** Ids of what may stand for a mask: tokens, or the first token of each. */

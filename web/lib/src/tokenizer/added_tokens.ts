@@ -80,6 +80,11 @@ export class AddedTokens {
     );
   }
 
+  /** As they are looked for. */
+  get all(): readonly AddedToken[] {
+    return [...this.#byId.values()].map((token) => ({ ...token, content: this.tokenOf(token.id)! }));
+  }
+
   /** Known by its text, as in the library: one that normalisation has changed is not. */
   isSpecial(id: number): boolean {
     const token = this.#byId.get(id);

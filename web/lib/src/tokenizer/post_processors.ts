@@ -4,9 +4,12 @@ import { atMost, type Section, choose, idOf, listOf, op, Parts, unsupported, wro
 import type { Budget } from './text.js';
 import { SPACE, is } from './unicode.js';
 
+/** A text, or the words that it is cut into already, each of which is a text by itself. */
+export type Source = string | readonly string[];
+
 /** Tokens of a text, or some that a processor adds: those have no place in the text. */
 export interface Part {
-  readonly text: string;
+  readonly source: Source;
   readonly ids: number[];
   readonly tokens: string[];
   readonly starts: number[];
@@ -43,8 +46,9 @@ function move(text: string, at: number, characters: number): number | undefined 
 }
 
 /** White space at the ends of a token is not of its offsets, but for the one space that was put before the first word. */
-function trimOffsets({ text, tokens, starts, ends, budget }: Part, prefixed: boolean): void {
+function trimOffsets({ source, tokens, starts, ends, words, budget }: Part, prefixed: boolean): void {
   tokens.forEach((token, i) => {
+    const text = typeof source === 'string' ? source : source[words[i]];
     let [leading, trailing] = [0, 0];
     while (isSpace(token, leading)) ++leading;
     while (isSpace(token, token.length - 1 - trailing)) ++trailing;
@@ -75,7 +79,7 @@ function fromTemplates(templates: readonly [Template, Template]): PostProcessor 
     added: [added(templates[0]), added(templates[1])],
     process: (parts) =>
       templates[parts.length - 1].map(({ text, ids, tokens, type }) =>
-        text === undefined ? { text: '', ids, tokens, starts: [], ends: [], words: [], type, special: true } : { ...parts[text], type },
+        text === undefined ? { source: '', ids, tokens, starts: [], ends: [], words: [], type, special: true } : { ...parts[text], type },
       ),
   };
 }

@@ -48,6 +48,7 @@ function joinsPictograph(codes: readonly number[], from: number, at: number): bo
  */
 export function precompiled(section: Section): (text: Text) => Text {
   const map = section.text('precompiled_charsmap', limits.charsmap);
+  section.take('precompiled_charsmap'); // what is made of it is kept
   let blob: Uint8Array;
   let units: DataView;
   const size = () => units.byteLength / 4;

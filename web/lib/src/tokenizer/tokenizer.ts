@@ -9,7 +9,8 @@ import { AddedTokens } from './added_tokens.js';
 import { cleanUp, type Decoder, readDecoder, spaced } from './decoders.js';
 import { readModel, type Model } from './models.js';
 import { type Normalizer, readNormalizer } from './normalizers.js';
-import { readPostProcessor, type Part, type PostProcessor } from './post_processors.js';
+import type * as EarlyEnd from './early_end.js';
+import { readPostProcessor, type Part, type PostProcessor, type Source } from './post_processors.js';
 import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
 import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
@@ -30,9 +31,16 @@ export interface EncodeOptions {
   readonly tokenTypes?: boolean;
   /** Default true. */
   readonly addSpecialTokens?: boolean;
-  /** Where what is too long is cut, default 'right'. */
-  readonly truncationSide?: 'left' | 'right';
+  /** Where what is too long is cut, and where shorter ones are filled up; default as tokenizer_config.json says, else 'right'. */
+  readonly truncationSide?: Side;
+  readonly paddingSide?: Side;
 }
+
+type Side = EarlyEnd.Side;
+
+/** What leaves ends of long texts unread comes when it is needed. */
+let early: typeof EarlyEnd | undefined;
+export const useEarlyEnd = (module: typeof early): void => void (early = module);
 
 /** A token's text: a string, or in an object that describes an added token. */
 function tokenText(section: Section, name: string): string {
@@ -70,7 +78,7 @@ interface Padding {
 }
 
 /** One row: a text or a pair. */
-interface Row {
+export interface Row {
   readonly parts: readonly Part[];
   readonly length: number;
   readonly truncated: boolean;
@@ -95,6 +103,10 @@ export class Tokenizer {
   readonly #decoderSection: Section | undefined;
   #decoder: Decoder | undefined;
   readonly #cleansUp: boolean;
+  readonly #sections: readonly (Section | undefined)[];
+  /** As tokenizer_config.json says. */
+  readonly truncationSide: Side;
+  readonly paddingSide: Side;
   /** Whether tokens within a word are marked. */
   readonly marksWords: boolean;
   /** Ids of tokens with a meaning, where the files have them. */
@@ -109,10 +121,12 @@ export class Tokenizer {
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
     const config = files.tokenizerConfig && parse(files.tokenizerConfig, 'tokenizer_config.json');
     // The small sections first: what is not supported shows before a vocabulary is read.
-    const part = (name: string) => withSettings(file.section(name), config, files.modelType);
-    this.#normalizer = file.has('normalizer') ? readNormalizer(part('normalizer')) : (text) => text;
-    this.#preTokenizer = file.has('pre_tokenizer') ? readPreTokenizer(part('pre_tokenizer')) : (pieces) => [...pieces];
-    this.#postProcessor = file.has('post_processor') ? readPostProcessor(part('post_processor')) : { added: [0, 0], process: (parts) => parts };
+    const part = (name: string) => (file.has(name) ? withSettings(file.section(name), config, files.modelType) : undefined);
+    const [normalizer, preTokenizer, postProcessor] = [part('normalizer'), part('pre_tokenizer'), part('post_processor')];
+    this.#sections = [normalizer, preTokenizer];
+    this.#normalizer = normalizer ? readNormalizer(normalizer) : (text) => text;
+    this.#preTokenizer = preTokenizer ? readPreTokenizer(preTokenizer) : (pieces) => [...pieces];
+    this.#postProcessor = postProcessor ? readPostProcessor(postProcessor) : { added: [0, 0], process: (parts) => parts };
     this.#model = readModel(file.section('model'));
     this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
     this.#padding = this.#readPadding(file, config);
@@ -126,8 +140,12 @@ export class Tokenizer {
     this.maskId = special('mask_token', '[MASK]', '<mask>');
     const unknown = model.get('unk_token');
     this.unkId = special('unk_token', ...(typeof unknown === 'string' ? [unknown] : [])) ?? (model.has('unk_id') ? model.id('unk_id') : undefined);
-    for (const side of ['truncation_side', 'padding_side'])
-      if (config?.has(side) && config.string(side) !== 'right') unsupported(config.at(side), config.get(side), 'right');
+    const side = (name: string): Side => {
+      const given = config?.has(name) ? config.string(name) : 'right';
+      return given === 'left' || given === 'right' ? given : unsupported(config!.at(name), given, 'left, right');
+    };
+    this.truncationSide = side('truncation_side');
+    this.paddingSide = side('padding_side');
   }
 
   #readPadding(file: Section, config: Section | undefined): Padding {
@@ -159,34 +177,45 @@ export class Tokenizer {
     return this.#added.tokenOf(id) ?? this.#model.tokenOf(id);
   }
 
-  /** The tokens of one text. Ends after the word with which there are more than `most`. */
-  split(text: string, most = Infinity, budget = new Budget(text.length)): Part {
-    const part: Part = { text, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
+  /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
+  split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
+    const run = (from: number, to: number) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget);
+    const rules = { sections: this.#sections, normalize: this.#normalizer, added: this.#added };
+    return (typeof source === 'string' && early?.tokensOf(this, rules, source, most, cut, run)) || run(0, source.length);
+  }
+
+  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. */
+  #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length)): Part {
+    const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
+    const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
     let places!: Places;
     let word = -1;
-    const emit = (id: number, token: string, from: number, to: number) => {
+    const emit = (id: number, token: string, first: number, end: number) => {
       budget.hold(part.ids.push(id));
       part.tokens.push(token);
-      part.starts.push(places.starts[from]);
-      part.ends.push(places.ends[to - 1]);
+      part.starts.push(places.starts[first] + from);
+      part.ends.push(places.ends[end - 1] + from);
       part.words.push(word);
     };
-    for (const { text: piece, from, to, added } of this.#preTokenizer(this.#added.extract(text, budget))) {
-      places = piece;
-      ++word;
-      if (added === undefined) this.#model.tokenize(piece.codes, from, to, emit, budget);
-      else emit(added, stringOf(piece.codes, from, to), from, to);
-      if (part.ids.length > most) break;
-    }
+    for (const [number, text] of texts.entries())
+      for (const { text: piece, from: first, to: end, added } of this.#preTokenizer(this.#added.extract(text, budget))) {
+        places = piece;
+        word = texts === source ? number : word + 1;
+        if (added === undefined) this.#model.tokenize(piece.codes, first, end, emit, budget);
+        else emit(added, stringOf(piece.codes, first, end), first, end);
+        if (part.ids.length > most) return part;
+      }
     return part;
   }
 
-  #row(texts: readonly string[], index: number, { maxLength, truncation, addSpecialTokens = true, truncationSide }: EncodeOptions): Row {
+  row(texts: readonly Source[], index: number, options: EncodeOptions): Row {
+    const { maxLength, truncation, addSpecialTokens = true, truncationSide = this.truncationSide } = options;
     const room = maxLength - (addSpecialTokens ? this.#postProcessor.added[texts.length - 1] : 0);
-    const cutsStart = truncationSide === 'left';
-    // One text is cut to its first tokens, whatever follows. Where a pair is cut depends on both lengths.
-    const most = truncation && room >= 0 && texts.length === 1 && !cutsStart ? room : Infinity;
-    const parts = texts.map((text, i) => ({ ...this.split(text, most), type: i }));
+    const most = truncation && room >= 0 ? room : Infinity;
+    const read = (most: number) => texts.map((text, i) => ({ ...this.split(text, most, truncationSide), type: i }));
+    let parts = read(most);
+    // The longer of two gets the odd token.
+    if (parts.length > 1 && room % 2 === 1 && parts.every(({ ids }) => ids.length > room)) parts = read(Infinity);
     const lengths = parts.map(({ ids }) => ids.length);
     const length = lengths.reduce((a, b) => a + b, 0);
     const truncated = length > room;
@@ -202,7 +231,7 @@ export class Tokenizer {
         );
       cut(lengths, room).forEach((kept, i) => {
         for (const list of [parts[i].ids, parts[i].tokens, parts[i].starts, parts[i].ends, parts[i].words]) {
-          if (cutsStart) list.splice(0, list.length - kept);
+          if (truncationSide === 'left') list.splice(0, list.length - kept);
           else list.length = kept;
         }
       });
@@ -234,7 +263,11 @@ export class Tokenizer {
 
   /** Texts, or pairs of them, padded to the longest. A file's own sections "truncation" and "padding" do not count, but for what pads. */
   encode(texts: readonly Text[], options: EncodeOptions): Encoding {
-    const rows = texts.map((text, i) => this.#row(typeof text === 'string' ? [text] : text, i, options));
+    const rows = texts.map((text, i) => this.row(typeof text === 'string' ? [text] : text, i, options));
+    return this.pad(rows, options);
+  }
+
+  pad(rows: readonly Row[], { tokenTypes, paddingSide = this.paddingSide }: EncodeOptions): Encoding {
     const length = rows.reduce((most, row) => Math.max(most, row.length), 0);
     const size = rows.length * length;
     const [inputIds, attentionMask, tokenTypeIds] = encodingOf('tokenize', size);
@@ -243,20 +276,18 @@ export class Tokenizer {
     const tokens: string[][] = [];
     const offsets: ([number, number] | null)[][] = [];
     rows.forEach(({ parts, length: used }, row) => {
-      const [rowTokens, rowOffsets]: [string[], ([number, number] | null)[]] = [[], []];
-      let at = row * length;
-      attentionMask.fill(1, at, at + used);
+      const rowTokens = new Array<string>(length).fill(this.#padding.token);
+      const rowOffsets = new Array<[number, number] | null>(length).fill(null);
+      const start = row * length;
+      let to = paddingSide === 'left' ? length - used : 0;
+      attentionMask.fill(1, start + to, start + to + used);
       for (const { ids, tokens: texts, starts, ends, type, special } of parts) {
-        inputIds.set(ids, at);
-        tokenTypeIds.fill(options.tokenTypes === false ? 0 : type, at, (at += ids.length));
+        inputIds.set(ids, start + to);
+        tokenTypeIds.fill(tokenTypes === false ? 0 : type, start + to, start + to + ids.length);
         texts.forEach((token, i) => {
-          rowTokens.push(token);
-          rowOffsets.push(special ? null : [starts[i], ends[i]]);
+          if (!special) rowOffsets[to] = [starts[i], ends[i]];
+          rowTokens[to++] = token;
         });
-      }
-      for (let i = used; i < length; ++i) {
-        rowTokens.push(this.#padding.token);
-        rowOffsets.push(null);
       }
       tokens.push(rowTokens);
       offsets.push(rowOffsets);
