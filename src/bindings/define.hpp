@@ -119,8 +119,7 @@ class Class {
 
   template <auto Function>
   static Address invoke(T& self, Address frame) {
-    return run(frame, &self,
-               [](void* layer, Arguments& arguments, Result& result) { Function(arguments)(*static_cast<T*>(layer), result); });
+    return run(frame, &self, [](void* layer, Arguments& arguments, Result& result) { Function(arguments)(*static_cast<T*>(layer), result); });
   }
 
   const char* name_;

@@ -157,10 +157,8 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
       list.add_linear(names.key, {kKey}, config.attention_bias);
       list.add_linear(names.value, {kValue}, config.attention_bias);
     }
-    if (config.relative.c2p && !config.relative.shares_projections)
-      list.add_linear(names.position_key, {"self_attn.position_key"}, true);
-    if (config.relative.p2c && !config.relative.shares_projections)
-      list.add_linear(names.position_query, {"self_attn.position_query"}, true);
+    if (config.relative.c2p && !config.relative.shares_projections) list.add_linear(names.position_key, {"self_attn.position_key"}, true);
+    if (config.relative.p2c && !config.relative.shares_projections) list.add_linear(names.position_query, {"self_attn.position_query"}, true);
     list.add_linear(names.attention_output, {"self_attn.out_proj"}, config.attention_bias);
     if (i > 0 || !config.norm_first) list.add_norm(names.norm1, "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())

@@ -225,7 +225,8 @@ void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& mod
     made_for = reader.string("tokenizer_class", made_for);
     if (const Json* names = reader.find("model_input_names"); names != nullptr && names->array() != nullptr) {
       const Json::Array& list = *names->array();
-      model.token_types = std::any_of(list.begin(), list.end(), [](const Json& name) { return name.string() != nullptr && *name.string() == "token_type_ids"; });
+      model.token_types =
+          std::any_of(list.begin(), list.end(), [](const Json& name) { return name.string() != nullptr && *name.string() == "token_type_ids"; });
       return;
     }
   }
