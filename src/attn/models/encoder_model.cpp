@@ -299,7 +299,7 @@ std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(deta
         x = queries + 2 * size;
         std::copy_n(normed, size, x);
         detail::drop_rows(detail::dropout_at(*random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layers->size() - 1)), x,
-                          rows, rows, config_.hidden_size);
+                          rows, 1, config_.hidden_size);
       }
     layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
   }
