@@ -28,7 +28,7 @@ DROPOUT = {
     "tiny-xlm-roberta": {**BERT, "classifier_dropout": None},
     "tiny-mpnet": {name: p for name, p in BERT.items() if name != "classifier_dropout"},
     "tiny-modernbert": {"attention_dropout": 0.25, "mlp_dropout": 0.15, "embedding_dropout": 0.1, "classifier_dropout": 0.35},
-    "tiny-deberta": {"hidden_dropout_prob": 0.15, "attention_probs_dropout_prob": 0.25, "pooler_dropout": 0.1, "cls_dropout": 0.35},
+    "tiny-deberta": {"hidden_dropout_prob": 0.15, "attention_probs_dropout_prob": 0.25, "pooler_dropout": 0.1, "cls_dropout": None},
 }
 # The dropouts of a forward in their order, as numbers of attn's DropoutSite: before the layers, in each, after them.
 ATTENTION, ATTENTION_OUTPUT, HIDDEN, OUTPUT, EMBEDDINGS, POOLED, CLASSIFIER, RELATIVE = range(8)
