@@ -187,7 +187,7 @@ TEST_CASE("losses fall as those of torch's runs of transformers' models do", "[m
     CHECK(golden.difference("losses", Array({options.steps}, losses)) == "");
     ++count;
   }
-  CHECK(count == 16);
+  CHECK(count == 18);
 }
 
 TEST_CASE("layers that are not trained stay as they are", "[models][training]") {
@@ -266,12 +266,13 @@ TEST_CASE("dropout is as likely as the config says, or else as transformers has 
   struct Case {
     const char* checkpoint;
     json given;
-    std::array<float, 7> expected;  ///< by DropoutSite
+    std::array<float, 8> expected;  ///< by DropoutSite
   };
   const json bert{{"hidden_dropout_prob", 0.5}, {"attention_probs_dropout_prob", 0.25}};
   const json both{{"hidden_dropout_prob", 0.5}, {"attention_probs_dropout_prob", 0.25}, {"classifier_dropout", 0.75}};
   const json distilbert{{"dropout", 0.5}, {"attention_dropout", 0.25}, {"seq_classif_dropout", 0.75}};
   const json modernbert{{"attention_dropout", 0.25}, {"mlp_dropout", 0.5}, {"embedding_dropout", 0.125}, {"classifier_dropout", 0.75}};
+  const json deberta{{"hidden_dropout_prob", 0.5}, {"attention_probs_dropout_prob", 0.25}, {"pooler_dropout", 0.125}, {"cls_dropout", 0.75}};
   const std::vector<Case> cases{
       {"tiny-bert", {}, {0.1F, 0.1F, 0, 0.1F, 0.1F, 0, 0.1F}},
       {"tiny-bert", bert, {0.25F, 0.5F, 0, 0.5F, 0.5F, 0, 0.5F}},
@@ -285,6 +286,8 @@ TEST_CASE("dropout is as likely as the config says, or else as transformers has 
       {"tiny-distilbert", distilbert, {0.25F, 0, 0, 0.5F, 0.5F, 0, 0.75F}},
       {"tiny-modernbert", {}, {0, 0, 0, 0, 0, 0, 0}},
       {"tiny-modernbert", modernbert, {0.25F, 0.25F, 0.5F, 0, 0.125F, 0, 0.75F}},
+      {"tiny-deberta", {}, {0.1F, 0.1F, 0, 0.1F, 0.1F, 0, 0.1F, 0.1F}},
+      {"tiny-deberta", deberta, {0.25F, 0.5F, 0, 0.5F, 0.5F, 0.125F, 0.75F, 0.5F}},
   };
   for (const auto& [name, given, expected] : cases) {
     CAPTURE(name, given.dump());

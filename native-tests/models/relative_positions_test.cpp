@@ -1,9 +1,13 @@
 // Rows of DeBERTa's table of relative positions against transformers' make_log_bucket_position: testdata/relative_positions.json.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "attn/models/model_config.hpp"
+#include "attn/models/text_model.hpp"
+#include "models/goldens.hpp"
+#include "support/matchers.hpp"
 #include "support/testdata.hpp"
 
 using namespace attn;
@@ -44,4 +48,69 @@ TEST_CASE("a table of relative positions ends on both sides", "[models]") {
   CHECK(config.row(-4000) == 0);
   CHECK(config.row(4000) == 15);
   for (std::int64_t distance = -200; distance < 200; ++distance) CHECK(config.row(distance) <= config.row(distance + 1));
+}
+
+namespace {
+
+TextModel deberta(const char* name = "tiny-deberta") { return TextModel::load(testdata(std::string("models/") + name)); }
+
+/// Two rows, the second with padding behind it.
+Encoding some_tokens() {
+  constexpr std::size_t kL = 45;
+  Encoding encoding;
+  encoding.input_ids = xt::xtensor<std::int32_t, 2>({2, kL}, 0);
+  encoding.attention_mask = xt::xtensor<std::uint8_t, 2>({2, kL}, 0);
+  for (std::size_t b = 0; b < 2; ++b)
+    for (std::size_t i = 0; i < kL - 9 * b; ++i) {
+      encoding.input_ids(b, i) = static_cast<std::int32_t>(5 + (i * 31 + b) % 270);
+      encoding.attention_mask(b, i) = 1;
+    }
+  return encoding;
+}
+
+}  // namespace
+
+TEST_CASE("scores are the sum of their parts, to the bit", "[models]") {
+  const TextModel model = deberta();
+  for (std::int64_t layer = 0; layer < 2; ++layer) {
+    const AttentionTrace trace = model.trace_layer(some_tokens(), layer);
+    const Array c2c = floats_of(trace.at(TraceName::c2c)), c2p = floats_of(trace.at(TraceName::c2p)), p2c = floats_of(trace.at(TraceName::p2c));
+    Array sum = c2c;
+    for (std::size_t i = 0; i < sum.data.size(); ++i) sum.data[i] = (c2c.data[i] + c2p.data[i]) + p2c.data[i];
+    CHECK(sum.dims == Shape{2, 4, 45, 45});
+    CHECK_THAT(floats_of(trace.at(TraceName::scores)), HasBitsOf(sum));
+    // Each alone has the same numbers.
+    for (const TraceName name : {TraceName::c2c, TraceName::c2p, TraceName::p2c})
+      CHECK_THAT(floats_of(model.trace_layer(some_tokens(), layer, {name}).at(name)), HasBitsOf(floats_of(trace.at(name))));
+  }
+}
+
+TEST_CASE("parts that scores do not have are left out of all and refused by name", "[models]") {
+  const TextModel without_c2p = deberta("tiny-deberta-mlm"), bert = deberta("tiny-bert");
+  const AttentionTrace all = without_c2p.trace_layer(some_tokens(), 0), of_bert = bert.trace_layer(some_tokens(), 0);
+  CHECK((all.contains(TraceName::c2c) && all.contains(TraceName::p2c) && !all.contains(TraceName::c2p)));
+  for (const TraceName name : {TraceName::c2c, TraceName::c2p, TraceName::p2c}) {
+    CHECK_FALSE(of_bert.contains(name));
+    check_error({ErrorCode::argument, "trace_layer", "trace", {"DeBERTa"}}, [&] { bert.trace_layer(some_tokens(), 0, {name}); });
+  }
+  check_error({ErrorCode::argument, "trace_layer", "trace", {"c2p"}},
+              [&] { without_c2p.trace_layer(some_tokens(), 0, {TraceName::c2p, TraceName::q}); });
+}
+
+TEST_CASE("keys and queries of positions follow weights that change", "[models]") {
+  const auto answer = [](const TextModel& model) { return floats_of(model.forward(some_tokens()).last_hidden_state); };
+  for (const char* name : {"deberta.encoder.rel_embeddings.weight", "deberta.encoder.LayerNorm.weight",
+                           "deberta.encoder.layer.1.attention.self.key_proj.weight", "deberta.encoder.layer.0.attention.self.query_proj.bias"}) {
+    CAPTURE(name);
+    TextModel model = deberta(), fresh = deberta();
+    const Array before = answer(model);
+    StateDict state;
+    AnyTensor values = model.get_parameter(name);
+    for (float& value : values) value *= 1.5F;
+    state.emplace(name, values);
+    model.load_state_dict(state, false);
+    fresh.load_state_dict(state, false);
+    CHECK_THAT(answer(model), HasBitsOf(answer(fresh)));
+    CHECK(answer(model).data != before.data);
+  }
 }

@@ -14,7 +14,7 @@ import transformers
 import common
 import models
 from backward import philox
-from model_gradients import BATCH, FAMILIES, WITH_TYPES
+from model_gradients import BATCH, FAMILIES, WITHOUT_TYPES
 
 STEPS, LABELS, SEED = 12, [0, 2, 1], 2**35 + 7
 OPTIONS = {"learning_rate": 2e-3, "weight_decay": 0.1}
@@ -28,13 +28,15 @@ DROPOUT = {
     "tiny-xlm-roberta": {**BERT, "classifier_dropout": None},
     "tiny-mpnet": {name: p for name, p in BERT.items() if name != "classifier_dropout"},
     "tiny-modernbert": {"attention_dropout": 0.25, "mlp_dropout": 0.15, "embedding_dropout": 0.1, "classifier_dropout": 0.35},
+    "tiny-deberta": {"hidden_dropout_prob": 0.15, "attention_probs_dropout_prob": 0.25, "pooler_dropout": 0.1, "cls_dropout": None},
 }
 # The dropouts of a forward in their order, as numbers of attn's DropoutSite: before the layers, in each, after them.
-ATTENTION, ATTENTION_OUTPUT, HIDDEN, OUTPUT, EMBEDDINGS, POOLED, CLASSIFIER = range(7)
+ATTENTION, ATTENTION_OUTPUT, HIDDEN, OUTPUT, EMBEDDINGS, POOLED, CLASSIFIER, RELATIVE = range(8)
 PLACES = {
     "distilbert": ([EMBEDDINGS], [ATTENTION, OUTPUT], [CLASSIFIER]),
     "modernbert": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, HIDDEN], [CLASSIFIER]),
     "bert": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], [CLASSIFIER]),
+    "deberta-v2": ([EMBEDDINGS], [RELATIVE, ATTENTION, ATTENTION_OUTPUT, OUTPUT], [POOLED, CLASSIFIER]),
     **dict.fromkeys(("roberta", "xlm-roberta", "mpnet"), ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], [POOLED, CLASSIFIER])),
 }
 FORBIDDEN = [r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
@@ -70,7 +72,7 @@ class Drawn:
 @torch.enable_grad()
 def losses(model, inputs, labels, layers, config):
     model.train()
-    if model.config.model_type not in WITH_TYPES:
+    if model.config.model_type in WITHOUT_TYPES:
         inputs = {name: x for name, x in inputs.items() if name != "token_type_ids"}
     named = {name: p for name, p in model.named_parameters() if is_trained(name, model, layers)}
     decaying = set(transformers.trainer_pt_utils.get_parameter_names(model, [torch.nn.LayerNorm], FORBIDDEN))
@@ -97,7 +99,7 @@ def losses(model, inputs, labels, layers, config):
 
 def generate():
     golden = common.GoldenFile(transformers=transformers.__version__)
-    for name in FAMILIES:
+    for name in (*FAMILIES, "tiny-deberta"):
         folder = models.FOLDER / name
         none = dict.fromkeys(DROPOUT[name], 0.0)
         for layers, config in [(layers, config) for layers in ((None, 1) if name in LAST else (None,)) for config in (none, DROPOUT[name])]:

@@ -301,7 +301,9 @@ void MultiHeadAttention::project_positions_backward(const detail::RelativePositi
       float* const of_part = bias != nullptr ? bias + part * static_cast<std::size_t>(width) : nullptr;
       if (bias != nullptr) kernel.add_row(of_part, of_bias, of_part, static_cast<std::size_t>(width));
     }
-    if (of_x != nullptr) kernel.add_row(of_x, more, of_x, x_size);
+    if (of_x == nullptr) return;
+    detail::drop_rows(relative.dropout, more, relative.count, 1, E);
+    kernel.add_row(of_x, more, of_x, x_size);
   };
   backward(parts.c2p, key_, position_key_, "position_key.", 1, of_keys);
   backward(parts.p2c, query_, position_query_, "position_query.", 0, of_queries);

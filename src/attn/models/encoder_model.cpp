@@ -77,6 +77,11 @@ struct Unpadded {
   Unpadded& operator=(const Unpadded&) = delete;
 };
 
+/// Of the embeddings of relative positions, each row as a sequence of its own.
+detail::Dropout position_dropout(const detail::ForwardRandom& random, std::size_t layer) {
+  return detail::dropout_at(random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layer));
+}
+
 }  // namespace
 
 /// T5's buckets by key - query (Raffel et al. 2020), as MPNet calls them: half of them for keys after the query, the first 8 of a half for
@@ -298,8 +303,7 @@ std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(deta
       if (keeps) {
         x = queries + 2 * size;
         std::copy_n(normed, size, x);
-        detail::drop_rows(detail::dropout_at(*random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layers->size() - 1)), x,
-                          rows, rows, config_.hidden_size);
+        detail::drop_rows(position_dropout(*random, layers->size() - 1), x, rows, 1, config_.hidden_size);
       }
     layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
   }
@@ -328,6 +332,9 @@ detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& 
                                     .x = random != nullptr ? queries + 2 * size : nullptr,
                                     .keys = relative.c2p && random != nullptr ? queries + size : nullptr});
     }
+    if constexpr (detail::kHasGradients)
+      for (std::size_t layer = 0; layer < positions.relative.size() && random != nullptr; ++layer)
+        positions.relative[layer].dropout = position_dropout(*random, layer);
     positions.bias.relative = positions.relative.data();
     return positions;
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "attn/ops/dropout.hpp"
 #include "attn/ops/fully_masked.hpp"
 #include "attn/ops/mask_view.hpp"
 #include "attn/ops/trace.hpp"
@@ -38,9 +39,11 @@ struct RelativePositions {
   const float* queries = nullptr;      ///< null: no position to content
   std::int64_t width = 0;              ///< H·D
   const std::int32_t* rows = nullptr;  ///< by query - key, which may be negative; they rise with it
-  // For backward: how many rows there are, what they are made of (count,E), and the keys as they are, where they have a part.
+  // For backward: how many rows there are, what they are made of (count,E), which dropout that went through, and the keys as they are, where they
+  // have a part.
   std::int64_t count = 0;
   const float *x = nullptr, *keys = nullptr;
+  Dropout dropout = {};
 };
 
 /// Added to the scores behind softcap: that of head h, query i and key j is at data[h · row + j - i]; null: nothing is.
