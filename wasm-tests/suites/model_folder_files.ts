@@ -15,7 +15,7 @@ interface FolderCase {
   readonly checkpoint: string;
   readonly files: Readonly<Record<string, Json>>;
   readonly texts: readonly string[] | readonly (readonly [string, string])[];
-  readonly options: { readonly prompt?: string; readonly promptName?: string };
+  readonly options: { readonly prompt?: string; readonly promptName?: string; readonly normalize?: boolean };
   readonly base?: string;
   readonly dense?: boolean;
   /** Name -> max |float32 - float64|. */
