@@ -282,10 +282,10 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
     const module = new Section(each, `modules.json[${i}]`);
     const path = module.string('path', '').replace(/\/$/, '');
     if (!/^([\w-][\w.-]{0,99})?$/.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
-    const type = String(module.get('type'));
+    const kind = String(module.get('type')).replace(/^.*\./, '');
     // Where the first is something else there may be no config.json to say so.
-    if (i === 0 && !/\bTransformer$/.test(type)) unsupported(module.at('type'), type, 'Transformer');
-    folders.set(type.replace(/^.*\./, ''), path && `${path}/`);
+    if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');
+    folders.set(kind, path && `${path}/`);
   }
   return folders;
 }
