@@ -248,7 +248,7 @@ class Loading {
         expected: 'false',
         got: 'true',
       });
-    if (tokenizer.paddingSide === 'left') unsupported('tokenizer_config.json.padding_side', 'left', 'right, which leaves tokens at their positions');
+    if (tokenizer.paddingSide === 'left') unsupported('tokenizer_config.json.padding_side', 'left', 'right');
     await folder.settle?.('complete', files);
     this.#check();
     this.#handle = undefined;
