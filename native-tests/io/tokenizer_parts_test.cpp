@@ -256,7 +256,7 @@ TEST_CASE("what follows the last token that is kept is not looked at", "[io][tok
     return tokenizer.encode_texts(std::vector<std::pair<std::string, std::string>>{{first, second}}, {.max_length = most}).input_ids;
   };
   CHECK(of_pair("a b a z", "", 2) == std::vector<std::int32_t>{1, 2});
-  CHECK(of_pair("b", "a a a z", 3) == std::vector<std::int32_t>{2, 1, 1});
+  CHECK(of_pair("b", "a a a a z", 3) == std::vector<std::int32_t>{2, 1, 1});
   // Which of two is longer is known from all of both, where that decides.
   CHECK(of_pair("a a a a", "b b b b b", 3) == std::vector<std::int32_t>{1, 2, 2});
   CHECK(of_pair("a a a a a", "b b b b", 3) == std::vector<std::int32_t>{1, 1, 2});

@@ -81,6 +81,7 @@ TEST_CASE("what lies beside a checkpoint counts as sentence-transformers and tra
         EmbedOptions options;
         if (given.contains("prompt")) options.prompt = given.at("prompt");
         if (given.contains("promptName")) options.prompt_name = given.at("promptName");
+        if (given.contains("normalize")) options.normalize = given.at("normalize");
         for (const std::int64_t size : {1, 32}) {
           options.batch_size = size;
           got = floats_of(model.embed(texts, options));
@@ -100,7 +101,7 @@ TEST_CASE("what lies beside a checkpoint counts as sentence-transformers and tra
     }
     ++seen;
   }
-  CHECK(seen == 45);
+  CHECK(seen == 49);
 }
 
 TEST_CASE("a file that is there and empty is FORMAT, whichever it is", "[models]") {
@@ -119,6 +120,35 @@ TEST_CASE("a file that is there and empty is FORMAT, whichever it is", "[models]
   }
   check_error({ErrorCode::format, "tokenizer_config.json", "", {}},
               [] { Tokenizer::parse(bytes_of(testdata("models/tiny-bert/tokenizer.json")), std::span<const std::uint8_t>()); });
+}
+
+TEST_CASE("a sentence_bert_config.json that holds null says nothing, as to sentence-transformers", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  folder.write("sentence_bert_config.json", "null");
+  CHECK(TextModel::load(folder.path()).max_length() == 64);
+  folder.write("sentence_bert_config.json", "[]");
+  check_error({ErrorCode::format, "sentence_bert_config.json", "the file", {"an object", "an array"}}, [&] { TextModel::load(folder.path()); });
+}
+
+TEST_CASE("a truncate_dim that is none is FORMAT, one above the width takes all", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  for (const char* wrong : {"0", "-3", "1.5", "\"8\""}) {
+    INFO(wrong);
+    folder.write("config_sentence_transformers.json", std::string("{\"truncate_dim\":") + wrong + "}");
+    CHECK_THROWS_AS(TextModel::load(folder.path()), Error);
+  }
+  folder.write("config_sentence_transformers.json", "{\"truncate_dim\":99}");
+  CHECK(TextModel::load(folder.path()).check_embed(1, {})[1] == 32);
+}
+
+TEST_CASE("a model whose texts are filled up on the left is refused by who tokenizes", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert");
+  folder.write("tokenizer_config.json", "{\"padding_side\":\"left\"}");
+  const TextModel model = TextModel::load(folder.path());
+  check_error({ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right", "left"}}, [&] { model.tokenize({"a"}); });
 }
 
 TEST_CASE("a pooling that the call names counts instead of the checkpoint's", "[models]") {

@@ -81,6 +81,21 @@ std::vector<std::uint8_t> raw(const std::vector<T>& values) {
 
 const std::string kQuery = "bert.encoder.layer.0.attention.self.query.weight";
 
+TEST_CASE("a classifier that is the word table has its scales by its own name, too, as transformers looks for them", "[models][int8]") {
+  for (const auto& [name, decoder, words] :
+       {std::array<std::string, 3>{"tiny-bert-mlm", "cls.predictions.decoder", "bert.embeddings.word_embeddings"},
+        {"tiny-distilbert-mlm", "vocab_projector", "distilbert.embeddings.word_embeddings"},
+        {"tiny-roberta-mlm", "lm_head.decoder", "roberta.embeddings.word_embeddings"},
+        {"tiny-electra-mlm", "generator_lm_head", "electra.embeddings.word_embeddings"},
+        {"tiny-modernbert-mlm", "decoder", "model.embeddings.tok_embeddings"}}) {
+    CAPTURE(name);
+    Tensors tensors = read_tensors(int8(name).weights);
+    const FileTensor& of_words = named(tensors, words + ".weight_scale");
+    CHECK(named(tensors, decoder + ".weight_scale").bytes == of_words.bytes);
+    CHECK(std::none_of(tensors.begin(), tensors.end(), [&](const FileTensor& tensor) { return tensor.name == decoder + ".weight"; }));
+  }
+}
+
 TEST_CASE("int8 files give the bits of weights that were quantized while they were loaded", "[models][int8]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);

@@ -225,6 +225,7 @@ auto embed(Arguments& arguments) {
     detail::ModelEmbedOptions given = options;
     if (given.poolings.empty()) given.poolings = model.config().poolings;
     given.normalize = normalize.value_or(model.config().normalize);
+    given.normalize_kept = normalize.value_or(false);
     model.embed(batch.inputs(), given, result.add(model.check_embed("embed", batch.inputs(), given)));
   };
 }

@@ -82,6 +82,10 @@ def cases():
     yield "Dense", "tiny-bert", TEXTS, "embedding", one, {}, {"dense": True}
     two = {**pooled(pooling("mean_tokens", "max_tokens"), "Dense"), "2_Dense/config.json": dense(12, 64, "linear.Identity", False)}
     yield "Dense after two poolings", "tiny-distilbert", TEXTS, "embedding", two, {}, {"dense": True}
+    for kinds in ((), ("Normalize",)):
+        cut = {**pooled(pooling("mean_tokens"), *kinds), "config_sentence_transformers.json": {"truncate_dim": 8}}
+        yield " ".join(("truncate_dim", *kinds)), "tiny-bert", TEXTS, "embedding", cut, {}
+        yield " ".join(("truncate_dim, to length 1", *kinds)), "tiny-bert", TEXTS, "embedding", cut, {"normalize": True}
     old = {"modules.json": modules("Transformer", "Pooling", base="0_Transformer"), "1_Pooling/config.json": pooling("cls_token")}
     length = {"0_Transformer/sentence_bert_config.json": {"max_seq_length": 6}}
     yield "an old folder", "tiny-bert-legacy", TEXTS, "embedding", {**old, **length}, {}, {"base": "0_Transformer"}
@@ -155,7 +159,7 @@ def compute(place, what, texts, options, dtype):
     torch.manual_seed(0)
     if what == "embedding":
         model = sentence_transformers.SentenceTransformer(str(place), device="cpu", model_kwargs={"dtype": torch.float32}).to(dtype)
-        names = {"prompt": "prompt", "promptName": "prompt_name"}
+        names = {"prompt": "prompt", "promptName": "prompt_name", "normalize": "normalize_embeddings"}
         return model.encode(texts, convert_to_tensor=True, show_progress_bar=False, **{names[key]: value for key, value in options.items()})
     if what == "scores":
         model = sentence_transformers.CrossEncoder(str(place), device="cpu", model_kwargs={"dtype": torch.float32}).to(dtype)

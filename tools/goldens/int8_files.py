@@ -4,6 +4,7 @@ they compute with expected.safetensors, attn's own numbers for the same ids.
 Both quantize what meets a map to the nearest of 255 steps. Where a number lies in the middle between two, the last bit of a float decides which one
 it is, and later layers see that: so the first layer is the same but for such tokens, and the end is as near as a mean cosine of 0.999."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 transformers.logging.set_verbosity_error()
 MEAN = 0.999
 SAME_TOKENS = 0.9
+HEADS = ("ForMaskedLM", "ForTokenClassification", "ForQuestionAnswering", "ForSequenceClassification")
 
 
 def cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -33,7 +35,10 @@ def check_file(folder: Path) -> int:
 
 
 def outputs(folder: Path, names: set[str], ids: torch.Tensor, mask: torch.Tensor) -> tuple[dict[str, torch.Tensor], set[str]]:
-    kind = transformers.AutoModelForSequenceClassification if "logits" in names else transformers.AutoModel
+    architectures = json.loads((folder / "config.json").read_text()).get("architectures") or [""]
+    known = {name: getattr(transformers, f"AutoModel{name}") for name in HEADS}
+    head = next((kind for name, kind in known.items() if architectures[0].endswith(name)), transformers.AutoModelForSequenceClassification)
+    kind = head if "logits" in names else transformers.AutoModel
     model, report = kind.from_pretrained(folder, output_loading_info=True)
     model = model.eval()
     with torch.no_grad():
@@ -42,7 +47,9 @@ def outputs(folder: Path, names: set[str], ids: torch.Tensor, mask: torch.Tensor
     weights = mask[:, :, None].float()
     results = {"embedding": (hidden * weights).sum(1) / weights.sum(1), "first_layer": got.hidden_states[1]}
     if "logits" in names:
-        results["logits"] = got.logits
+        is_answer = "start_logits" in got
+        logits = torch.stack((got.start_logits, got.end_logits), -1) if is_answer else got.logits
+        results["logits"] = torch.where(mask[:, :, None].bool(), logits, 0) if logits.ndim == 3 else logits
     return results, set(report["missing_keys"]) | set(report["unexpected_keys"])
 
 
@@ -53,13 +60,16 @@ def main() -> int:
         ids, mask = expected.pop("input_ids").long(), expected.pop("attention_mask").long()
         count = check_file(folder)
         got, odd = outputs(folder, set(expected), ids, mask)
-        odd = {name for name in odd if "pooler" not in name}
+        # A head's own bias is also that of its decoder, which it is read from.
+        odd = {name for name in odd if "pooler" not in name and not name.endswith(("lm_head.bias", "predictions.bias"))}
         difference = (got.pop("first_layer") - expected.pop("first_layer")).abs().amax(-1)[mask.bool()]
         same = (difference <= 1e-4).double().mean()
         line = [f"{same:.2%} of tokens the same after a layer"]
         failed += bool(same < SAME_TOKENS)
         for name, values in expected.items():
             cosine = cosines(got[name], values)
+            if cosine.ndim == 2:
+                cosine = cosine[mask.bool()]
             line.append(f"{name} cosine mean {cosine.mean():.6f}, least {cosine.min():.6f}")
             failed += bool(cosine.mean() < MEAN)
         failed += bool(odd)

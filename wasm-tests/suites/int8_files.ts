@@ -104,6 +104,32 @@ describe('int8 models as files', () => {
       again.dispose();
     });
 
+  it('a classifier that is the word table has its scales by its own name, too, as transformers looks for them', async () => {
+    const decoders = {
+      'tiny-bert-mlm': 'cls.predictions.decoder',
+      'tiny-distilbert-mlm': 'vocab_projector',
+      'tiny-roberta-mlm': 'lm_head.decoder',
+      'tiny-electra-mlm': 'generator_lm_head',
+      'tiny-modernbert-mlm': 'decoder',
+    };
+    for (const [name, decoder] of Object.entries(decoders)) {
+      const model = await loadAs(attn, name, 'int8');
+      const file = (await model.export())['model.safetensors'];
+      const header = headerOf(file);
+      const start = file.length - Math.max(...Object.values(header).map(({ data_offsets }) => data_offsets[1]));
+      const [own, ofWords] = [`${decoder}.weight_scale`, `${wordsOf(model)}_scale`].map((each) => header[each]);
+      const bytesOf = ({ data_offsets: [from, to] }: (typeof header)[string]) => file.slice(start + from, start + to);
+      assert.deepEqual(own.shape, ofWords.shape, name);
+      assert.deepEqual(bytesOf(own), bytesOf(ofWords), name);
+      assert.notProperty(header, `${decoder}.weight`);
+      model.dispose();
+    }
+    const untied = await loadAs(attn, 'tiny-mpnet-mlm', 'int8');
+    const header = headerOf((await untied.export())['model.safetensors']);
+    assert.equal(header['lm_head.decoder.weight'].dtype, 'I8');
+    untied.dispose();
+  });
+
   it('every half float, what lies between two, and what none is', async () => {
     const model = await loadAs(attn, 'tiny-bert', 'float32');
     const words = wordsOf(model);

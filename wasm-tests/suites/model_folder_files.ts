@@ -15,7 +15,7 @@ interface FolderCase {
   readonly checkpoint: string;
   readonly files: Readonly<Record<string, Json>>;
   readonly texts: readonly string[] | readonly (readonly [string, string])[];
-  readonly options: { readonly prompt?: string; readonly promptName?: string };
+  readonly options: { readonly prompt?: string; readonly promptName?: string; readonly normalize?: boolean };
   readonly base?: string;
   readonly dense?: boolean;
   /** Name -> max |float32 - float64|. */
@@ -188,6 +188,15 @@ describe('folders, against sentence-transformers and transformers', () => {
     for (const name of ['2_Dense/config.json', '2_Dense/model.safetensors'])
       await assertRejects(attn.loadModel({ ...dense, [name]: '' }), 'FORMAT', [name]);
     assert.equal(settledHeap(attn), start);
+  });
+
+  it('a first module that is no Transformer is UNSUPPORTED by its name, whatever else the folder has', async () => {
+    const kinds = ['base.modules.router.Router', 'sentence_transformer.modules.static_embedding.StaticEmbedding'];
+    for (const type of [...kinds, 'sparse_encoder.modules.mlm_transformer.MLMTransformer']) {
+      const first = { idx: 0, name: '0', path: '', type: `sentence_transformers.${type}` };
+      const others = { 'modules.json': JSON.stringify([first]) };
+      await assertRejects(attn.loadModel(others), 'UNSUPPORTED', ['modules.json', type.replace(/^.*\./, '')]);
+    }
   });
 
   it('files that modules.json names must be there, in folders of the model itself', async () => {

@@ -423,15 +423,19 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
   const std::int64_t B = inputs.shape[0], E = plan.encoder.E, width = E * static_cast<std::int64_t>(options.poolings.size());
-  float* const pooled = embedding_dense_ ? scratch.take(size_of(B, width)) : y;
+  const std::int64_t size = config_.whole_embedding_size(options.poolings.size()), kept = config_.embedding_size(options.poolings.size());
+  float* const whole = kept < size ? scratch.take(size_of(B, size)) : y;
+  float* const pooled = embedding_dense_ ? scratch.take(size_of(B, width)) : whole;
   for (std::size_t i = 0; i < options.poolings.size(); ++i)
     detail::pool_sequences(unpadded.inputs, E, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
-  const std::int64_t size = config_.embedding_size(options.poolings.size());
   if (embedding_dense_) {
-    embedding_dense_->forward(pooled, B, y, scratch);
-    kernels::best(is_quantized_).activation_row(config_.dense->activation, y, y, size_of(B, size));
+    embedding_dense_->forward(pooled, B, whole, scratch);
+    kernels::best(is_quantized_).activation_row(config_.dense->activation, whole, whole, size_of(B, size));
   }
-  if (options.normalize) detail::normalize_rows(y, B, size, is_quantized_);
+  if (options.normalize) detail::normalize_rows(whole, B, size, is_quantized_);
+  if (kept == size) return;
+  for (std::int64_t b = 0; b < B; ++b) std::copy_n(whole + b * size, kept, y + b * kept);
+  if (options.normalize_kept) detail::normalize_rows(y, B, kept, is_quantized_);
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {

@@ -64,6 +64,7 @@ struct ModelEmbedOptions {
   std::vector<Pooling> poolings = {};  ///< side by side
   bool normalize = false;
   std::int64_t prompt_length = 0;  ///< positions at the start that are not pooled
+  bool normalize_kept = false;     ///< what truncate_dim leaves, too, as sentence-transformers' encode() where it is asked to
 };
 
 /// Where gradients go; null, none or without room where they are not asked for.

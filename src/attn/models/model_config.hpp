@@ -111,6 +111,7 @@ struct ModelConfig {
   std::vector<Pooling> poolings = {Pooling::mean};  ///< their results side by side
   std::optional<DenseConfig> dense = std::nullopt;
   bool normalize = false;
+  std::int64_t truncate_dim = 0;  ///< the first so many numbers of a vector are it; 0: all
   std::vector<Prompt> prompts = {};
   std::string default_prompt = {};  ///< its text, which goes before a text unless the call says otherwise
   bool include_prompt = true;       ///< whether what is pooled has the prompt's tokens, too
@@ -135,7 +136,12 @@ struct ModelConfig {
   /// Width of the word table.
   std::int64_t word_width() const { return word_size > 0 ? word_size : hidden_size; }
   /// Width of what so many poolings give, after the map that follows them.
-  std::int64_t embedding_size(std::size_t count) const { return dense ? dense->out_features : hidden_size * static_cast<std::int64_t>(count); }
+  std::int64_t embedding_size(std::size_t count) const {
+    const std::int64_t size = whole_embedding_size(count);
+    return truncate_dim > 0 && truncate_dim < size ? truncate_dim : size;
+  }
+  /// Before truncate_dim.
+  std::int64_t whole_embedding_size(std::size_t count) const { return dense ? dense->out_features : hidden_size * static_cast<std::int64_t>(count); }
 };
 
 /// Reads members of one JSON file; whatever it has besides is left alone. It owns nothing, and what it gives lies in the file: nothing is to be

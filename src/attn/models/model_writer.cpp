@@ -23,6 +23,10 @@ std::vector<float> values_of(const CheckpointTensor& tensor) {
   return values;
 }
 
+bool is_words(const CheckpointTensor& tensor) {
+  return tensor.name.ends_with("word_embeddings.weight") || tensor.name.ends_with("tok_embeddings.weight");
+}
+
 template <class Number>
 void put(std::ostream& to, const std::vector<Number>& numbers) {
   to.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
@@ -36,7 +40,7 @@ std::string quantization_of(const EncoderModel& model) {
   const std::string inputs = R"({"num_bits":8,"type":"int","symmetric":false,"strategy":"token","dynamic":true})";
   std::string groups = R"("group_0":{"targets":["Linear"],)" + weights + R"("input_activations":)" + inputs + R"(,"output_activations":null})";
   for (const CheckpointTensor& tensor : model.tensors())
-    if (tensor.name.ends_with("_embeddings.weight") && tensor.is_int8(model.is_quantized())) {
+    if (is_words(tensor) && tensor.is_int8(model.is_quantized())) {
       const std::string words = tensor.name.substr(0, tensor.name.rfind('.'));
       groups += R"(,"group_1":{"targets":["re:.*\\.)" + words.substr(words.rfind('.') + 1) + R"($"],)" + weights +
                 R"("input_activations":null,"output_activations":null})";
@@ -112,11 +116,16 @@ void check_weights_as(const EncoderModel& model, FileWeights weights) {
 
 void write_weights(const EncoderModel& model, FileWeights weights, std::ostream& to) {
   std::vector<SafetensorsItem> items;
+  const std::string tied_scale = model.config().is_tied() ? text({model.config().head_names().classifier, ".weight_scale"}) : std::string();
+  std::string words;
   for (const CheckpointTensor& tensor : model.tensors()) {
+    if (is_words(tensor)) words = tensor.name;
     const Shape shape = tensor.shape();
     if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized())) {
       items.push_back({tensor.name, "I8", 1, shape});
       items.push_back({tensor.name + "_scale", "F32", 4, {shape[0], 1}});
+      // transformers ties the bytes of a classifier that is the word table, and looks for scales of its own.
+      if (model.config().is_tied() && is_words(tensor)) items.push_back({tied_scale, "F32", 4, {shape[0], 1}});
     } else {
       const bool half = weights == FileWeights::float16;
       items.push_back({tensor.name, half ? "F16" : "F32", half ? 2U : 4U, shape});
@@ -132,7 +141,8 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
   };
   for (const SafetensorsItem& item : items) {
     const bool is_scale = weights == FileWeights::int8 && item.name.ends_with(".weight_scale");
-    const CheckpointTensor& tensor = named(is_scale ? std::string_view(item.name).substr(0, item.name.size() - 6) : item.name);
+    const std::string_view of_scale = item.name == tied_scale ? std::string_view(words) : std::string_view(item.name).substr(0, item.name.size() - 6);
+    const CheckpointTensor& tensor = named(is_scale ? of_scale : item.name);
     if (item.dtype == "I8" || is_scale) {
       std::vector<std::int8_t> rows(size_of(tensor));
       std::vector<float> scales(static_cast<std::size_t>(tensor.shape()[0]));

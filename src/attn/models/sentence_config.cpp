@@ -113,7 +113,7 @@ void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
   dense.activation = *activation;
   for (const char* const name : {"module_input_name", "module_output_name"}) reader.only(name, "sentence_embedding");
   reader.only_false("use_residual");
-  const std::int64_t pooled = model.embedding_size(model.poolings.size());
+  const std::int64_t pooled = model.whole_embedding_size(model.poolings.size());
   if (dense.in_features != pooled) reader.refuse(ErrorCode::config, "in_features", {pooled, ", what is pooled"}, {dense.in_features});
   model.dense = dense;
 }
@@ -155,6 +155,7 @@ void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
     model.default_prompt = found->text;
   }
   read_activation(reader, "activation_fn", model);
+  if (reader.has("truncate_dim")) model.truncate_dim = reader.size("truncate_dim");
 }
 
 /// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
@@ -166,8 +167,11 @@ void read_lengths(const ModelFiles& files, ModelConfig& model) {
     model.default_length = reader.size(name);
   };
   if (files.sentence_bert_config) {
-    const Json json = read_file("sentence_bert_config.json", files.sentence_bert_config);
-    const ConfigReader reader("sentence_bert_config.json", json);
+    constexpr std::string_view kFile = "sentence_bert_config.json";
+    // It may hold null.
+    Json json = parse_json(kFile, *files.sentence_bert_config, kMaxConfig);
+    if (!json.is_null()) json = read_file(kFile, files.sentence_bert_config);
+    const ConfigReader reader(kFile, json);
     model.lower_case = reader.flag("do_lower_case", false);
     read(reader, "max_seq_length");
   }

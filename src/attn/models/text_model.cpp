@@ -523,6 +523,7 @@ namespace {
 /// How texts become vectors, unless the call says otherwise.
 detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOptions& options) {
   detail::ModelEmbedOptions how{.poolings = model.config().poolings, .normalize = options.normalize.value_or(model.config().normalize)};
+  how.normalize_kept = options.normalize.value_or(false);
   if (options.pooling) how.poolings = {*options.pooling};
   return how;
 }

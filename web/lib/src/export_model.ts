@@ -1,4 +1,5 @@
 /** export(): a model as files. The native library writes the same weights (src/attn/models/model_writer.cpp). */
+import type { Task } from './attn.js';
 import { AttnError } from './error.js';
 import type { ExportKind } from './export_kinds.js';
 import type { FileName } from './model_options.js';
@@ -10,7 +11,7 @@ const op = 'export';
 /** A model as it is now. */
 export interface Exported {
   readonly config: Readonly<Record<string, unknown>>;
-  readonly hasHead: boolean;
+  readonly task: Task;
   /** The small files that were read, by name, and the folder of config.json in front. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;
@@ -58,13 +59,33 @@ function fillHalves(name: string, values: Float32Array, to: Uint8Array<ArrayBuff
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8Array(buffer, byteOffset, byteLength);
 
-function weightsFile({ shapes, quantized, values, rows }: Exported, kind: ExportKind): Uint8Array<ArrayBuffer> {
+/** transformers' names of what fills masks, by model_type; of others lm_head.decoder. */
+const decoders: Readonly<Record<string, string>> = {
+  bert: 'cls.predictions.decoder',
+  distilbert: 'vocab_projector',
+  electra: 'generator_lm_head',
+  ernie: 'cls.predictions.decoder',
+  modernbert: 'decoder',
+};
+
+function weightsFile({ config, task, shapes, quantized, values, rows }: Exported, kind: ExportKind): Uint8Array<ArrayBuffer> {
+  const decoder = decoders[String(config['model_type'])] ?? 'lm_head.decoder';
+  const isTied = task === 'fill-mask' && !shapes.has(`${decoder}.weight`);
   const items = [...shapes].flatMap(([name, dims], index): Item[] => {
     if (kind === 'float16') return [{ name, dtype: 'F16', dims, fill: (to) => fillHalves(name, values(index), to) }];
     if (kind === 'float32' || !quantized.has(name)) return [{ name, dtype: 'F32', dims, fill: (to) => to.set(bytesOf(values(index))) }];
+    const scale = (of: string): Item => ({
+      name: `${of}_scale`,
+      dtype: 'F32',
+      dims: [dims[0]!, 1],
+      fill: (to) => to.set(bytesOf(rows(index).scales)),
+    });
+    const isWords = /(word|tok)_embeddings\.weight$/.test(name);
     return [
       { name, dtype: 'I8', dims, fill: (to) => to.set(rows(index).bytes.subarray(0, to.length)) },
-      { name: `${name}_scale`, dtype: 'F32', dims: [dims[0]!, 1], fill: (to) => to.set(bytesOf(rows(index).scales)) },
+      scale(name),
+      // transformers ties the bytes of a classifier that is the word table, and looks for scales of its own.
+      ...(isTied && isWords ? [scale(`${decoder}.weight`)] : []),
     ];
   });
   return safetensorsFile(op, items, [['format', '"pt"']]);
@@ -74,7 +95,7 @@ function weightsFile({ shapes, quantized, values, rows }: Exported, kind: Export
  * How compressed-tensors says what is in the file: int8 by row, and what meets the maps int8 by token. Poolers and other heads that the model leaves
  * out are not there at all, so they are not to be looked for as int8.
  */
-function quantizationOf({ quantized, hasHead }: Exported): object {
+function quantizationOf({ quantized, task }: Exported): object {
   const eight = { num_bits: 8, type: 'int' };
   const weights = { ...eight, symmetric: true, strategy: 'channel', dynamic: false };
   const group = (target: string, activations: object | null) => ({
@@ -95,7 +116,7 @@ function quantizationOf({ quantized, hasHead }: Exported): object {
       group_0: group('Linear', { ...eight, symmetric: false, strategy: 'token', dynamic: true }),
       ...(words !== undefined && { group_1: group(`re:.*\\.${words}$`, null) }),
     },
-    ignore: hasHead ? [] : ['re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$'],
+    ignore: task === 'embedding' ? ['re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$'] : [],
   };
 }
 
@@ -127,7 +148,7 @@ function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array
     if (name === 'dtype' || name === 'torch_dtype') {
       members.push(`"${name}": "${type}"`);
       typed = true;
-    } else if (name === 'architectures' && !model.hasHead && typeof first === 'string') {
+    } else if (name === 'architectures' && model.task === 'embedding' && typeof first === 'string') {
       // A head that was left out is not there.
       members.push(`"${name}": [${JSON.stringify(first.replace(/(ForMaskedLM|ForPreTraining|LMHeadModel)$/, 'Model'))}]`);
     } else if (name !== 'quantization_config') members.push(member);

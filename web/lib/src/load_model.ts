@@ -248,7 +248,7 @@ class Loading {
         expected: 'false',
         got: 'true',
       });
-    if (tokenizer.paddingSide === 'left') unsupported('tokenizer_config.json.padding_side', 'left', 'right, which leaves tokens at their positions');
+    if (tokenizer.paddingSide === 'left') unsupported('tokenizer_config.json.padding_side', 'left', 'right');
     await folder.settle?.('complete', files);
     this.#check();
     this.#handle = undefined;
@@ -282,7 +282,10 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
     const module = new Section(each, `modules.json[${i}]`);
     const path = module.string('path', '').replace(/\/$/, '');
     if (!/^([\w-][\w.-]{0,99})?$/.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
-    folders.set(String(module.get('type')).replace(/^.*\./, ''), path && `${path}/`);
+    const kind = String(module.get('type')).replace(/^.*\./, '');
+    // Where the first is something else there may be no config.json to say so.
+    if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');
+    folders.set(kind, path && `${path}/`);
   }
   return folders;
 }

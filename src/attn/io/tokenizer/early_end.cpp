@@ -61,8 +61,8 @@ bool keeps(const Normalizer& normalize, char32_t letter) {
 
 EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, const Normalizer& normalize, const AddedTokens& added) {
   EarlyEnd sides{.left = true, .right = true};
-  // Whether there may be ▁ in the place of the space, or that alone.
-  bool space = true, mark = false;
+  // Whether there may be ▁ in the place of the space.
+  bool mark = false;
   std::vector<Value> parts;
   flatten(normalizer, "normalizers", parts);
   for (const Value& part : parts) {
@@ -103,24 +103,14 @@ EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, con
   parts.clear();
   flatten(pre_tokenizer, "pretokenizers", parts);
   for (const Value& part : parts) {
-    if (is_of(part, {"BertPreTokenizer", "WhitespaceSplit"})) {
-      space = false;
-    } else if (is_of(part, {"Whitespace"}) || (is_of(part, {"ByteLevel"}) && part["use_regex"].boolean_or(true))) {
-      return sides;
-    } else if (is_of(part, {"Metaspace"}) && code_points(part["replacement"].string()) == std::u32string(1, kUnderline)) {
-      if (part["split"].boolean_or(true)) return sides;
-      space = sides.left = false;
-      mark = true;
-    } else if (is_of(part, {"Split"}) && part["pattern"]["Regex"].is_there()) {
-      // Words, or what is between them.
-      const bool cuts = is_word_pattern(part["pattern"]) && part["behavior"].string() == (part["invert"].boolean() ? "Removed" : "Isolated");
-      return cuts ? sides : EarlyEnd{};
-    } else if (is_of(part, {"UnicodeScripts"})) {
-      sides.left = false;
-    } else if (!is_of(part, {"Digits", "Punctuation"})) {
-      return {};
-    }
-    if (!space && !mark) return sides;
+    const bool is_white = is_of(part, {"BertPreTokenizer", "WhitespaceSplit"});
+    if (is_of(part, {"Digits", "Punctuation"}) || (is_white && mark)) continue;
+    const bool cuts = is_white || is_of(part, {"Whitespace"}) || (is_of(part, {"ByteLevel"}) && part["use_regex"].boolean_or(true)) ||
+                      (is_of(part, {"Metaspace"}) && code_points(part["replacement"].string()) == std::u32string(1, kUnderline) &&
+                       part["split"].boolean_or(true)) ||
+                      (is_of(part, {"Split"}) && part["pattern"]["Regex"].is_there() && is_word_pattern(part["pattern"]) &&
+                       part["behavior"].string() == "Isolated" && !part["invert"].boolean());
+    return cuts ? sides : EarlyEnd{};
   }
   return {};
 }

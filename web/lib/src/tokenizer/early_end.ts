@@ -15,6 +15,8 @@ export interface Rules {
   readonly sections: readonly (Section | undefined)[];
   readonly normalize: Normalizer;
   readonly added: AddedTokens;
+  /** Known once it has been asked for. */
+  sides?: readonly Side[];
 }
 
 /** Letters and digits that have no decomposition and that no mark, case or script makes more than one. */
@@ -33,8 +35,8 @@ function flat(section: Section | undefined): Section[] {
 /** The sides that may be left unread. */
 function sidesOf({ sections: [normalizer, preTokenizer], normalize, added }: Rules): readonly Side[] {
   let sides: readonly Side[] = ['right', 'left'];
-  // Whether there may be ▁ in the place of the space, or that alone.
-  let [space, mark] = [true, false];
+  // Whether there may be ▁ in the place of the space.
+  let mark = false;
   for (const part of flat(normalizer)) {
     if (isOf(part, 'Replace')) {
       const pattern = part.section('pattern');
@@ -59,40 +61,24 @@ function sidesOf({ sections: [normalizer, preTokenizer], normalize, added }: Rul
     if (singleWord && /^[\s▁]/.test(content)) sides = ['right'];
   }
   for (const part of flat(preTokenizer)) {
-    if (isOf(part, 'BertPreTokenizer WhitespaceSplit')) space = false;
-    else if (isOf(part, 'Whitespace') || (isOf(part, 'ByteLevel') && part.boolean('use_regex', true))) return sides;
-    else if (isOf(part, 'Metaspace') && part.string('replacement') === '▁') {
-      if (part.boolean('split', true)) return sides;
-      [space, mark] = [false, true];
-      sides = ['right'];
-    } else if (isOf(part, 'Split') && part.section('pattern').has('Regex')) {
-      // Words, or what is between them.
-      const isWord = part.section('pattern').string('Regex').includes('p{');
-      if (isWord && part.string('behavior') === (part.boolean('invert') ? 'Removed' : 'Isolated')) return sides;
-      return [];
-    } else if (isOf(part, 'UnicodeScripts')) sides = ['right'];
-    else if (!isOf(part, 'Digits Punctuation')) return [];
-    if (!space && !mark) return sides;
+    const isWhite = isOf(part, 'BertPreTokenizer WhitespaceSplit');
+    if (isOf(part, 'Digits Punctuation') || (isWhite && mark)) continue;
+    const pattern = part.has('pattern') ? part.section('pattern') : undefined;
+    const cuts =
+      isWhite ||
+      isOf(part, 'Whitespace') ||
+      (isOf(part, 'ByteLevel') && part.boolean('use_regex', true)) ||
+      (isOf(part, 'Metaspace') && part.string('replacement') === '▁' && part.boolean('split', true)) ||
+      (pattern?.has('Regex') && pattern.string('Regex').includes('p{') && part.string('behavior') === 'Isolated' && !part.boolean('invert'));
+    return cuts ? sides : [];
   }
   return [];
 }
 
-/** By tokenizer. */
-const known = new WeakMap<object, readonly Side[]>();
-
 /** More than `most` tokens from the other side on, or nothing where that would be most of the text. */
-export function tokensOf(
-  tokenizer: object,
-  rules: Rules,
-  text: string,
-  most: number,
-  side: Side,
-  tokenize: (from: number, to: number) => Part,
-): Part | undefined {
+export function tokensOf(rules: Rules, text: string, most: number, side: Side, tokenize: (from: number, to: number) => Part): Part | undefined {
   for (let size = 16 * most + 256; 2 * size < text.length; size *= 4) {
-    let sides = known.get(tokenizer);
-    if (!sides) known.set(tokenizer, (sides = sidesOf(rules)));
-    if (!sides.includes(side)) return undefined;
+    if (!(rules.sides ??= sidesOf(rules)).includes(side)) return undefined;
     boundary.lastIndex = side === 'right' ? size : text.length - size;
     if (!boundary.test(text)) continue;
     const at = boundary.lastIndex;

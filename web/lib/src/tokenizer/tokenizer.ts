@@ -103,7 +103,7 @@ export class Tokenizer {
   readonly #decoderSection: Section | undefined;
   #decoder: Decoder | undefined;
   readonly #cleansUp: boolean;
-  readonly #sections: readonly (Section | undefined)[];
+  readonly #rules: EarlyEnd.Rules;
   /** As tokenizer_config.json says. */
   readonly truncationSide: Side;
   readonly paddingSide: Side;
@@ -123,12 +123,12 @@ export class Tokenizer {
     // The small sections first: what is not supported shows before a vocabulary is read.
     const part = (name: string) => (file.has(name) ? withSettings(file.section(name), config, files.modelType) : undefined);
     const [normalizer, preTokenizer, postProcessor] = [part('normalizer'), part('pre_tokenizer'), part('post_processor')];
-    this.#sections = [normalizer, preTokenizer];
     this.#normalizer = normalizer ? readNormalizer(normalizer) : (text) => text;
     this.#preTokenizer = preTokenizer ? readPreTokenizer(preTokenizer) : (pieces) => [...pieces];
     this.#postProcessor = postProcessor ? readPostProcessor(postProcessor) : { added: [0, 0], process: (parts) => parts };
     this.#model = readModel(file.section('model'));
     this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
+    this.#rules = { sections: [normalizer, preTokenizer], normalize: this.#normalizer, added: this.#added };
     this.#padding = this.#readPadding(file, config);
     const model = file.section('model');
     this.#decoderSection = file.has('decoder') ? file.section('decoder') : undefined;
@@ -180,8 +180,7 @@ export class Tokenizer {
   /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
     const run = (from: number, to: number) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget);
-    const rules = { sections: this.#sections, normalize: this.#normalizer, added: this.#added };
-    return (typeof source === 'string' && early?.tokensOf(this, rules, source, most, cut, run)) || run(0, source.length);
+    return (typeof source === 'string' && early?.tokensOf(this.#rules, source, most, cut, run)) || run(0, source.length);
   }
 
   /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. */
