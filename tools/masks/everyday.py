@@ -151,9 +151,14 @@ WORDS |= {
 }
 
 
+CAPITAL, TONGUE, FACT = "the capital of {land}", "{tongue}", "{fact}."
+
+
 class Everyday:
-    def __init__(self, random):
-        self.random = random
+    """Draws such sentences; this share of them are facts, besides those among the templates."""
+
+    def __init__(self, random, facts=0.0):
+        self.random, self.facts = random, facts
         self.words = {name: found.split() for name, found in WORDS.items()}
         clean = lambda name: bool(re.fullmatch(r"[A-Za-z .'-]+", name))  # noqa: E731
         self.lands = [
@@ -174,8 +179,10 @@ class Everyday:
 
     def one(self):
         template = self.random.choice(TEMPLATES)
+        if self.facts and self.random.random() < self.facts:
+            template = self.random.choice((CAPITAL, CAPITAL, CAPITAL, TONGUE, FACT))
         land, capital, tongues = self.land()
-        if template == "the capital of {land}":
+        if template == CAPITAL:
             return self.random.choice(
                 (
                     f"the capital of {land} is {capital}.",
@@ -187,7 +194,7 @@ class Everyday:
                     f"he flew to {capital}, the capital of {land}.",
                 )
             )
-        if template == "{tongue}":
+        if template == TONGUE:
             if not tongues:
                 return self.one()
             tongue = self.random.choice(tongues)

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools" / "corpora"))
+sys.path += [str(ROOT / "tools" / "corpora"), str(ROOT / "tools" / "sentiment")]
+from batches import pad  # noqa: E402
 from stored import stored  # noqa: E402
 
 FOLDER = ROOT / "testdata" / "models" / "masks"
@@ -41,15 +42,22 @@ def share(found, count):
 
 def main():
     tokenizer, model = stored(FOLDER, "AutoModelForMaskedLM")
+    torch.set_num_threads(1)
     draw, mask = random.Random(1), tokenizer.mask_token_id
-    found = []
-    for text in json.loads((ROOT / "build/masks/held_out.json").read_text("utf-8")):
-        ids = tokenizer(text, truncation=True, max_length=64)["input_ids"]
+    rows = []
+    for ids in tokenizer(json.loads((ROOT / "build/masks/held_out.json").read_text("utf-8")), truncation=True, max_length=64)["input_ids"]:
         at = draw.randrange(1, len(ids) - 1)
-        wanted, ids[at] = ids[at], mask
+        rows.append(([*ids[:at], mask, *ids[at + 1 :]], at, ids[at]))
+    rows.sort(key=lambda row: len(row[0]))
+    found = []
+    for start in range(0, len(rows), 64):
+        part = rows[start : start + 64]
+        input_ids, attention_mask = pad([ids for ids, _, _ in part])
         with torch.no_grad():
-            logits = model(torch.tensor([ids])).logits[0, at]
-        found.append(int((logits > logits[wanted]).sum()))
+            hidden = model.bert(input_ids, attention_mask=attention_mask).last_hidden_state
+            logits = model.cls(hidden[range(len(part)), [at for _, at, _ in part]])
+        wanted = logits.gather(1, torch.tensor([[id] for _, _, id in part]))
+        found += (logits > wanted).sum(1).tolist()
     by_hand = []
     for line in (Path(__file__).parent / "test.txt").read_text("utf-8").splitlines():
         text, _, words = line.partition(" | ")
