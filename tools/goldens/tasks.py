@@ -3,6 +3,8 @@
 Places are counted in code points, as Python does. Those of answers are made by answers.py, for the pipeline is gone from transformers 5."""
 
 import json
+import re
+import sys
 
 import torch
 import transformers
@@ -13,9 +15,13 @@ import models
 import tiny_tokenizers
 import tokenizer_cases
 
+sys.path.append(str(common.ROOT / "tools" / "corpora"))
+from stored import stored  # noqa: E402
+
 FOLDER = common.TESTDATA / "tasks"
 AGGREGATIONS = ("none", "first", "average", "max")
 LENGTH = 64
+SMALL = ("entities", "masks")
 
 
 def lines(count, most):
@@ -25,8 +31,24 @@ def lines(count, most):
     return [*hard[: count // 2], *(text for text in plain if len(text) <= most)][:count]
 
 
+def plain(name):
+    """The sentences by hand that the small models are measured with."""
+    rows = (common.ROOT / "tools" / name / "test.txt").read_text("utf-8").splitlines()
+    return [re.sub(r"\[([^|\]]+)\|[A-Z]+\]", r"\1", row.partition(" | ")[0]) for row in rows]
+
+
+def everyday():
+    """What the small models that make sense are asked about: sentences by hand, and some of them put together."""
+    sentences = plain("entities")
+    pairs = [f"{a} {b}" for a, b in zip(sentences[::2], sentences[1::2])]
+    return [*sentences, *pairs, *(text.lower() for text in sentences[::10]), *(text.upper() for text in sentences[5::20])]
+
+
 def loaded(name, kind):
     folder = models.FOLDER / name
+    if name in SMALL:  # int8 files, read as float32
+        tokenizer, model = stored(folder, kind)
+        return tokenizer, model
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     tokenizer.model_max_length = LENGTH
     model = getattr(transformers, kind).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
@@ -44,10 +66,10 @@ def write(name, cases):
 
 
 def entities():
-    for name in ("tiny-bert-ner", "tiny-xlm-roberta-ner"):
+    for name in ("tiny-bert-ner", "tiny-xlm-roberta-ner", "entities"):
         tokenizer, model = loaded(name, "AutoModelForTokenClassification")
         run = pipeline("token-classification", model=model, tokenizer=tokenizer)
-        texts = lines(120, 400)
+        texts = [*everyday(), *lines(60, 120)] if name == "entities" else lines(120, 400)
         texts += [" ".join(texts[i : i + 8]) for i in range(0, 40, 8)]  # too long for one window
         for i, text in enumerate(texts):
             for aggregation in ("simple", AGGREGATIONS[i % 4]):
@@ -63,12 +85,13 @@ def entities():
 
 
 def masks():
-    for name in ("tiny-bert-mlm", "tiny-distilbert-mlm", "tiny-roberta-mlm", "tiny-mpnet-mlm", "tiny-modernbert-mlm"):
+    for name in ("tiny-bert-mlm", "tiny-distilbert-mlm", "tiny-roberta-mlm", "tiny-mpnet-mlm", "tiny-modernbert-mlm", "masks"):
         tokenizer, model = loaded(name, "AutoModelForMaskedLM")
         run = pipeline("fill-mask", model=model, tokenizer=tokenizer)
-        for i, text in enumerate(lines(48, 80)):
+        for i, text in enumerate([*plain("masks"), *everyday()] if name == "masks" else lines(48, 80)):
             words = text.split(" ")
-            words[i % len(words)] = tokenizer.mask_token
+            if name != "masks" or tokenizer.mask_token not in text:
+                words[i % len(words)] = tokenizer.mask_token
             if i % 5 == 4:
                 words.append(tokenizer.mask_token)
             text = " ".join(words)

@@ -214,8 +214,7 @@ export async function programs() {
   mkdirSync(scripts, { recursive: true });
   try {
     mkdirSync(join(work, 'models'));
-    for (const name of ['sentiment', 'tiny-bert-mlm', 'tiny-bert-ner', 'tiny-bert-qa'])
-      symlinkSync(at('testdata/models', name), join(work, 'models', name));
+    for (const name of ['sentiment', 'entities', 'masks', 'tiny-bert-qa']) symlinkSync(at('testdata/models', name), join(work, 'models', name));
     for (const name of ['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2-int8'])
       if (existsSync(at('models', name))) symlinkSync(at('models', name), join(work, 'models', name));
     const all = documents(work, await install(work));

@@ -135,7 +135,7 @@ async function drop(page, data) {
 }
 
 /** Puts files into a field for files, as its dialogue does: with the folder's name in front where a folder is chosen. */
-async function chooseFiles(page, label, made, folder) {
+export async function chooseFiles(page, label, made, folder) {
   await another(page);
   await page.tool(`(async () => {
     const field = document.querySelector('input[type=file][aria-label=' + ${json(json(label))} + ']');

@@ -15,12 +15,13 @@ import { tests as steps } from './steps.mjs';
 import { tests as long } from './long.mjs';
 import { tests as screen } from './screen.mjs';
 import { tests as outside } from './outside.mjs';
+import { tests as tasks } from './tasks.mjs';
 import { tests as train } from './train.mjs';
 import { tests as use } from './use.mjs';
 import { tests as whole } from './whole.mjs';
 
 /** Name -> what has to hold. They run in this order; each opens the page. */
-const tests = { ...whole, ...screen, ...long, ...outside, ...models, ...map, ...steps, ...lab, ...train, ...figures, ...use };
+const tests = { ...whole, ...screen, ...long, ...outside, ...models, ...map, ...steps, ...lab, ...train, ...figures, ...use, ...tasks };
 
 /** Isolation changes where the module runs its threads, not what the page does: there the main points are enough, and fewer where Chromium has seen them. */
 const whereIsolated = {
@@ -35,6 +36,7 @@ const inChromiumAlone = new RegExp(
     'what strangers type|has a card|links lead|too long is an alert|makes no sense',
     'picture of the page|are pasted|results are saved|wrong shape',
     'example opens|one link carries|written over|no number is refused',
+    'question is answered|puts lines in order|texts of tasks',
     'classifier opens above|too few and too many|not one token|speed is measured|memory stays flat|two fingers',
   ].join('|'),
 );

@@ -34,7 +34,13 @@ import { inTestdata } from './models.ts';
 import { aMoment, failing, fetchFile, until } from './state.ts';
 
 const fetched: string[] = [];
-vi.stubGlobal('fetch', (url: string) => (fetched.push(url), fetchFile(url)));
+/** Folders of models that are gone. */
+const missing = new Set<string>();
+vi.stubGlobal('fetch', (url: string) => {
+  fetched.push(url);
+  const isGone = [...missing].some((name) => url.includes(`/models/${name}/`));
+  return isGone ? Promise.resolve(new Response('', { status: 404 })) : fetchFile(url);
+});
 afterAll(() => engine.value?.dispose());
 
 const files = Object.fromEntries(
@@ -386,12 +392,50 @@ describe('the weights of a model', () => {
     const bundled = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
     const total = bundled.reduce((sum, name) => sum + statSync(inTestdata(`models/sentiment/${name}`)).size, 0);
     expect(expectedBytes('sentiment', 'float32')! / total).toBeCloseTo(1, 2);
+    for (const name of ['entities', 'masks'] as const) {
+      const sum = bundled.reduce((bytes, file) => bytes + statSync(inTestdata(`models/${name}/${file}`)).size, 0);
+      for (const dtype of ['int8', 'float32'] as const) expect(expectedBytes(name, dtype)! / sum, name).toBeCloseTo(1, 2);
+    }
     expect(expectedBytes('all-MiniLM-L6-v2', 'float32')).toBe(91_000_000);
     const folder = new URL('../../../models/all-MiniLM-L6-v2-int8/', import.meta.url);
     const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
     const sizes = names.map((name) => statSync(new URL(name, folder))).map((found) => (found.isFile() ? found.size : 0));
     expect(expectedBytes('all-MiniLM-L6-v2', 'int8')).toBe(sizes.reduce((sum, size) => sum + size, 0) || 91_000_000);
     expect(expectedBytes('https://host/x/', 'int8')).toBeUndefined();
+  });
+});
+
+describe('the small models beside the page', () => {
+  it('are loaded by name, from there, as what they are for', async () => {
+    for (const [id, task, name, count] of [
+      ['entities', 'token-classification', 'entity model', 11],
+      ['masks', 'fill-mask', 'mask model', undefined],
+    ] as const) {
+      view.value = { ...initialView, model: id };
+      fetched.length = 0;
+      await chooseModel(id);
+      expect(failure.value).toBeUndefined();
+      expect(fetched.map((url) => url.replace(/^.*models\//, '')).sort()).toEqual(
+        Object.keys(files)
+          .sort()
+          .map((file) => `${id}/${file}`),
+      );
+      expect(model.value).toMatchObject({ id, name, task, dtype: 'int8', isStoredAsInt8: true, labels: undefined, layers: 3, heads: 4 });
+      expect(model.value!.tokenLabels?.length).toBe(count);
+      expect(view.value.model).toBe(id);
+    }
+    await chooseModel('sentiment');
+    expect([model.value!.id, model.value!.task, model.value!.tokenLabels]).toEqual(['sentiment', 'text-classification', undefined]);
+  });
+
+  it('are missed in words where they are gone', async () => {
+    missing.add('masks');
+    await chooseModel('masks');
+    missing.clear();
+    expect(failure.value).toMatchObject({ what: 'mask model could not be loaded.' });
+    expect(failure.value!.detail).toMatch(/answered 404/);
+    expect(model.value!.id, 'the one before stays').toBe('sentiment');
+    failure.value = undefined;
   });
 });
 

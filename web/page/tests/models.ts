@@ -27,10 +27,21 @@ export async function openModel(
   const contents = { ...Object.fromEntries(files.map((file) => [file, read(file)])), 'config.json': changed };
   const text = await direct.loadModel(contents, { weights: dtype });
   const { attentions } = text.forward(text.tokenize('a'), { outputAttentions: true });
-  const { config, labels } = text;
+  const { config, labels, task } = text;
   const shapes = text.parameterShapes();
   const [layers, heads] = [attentions!.length, attentions![0]!.dims[1]!];
-  return { text: change(text), config, labels, shapes, layers, heads, dtype } as unknown as LoadedModel;
+  const tokenLabels = task === 'token-classification' ? labels : undefined;
+  return {
+    text: change(text),
+    config,
+    labels: tokenLabels ? undefined : labels,
+    task,
+    tokenLabels,
+    shapes,
+    layers,
+    heads,
+    dtype,
+  } as unknown as LoadedModel;
 }
 
 /** What Proof computes once more, in its order. */

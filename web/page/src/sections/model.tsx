@@ -194,6 +194,7 @@ function Problem({ of: { what, cause, fix, detail, code, onHub } }: { of: Failur
 function planOf(text: string): string | undefined {
   if (!text.trim()) return undefined;
   const known = knownModels.find(({ id, name }) => id === text.trim() || name === text.trim());
+  if (known && !('repository' in known)) return `${loadKnown(known.id)}.`;
   try {
     const { name, host, hub } = readAddress(known && 'repository' in known ? known.repository : text, location.href);
     const bytes = knownModels.find((each) => 'repository' in each && each.repository === hub?.repository)?.bytes;

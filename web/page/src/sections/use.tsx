@@ -1,14 +1,16 @@
-import { computed } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
+import type { Task } from 'attn';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { counted, fixed } from '../numbers.ts';
+import { counted, fixed, megabytes } from '../numbers.ts';
 import { colour } from '../palette.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../state/ablation.ts';
 import { rightOf100 } from '../state/bundled.ts';
 import { headsOff, shownModel } from '../state/derived.ts';
 import { toggleHead } from '../state/heads.ts';
 import { chosenLine, faultOf, furthest, largestOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../state/lines.ts';
-import { answerFunction, answerName, type LoadedModel } from '../state/model.ts';
+import { answerFunction, answerName, chooseModel, expectedBytes, loading, nameOf, type LoadedModel } from '../state/model.ts';
+import { explain } from '../state/status.ts';
 import { update, view } from '../state/view.ts';
 import '../styles/use.css';
 import { BarNumber } from '../ui/bar_number.tsx';
@@ -45,11 +47,69 @@ export function Use() {
           answers change.
         </p>
       </div>
+      {of && <TaskOf of={of} />}
       <Similarity />
       {of && <Classification of={of} />}
+      {of && <MoreTasks of={of} />}
       {of && <Heads of={of} />}
       {of && <InTurn of={of} />}
     </section>
+  );
+}
+
+/** Parts for heads that say more than one answer of a text: fetched with the first model that has one. */
+const tasks = signal<typeof import('./tasks.tsx') | undefined>(undefined);
+const tasksFailure = signal<string | undefined>(undefined);
+const ofTokens: readonly Task[] = ['token-classification', 'fill-mask', 'question-answering'];
+
+function TaskOf({ of }: { of: LoadedModel }) {
+  const isWanted = ofTokens.includes(of.task) || of.labels?.length === 1;
+  useEffect(() => {
+    if (!isWanted || tasks.value) return;
+    tasksFailure.value = undefined;
+    import('./tasks.tsx').then(
+      (found) => (tasks.value = found),
+      (error: unknown) => (tasksFailure.value = explain(error)),
+    );
+  }, [of]);
+  if (!isWanted) return null;
+  if (tasksFailure.value)
+    return (
+      <p role="alert" class="error">
+        The part of the page for this model could not be fetched. Reload the page. {tasksFailure.value}
+      </p>
+    );
+  return tasks.value ? <tasks.value.TaskPart of={of} /> : null;
+}
+
+/** Small models beside the page whose heads are for something else. */
+const small = [
+  ['entities', 'marks people, places, organisations and dates in a text'],
+  ['masks', 'guesses which word a mask hides'],
+] as const;
+
+function MoreTasks({ of }: { of: LoadedModel }) {
+  return (
+    <Part title="What else can such a model do?">
+      <p>
+        The layers stay the same; what they are good for depends on the head on top. Two more small models are beside this page. They replace the
+        model above, and come when you ask for them.
+      </p>
+      <ul class="use-more">
+        {small.map(([id, about]) => (
+          <li key={id}>
+            <button type="button" disabled={of.id === id || !!loading.value} onClick={() => void chooseModel(id)}>
+              Load the {nameOf(id)}, {megabytes(expectedBytes(id, 'int8')!)}
+            </button>
+            <span>{of.id === id ? 'It is the model above.' : `It ${about}.`}</span>
+          </li>
+        ))}
+      </ul>
+      <p class="note">
+        A model for question answering, or a cross-encoder that ranks texts, shows its own part here, too: load one by its name above, or drop its
+        folder.
+      </p>
+    </Part>
   );
 }
 
@@ -227,6 +287,14 @@ function SimilarityTable({ name, of, answers }: { name: string; of: Lines; answe
   );
 }
 
+const madeFor: Readonly<Partial<Record<Task, string>>> = {
+  embedding: 'to compare texts',
+  'token-classification': 'to sort tokens into classes',
+  'fill-mask': 'to guess hidden words',
+  'question-answering': 'to find answers in a text',
+  'multiple-choice': 'to choose between endings',
+};
+
 function Classification({ of }: { of: LoadedModel }) {
   const made = lines.value.value;
   const current = made?.model === of ? made : undefined;
@@ -235,8 +303,8 @@ function Classification({ of }: { of: LoadedModel }) {
     <Part title="What does the classifier answer?">
       {!labels && (
         <p>
-          {of.name} has no classifier: it was made to compare texts, not to sort them into classes. The sentiment classifier has one. Load it above to
-          see its answers for these lines.
+          {of.name} has no classifier: it was made {madeFor[of.task] ?? 'for something else'}, not to sort texts into classes. The sentiment
+          classifier has one. Load it above to see its answers for these lines.
         </p>
       )}
       {labels && (

@@ -3,6 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { exampleFromParams, exampleToParams } from './example.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
 import { linesFromParams, linesToParams } from './lines.ts';
+import { taskTextsFromParams, taskTextsToParams } from './task_texts.ts';
 import { trainFromParams, trainToParams } from '../train/state.ts';
 import { initialView, update, view, type Edit, type LayerChanges, type View } from './view.ts';
 import { whyFromParams, whyToParams } from './why.ts';
@@ -112,7 +113,15 @@ export function toHash(of: View): string {
 /** Everything that the page is set to: the view, the numbers of the example and the lab, texts to compare and words. */
 export function linkHash(): string {
   const params = new URLSearchParams(toHash(view.value));
-  const all = [...exampleToParams(), ...trainToParams(), ...labToParams(lab.value), ...linesToParams(), ...whyToParams(), ...wordsToParams()];
+  const all = [
+    ...exampleToParams(),
+    ...trainToParams(),
+    ...labToParams(lab.value),
+    ...linesToParams(),
+    ...taskTextsToParams(),
+    ...whyToParams(),
+    ...wordsToParams(),
+  ];
   for (const [name, text] of all) params.set(name, text);
   return params.toString();
 }
@@ -142,6 +151,7 @@ export function keepInHash(): void {
     exampleFromParams(params);
     lab.value = labFromParams(params);
     linesFromParams(params);
+    taskTextsFromParams(params);
     whyFromParams(params);
     wordsFromParams(params);
     trainFromParams(params);

@@ -1,6 +1,6 @@
 /** The module in its worker, and the model in it: loading, what it says of itself, its end. Nothing on the page computes on the main thread. */
 import { batch, signal } from '@preact/signals';
-import type { Dims, ModelOptions, ModelSource, Tensor } from 'attn';
+import type { Dims, ModelOptions, ModelSource, Task, Tensor } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
 import configUrl from '../../../../testdata/models/sentiment/config.json?url';
 import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
@@ -24,6 +24,10 @@ export interface LoadedModel {
   readonly text: TextModel;
   readonly config: Readonly<Record<string, unknown>>;
   readonly labels: readonly string[] | undefined;
+  /** What its head is for. */
+  readonly task: Task;
+  /** What a head for tokens tells apart. */
+  readonly tokenLabels?: readonly string[] | undefined;
   readonly layers: number;
   readonly heads: number;
   readonly hiddenSize: number;
@@ -110,6 +114,8 @@ export const knownModels = [
     int8Bytes: Number(import.meta.env['ATTN_INT8_BYTES'] ?? 0),
     repository: 'sentence-transformers/all-MiniLM-L6-v2',
   },
+  { id: 'entities', name: 'entity model', about: '3 layers × 4 heads, names in a text', bytes: 1_600_000 },
+  { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_560_000 },
 ] as const;
 
 /** What loading a model is going to bring, as far as that is known: bytes. */
@@ -151,16 +157,21 @@ async function fetchBytes(url: string): Promise<ArrayBuffer> {
   return response.arrayBuffer();
 }
 
+async function fetchAll(urls: Readonly<Record<string, string>>): Promise<ModelSource> {
+  return Object.fromEntries(await Promise.all(Object.entries(urls).map(async ([name, url]) => [name, await fetchBytes(url)] as const)));
+}
+
 /** Asked for at once when the page opens; they come while the module starts. */
-async function fetchSentiment(): Promise<ModelSource> {
-  const urls = {
+const fetchSentiment = (): Promise<ModelSource> =>
+  fetchAll({
     'config.json': configUrl,
     'model.safetensors': weightsUrl,
     'tokenizer.json': tokenizerUrl,
     'tokenizer_config.json': tokenizerConfigUrl,
-  };
-  return Object.fromEntries(await Promise.all(Object.entries(urls).map(async ([name, url]) => [name, await fetchBytes(url)] as const)));
-}
+  });
+
+/** A small model that stands beside the page: asked for when it is wanted. */
+const fetchBeside = async (id: 'entities' | 'masks'): Promise<ModelSource> => fetchAll((await import('./models_beside.ts')).modelsBeside[id]);
 
 /** The status says that it went wrong; why and what to do is said once, beside what was asked for. */
 function fail(what: string, error: unknown, origin: Origin = { host: undefined }, onHub?: string): void {
@@ -279,6 +290,8 @@ async function read(
       text: text!,
       config,
       labels: labels?.map((label) => cut(label, longestName)),
+      task,
+      tokenLabels: task === 'token-classification' ? names : undefined,
       layers,
       heads,
       hiddenSize: width,
@@ -378,7 +391,11 @@ export const keepLoaded = (): void => speakOf(current.id);
 /** A model that the page knows by name: from beside the page, or from the Hub where it is not there. */
 function knownChoice(id: string, onHub: boolean): Choice {
   const known = knownModels.find((each) => each.id === id)!;
-  if (!('repository' in known)) return sentiment;
+  if (known.id === 'sentiment') return sentiment;
+  if (known.id === 'entities' || known.id === 'masks') {
+    const { id: beside, name } = known;
+    return { id: beside, name, sources: async () => [await fetchBeside(beside)], origin: { host: new URL(page()).host } };
+  }
   const hub = readAddress(known.repository, page());
   const here = (dtype: DType) => (dtype === 'int8' ? [`models/${id}-int8/`, `models/${id}/`] : [`models/${id}/`]);
   // What the page carries is taken from there in any case.

@@ -25,9 +25,9 @@ export function Footer() {
     <footer>
       <p>
         Everything runs in this page. What you type stays here, unless you share a link, which holds it. The browser is told to enforce that: other
-        hosts are asked only for the files of a model whose address you give. The sentiment classifier comes with attn; its word table started from
-        that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The film reviews under “Train” are those of vaderSentiment (MIT, © 2016 C.J.
-        Hutto).
+        hosts are asked only for the files of a model whose address you give. The sentiment classifier, the entity and the mask model come with attn;
+        their word tables started from that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The film reviews under “Train” are those of
+        vaderSentiment (MIT, © 2016 C.J. Hutto).
       </p>
       <details>
         <summary>Papers behind this page</summary>

@@ -1,0 +1,324 @@
+/** The tasks of heads that say more than one answer of a text. A chunk of its own: asked for with the first model that has such a head. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { fixed } from '../numbers.ts';
+import type { Derived } from '../state/derived.ts';
+import { readLines } from '../state/lines.ts';
+import type { LoadedModel } from '../state/model.ts';
+import { taskTexts, type TaskText } from '../state/task_texts.ts';
+import {
+  aggregation,
+  aggregations,
+  entities,
+  faultOfContext,
+  faultOfDocuments,
+  faultOfMasked,
+  faultOfNames,
+  faultOfQuery,
+  faultOfQuestion,
+  filled,
+  found,
+  maskOf,
+  ranks,
+  type Aggregation,
+} from '../state/tasks.ts';
+import '../styles/tasks.css';
+import { BarNumber } from '../ui/bar_number.tsx';
+import { NumberTable } from '../ui/number_table.tsx';
+import { Term } from '../ui/term.tsx';
+
+/** What the head of this model is for, if it is one of these tasks. */
+export function TaskPart({ of }: { of: LoadedModel }) {
+  switch (of.task) {
+    case 'token-classification':
+      return <Entities of={of} />;
+    case 'fill-mask':
+      return <Masks of={of} />;
+    case 'question-answering':
+      return <Answers of={of} />;
+    default:
+      return of.labels?.length === 1 ? <Ranks of={of} /> : null;
+  }
+}
+
+function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="use-part task">
+      <h3>{title}</h3>
+      {children}
+    </div>
+  );
+}
+
+interface FieldProps {
+  readonly name: string;
+  readonly of: TaskText;
+  readonly rows: number;
+  readonly fault: string | undefined;
+  readonly area?: { current: HTMLTextAreaElement | null };
+}
+
+/** A text of the visitor's; what is wrong with it is said beneath. */
+function Field({ name, of, rows, fault, area }: FieldProps) {
+  const id = useId();
+  const error = `${id}-error`;
+  return (
+    <div class="field">
+      <label for={id}>{name}</label>
+      <textarea
+        id={id}
+        {...(area && { ref: area })}
+        rows={rows}
+        spellcheck={false}
+        value={taskTexts[of].value}
+        aria-invalid={fault ? 'true' : undefined}
+        aria-describedby={fault ? error : undefined}
+        onInput={(event) => (taskTexts[of].value = event.currentTarget.value)}
+      />
+      {fault && (
+        <p role="alert" id={error} class="error">
+          {fault}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Why there is no newer result. */
+const Failed = ({ of, what }: { of: Derived<unknown>; what: string }) =>
+  of.failure.value ? (
+    <p role="alert" class="error">
+      {what} {of.failure.value}
+    </p>
+  ) : null;
+
+const percent = (score: number) => `${(100 * score).toFixed(0)} %`;
+
+/** Types have one of so many looks; the type is written beside each name. */
+const looks = 5;
+const typeOf = (label: string) => label.replace(/^[BI]-/, '');
+
+const typeNames: Readonly<Record<string, string>> = {
+  PER: 'a person',
+  ORG: 'an organisation',
+  LOC: 'a place',
+  DATE: 'a day, month or year',
+  MISC: 'a people, a language, an event or a work',
+};
+
+const aggregationNames: Readonly<Record<Aggregation, string>> = {
+  first: 'words, by their first token',
+  simple: 'neighbours with one label',
+  average: 'words, by the mean of their tokens',
+  max: 'words, by their most certain token',
+  none: 'each token alone',
+};
+
+function Entities({ of }: { of: LoadedModel }) {
+  useEffect(() => entities.follow(), []);
+  const id = useId();
+  const fault = faultOfNames(taskTexts.names.value);
+  const made = entities.value.value;
+  const current = !fault && made?.of === of ? made : undefined;
+  const types = [...new Set((of.tokenLabels ?? []).map(typeOf))].filter((type) => type !== 'O');
+  const lookOf = (label: string) => Math.max(0, types.indexOf(typeOf(label))) % looks;
+  const known = types.filter((type) => typeNames[type]);
+  return (
+    <Part title="What does the text name?">
+      <p>
+        This model has one answer for each <Term word="token" />. Neighbours with the same answer are one name; its score is the mean of theirs.
+        {known.length > 0 && ` ${known.map((type) => `${type} is ${typeNames[type]}`).join(', ')}.`} Write about people and places you know.
+      </p>
+      <div class="task-fields">
+        <Field name="Text with names" of="names" rows={4} fault={fault} />
+        <div class="field">
+          <label for={id}>Tokens become names</label>
+          <select id={id} value={aggregation.value} onChange={(event) => (aggregation.value = event.currentTarget.value as Aggregation)}>
+            {aggregations.map((each) => (
+              <option key={each} value={each}>
+                {aggregationNames[each]}
+              </option>
+            ))}
+          </select>
+        </div>
+      </div>
+      <Failed of={entities} what="The text could not be read." />
+      {current && (
+        <>
+          <p class="task-text" role="group" aria-label="Text with its names marked">
+            {marked(current.texts[0]!, current.found, ({ text, label, score }) => (
+              <mark class={`entity look-${lookOf(label)}`}>
+                {text}
+                <span class="entity-type">
+                  {' '}
+                  {label} {percent(score)}
+                </span>
+              </mark>
+            ))}
+          </p>
+          <p class="note" aria-live="polite">
+            {current.found.length === 0 ? 'It finds no name in this text.' : `${current.found.length} found.`}
+          </p>
+          {current.found.length > 0 && (
+            <div class="use-lines">
+              <NumberTable
+                name="Names in the text"
+                rows={{ kind: 'name', count: current.found.length, label: (i) => current.found[i]!.text }}
+                columns={{ kind: 'property', count: 4, label: (j) => ['type', 'score', 'from', 'to'][j]! }}
+                cell={(i, j) => {
+                  const { label, score, start, end } = current.found[i]!;
+                  return [label, <BarNumber value={score} />, start, end][j];
+                }}
+              />
+            </div>
+          )}
+        </>
+      )}
+    </Part>
+  );
+}
+
+/** The text with some of its parts shown otherwise; they are in order and do not overlap. */
+function marked<T extends { readonly start: number; readonly end: number }>(text: string, parts: readonly T[], show: (part: T) => ComponentChildren) {
+  const pieces: ComponentChildren[] = [];
+  let at = 0;
+  for (const part of parts) {
+    if (part.start < at) continue;
+    pieces.push(text.slice(at, part.start), show(part));
+    at = part.end;
+  }
+  return [...pieces, text.slice(at)];
+}
+
+function Masks({ of }: { of: LoadedModel }) {
+  useEffect(() => filled.follow(), []);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [mask, setMask] = useState<string>();
+  useEffect(() => {
+    let isHere = true;
+    setMask(undefined);
+    void maskOf(of).then((found) => isHere && setMask(found));
+    return () => void (isHere = false);
+  }, [of]);
+  const text = taskTexts.masked.value;
+  const fault = mask === undefined ? undefined : faultOfMasked(text, mask);
+  const made = filled.value.value;
+  const current = !fault && made?.of === of ? made : undefined;
+  /** In the place of what is selected, or where the caret is. */
+  const insert = () => {
+    const { selectionStart, selectionEnd } = area.current!;
+    const before = text.slice(0, selectionStart);
+    taskTexts.masked.value = `${before}${mask}${text.slice(selectionEnd)}`;
+    const caret = before.length + mask!.length;
+    requestAnimationFrame(() => {
+      area.current?.focus();
+      area.current?.setSelectionRange(caret, caret);
+    });
+  };
+  return (
+    <Part title="Which word is missing?">
+      <p>
+        This model was trained to guess hidden words. For each mask it gives every <Term word="token" /> that it knows a share; these are the
+        likeliest. Select a word of your own and put the mask in its place.
+      </p>
+      <Field name="Text with a mask" of="masked" rows={3} fault={fault} area={area} />
+      <div class="buttons">
+        <button type="button" disabled={mask === undefined} onClick={insert}>
+          Insert {mask ?? 'the mask'}
+        </button>
+      </div>
+      <Failed of={filled} what="The masks could not be filled." />
+      {current && (
+        <div class="task-lists">
+          {current.found.map((candidates, i) => (
+            <div key={i}>
+              {current.found.length > 1 && <h4>Mask {i + 1}</h4>}
+              <ol class="ranked" aria-label={current.found.length > 1 ? `Candidates for mask ${i + 1}` : 'Candidates for the mask'}>
+                {candidates.map(({ id, token, score, text: whole }) => (
+                  <li key={id} title={whole}>
+                    <span class="ranked-name">{token.trim() || token}</span>
+                    <BarNumber value={score} />
+                  </li>
+                ))}
+              </ol>
+            </div>
+          ))}
+        </div>
+      )}
+    </Part>
+  );
+}
+
+function Answers({ of }: { of: LoadedModel }) {
+  useEffect(() => found.follow(), []);
+  const [question, context] = [taskTexts.question.value, taskTexts.context.value];
+  const [wrongQuestion, wrongContext] = [faultOfQuestion(question), faultOfContext(context)];
+  const made = found.value.value;
+  const current = !wrongQuestion && !wrongContext && made?.of === of ? made : undefined;
+  const best = current?.found[0];
+  return (
+    <Part title="What is the answer?">
+      <p>
+        This model reads the question and the text together, and says for each <Term word="token" /> how likely the answer begins and ends there. The
+        score of an answer is the product of the two.
+      </p>
+      <Field name="Question" of="question" rows={1} fault={wrongQuestion} />
+      <Field name="Text to answer from" of="context" rows={5} fault={wrongContext} />
+      <Failed of={found} what="The question could not be answered." />
+      {current && (
+        <>
+          <p class="task-text" role="group" aria-label="Text with the answer marked">
+            {marked(current.texts[1]!, best ? [best] : [], ({ text, score }) => (
+              <mark class="entity look-0">
+                {text}
+                <span class="entity-type"> {percent(score)}</span>
+              </mark>
+            ))}
+          </p>
+          {current.found.length === 0 && <p>It finds no answer in this text.</p>}
+          {best && (
+            <ol class="ranked" aria-label="Answers">
+              {current.found.map(({ text, score, start }) => (
+                <li key={start}>
+                  <span class="ranked-name">{text}</span>
+                  <BarNumber value={score} />
+                </li>
+              ))}
+            </ol>
+          )}
+        </>
+      )}
+    </Part>
+  );
+}
+
+function Ranks({ of }: { of: LoadedModel }) {
+  useEffect(() => ranks.follow(), []);
+  const documents = readLines(taskTexts.documents.value);
+  const [wrongQuery, wrongDocuments] = [faultOfQuery(taskTexts.query.value), faultOfDocuments(documents)];
+  const made = ranks.value.value;
+  const current = !wrongQuery && !wrongDocuments && made?.of === of ? made : undefined;
+  return (
+    <Part title="Which line fits the query best?">
+      <p>
+        A head with one answer can be a cross-encoder: it reads query and line together and gives one number, the higher the better they fit. If this
+        model was made for something else, so is its order.
+      </p>
+      <Field name="Query" of="query" rows={1} fault={wrongQuery} />
+      <Field name="Lines to rank, one a line" of="documents" rows={5} fault={wrongDocuments} />
+      <Failed of={ranks} what="The lines could not be put in order." />
+      {current && (
+        <ol class="ranked" aria-label="Lines by relevance">
+          {current.found.map(({ index, score }) => (
+            <li key={index}>
+              <span class="ranked-name">
+                <span class="figure">{index + 1}</span> {current.texts[index + 1]}
+              </span>
+              {score >= 0 && score <= 1 ? <BarNumber value={score} /> : <span class="figure">{fixed(score, 4)}</span>}
+            </li>
+          ))}
+        </ol>
+      )}
+    </Part>
+  );
+}
