@@ -22,6 +22,7 @@ set(ATTN_SOURCES
   src/attn/layers/transformer_classifier.cpp
   src/attn/layers/transformer_encoder.cpp
   src/attn/layers/transformer_encoder_layer.cpp
+  src/attn/models/albert.cpp
   src/attn/models/bert.cpp
   src/attn/models/checkpoint_tensor.cpp
   src/attn/models/distilbert.cpp

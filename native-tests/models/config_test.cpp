@@ -94,7 +94,8 @@ TEST_CASE("every size must be there, whole and in its range", "[models]") {
       {"tiny-roberta",
        {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size"}},
       {"tiny-mpnet", {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}},
-      {"tiny-modernbert", {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}}};
+      {"tiny-modernbert", {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings"}},
+      {"tiny-albert", {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "type_vocab_size"}}};
   for (const auto& [family, sizes] : families)
     for (const std::string name : sizes) {
       INFO(family << ' ' << name);
@@ -167,6 +168,38 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
   refused(ErrorCode::config, "config.json", "hidden_act", with_member(bert(), "hidden_act", 3), {"a string"});
   refused(ErrorCode::config, "config.json", "is_decoder", with_member(bert(), "is_decoder", "no"), {"true or false"});
   refused(ErrorCode::config, "config.json", "relative_attention_num_buckets", with_member(stock("tiny-mpnet"), "relative_attention_num_buckets", 64));
+}
+
+TEST_CASE("layers that are used several times are stored once", "[models]") {
+  const Checkpoint albert = stock("tiny-albert-mlm");  // 4 times 2 groups of 2
+  const detail::ModelConfig shared = read(albert);
+  CHECK(shared.num_hidden_layers == 8);
+  CHECK(shared.stored_layers() == 4);
+  const std::int64_t expected[] = {0, 1, 0, 1, 2, 3, 2, 3};
+  for (std::int64_t place = 0; place < 8; ++place) CHECK(shared.stored_layer(place) == expected[place]);
+  const auto model = load(albert);
+  std::size_t weights = 0;
+  for (const auto& [name, shape] : model->parameter_shapes()) weights += name.ends_with(".ffn.weight") ? 1 : 0;
+  CHECK(weights == 4);
+  const detail::ModelConfig plain = read(with_config(albert, [](json& config) {
+    config.erase("num_hidden_groups");
+    config.erase("inner_group_num");
+    config.erase("embedding_size");
+  }));
+  CHECK(plain.stored_layers() == 1);
+  CHECK(plain.word_width() == 128);
+  // More groups than times leave some that nothing uses, and every place is a forward's.
+  refused(ErrorCode::config, "config.json", "num_hidden_groups", with_member(albert, "num_hidden_groups", 5), {"from 1 to 4"});
+  refused(ErrorCode::config, "config.json", "inner_group_num", with_member(albert, "inner_group_num", 2501), {"from 1 to 2500"});
+  for (const char* name : {"num_hidden_groups", "inner_group_num", "embedding_size"})
+    for (const json& value : {json(0), json(-4), json(4.5), json("2"), json(1e300)})
+      refused(ErrorCode::config, "config.json", name, with_member(albert, name, value), {"a whole number from 1 to"});
+  const Limit limit(std::uint64_t{1} << 30);
+  too_large(with_config(albert, [](json& config) {
+    config["num_hidden_layers"] = config["num_hidden_groups"] = 5000;
+    config["inner_group_num"] = 2;
+    config["hidden_size"] = config["intermediate_size"] = 1024;
+  }));
 }
 
 TEST_CASE("an activation may have one of several names", "[models]") {

@@ -1,5 +1,5 @@
-"""testdata/models/gradients.safetensors, token_gradients.safetensors, attribution.safetensors: gradients of transformers' models by torch.autograd,
-and scores of tokens.
+"""testdata/models/gradients.safetensors, token_gradients, later_gradients, attribution: gradients of transformers' models by torch.autograd, and
+scores of tokens.
 
 Truth is the model in float64, as models.py has it, with eager attention in eval mode; the error is that of the same lines in float32. Scores of the
 papers are their formulas written out. Integrated gradients are Captum's quadrature with weights in float64, which Captum rounds to float32: with its
@@ -25,6 +25,7 @@ WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
 OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa", "tiny-electra-mlm")  # whose logits are those of this token
 TOKEN = 2
 OTHERS = ("tiny-ernie", "tiny-electra")  # with a table more, and with narrower ones
+LATER = ("tiny-albert", "tiny-albert-mlm")  # families that came later
 POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
 WITHOUT_TYPES = ("distilbert", "mpnet", "modernbert")
 
@@ -133,7 +134,7 @@ def write_gradients(file, names):
         with models.modernbert_in_float64():
             values64, _ = gradients(double, named, inputs, pooling)
         target = {"row": ROW, "label": LABEL} if pooling is None else {"row": ROW, "component": COMPONENT}
-        if name in OF_TOKENS:
+        if name in OF_TOKENS or name.endswith("-mlm"):
             target["token"] = TOKEN
         options = {"target": target} if pooling is None else {"target": target, "pooling": pooling}
         case = common.Case(golden, name, "model_gradients", options=options)
@@ -280,6 +281,7 @@ def write_attribution():
 def generate():
     write_gradients("gradients.safetensors", (*WITH_HEAD, *POOLING))
     write_gradients("token_gradients.safetensors", (*OF_TOKENS, *OTHERS))
+    write_gradients("later_gradients.safetensors", LATER)
     write_attribution()
 
 

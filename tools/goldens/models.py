@@ -247,6 +247,14 @@ def others():
     yield "tiny-electra-mlm", t.ElectraForMaskedLM(t.ElectraConfig(**small, embedding_size=12)), bert, f16
     yield "tiny-electra-choice", t.ElectraForMultipleChoice(t.ElectraConfig(**small, embedding_size=16)), bert, f16
 
+    albert = tiny_tokenizers.albert()
+    small = {**SIZES, **SMALL, "vocab_size": len(albert), "bos_token_id": 2, "eos_token_id": 3}
+    config = t.AlbertConfig(**{**small, "num_hidden_layers": 3}, **moods, embedding_size=12)
+    yield "tiny-albert", t.AlbertForSequenceClassification(config), albert, f32
+    # Two groups of two layers, each used twice: 8 places.
+    config = t.AlbertConfig(**{**small, "num_hidden_layers": 4}, num_hidden_groups=2, inner_group_num=2, embedding_size=16, hidden_act="gelu")
+    yield "tiny-albert-mlm", t.AlbertForMaskedLM(config), albert, f16
+
 
 # ---------------------------------------------------------------- the numbers
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import sentencepiece
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    AlbertTokenizer,
     BertTokenizer,
     DistilBertTokenizer,
     MPNetTokenizer,
@@ -141,26 +142,35 @@ def roberta():
     return RobertaTokenizer(vocab=vocab, merges=pairs, mask_token=mask, model_max_length=64)
 
 
-def xlm_roberta():
+def unigram(kind, lines, name, mask, **options):
     """Trained by sentencepiece, converted by transformers."""
     with tempfile.TemporaryDirectory() as folder:
-        rules, model = Path(folder, "rules.tsv"), Path(folder, "sentencepiece.bpe.model")
+        rules, model = Path(folder, "rules.tsv"), Path(folder, name)
         code = lambda text: " ".join(f"{ord(c):X}" for c in text)
         rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
         written = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(LINES),
+            sentence_iterator=iter(lines),
             model_writer=written,
             model_type="unigram",
-            vocab_size=280,
             character_coverage=1.0,
             normalization_rule_tsv=str(rules),
             num_threads=1,
             minloglevel=2,
+            **options,
         )
         model.write_bytes(written.getvalue())
-        mask = AddedToken("<mask>", lstrip=True, rstrip=False, normalized=False, special=True)
-        return XLMRobertaTokenizer.from_pretrained(folder, mask_token=mask, model_max_length=64)
+        mask = AddedToken(mask, lstrip=True, rstrip=False, normalized=False, special=True)
+        return kind.from_pretrained(folder, mask_token=mask, model_max_length=64)
+
+
+def xlm_roberta():
+    return unigram(XLMRobertaTokenizer, LINES, "sentencepiece.bpe.model", "<mask>", vocab_size=280)
+
+
+def albert():
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
+    return unigram(AlbertTokenizer, LINES, "spiece.model", "[MASK]", vocab_size=280, **special)
 
 
 def modernbert():

@@ -7,6 +7,8 @@ import { assertClose, rows } from './tensors.ts';
 
 /** The checkpoints of testdata/models. */
 export const checkpoints = [
+  'tiny-albert',
+  'tiny-albert-mlm',
   'tiny-bert',
   'tiny-bert-choice',
   'tiny-bert-cls',

@@ -25,7 +25,7 @@ TransformerEncoderOptions encoder_options(const detail::ModelConfig& config) {
           .layer_norm_eps = config.layer_norm_eps,
           .norm_first = config.norm_first,
           .gated = config.gated,
-          .num_layers = config.num_hidden_layers,
+          .num_layers = config.stored_layers(),
           .final_norm = config.norm_first};
 }
 
@@ -115,8 +115,10 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
   if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
   if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
   if (config_.task_type_vocab_size > 0) task_types_ = {static_cast<std::size_t>(config_.task_type_vocab_size), width};
-  if (W != config_.hidden_size) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
+  if (config_.embedding_projection) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
   if (config_.norm_first) encoder_.leave_out_norm1(0);
+  if (config_.hidden_groups > 0)
+    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) encoder_.add_use(static_cast<std::size_t>(config_.stored_layer(i)));
   if (config_.has_head()) head_ = detail::Head(config_);
 }
 

@@ -14,6 +14,7 @@ struct TensorNames {
   std::string_view word_embeddings = {}, position_embeddings = {}, token_type_embeddings = {}, task_type_embeddings = {}, embedding_norm = {};
   std::string_view embedding_projection = {};  ///< from their width to the hidden size
   std::string_view layers = {};                ///< what comes before a layer's number
+  std::string_view inner_layers = {};          ///< of groups of layers: what comes between a group's number and a layer's in it
   // Within a layer.
   std::string_view query = {}, key = {}, value = {};
   std::string_view query_key_value = {};  ///< instead of the three: one below the other
@@ -73,7 +74,7 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
   add(HeadPart::classifier, names.classifier, "classifier", config.task != Task::fill_mask || config.decoder_bias);
 }
 
-extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra;
+extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kAlbert;
 
 /// BERT's heads of tokens and of choices, as most families call them.
 inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},
@@ -84,6 +85,24 @@ inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.den
                                          .classifier = "cls.predictions.decoder",
                                          .classifier_bias = "cls.predictions.bias"},
     kRobertaMaskHead{.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"};
+
+/// BERT with other names, and its heads.
+constexpr Family bert_family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
+                             std::span<const std::string_view> ignored, void (*configure)(const ConfigReader& config, ModelConfig& model),
+                             const TensorNames& names = kBertNames) {
+  return {.model_types = types,
+          .architecture = architecture,
+          .prefix = prefix,
+          .names = names,
+          .text_classification = kPooledHead,
+          .token_classification = kTokenHead,
+          .question_answering = kAnswerHead,
+          .multiple_choice = kPooledHead,
+          .fill_mask = kBertMaskHead,
+          .ignored = ignored,
+          .configure = configure,
+          .tokenizer_class = "BertTokenizer"};
+}
 
 /// How config.json calls what every family has and not all spell alike; empty for what it does not have.
 struct SizeNames {

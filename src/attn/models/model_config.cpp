@@ -1,7 +1,6 @@
 #include "attn/models/model_config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -15,9 +14,9 @@ namespace attn::detail {
 namespace {
 
 const Json kNone{Json::Object()};
-constexpr std::int64_t kMaxLayers = 10'000, kMaxLabels = 100'000;
-constexpr std::array<const Family*, 9> kFamilies{&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText,
-                                                 &kMpnet, &kModernBert, &kErnie,   &kElectra};
+constexpr std::int64_t kMaxLabels = 100'000;
+constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText,
+                                       &kMpnet, &kModernBert, &kErnie,   &kElectra,   &kAlbert};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string type = config.string("model_type", "");
@@ -116,6 +115,13 @@ std::string words_of(const Json& json) {
 std::string_view ModelConfig::tokenizer_class() const { return family->tokenizer_class; }
 
 const HeadNames& ModelConfig::head_names() const { return names_of(*family, task); }
+
+std::int64_t ModelConfig::stored_layer(std::int64_t place) const {
+  if (hidden_groups == 0) return place;
+  // As transformers divides.
+  const double times = static_cast<double>(num_hidden_layers / inner_layers), group = times / static_cast<double>(hidden_groups);
+  return static_cast<std::int64_t>(static_cast<double>(place / inner_layers) / group) * inner_layers + place % inner_layers;
+}
 
 std::int64_t ModelConfig::outputs() const {
   switch (task) {

@@ -55,7 +55,10 @@ struct ModelConfig {
   const Family* family = nullptr;
   Task task = Task::embedding;
   std::int64_t vocab_size = 0, hidden_size = 0, num_hidden_layers = 0, num_attention_heads = 0, intermediate_size = 0;
-  std::int64_t word_size = 0;  ///< width of the tables where a map to the hidden size follows them; 0: that size itself
+  std::int64_t word_size = 0;         ///< width of the tables; 0: the hidden size
+  bool embedding_projection = false;  ///< a map from it to the hidden size
+  /// Layers are used more than once: as many groups of so many layers, each group several times in a row. 0: each layer once.
+  std::int64_t hidden_groups = 0, inner_layers = 1;
   Activation hidden_act = Activation::gelu;
   float layer_norm_eps = 1e-12F;
 
@@ -114,6 +117,10 @@ struct ModelConfig {
   /// Numbers of the head's result.
   std::int64_t outputs() const;
   bool is_tied() const { return task == Task::fill_mask && tie_word_embeddings; }
+  /// Layers that there are weights of; num_hidden_layers says how many times one is used.
+  std::int64_t stored_layers() const { return hidden_groups > 0 ? hidden_groups * inner_layers : num_hidden_layers; }
+  /// Which of them comes in that place.
+  std::int64_t stored_layer(std::int64_t place) const;
   /// Width of the word table.
   std::int64_t word_width() const { return word_size > 0 ? word_size : hidden_size; }
   /// Width of what so many poolings give, after the map that follows them.
@@ -173,6 +180,8 @@ inline constexpr std::size_t kMaxConfig = 4 << 20;
 
 /// A value in words, for messages.
 std::string words_of(const Json& json);
+
+inline constexpr std::int64_t kMaxLayers = 10'000;
 
 /// Throws FORMAT for what is not JSON, CONFIG for values out of range, UNSUPPORTED for models that attn does not have.
 ModelConfig read_model_config(const ModelFiles& files);

@@ -25,6 +25,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   constexpr std::string_view kWhat = "the model";
   ModelConfig one = config;
   one.num_hidden_layers = 1;
+  one.hidden_groups = 0;
   one.distances.clear();
   EncoderModel probe(std::move(one));
   if (quantized.linear) probe.quantize(quantized.words);
@@ -35,7 +36,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   };
   for (const auto& [name, parameter] : probe.parameters()) {
     const Shape& shape = parameter.shape();
-    const std::int64_t copies = name.starts_with("encoder.layers.") ? config.num_hidden_layers : 1;
+    const std::int64_t copies = name.starts_with("encoder.layers.") ? config.stored_layers() : 1;
     memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized()) : Shape{copies, shape[0]});
   }
   if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.hidden_size / config.num_attention_heads});
@@ -130,9 +131,12 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   if (config.position_buckets > 0) add(text_of(names.position_bias) + ".weight", {"position_bias.weight"});
   if (config.task_type_vocab_size > 0) add(text_of(names.task_type_embeddings) + ".weight", {"task_type_embeddings.weight"});
   add_norm(text_of(names.embedding_norm), "embedding_norm", config.norm_bias);
-  if (config.word_width() != config.hidden_size) add_linear(text_of(names.embedding_projection), {"embedding_projection"}, true);
-  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    const std::string layer = text_of(names.layers) + std::to_string(i) + ".", ours = "encoder.layers." + std::to_string(i) + ".";
+  if (config.embedding_projection) add_linear(text_of(names.embedding_projection), {"embedding_projection"}, true);
+  for (std::int64_t i = 0; i < config.stored_layers(); ++i) {
+    std::string layer = text_of(names.layers) + std::to_string(i / config.inner_layers);
+    if (!names.inner_layers.empty()) layer += text_of(names.inner_layers) + std::to_string(i % config.inner_layers);
+    layer += '.';
+    const std::string ours = "encoder.layers." + std::to_string(i) + ".";
     const std::string query = ours + "self_attn.q_proj", key = ours + "self_attn.k_proj", value = ours + "self_attn.v_proj";
     if (!names.query_key_value.empty()) {
       add_linear(layer + text_of(names.query_key_value), {query, key, value}, config.attention_bias);

@@ -649,7 +649,7 @@ export interface Attn extends Gradients {
 
   /**
    * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
-   * MPNet, ModernBERT, ERNIE and ELECTRA, with or without a head ({@link TextTasks.task}), and what sentence-transformers adds. The weights (F32, F16,
+   * MPNet, ModernBERT, ERNIE, ELECTRA and ALBERT, with or without a head ({@link TextTasks.task}), and what sentence-transformers adds. The weights (F32, F16,
    * BF16) go into the module piece by piece as they come: nothing holds the file.
    *
    * @param source a folder, or its files; see {@link ModelSource}
