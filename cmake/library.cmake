@@ -29,11 +29,14 @@ set(ATTN_SOURCES
   src/attn/models/electra.cpp
   src/attn/models/encoder_model.cpp
   src/attn/models/ernie.cpp
+  src/attn/models/gte.cpp
   src/attn/models/head.cpp
+  src/attn/models/jina_bert.cpp
   src/attn/models/model_config.cpp
   src/attn/models/model_loader.cpp
   src/attn/models/modernbert.cpp
   src/attn/models/mpnet.cpp
+  src/attn/models/nomic_bert.cpp
   src/attn/models/quantization_config.cpp
   src/attn/models/roberta.cpp
   src/attn/models/sentence_config.cpp

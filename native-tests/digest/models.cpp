@@ -12,14 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCheckpoints[] = {"tiny-albert",          "tiny-albert-mlm",        "tiny-bert",           "tiny-bert-choice",
-                                        "tiny-bert-cls",        "tiny-bert-legacy",       "tiny-bert-mlm",       "tiny-bert-multilabel",
-                                        "tiny-bert-ner",        "tiny-bert-qa",           "tiny-camembert",      "tiny-data2vec",
-                                        "tiny-distilbert",      "tiny-distilbert-choice", "tiny-distilbert-mlm", "tiny-electra",
-                                        "tiny-electra-choice",  "tiny-electra-mlm",       "tiny-ernie",          "tiny-modernbert",
-                                        "tiny-modernbert-2024", "tiny-modernbert-mlm",    "tiny-modernbert-qa",  "tiny-mpnet",
-                                        "tiny-mpnet-mean",      "tiny-mpnet-mlm",         "tiny-roberta",        "tiny-roberta-choice",
-                                        "tiny-roberta-mlm",     "tiny-xlm-roberta",       "tiny-xlm-roberta-ner"};
+constexpr const char* kCheckpoints[] = {"tiny-albert",         "tiny-albert-mlm",        "tiny-bert",           "tiny-bert-choice",
+                                        "tiny-bert-cls",       "tiny-bert-legacy",       "tiny-bert-mlm",       "tiny-bert-multilabel",
+                                        "tiny-bert-ner",       "tiny-bert-qa",           "tiny-camembert",      "tiny-data2vec",
+                                        "tiny-distilbert",     "tiny-distilbert-choice", "tiny-distilbert-mlm", "tiny-electra",
+                                        "tiny-electra-choice", "tiny-electra-mlm",       "tiny-ernie",          "tiny-gte",
+                                        "tiny-gte-2024",       "tiny-gte-ner",           "tiny-jina",           "tiny-jina-mean",
+                                        "tiny-modernbert",     "tiny-modernbert-2024",   "tiny-modernbert-mlm", "tiny-modernbert-qa",
+                                        "tiny-mpnet",          "tiny-mpnet-mean",        "tiny-mpnet-mlm",      "tiny-nomic",
+                                        "tiny-nomic-2024",     "tiny-nomic-mlm",         "tiny-roberta",        "tiny-roberta-choice",
+                                        "tiny-roberta-mlm",    "tiny-xlm-roberta",       "tiny-xlm-roberta-ner"};
 
 template <class T>
 xt::xtensor<T, 2> integers(const attn::AnyTensor& x) {

@@ -160,6 +160,25 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
       {"tiny-bert", "is_decoder", true, {"expected false"}},
       {"tiny-bert", "add_cross_attention", true, {"expected false"}},
       {"tiny-modernbert", "classifier_pooling", "max", {"cls or mean", "max"}},
+      {"tiny-nomic-2024", "activation_function", "gelu", {"swiglu or geglu", "gelu"}},
+      {"tiny-nomic-2024", "prenorm", true, {"expected false"}},
+      {"tiny-nomic-2024", "parallel_block", true, {"expected false"}},
+      {"tiny-nomic-2024", "use_rms_norm", true, {"expected false"}},
+      {"tiny-nomic-2024", "causal", true, {"expected false"}},
+      {"tiny-nomic-2024", "rotary_emb_interleaved", true, {"expected false"}},
+      {"tiny-nomic-2024", "rotary_emb_scale_base", 512, {"expected none"}},
+      {"tiny-nomic-2024", "moe_every_n_layers", 2, {"expected none"}},
+      {"tiny-nomic-2024", "rotary_emb_fraction", 0, {"an even number"}},
+      {"tiny-nomic-2024", "rotary_emb_fraction", 0.25, {"an even number"}},
+      {"tiny-nomic-2024", "rotary_emb_fraction", 0.6, {"an even number"}},
+      {"tiny-nomic-2024", "rotary_emb_fraction", 1.5, {"an even number"}},
+      {"tiny-nomic-2024", "rotary_emb_fraction", "1", {"an even number"}},
+      {"tiny-jina", "feed_forward_type", "original", {"geglu or reglu"}},
+      {"tiny-jina", "position_embedding_type", "relative_key", {"expected absolute"}},
+      {"tiny-gte-2024", "position_embedding_type", "absolute", {"expected rope"}},
+      {"tiny-gte-2024", "layer_norm_type", "rms_norm", {"expected layer_norm"}},
+      {"tiny-gte-2024", "logn_attention_scale", true, {"expected false"}},
+      {"tiny-gte-2024", "pack_qkv", false, {"expected true"}},
   };
   for (const Case& c : cases) {
     INFO(c.family << ' ' << c.name);
@@ -168,6 +187,52 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
   refused(ErrorCode::config, "config.json", "hidden_act", with_member(bert(), "hidden_act", 3), {"a string"});
   refused(ErrorCode::config, "config.json", "is_decoder", with_member(bert(), "is_decoder", "no"), {"true or false"});
   refused(ErrorCode::config, "config.json", "relative_attention_num_buckets", with_member(stock("tiny-mpnet"), "relative_attention_num_buckets", 64));
+}
+
+TEST_CASE("rotary positions are as transformers and as the first configurations have them", "[models]") {
+  const Checkpoint first = stock("tiny-nomic-2024"), gte = stock("tiny-gte"), new_gte = stock("tiny-gte-2024");
+  const detail::ModelConfig nomic = read(first);
+  CHECK(nomic.rotary_width == 2);
+  CHECK(nomic.intermediate_size == 256);  // of 200
+  CHECK(nomic.max_length == 48);          // with rotary_scaling_factor
+  CHECK(read(with_member(first, "rotary_scaling_factor", nullptr)).max_length == 64);
+  CHECK(nomic.distances.at(0).rope_theta == 1000);
+  CHECK(read(with_config(stock("tiny-nomic"), [](json& config) { config.erase("rope_parameters"); })).distances.at(1).rope_theta == 1000);
+  CHECK(read(gte).rope_factor == 1.5);
+  CHECK(read(with_config(gte, [](json& config) { config.erase("rope_parameters"); })).distances.at(0).rope_theta == 160'000);
+  const detail::ModelConfig ntk = read(new_gte);  // 200 and a factor of 8, for heads of 4
+  CHECK(ntk.distances.at(0).rope_theta == 1600);
+  CHECK(std::abs(ntk.rope_factor - std::sqrt(8.0)) < 1e-12);
+  const detail::ModelConfig plain = read(with_member(new_gte, "rope_scaling", nullptr));
+  CHECK(plain.distances.at(0).rope_theta == 200);
+  CHECK(plain.rope_factor == 1);
+  const auto rope = [&](const json& value) { return with_member(new_gte, "rope_scaling", value); };
+  refused(ErrorCode::unsupported, "config.json", "rope_scaling.type", rope({{"type", "dynamic"}, {"factor", 2}}), {"default, linear or ntk"});
+  refused(ErrorCode::unsupported, "config.json", "rope_scaling.mixed_b", rope({{"type", "ntk"}, {"factor", 2}, {"mixed_b", 0.5}}));
+  refused(ErrorCode::config, "config.json", "rope_scaling.factor", rope({{"type", "ntk"}, {"factor", -2}}), {"above 0"});
+  refused(ErrorCode::config, "config.json", "rope_scaling", rope("ntk"), {"an object"});
+  for (const auto& [checkpoint, name] : {std::pair{&first, "n_positions"}, {&new_gte, "max_position_embeddings"}})
+    refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(*checkpoint, name, (1 << 20) + 1), {"1048576"});
+  refused(ErrorCode::config, "config.json", "head_dim", with_member(stock("tiny-nomic"), "head_dim", 8), {"from 4 to 4"});
+  // More heads than columns.
+  for (const char* name : {"tiny-nomic", "tiny-nomic-2024", "tiny-gte-2024", "tiny-jina"})
+    CHECK_THROWS_AS(read(with_member(stock(name), std::string(name) == "tiny-nomic-2024" ? "n_head" : "num_attention_heads", 1000)), Error);
+}
+
+TEST_CASE("Jina's second encoder is told from BERT by its positions, and from the one for code by its name", "[models]") {
+  const Checkpoint jina = stock("tiny-jina");
+  CHECK(read(jina).alibi);
+  CHECK(read(jina).hidden_act == Activation::gelu);
+  CHECK(read(stock("tiny-jina-mean")).hidden_act == Activation::relu);
+  refused(ErrorCode::unsupported, "config.json", "auto_map.AutoModel",
+          with_config(jina, [](json& config) { config["auto_map"]["AutoModel"] = "jinaai/jina-bert-v2-qk-post-norm--modeling_bert.JinaBertModel"; }),
+          {"norms of queries and keys"});
+}
+
+TEST_CASE("sparse attention is refused in its own words", "[models]") {
+  for (const char* type : {"longformer", "big_bird"})
+    refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", type),
+            {type, "sparse", "global tokens", "modernbert", "jina-embeddings-v2"});
 }
 
 TEST_CASE("layers that are used several times are stored once", "[models]") {

@@ -58,13 +58,13 @@ std::vector<FineTuneExample> films(bool turned = false) {
           {"it never works and it never ends", bad}};
 }
 
-constexpr const char* kFamilies[] = {"tiny-bert",  "tiny-bert-cls",   "tiny-distilbert", "tiny-roberta",
-                                     "tiny-mpnet", "tiny-modernbert", "tiny-albert-mlm"};
+constexpr const char* kFamilies[] = {"tiny-bert",       "tiny-bert-cls",   "tiny-distilbert", "tiny-roberta",   "tiny-mpnet",
+                                     "tiny-modernbert", "tiny-albert-mlm", "tiny-nomic",      "tiny-jina-mean", "tiny-gte-2024"};
 
 /// The probability p wherever a family may have dropout.
 void set_dropout(json& config, double p) {
   for (const char* name : {"hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout", "attention_dropout",
-                           "seq_classif_dropout", "mlp_dropout", "embedding_dropout", "classifier_dropout_prob"})
+                           "seq_classif_dropout", "mlp_dropout", "embedding_dropout", "classifier_dropout_prob", "resid_pdrop", "attn_pdrop"})
     config[name] = p;
 }
 
@@ -97,9 +97,10 @@ struct Kept {
 };
 
 bool decays(const std::string& name) {
+  constexpr std::array kUndecayed{"bias", "norm", "_ln."};
   std::string lower = name;
   for (char& c : lower) c = static_cast<char>(std::tolower(c));
-  return lower.find("bias") == std::string::npos && lower.find("norm") == std::string::npos;
+  return std::none_of(kUndecayed.begin(), kUndecayed.end(), [&](const char* part) { return lower.find(part) != std::string::npos; });
 }
 
 TEST_CASE("a step moves every weight as AdamW's first one does", "[models][training]") {

@@ -25,8 +25,9 @@ WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
 OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa", "tiny-electra-mlm")  # whose logits are those of this token
 TOKEN = 2
 OTHERS = ("tiny-ernie", "tiny-electra")  # with a table more, and with narrower ones
-LATER = ("tiny-albert", "tiny-albert-mlm")  # families that came later
+LATER = ("tiny-albert", "tiny-albert-mlm", "tiny-nomic", "tiny-nomic-2024", "tiny-jina", "tiny-jina-mean", "tiny-gte-ner", "tiny-gte-2024")
 POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
+LATER_POOLING = dict.fromkeys(("tiny-nomic-2024", "tiny-jina-mean", "tiny-gte-2024"), "mean")
 WITHOUT_TYPES = ("distilbert", "mpnet", "modernbert")
 
 TEXTS = ["Was it bad?", "The film was not bad, it was good!"]
@@ -125,7 +126,7 @@ def expect(golden, case, name, value32, value64):
 def write_gradients(file, names):
     golden = common.GoldenFile(transformers=transformers.__version__)
     for name in names:
-        folder, pooling = models.FOLDER / name, POOLING.get(name)
+        folder, pooling = models.FOLDER / name, (POOLING | LATER_POOLING).get(name)
         inputs, tokens = models.encode(folder, BATCH, 64)
         assert 0 < inputs["attention_mask"][ROW].sum() < inputs["attention_mask"].shape[1]
         single, double = models.load(folder, torch.float32), models.load(folder, torch.float64)
@@ -134,7 +135,7 @@ def write_gradients(file, names):
         with models.modernbert_in_float64():
             values64, _ = gradients(double, named, inputs, pooling)
         target = {"row": ROW, "label": LABEL} if pooling is None else {"row": ROW, "component": COMPONENT}
-        if name in OF_TOKENS or name.endswith("-mlm"):
+        if name in OF_TOKENS or name.endswith(("-mlm", "-ner")):
             target["token"] = TOKEN
         options = {"target": target} if pooling is None else {"target": target, "pooling": pooling}
         case = common.Case(golden, name, "model_gradients", options=options)

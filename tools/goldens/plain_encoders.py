@@ -29,30 +29,48 @@ def alibi_slopes(heads):
 
 
 class Encoder(nn.Module):
-    """embeddings and layers are what a subclass makes of its configuration; a layer is a function of x and the scores' bias."""
+    """A subclass makes parts() of its configuration, and says how a layer goes. With labels there is BERT's head, and the parts have a prefix."""
+
+    base_model_prefix = ""
 
     def __init__(self, config):
         super().__init__()
-        self.config = SimpleNamespace(**{"problem_type": None, **config})
-        self.heads, self.width = self.size("num_attention_heads", "n_head"), self.size("hidden_size", "n_embd")
-        self.dropouts = {}
+        self.config = c = SimpleNamespace(**{"problem_type": None, **config})
+        self.width, self.heads = (c.n_embd, c.n_head) if hasattr(c, "n_embd") else (c.hidden_size, c.num_attention_heads)
+        parts = self.parts(c)
+        if hasattr(c, "id2label"):
+            setattr(self, self.prefix, tree(**parts, pooler=tree(dense=nn.Linear(self.width, self.width))))
+            self.classifier = nn.Linear(self.width, len(c.id2label))
+        else:
+            for name, part in parts.items():
+                setattr(self, name, part)
 
-    def size(self, *names):
-        return next(getattr(self.config, name) for name in names if hasattr(self.config, name))
+    @property
+    def base(self):
+        return getattr(self, self.prefix, self)
 
     @property
     def dtype(self):
         return next(self.parameters()).dtype
 
-    def table(self, rows):
-        return nn.Embedding(rows, self.width)
+    def get_input_embeddings(self):
+        return self.base.embeddings.word_embeddings
 
-    def norm(self, eps):
-        return nn.LayerNorm(self.width, eps=eps)
+    def tables(self, words, types, **more):
+        return tree(word_embeddings=nn.Embedding(words, self.width, padding_idx=self.config.pad_token_id), **({"token_type_embeddings": nn.Embedding(types, self.width)} if types else {}), **more)
+
+    def embed(self, ids, types):
+        """The tables' sum."""
+        tables = self.base.embeddings
+        return tables.word_embeddings(ids) + (tables.token_type_embeddings(types) if hasattr(tables, "token_type_embeddings") else 0)
 
     def angles(self, length):
         """Rotary positions, (L,pairs), in the model's type; None without."""
         return None
+
+    def series(self, length, theta, width, factor=1.0):
+        frequencies = theta ** -(torch.arange(0, width, 2, dtype=self.dtype) / width) / factor
+        return torch.arange(length, dtype=self.dtype)[:, None] * frequencies
 
     def turn(self, x, angles):
         """x (B,H,L,D): the first columns of a head in pairs i and i + half."""
@@ -66,31 +84,29 @@ class Encoder(nn.Module):
         return None
 
     def attend(self, q, k, v, mask):
-        """q, k, v (B,L,E) -> context (B,L,E), probabilities (B,H,L,L); mask (B,L) or additive (B,1,L,L)."""
+        """q, k, v (B,L,E) -> context (B,L,E); mask (B,L)."""
         B, L, E = q.shape
-        q, k, v = (x.view(B, L, self.heads, E // self.heads).transpose(1, 2) for x in (q, k, v))
+        q, k, v = (x.reshape(B, L, self.heads, E // self.heads).transpose(1, 2) for x in (q, k, v))
         angles, distances = self.angles(L), self.distances(L)
         if angles is not None:
             q, k = self.turn(q, angles), self.turn(k, angles)
         scores = q @ k.transpose(2, 3) / math.sqrt(E // self.heads)
         if distances is not None:
             scores = scores + distances
-        if mask is not None:
-            scores = scores + (mask if mask.dim() == 4 else torch.where(mask.bool()[:, None, None], 0.0, torch.finfo(q.dtype).min))
+        scores = scores.masked_fill(~mask.bool()[:, None, None], torch.finfo(q.dtype).min)
         probabilities = F.softmax(scores, dim=-1)
         self.attentions.append(probabilities)
         return (probabilities @ v).transpose(1, 2).reshape(B, L, E)
 
-    def forward(self, input_ids, attention_mask=None, token_type_ids=None, **_):
+    def forward(self, input_ids, attention_mask, token_type_ids=None, **_):
         self.attentions = []
-        x = self.embed(input_ids, torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids)
-        states = [x]
-        for layer in self.stack():
+        states = [self.embed(input_ids, torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids)]
+        for layer in self.layers():
             states.append(self.run_layer(layer, states[-1], attention_mask))
-        result = {"last_hidden_state": states[-1], "hidden_states": tuple(states), "attentions": tuple(self.attentions)}
+        result = Output(last_hidden_state=states[-1], hidden_states=tuple(states), attentions=tuple(self.attentions))
         if hasattr(self, "classifier"):
-            result["logits"] = self.classifier(torch.tanh(self.base().pooler.dense(states[-1][:, 0])))
-        return Output(result)
+            result["logits"] = self.classifier(torch.tanh(self.base.pooler.dense(states[-1][:, 0])))
+        return result
 
 
 class Output(dict):
@@ -99,36 +115,28 @@ class Output(dict):
 
 
 class NomicBert(Encoder):
-    def __init__(self, config):
-        super().__init__(config)
-        c = self.config
-        inner = -(-c.n_inner // 256) * 256
-        linear = lambda n, m, bias: nn.Linear(n, m, bias=bias)
+    prefix = "bert"
+
+    def parts(self, c):
+        E, inner = self.width, -(-c.n_inner // 256) * 256
+        linear, norm = (lambda n, m, bias: nn.Linear(n, m, bias=bias)), lambda: nn.LayerNorm(E, eps=c.layer_norm_epsilon)
         layer = lambda: tree(
-            attn=tree(Wqkv=linear(self.width, 3 * self.width, c.qkv_proj_bias), out_proj=linear(self.width, self.width, c.qkv_proj_bias)),
-            mlp=tree(
-                fc11=linear(self.width, inner, c.mlp_fc1_bias), fc12=linear(self.width, inner, c.mlp_fc1_bias), fc2=linear(inner, self.width, c.mlp_fc2_bias)
-            ),
-            norm1=self.norm(c.layer_norm_epsilon),
-            norm2=self.norm(c.layer_norm_epsilon),
+            attn=tree(Wqkv=linear(E, 3 * E, c.qkv_proj_bias), out_proj=linear(E, E, c.qkv_proj_bias)),
+            mlp=tree(fc11=linear(E, inner, c.mlp_fc1_bias), fc12=linear(E, inner, c.mlp_fc1_bias), fc2=linear(inner, E, c.mlp_fc2_bias)),
+            norm1=norm(),
+            norm2=norm(),
         )
-        self.embeddings = tree(word_embeddings=self.table(c.vocab_size), token_type_embeddings=self.table(c.type_vocab_size))
-        self.emb_ln = self.norm(c.layer_norm_epsilon)
-        self.encoder = tree(layers=nn.ModuleList(layer() for _ in range(c.n_layer)))
-
-    def get_input_embeddings(self):
-        return self.embeddings.word_embeddings
-
-    def stack(self):
-        return self.encoder.layers
+        tables, layers = self.tables(c.vocab_size, c.type_vocab_size), nn.ModuleList(layer() for _ in range(c.n_layer))
+        return {"embeddings": tables, "emb_ln": norm(), "encoder": tree(layers=layers)}
 
     def embed(self, ids, types):
-        return self.emb_ln(self.embeddings.word_embeddings(ids) + self.embeddings.token_type_embeddings(types))
+        return self.base.emb_ln(super().embed(ids, types))
+
+    def layers(self):
+        return self.base.encoder.layers
 
     def angles(self, length):
-        width = int(self.width // self.heads * self.config.rotary_emb_fraction)
-        frequencies = float(self.config.rotary_emb_base) ** -(torch.arange(0, width, 2, dtype=self.dtype) / width)
-        return torch.arange(length, dtype=self.dtype)[:, None] * frequencies
+        return self.series(length, float(self.config.rotary_emb_base), int(self.width // self.heads * self.config.rotary_emb_fraction))
 
     def run_layer(self, layer, x, mask):
         x = layer.norm1(x + layer.attn.out_proj(self.attend(*layer.attn.Wqkv(x).chunk(3, dim=-1), mask)))
@@ -136,12 +144,80 @@ class NomicBert(Encoder):
         return layer.norm2(x + layer.mlp.fc2(layer.mlp.fc11(x) * activation(layer.mlp.fc12(x))))
 
 
-KINDS = {"nomic_bert": NomicBert}
+class JinaBert(Encoder):
+    prefix = "bert"
+
+    def parts(self, c):
+        E, inner = self.width, c.intermediate_size
+        linear, norm = lambda n, m: nn.Linear(n, m), lambda: nn.LayerNorm(E, eps=c.layer_norm_eps)
+        layer = lambda: tree(
+            attention=tree(
+                self=tree(query=linear(E, E), key=linear(E, E), value=linear(E, E)),
+                output=tree(dense=linear(E, E), LayerNorm=norm()),
+            ),
+            mlp=tree(gated_layers=nn.Linear(E, 2 * inner, bias=False), wo=linear(inner, E), layernorm=norm()),
+        )
+        tables = self.tables(c.vocab_size, c.type_vocab_size, LayerNorm=norm())
+        return {"embeddings": tables, "encoder": tree(layer=nn.ModuleList(layer() for _ in range(c.num_hidden_layers)))}
+
+    def embed(self, ids, types):
+        return self.base.embeddings.LayerNorm(super().embed(ids, types))
+
+    def layers(self):
+        return self.base.encoder.layer
+
+    def distances(self, length):
+        places = torch.arange(length, dtype=self.dtype)
+        slopes = torch.tensor(alibi_slopes(self.heads), dtype=self.dtype)
+        return -slopes[:, None, None] * (places[:, None] - places).abs()
+
+    def run_layer(self, layer, x, mask):
+        own = getattr(layer.attention, "self")
+        context = self.attend(own.query(x), own.key(x), own.value(x), mask)
+        x = layer.attention.output.LayerNorm(x + layer.attention.output.dense(context))
+        gate, up = layer.mlp.gated_layers(x).chunk(2, dim=-1)
+        activation = {"geglu": F.gelu, "reglu": F.relu}[self.config.feed_forward_type]
+        return layer.mlp.layernorm(x + layer.mlp.wo(activation(gate) * up))
+
+
+class New(Encoder):
+    prefix = "new"
+
+    def parts(self, c):
+        E, inner = self.width, c.intermediate_size
+        linear, norm = lambda n, m: nn.Linear(n, m), lambda: nn.LayerNorm(E, eps=c.layer_norm_eps)
+        layer = lambda: tree(
+            attention=tree(qkv_proj=linear(E, 3 * E), o_proj=linear(E, E)),
+            mlp=tree(up_gate_proj=nn.Linear(E, 2 * inner, bias=False), down_proj=linear(inner, E)),
+            attn_ln=norm(),
+            mlp_ln=norm(),
+        )
+        tables = self.tables(c.vocab_size, c.type_vocab_size, LayerNorm=norm())
+        return {"embeddings": tables, "encoder": tree(layer=nn.ModuleList(layer() for _ in range(c.num_hidden_layers)))}
+
+    def embed(self, ids, types):
+        return self.base.embeddings.LayerNorm(super().embed(ids, types))
+
+    def layers(self):
+        return self.base.encoder.layer
+
+    def angles(self, length):
+        scaling, width = self.config.rope_scaling, self.width // self.heads
+        factor = scaling["factor"] if scaling else 1.0
+        return self.series(length, self.config.rope_theta * factor, width, factor ** (2 / width))
+
+    def run_layer(self, layer, x, mask):
+        x = layer.attn_ln(x + layer.attention.o_proj(self.attend(*layer.attention.qkv_proj(x).chunk(3, dim=-1), mask)))
+        up, gate = layer.mlp.up_gate_proj(x).chunk(2, dim=-1)
+        return layer.mlp_ln(x + layer.mlp.down_proj(F.gelu(gate) * up))
+
+
+KINDS = {"nomic_bert": NomicBert, "bert": JinaBert, "new": New}
 
 
 def is_plain(config):
     """Whether a config.json is of these, as first published."""
-    return "n_embd" in config
+    return "n_embd" in config or config["model_type"] == "new" or config.get("position_embedding_type") == "alibi"
 
 
 def read(folder):

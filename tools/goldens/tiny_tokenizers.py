@@ -142,7 +142,7 @@ def roberta():
     return RobertaTokenizer(vocab=vocab, merges=pairs, mask_token=mask, model_max_length=64)
 
 
-def unigram(kind, lines, name, mask, **options):
+def unigram(kind, name, mask, more, **options):
     """Trained by sentencepiece, converted by transformers."""
     with tempfile.TemporaryDirectory() as folder:
         rules, model = Path(folder, "rules.tsv"), Path(folder, name)
@@ -150,7 +150,7 @@ def unigram(kind, lines, name, mask, **options):
         rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
         written = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
+            sentence_iterator=iter(LINES),
             model_writer=written,
             model_type="unigram",
             character_coverage=1.0,
@@ -161,16 +161,17 @@ def unigram(kind, lines, name, mask, **options):
         )
         model.write_bytes(written.getvalue())
         mask = AddedToken(mask, lstrip=True, rstrip=False, normalized=False, special=True)
-        return kind.from_pretrained(folder, mask_token=mask, model_max_length=64)
+        return kind.from_pretrained(folder, mask_token=mask, model_max_length=64, **more)
 
 
 def xlm_roberta():
-    return unigram(XLMRobertaTokenizer, LINES, "sentencepiece.bpe.model", "<mask>", vocab_size=280)
+    return unigram(XLMRobertaTokenizer, "sentencepiece.bpe.model", "<mask>", {}, vocab_size=280)
 
 
 def albert():
     special = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
-    return unigram(AlbertTokenizer, LINES, "spiece.model", "[MASK]", vocab_size=280, **special)
+    types = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}  # left out by the class
+    return unigram(AlbertTokenizer, "spiece.model", "[MASK]", types, vocab_size=280, **special)
 
 
 def modernbert():

@@ -39,7 +39,7 @@ describe('text models explained', () => {
   for (const [file, count] of [
     ['gradients', 11],
     ['token_gradients', 7],
-    ['later_gradients', 2],
+    ['later_gradients', 8],
   ] as const)
     it(`has ${file} of every family by torch.autograd`, () => hasGradients(file, count));
 

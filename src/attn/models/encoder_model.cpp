@@ -8,6 +8,7 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding.hpp"
 #include "attn/ops/pooling.hpp"
+#include "attn/ops/positions.hpp"
 
 namespace attn {
 namespace {
@@ -155,12 +156,14 @@ void EncoderModel::quantize(bool words) {
 
 void EncoderModel::allocate() {
   for (const auto& [name, parameter] : parameters()) parameter.allocate();
+  const std::int64_t width = config_.hidden_size / config_.num_attention_heads;
   std::map<double, std::shared_ptr<const detail::RotaryTable>> tables;
   for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
     const auto& [theta, window] = config_.distances[layer];  // as far to the left as to the right
     auto& table = tables[theta];
     if (!table)
-      table = std::make_shared<const detail::RotaryTable>(theta, config_.max_position_embeddings, config_.hidden_size / config_.num_attention_heads);
+      table = std::make_shared<const detail::RotaryTable>(theta, config_.rope_factor, config_.max_position_embeddings,
+                                                          config_.rotary_width > 0 ? config_.rotary_width : width, width);
     encoder_.set_attention_defaults(layer, {.window = {window, window}, .rotary = detail::Rotary(table)});
   }
 }
@@ -201,7 +204,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   plan.encoder.patch = check_patch(op, options, plan.encoder);
   memory.add("embeddings", plan.encoder.output);
   if (embedding_projection_) memory.add("embeddings of their own width", {shape[0], shape[1], config_.word_width()});
-  if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
+  if (config_.position_buckets > 0 || config_.alibi) memory.add("the position bias", {config_.num_attention_heads, 3, longest + 1});
   if (config_.has_head() && options.logits) {
     plan.logits = config_.of_tokens() ? Shape{shape[0], shape[1], config_.outputs()} : Shape{sequences, config_.outputs()};
     memory.add("logits", plan.logits);
@@ -252,14 +255,19 @@ void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x, detail
 }
 
 detail::PositionBias EncoderModel::position_bias(const detail::ModelInputs& inputs, detail::Scratch& scratch) const {
-  if (config_.position_buckets == 0) return {};
+  if (config_.position_buckets == 0 && !config_.alibi) return {};
   std::int64_t longest = 0;
   for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
   const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
   float* const bias = scratch.take(heads * 2 * static_cast<std::size_t>(longest));
+  const auto row = static_cast<std::size_t>(longest + 1);
+  float* const slopes = config_.alibi ? scratch.take(heads * row) : nullptr;
+  if (slopes != nullptr) detail::alibi_bias(config_.num_attention_heads, 1, longest + 1, slopes);
   float* to = bias;
   for (std::size_t head = 0; head < heads; ++head)
-    for (std::int64_t distance = -longest; distance < longest; ++distance) *to++ = position_bias_[detail::bucket_of(distance) * heads + head];
+    for (std::int64_t distance = -longest; distance < longest; ++distance)
+      *to++ = slopes != nullptr ? slopes[head * row + static_cast<std::size_t>(std::abs(distance))]
+                                : position_bias_[detail::bucket_of(distance) * heads + head];
   return {bias + longest, 2 * longest};
 }
 

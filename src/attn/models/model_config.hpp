@@ -70,11 +70,15 @@ struct ModelConfig {
   std::int64_t type_vocab_size = 0;           ///< 0: no token types
   std::int64_t task_type_vocab_size = 0;      ///< rows of a table of which each place gets the first; 0: none
   std::int64_t position_buckets = 0;          ///< of a bias by distance, shared by all layers (T5's); 0: none
+  bool alibi = false;                         ///< a bias by distance that falls with a slope of each head's own
   std::vector<LayerDistance> distances = {};  ///< by layer, or none
+  double rope_factor = 1;                     ///< what rotary positions are divided by
+  std::int64_t rotary_width = 0;              ///< columns of a head that turn; 0: all
 
   bool norm_first = false;  ///< then the first layer has no norm1, and there is one after the last
   bool gated = false;
-  bool attention_bias = true, mlp_bias = true, norm_bias = true;
+  bool attention_bias = true, norm_bias = true;
+  bool mlp_bias = true, mlp_output_bias = true;  ///< of the feed-forward's first maps, and of its last
 
   // What the file has as int8 with a scale for each row.
   bool quantized = false;        ///< weights of linear maps

@@ -149,9 +149,12 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
     if (i > 0 || !config.norm_first) add_norm(layer + text_of(names.norm1), ours + "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())
       add_linear(layer + text_of(names.gate_linear1), {ours + "linear_gate", ours + "linear1"}, config.mlp_bias);
+    else if (!names.linear1_gate.empty())
+      add_linear(layer + text_of(names.linear1_gate), {ours + "linear1", ours + "linear_gate"}, config.mlp_bias);
     else
       add_linear(layer + text_of(names.linear1), {ours + "linear1"}, config.mlp_bias);
-    add_linear(layer + text_of(names.linear2), {ours + "linear2"}, config.mlp_bias);
+    if (!names.gate.empty()) add_linear(layer + text_of(names.gate), {ours + "linear_gate"}, config.mlp_bias);
+    add_linear(layer + text_of(names.linear2), {ours + "linear2"}, config.mlp_output_bias);
     add_norm(layer + text_of(names.norm2), ours + "norm2", config.norm_bias);
   }
   if (!names.final_norm.empty()) add_norm(text_of(names.final_norm), "encoder.norm", config.norm_bias);
@@ -249,7 +252,23 @@ void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::s
   of_entry_[scale->second] = {&target, true};
 }
 
+/// The family by whose names the file calls its tensors.
+const Family& ModelLoader::named_family() const {
+  const Family& first = *model_->config().family;
+  const auto has = [&](const Family& family, bool prefixed) {
+    std::string name = prefixed ? std::string(family.prefix) : "";
+    (name += family.names.layers) += "0.";
+    name += family.names.norm1;
+    name += ".weight";
+    return std::any_of(stream_.entries().begin(), stream_.entries().end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
+  };
+  for (const Family* family = &first; family != nullptr; family = family->other)
+    if (has(*family, true) || has(*family, false)) return *family;
+  return first;
+}
+
 void ModelLoader::prepare() {
+  if (model_->config().family->other != nullptr) model_->set_family(named_family());
   if (model_->config().task == Task::fill_mask && !has_head()) {
     model_->leave_out_head();
     parameters_ = model_->parameters();
