@@ -22,6 +22,7 @@ set(ATTN_SOURCES
   src/attn/layers/transformer_classifier.cpp
   src/attn/layers/transformer_encoder.cpp
   src/attn/layers/transformer_encoder_layer.cpp
+  src/attn/models/albert.cpp
   src/attn/models/bert.cpp
   src/attn/models/checkpoint_tensor.cpp
   src/attn/models/distilbert.cpp
@@ -29,11 +30,14 @@ set(ATTN_SOURCES
   src/attn/models/electra.cpp
   src/attn/models/encoder_model.cpp
   src/attn/models/ernie.cpp
+  src/attn/models/gte.cpp
   src/attn/models/head.cpp
+  src/attn/models/jina_bert.cpp
   src/attn/models/model_config.cpp
   src/attn/models/model_loader.cpp
   src/attn/models/modernbert.cpp
   src/attn/models/mpnet.cpp
+  src/attn/models/nomic_bert.cpp
   src/attn/models/quantization_config.cpp
   src/attn/models/roberta.cpp
   src/attn/models/sentence_config.cpp

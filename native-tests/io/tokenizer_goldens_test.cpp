@@ -75,7 +75,8 @@ void check_cases(const json& cases, const Tokenizer& tokenizer) {
 }
 
 TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
-  for (const char* name : {"tiny-bert", "tiny-distilbert", "tiny-mpnet", "tiny-roberta", "tiny-xlm-roberta", "tiny-modernbert", "tiny-deberta"}) {
+  for (const char* name :
+       {"tiny-bert", "tiny-distilbert", "tiny-mpnet", "tiny-roberta", "tiny-xlm-roberta", "tiny-modernbert", "tiny-deberta", "tiny-albert"}) {
     INFO(name);
     const json cases = read_json(testdata("tokenizers") / (name + std::string(".json"))).at("cases");
     CHECK(cases.size() > 90);

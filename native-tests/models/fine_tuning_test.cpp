@@ -58,12 +58,13 @@ std::vector<FineTuneExample> films(bool turned = false) {
           {"it never works and it never ends", bad}};
 }
 
-constexpr const char* kFamilies[] = {"tiny-bert", "tiny-bert-cls", "tiny-distilbert", "tiny-roberta", "tiny-mpnet", "tiny-modernbert"};
+constexpr const char* kFamilies[] = {"tiny-bert",       "tiny-bert-cls",   "tiny-distilbert", "tiny-roberta",   "tiny-mpnet",
+                                     "tiny-modernbert", "tiny-albert-mlm", "tiny-nomic",      "tiny-jina-mean", "tiny-gte-2024"};
 
 /// The probability p wherever a family may have dropout.
 void set_dropout(json& config, double p) {
   for (const char* name : {"hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout", "attention_dropout",
-                           "seq_classif_dropout", "mlp_dropout", "embedding_dropout"})
+                           "seq_classif_dropout", "mlp_dropout", "embedding_dropout", "classifier_dropout_prob", "resid_pdrop", "attn_pdrop"})
     config[name] = p;
 }
 
@@ -96,9 +97,10 @@ struct Kept {
 };
 
 bool decays(const std::string& name) {
+  constexpr std::array kUndecayed{"bias", "norm", "_ln."};
   std::string lower = name;
   for (char& c : lower) c = static_cast<char>(std::tolower(c));
-  return lower.find("bias") == std::string::npos && lower.find("norm") == std::string::npos;
+  return std::none_of(kUndecayed.begin(), kUndecayed.end(), [&](const char* part) { return lower.find(part) != std::string::npos; });
 }
 
 TEST_CASE("a step moves every weight as AdamW's first one does", "[models][training]") {
@@ -201,7 +203,8 @@ TEST_CASE("layers that are not trained stay as they are", "[models][training]") 
       const State before = state_of(*model);
       detail::FineTuning tuning("fine_tune", *model, {.steps = 4, .learning_rate = 1e-3, .layers = layers});
       for (int i = 0; i < 2; ++i) tuning.step(batch.inputs(), targets);
-      const std::string last = "." + std::to_string(model->config().num_hidden_layers - 1) + ".";
+      const detail::ModelConfig& config = model->config();
+      const std::string last = "." + std::to_string((config.stored_layers() - 1) / config.inner_layers) + ".";
       bool of_layer = false, of_head = false;
       for (const std::string& name : changed(before, state_of(*model))) {
         CAPTURE(name);
@@ -231,7 +234,7 @@ TEST_CASE("layers that are not trained stay as they are", "[models][training]") 
 TEST_CASE("backward ends at the lowest layer that is trained", "[models][training]") {
   for (const char* checkpoint : kFamilies) {
     const auto model = with_head(checkpoint);
-    const std::int64_t layers = model->config().num_hidden_layers;
+    const std::int64_t layers = model->config().stored_layers();
     const Batch batch = some_ids(3, 7, model->config().vocab_size);
     const detail::ModelPlan plan = model->plan("test", batch.inputs(), {.for_backward = true});
     std::vector<float> hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));

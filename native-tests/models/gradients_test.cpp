@@ -132,6 +132,10 @@ TEST_CASE("gradients of a token's logits are torch.autograd's", "[models][gradie
   check_gradients(read_golden(testdata("models/deberta_gradients.safetensors")));
 }
 
+TEST_CASE("gradients of layers that are used several times, and of gated ones without biases, are torch.autograd's", "[models][gradients]") {
+  check_gradients(read_golden(testdata("models/later_gradients.safetensors")));
+}
+
 TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution]") {
   const GoldenFile file = read_golden(testdata("models/attribution.safetensors"));
   std::map<std::string, std::unique_ptr<EncoderModel>> models;

@@ -144,7 +144,7 @@ TEST_CASE("a rotary table turns as apply_rotary does, but for the rounding of an
   const std::int64_t D = GENERATE(2, 8, 64);
   const double theta = GENERATE(10000.0, 160000.0);
   CAPTURE(D, theta);
-  const detail::RotaryTable table(theta, 600, D);
+  const detail::RotaryTable table(theta, 1, 600, D, D);
   Array x = Generator(5).normal({1, 600, D});
   const TensorView view{x.data.data(), x.dims};
   Array expected(x.dims);

@@ -134,10 +134,11 @@ int inspect(const fs::path& folder) {
   const Json* const names = config.find("architectures");
   const bool named = names != nullptr && names->array() != nullptr && !names->array()->empty();
   print("model", text_of(named ? &names->array()->front() : nullptr, "?") + " (" + text_of(config.find("model_type"), "?") + ")");
-  print("sizes", size_of(config, {"num_hidden_layers", "n_layers"}) + " layers, " + size_of(config, {"num_attention_heads", "n_heads"}) +
-                     " heads, hidden " + size_of(config, {"hidden_size", "dim"}) + ", intermediate " +
-                     size_of(config, {"intermediate_size", "hidden_dim"}) + ", vocabulary " + size_of(config, {"vocab_size"}) + ", positions " +
-                     size_of(config, {"max_position_embeddings"}));
+  print("sizes", size_of(config, {"num_hidden_layers", "n_layers", "n_layer"}) + " layers, " +
+                     size_of(config, {"num_attention_heads", "n_heads", "n_head"}) + " heads, hidden " +
+                     size_of(config, {"hidden_size", "dim", "n_embd"}) + ", intermediate " +
+                     size_of(config, {"intermediate_size", "hidden_dim", "n_inner"}) + ", vocabulary " + size_of(config, {"vocab_size"}) +
+                     ", positions " + size_of(config, {"max_position_embeddings", "n_positions"}));
   const Json* const model = tokenizer.find("model");
   print("tokenizer", text_of(model != nullptr ? model->find("type") : nullptr, "none"));
   print("modules", modules_of(folder));

@@ -1,5 +1,5 @@
-"""testdata/models/gradients.safetensors, token_gradients.safetensors, deberta_gradients.safetensors, attribution.safetensors: gradients of transformers' models by torch.autograd,
-and scores of tokens.
+"""testdata/models/gradients.safetensors, token_gradients, deberta_gradients, later_gradients, attribution: gradients of transformers' models by
+torch.autograd, and scores of tokens.
 
 Truth is the model in float64, as models.py has it, with eager attention in eval mode; the error is that of the same lines in float32. Scores of the
 papers are their formulas written out. Integrated gradients are Captum's quadrature with weights in float64, which Captum rounds to float32: with its
@@ -26,7 +26,9 @@ OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernber
 DEBERTAS = ("tiny-deberta", "tiny-deberta-ner", "tiny-deberta-mlm", "tiny-deberta-qa")
 TOKEN = 2
 OTHERS = ("tiny-ernie", "tiny-electra")  # with a table more, and with narrower ones
+LATER = ("tiny-albert", "tiny-albert-mlm", "tiny-nomic", "tiny-nomic-2024", "tiny-jina", "tiny-jina-mean", "tiny-gte-ner", "tiny-gte-2024")
 POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
+LATER_POOLING = dict.fromkeys(("tiny-nomic-2024", "tiny-jina-mean", "tiny-gte-2024"), "mean")
 WITHOUT_TYPES = ("distilbert", "mpnet", "modernbert")
 
 TEXTS = ["Was it bad?", "The film was not bad, it was good!"]
@@ -125,7 +127,7 @@ def expect(golden, case, name, value32, value64):
 def write_gradients(file, names):
     golden = common.GoldenFile(transformers=transformers.__version__)
     for name in names:
-        folder, pooling = models.FOLDER / name, POOLING.get(name)
+        folder, pooling = models.FOLDER / name, (POOLING | LATER_POOLING).get(name)
         inputs, tokens = models.encode(folder, BATCH, 64)
         assert 0 < inputs["attention_mask"][ROW].sum() < inputs["attention_mask"].shape[1]
         single, double = models.load(folder, torch.float32), models.load(folder, torch.float64)
@@ -134,7 +136,7 @@ def write_gradients(file, names):
         with models.modernbert_in_float64():
             values64, _ = gradients(double, named, inputs, pooling)
         target = {"row": ROW, "label": LABEL} if pooling is None else {"row": ROW, "component": COMPONENT}
-        if name in (*OF_TOKENS, *DEBERTAS[1:]):
+        if name in (*OF_TOKENS, *DEBERTAS[1:]) or name.endswith(("-mlm", "-ner")):
             target["token"] = TOKEN
         options = {"target": target} if pooling is None else {"target": target, "pooling": pooling}
         case = common.Case(golden, name, "model_gradients", options=options)
@@ -282,6 +284,7 @@ def generate():
     write_gradients("gradients.safetensors", (*WITH_HEAD, *POOLING))
     write_gradients("token_gradients.safetensors", (*OF_TOKENS, *OTHERS))
     write_gradients("deberta_gradients.safetensors", DEBERTAS)
+    write_gradients("later_gradients.safetensors", LATER)
     write_attribution()
 
 

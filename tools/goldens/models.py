@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import tempfile
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from unittest import mock
 
 import tokenizers
@@ -11,9 +13,12 @@ import torch.nn.functional as F
 import transformers
 from safetensors.torch import save_file
 from transformers.models.deberta_v2 import modeling_deberta_v2
+from transformers.models.gte import modeling_gte
 from transformers.models.modernbert import modeling_modernbert
+from transformers.models.nomic_bert import modeling_nomic_bert
 
 import common
+import plain_encoders
 import tiny_tokenizers
 
 FOLDER = common.TESTDATA / "models"
@@ -56,7 +61,7 @@ def write_json(path, value):
 def draw(name, key, shape):
     """Values at which every parameter matters: norms are not 1 and 0, and a map keeps the size of what goes in, times 1.4."""
     values = common.Draw(f"{name}/{key}").normal(*shape)
-    if "norm" in key.lower() and key.endswith("weight"):
+    if ("norm" in key.lower() or "_ln." in key) and key.endswith("weight"):
         return 1 + 0.25 * values
     if key.endswith("bias"):
         return 0.2 * values
@@ -64,14 +69,23 @@ def draw(name, key, shape):
         return values
     if "embeddings" in key:
         return (0.6 if "word" in key or "tok_" in key else 0.3) * values
-    return 1.4 * shape[-1] ** -0.5 * values
+    # What is used again and again, or is a factor of a product, would grow each time.
+    gain = 1 if any(part in key for part in ("albert_layers", "self_attn", "gate", "fc1", "up_proj")) else 1.4
+    return gain * shape[-1] ** -0.5 * values
 
 
-def save(name, model, tokenizer, dtype):
+def save(name, model, tokenizer, dtype, first_names=True):
+    """first_names: those that a family's tensors had when it was published, where transformers has others."""
     model.load_state_dict({key: draw(name, key, tuple(value.shape)) for key, value in model.state_dict().items()})
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
-    model.to(dtype).save_pretrained(folder)
+    if isinstance(model, plain_encoders.Encoder):
+        folder.mkdir()
+        save_file({key: value.to(dtype).contiguous() for key, value in model.state_dict().items()}, folder / "model.safetensors", metadata={"format": "pt"})
+        config = {key: value for key, value in vars(model.config).items() if key != "problem_type"}
+        write_json(folder / "config.json", config | {"torch_dtype": str(dtype).removeprefix("torch.")})
+    else:
+        model.to(dtype).save_pretrained(folder, save_original_format=first_names)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -266,6 +280,74 @@ def others():
     yield "tiny-electra-mlm", t.ElectraForMaskedLM(t.ElectraConfig(**small, embedding_size=12)), bert, f16
     yield "tiny-electra-choice", t.ElectraForMultipleChoice(t.ElectraConfig(**small, embedding_size=16)), bert, f16
 
+    albert = tiny_tokenizers.albert()
+    small = {**SIZES, **SMALL, "vocab_size": len(albert), "bos_token_id": 2, "eos_token_id": 3}
+    config = t.AlbertConfig(**{**small, "num_hidden_layers": 3}, **moods, embedding_size=12)
+    yield "tiny-albert", t.AlbertForSequenceClassification(config), albert, f32
+    # Two groups of two layers, each used twice: 8 places.
+    config = t.AlbertConfig(**{**small, "num_hidden_layers": 4}, num_hidden_groups=2, inner_group_num=2, embedding_size=16, hidden_act="gelu")
+    yield "tiny-albert-mlm", t.AlbertForMaskedLM(config), albert, f16
+
+
+def gated():
+    """Families with a gate after which norms come, as transformers has them and as they were published: name, model, tokenizer, dtype, whether
+    tensors have their first names, what is done to the folder, {pooling, normalize} where that says so."""
+    t, bert, xlm_roberta = transformers, tiny_tokenizers.bert(), tiny_tokenizers.xlm_roberta()
+    f32, f16, moods, mean = torch.float32, torch.float16, labels(MOODS), {"pooling": "mean", "normalize": False}
+    small = {**SIZES, **SMALL, "vocab_size": len(bert)}
+    yield "tiny-nomic", t.NomicBertForSequenceClassification(t.NomicBertConfig(**small, **moods)), bert, f32, False, None, {}
+    yield "tiny-nomic-mlm", t.NomicBertForMaskedLM(t.NomicBertConfig(**small)), bert, f16, True, None, {}
+    # As nomic-embed-text-v1.5 has it, but for sizes and half of each head's columns that turn.
+    first = {"architectures": ["NomicBertModel"], "model_type": "nomic_bert", "vocab_size": len(bert), "type_vocab_size": 2, "n_embd": 16, "n_head": 4}
+    first |= {"n_inner": 200, "n_layer": 2, "pad_token_id": 0, "n_positions": 64, "max_trained_positions": 48, "activation_function": "swiglu", "prenorm": False}
+    first |= {"causal": False, "layer_norm_epsilon": 1e-12, "mlp_fc1_bias": False, "mlp_fc2_bias": True, "qkv_proj_bias": True, "use_rms_norm": False}
+    first |= {"parallel_block": False, "rotary_emb_base": 1000, "rotary_emb_fraction": 0.5, "rotary_emb_interleaved": False}
+    first |= {"rotary_emb_scale_base": None, "rotary_scaling_factor": None, "attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
+    yield "tiny-nomic-2024", plain_encoders.NomicBert(first), bert, f16, True, sentences_mean, mean
+
+    jina = {"architectures": ["JinaBertForSequenceClassification"], "model_type": "bert", **small, "type_vocab_size": 2, "layer_norm_eps": 1e-12}
+    jina |= {"auto_map": {"AutoModel": "jinaai/jina-bert-implementation--modeling_bert.JinaBertModel"}, "emb_pooler": "mean", "hidden_act": "gelu"}
+    jina |= {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.1, "feed_forward_type": "geglu", "position_embedding_type": "alibi", "pad_token_id": 0}
+    yield "tiny-jina", plain_encoders.JinaBert(jina | moods), bert, f32, True, None, {}
+    jina |= {"architectures": ["JinaBertModel"], "feed_forward_type": "reglu"}
+    yield "tiny-jina-mean", plain_encoders.JinaBert(jina), bert, f16, True, sentences_mean, mean
+
+    small["vocab_size"], rope = len(xlm_roberta), {"rope_type": "linear", "rope_theta": 500.0, "factor": 1.5}
+    yield "tiny-gte", t.GteForSequenceClassification(t.GteConfig(**small, **moods, rope_parameters=rope)), xlm_roberta, f32, True, None, {}
+    config = t.GteConfig(**small, **labels(ENTITIES), type_vocab_size=0, hidden_act="gelu_pytorch_tanh")
+    yield "tiny-gte-ner", t.GteForTokenClassification(config), xlm_roberta, f16, False, None, {}
+    new = {"architectures": ["NewModel", "NewForTokenClassification"], "model_type": "new", **small, "type_vocab_size": 1, "layer_norm_eps": 1e-12}
+    new |= {"hidden_act": "gelu", "layer_norm_type": "layer_norm", "logn_attention_clip1": False, "logn_attention_scale": False, "pack_qkv": True}
+    new |= {"position_embedding_type": "rope", "rope_scaling": {"factor": 8.0, "type": "ntk"}, "rope_theta": 200, "unpad_inputs": False}
+    new |= {"use_memory_efficient_attention": False, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.0, "pad_token_id": 1}
+    yield "tiny-gte-2024", plain_encoders.New(new), xlm_roberta, f16, True, sentences_mean, mean
+
+
+def check_plain():
+    """The plain encoders are transformers', where that has them: with all of a head's columns turning, and NTK's scaling as linear."""
+    for name, change in (
+        ("tiny-nomic-2024", {"rotary_emb_fraction": 1.0, "qkv_proj_bias": False, "mlp_fc2_bias": False}),
+        ("tiny-gte-2024", {}),
+    ):
+        config = json.loads((FOLDER / name / "config.json").read_text()) | change
+        plain = plain_encoders.KINDS[config["model_type"]](config)
+        plain.load_state_dict({key: draw("plain", key, tuple(value.shape)) for key, value in plain.state_dict().items()})
+        if name == "tiny-nomic-2024":
+            sizes = {"hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 256, "vocab_size": config["vocab_size"]}
+            other = transformers.NomicBertModel(transformers.NomicBertConfig(**sizes, max_position_embeddings=64))
+        else:
+            factor, width = config["rope_scaling"]["factor"], config["hidden_size"] // config["num_attention_heads"]
+            rope = {"rope_type": "linear", "rope_theta": config["rope_theta"] * factor, "factor": factor ** (2 / width)}
+            sizes = {key: config[key] for key in (*SIZES, "vocab_size", "type_vocab_size", "layer_norm_eps")}
+            other = transformers.GteModel(transformers.GteConfig(**sizes, rope_parameters=rope))
+        with tempfile.TemporaryDirectory() as folder:
+            other.save_pretrained(folder)
+            save_file({key: value.contiguous() for key, value in plain.state_dict().items()}, Path(folder) / "model.safetensors", metadata={"format": "pt"})
+            other, report = type(other).from_pretrained(folder, attn_implementation="eager", output_loading_info=True)
+            assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+        with modernbert_in_float64():
+            plain_encoders.agrees_with(plain.eval(), other.eval(), config["vocab_size"])
+
 
 def debertas():
     """DeBERTa with projections of positions of its own, one part of the scores or none, and every kind of head; small."""
@@ -290,7 +372,13 @@ def debertas():
 
 @contextmanager
 def modernbert_in_float64():
-    """transformers computes rotary positions and softmax of ModernBERT in float32 whatever the model's type is. The same lines in float64."""
+    """transformers computes rotary positions, and softmax of ModernBERT, in float32 whatever the model's type is. The same lines in float64."""
+
+    def of_all_layers(self, x, position_ids):
+        rope, width = self.config.rope_parameters, self.config.hidden_size // self.config.num_attention_heads
+        angles = position_ids[..., None].double() * rope["rope_theta"] ** -(torch.arange(0, width, 2).double() / width) / rope.get("factor", 1.0)
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos(), angles.sin()
 
     def rotary(self, x, position_ids, layer_type):
         theta, width = self.config.rope_parameters[layer_type]["rope_theta"], self.config.hidden_size // self.config.num_attention_heads
@@ -313,12 +401,16 @@ def modernbert_in_float64():
         patch(modeling_modernbert.ModernBertRotaryEmbedding, "forward", rotary),
         patch(modeling_modernbert, "apply_rotary_pos_emb", rotate),
         patch(modeling_modernbert, "eager_attention_forward", eager),
+        patch(modeling_nomic_bert.NomicBertRotaryEmbedding, "forward", of_all_layers),
+        patch(modeling_gte.GteRotaryEmbedding, "forward", of_all_layers),
     ):
         yield
 
 
 def load(folder, dtype, **changes):
     """The model as transformers reads it from its files, computing in dtype; with these members of the config."""
+    if plain_encoders.is_plain(json.loads((folder / "config.json").read_text())):
+        return plain_encoders.read(folder).to(dtype)
     config = transformers.AutoConfig.from_pretrained(folder, **changes)
     # Of the oldest files the base model alone: its words are many.
     kind = getattr(transformers, config.architectures[0]) if folder.name != "tiny-bert-legacy" else transformers.AutoModel
@@ -397,7 +489,7 @@ def run(model, inputs, about, forward=None):
         del given["token_type_ids"]  # it has no such table
     if forward.get("isCausal"):
         given["attention_mask"] = causal(inputs["attention_mask"], model.dtype)
-    if "ForMultipleChoice" in type(model).__name__:
+    if "ForMultipleChoice" in model.config.architectures[0]:
         given = {name: value[:, None] for name, value in given.items()}
     with scaled_heads(model, forward["headMask"]) if "headMask" in forward else nullcontext(), parts_of_scores() as parts:
         out = model(**given, output_attentions=True, output_hidden_states=True)
@@ -409,7 +501,7 @@ def run(model, inputs, about, forward=None):
         results |= {f"traces.{i}.{name}": x.view(out.attentions[i].shape) for name, x in of_layer.items()}
     if "start_logits" in out:
         results["logits"] = torch.stack((out.start_logits, out.end_logits), dim=-1)
-    elif "logits" in out and "ForSequenceClassification" not in type(model).__name__:
+    elif "logits" in out and "ForSequenceClassification" not in model.config.architectures[0]:
         results["logits"] = out.logits
     elif "logits" in out:
         several = model.config.problem_type == "multi_label_classification"
@@ -516,6 +608,24 @@ def generate():
         if "deberta" in name and "-mlm" not in name:
             cases["long"] = (LONG, {"maxLength": 28}, {})
         write_numbers(name, folder, {"max_length": min(64, tokenizer.model_max_length)}, cases)
+    generate_gated()
+
+
+def generate_gated():
+    for name, model, tokenizer, dtype, first_names, finish, said in gated():
+        folder = save(name, model, tokenizer, dtype, first_names)
+        if finish:
+            finish(folder)
+        if name == "tiny-nomic-2024":
+            edit(folder, lambda config: config | {"rotary_scaling_factor": 2})  # which counts beyond max_trained_positions
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        print(f"{folder.relative_to(common.ROOT)}: {size} bytes")
+        texts = [f"A {tokenizer.mask_token} person.", "Is it?", ""] if name.endswith("mlm") else TEXTS
+        cases = {"texts": (texts, {}, {}), "pairs": (PAIRS, {}, {})}
+        if not name.endswith(("mlm", "ner")):
+            cases["long"] = (LONG, {"maxLength": 40}, {})
+        write_numbers(name, folder, {"max_length": 48 if name == "tiny-nomic-2024" else 64, **said}, cases)
+    check_plain()
 
 
 if __name__ == "__main__":

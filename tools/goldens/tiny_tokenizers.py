@@ -12,6 +12,7 @@ from pathlib import Path
 import sentencepiece
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    AlbertTokenizer,
     BertTokenizer,
     DebertaV2Tokenizer,
     DistilBertTokenizer,
@@ -142,41 +143,45 @@ def roberta():
     return RobertaTokenizer(vocab=vocab, merges=pairs, mask_token=mask, model_max_length=64)
 
 
-def unigram(folder, name, **options):
-    """A model of sentencepiece, trained by it."""
-    rules = Path(folder, "rules.tsv")
-    code = lambda text: " ".join(f"{ord(c):X}" for c in text)
-    rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES),
-        model_writer=written,
-        model_type="unigram",
-        vocab_size=280,
-        character_coverage=1.0,
-        normalization_rule_tsv=str(rules),
-        num_threads=1,
-        minloglevel=2,
-        **options,
-    )
-    Path(folder, name).write_bytes(written.getvalue())
+def unigram(kind, name, mask, more, **options):
+    """Trained by sentencepiece, converted by transformers."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules, model = Path(folder, "rules.tsv"), Path(folder, name)
+        code = lambda text: " ".join(f"{ord(c):X}" for c in text)
+        rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
+        written = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(LINES),
+            model_writer=written,
+            model_type="unigram",
+            vocab_size=280,
+            character_coverage=1.0,
+            normalization_rule_tsv=str(rules),
+            num_threads=1,
+            minloglevel=2,
+            **options,
+        )
+        model.write_bytes(written.getvalue())
+        if mask is not None:
+            more = {"mask_token": AddedToken(mask, lstrip=True, rstrip=False, normalized=False, special=True), **more}
+        return kind.from_pretrained(folder, model_max_length=64, **more)
 
 
 def xlm_roberta():
-    """Converted by transformers."""
-    with tempfile.TemporaryDirectory() as folder:
-        unigram(folder, "sentencepiece.bpe.model")
-        mask = AddedToken("<mask>", lstrip=True, rstrip=False, normalized=False, special=True)
-        return XLMRobertaTokenizer.from_pretrained(folder, mask_token=mask, model_max_length=64)
+    return unigram(XLMRobertaTokenizer, "sentencepiece.bpe.model", "<mask>", {})
+
+
+def albert():
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
+    types = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}  # left out by the class
+    return unigram(AlbertTokenizer, "spiece.model", "[MASK]", types, **special)
 
 
 def deberta(**options):
     """The same, by the special tokens of DeBERTa's."""
     ids = {f"{name}_id": i for i, name in enumerate(("pad", "bos", "eos", "unk"))}
     pieces = dict(zip(("pad_piece", "bos_piece", "eos_piece", "unk_piece"), ("[PAD]", "[CLS]", "[SEP]", "[UNK]")))
-    with tempfile.TemporaryDirectory() as folder:
-        unigram(folder, "spm.model", **ids, **pieces)
-        return DebertaV2Tokenizer.from_pretrained(folder, model_max_length=64, **options)
+    return unigram(DebertaV2Tokenizer, "spm.model", None, options, **ids, **pieces)
 
 
 def modernbert():

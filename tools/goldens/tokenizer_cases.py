@@ -16,7 +16,7 @@ import tiny_tokenizers
 from fetch_minilm import fetch
 
 FOLDER = common.TESTDATA / "tokenizers"
-CHECKPOINTS = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta")
+CHECKPOINTS = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta", "tiny-albert")
 LONG = 1000  # characters; longer texts are described by what they repeat
 
 TEXTS = [

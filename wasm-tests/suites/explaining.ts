@@ -40,6 +40,7 @@ describe('text models explained', () => {
     ['gradients', 11],
     ['token_gradients', 7],
     ['deberta_gradients', 4],
+    ['later_gradients', 8],
   ] as const)
     it(`has ${file} of every family by torch.autograd`, () => hasGradients(file, count));
 

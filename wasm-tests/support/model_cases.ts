@@ -7,6 +7,8 @@ import { assertClose, rows } from './tensors.ts';
 
 /** The checkpoints of testdata/models. */
 export const checkpoints = [
+  'tiny-albert',
+  'tiny-albert-mlm',
   'tiny-bert',
   'tiny-bert-choice',
   'tiny-bert-cls',
@@ -30,6 +32,11 @@ export const checkpoints = [
   'tiny-electra-choice',
   'tiny-electra-mlm',
   'tiny-ernie',
+  'tiny-gte',
+  'tiny-gte-2024',
+  'tiny-gte-ner',
+  'tiny-jina',
+  'tiny-jina-mean',
   'tiny-modernbert',
   'tiny-modernbert-2024',
   'tiny-modernbert-mlm',
@@ -37,6 +44,9 @@ export const checkpoints = [
   'tiny-mpnet',
   'tiny-mpnet-mean',
   'tiny-mpnet-mlm',
+  'tiny-nomic',
+  'tiny-nomic-2024',
+  'tiny-nomic-mlm',
   'tiny-roberta',
   'tiny-roberta-choice',
   'tiny-roberta-mlm',

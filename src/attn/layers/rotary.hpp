@@ -17,16 +17,16 @@ namespace attn::detail {
 /// weights were trained with those; apply_rotary has exact ones.
 class RotaryTable {
  public:
-  /// For positions from 0 to positions - 1 and heads of width D, which is even.
-  RotaryTable(double theta, std::int64_t positions, std::int64_t D);
+  /// For positions from 0 to positions - 1 and heads of some width, of which the first D columns turn, which is even; `factor` times as slowly.
+  RotaryTable(double theta, double factor, std::int64_t positions, std::int64_t D, std::int64_t width);
 
   /// Turns the heads (heads,D) of one position.
   void rotate(float* x, std::size_t heads, std::size_t position) const;
   void rotate_back(float* x, std::size_t heads, std::size_t position) const;
-  std::size_t width() const { return 2 * pairs_; }
+  std::size_t width() const { return width_; }
 
  private:
-  std::size_t pairs_;
+  std::size_t pairs_, width_;
   std::vector<float> cos_, sin_;  // (positions, D/2)
 };
 

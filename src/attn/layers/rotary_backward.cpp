@@ -5,7 +5,7 @@ namespace attn::detail {
 
 void RotaryTable::rotate_back(float* x, std::size_t heads, std::size_t position) const {
   const float *cos = cos_.data() + position * pairs_, *sin = sin_.data() + position * pairs_;
-  for (std::size_t head = 0; head < heads; ++head, x += 2 * pairs_)
+  for (std::size_t head = 0; head < heads; ++head, x += width_)
     for (std::size_t i = 0; i < pairs_; ++i) {
       const float a = x[i], b = x[i + pairs_];
       x[i] = a * cos[i] + b * sin[i];

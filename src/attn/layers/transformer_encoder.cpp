@@ -80,7 +80,7 @@ detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderF
 
 detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
                                              std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const {
-  return layers_.front().plan(op, options_.num_layers, x, options, runs, memory);
+  return layers_.front().plan(op, static_cast<std::int64_t>(depth()), x, options, runs, memory);
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
@@ -101,14 +101,14 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
     if (plan.has_hidden_states) std::copy_n(state, size, buffers.hidden_states[i]);
   };
   const float* state = detail::without_gaps(x, scratch);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
+  for (std::size_t i = 0; i < depth(); ++i) {
     if (plan.patch.hidden_state != nullptr && plan.patch.layer == static_cast<std::int64_t>(i)) state = plan.patch.hidden_state;
     keep_state(i, state);
-    layers_[i].run(plan, static_cast<std::uint32_t>(i), state, random, position_bias, buffers.layer(i), scratch, buffers.output);
+    layers_[layer_at(i)].run(plan, static_cast<std::uint32_t>(i), state, random, position_bias, buffers.layer(i), scratch, buffers.output);
     state = buffers.output;
   }
   if (options_.final_norm) norm_.forward(buffers.output, plan.B * plan.L, buffers.output);
-  keep_state(layers_.size(), buffers.output);
+  keep_state(depth(), buffers.output);
 }
 
 }  // namespace attn

@@ -70,6 +70,11 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   /// What a layer of a checkpoint has that torch's has not.
   void set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults);
   void leave_out_norm1(std::size_t layer);
+  /// Says that this layer comes next; it may come more than once. Where nothing is said each comes once.
+  void add_use(std::size_t layer) { uses_.push_back(layer); }
+  /// How many times a layer is used, and which comes in that place.
+  std::size_t depth() const { return uses_.empty() ? layers_.size() : uses_.size(); }
+  std::size_t layer_at(std::size_t place) const { return uses_.empty() ? place : uses_[place]; }
 
   /// In the name of a layer around this one. runs as in AttentionSpec.
   detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, std::span<const detail::SequenceRun> runs,
@@ -85,6 +90,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
 
   TransformerEncoderOptions options_;
   std::vector<TransformerEncoderLayer> layers_;
+  std::vector<std::size_t> uses_;  // by place, or none
   detail::Norm norm_;
 };
 

@@ -24,7 +24,7 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
   const std::size_t bias = size_of(plan.attention.spec.num_heads, position_bias.row);
   const std::size_t head_mask = plan.patch.head_mask != nullptr ? size_of(plan.layers, plan.attention.spec.num_heads) : 0;
   std::size_t numbers = bias + head_mask + (options_.final_norm ? 2 : 1) * size;
-  for (const TransformerEncoderLayer& layer : layers_) numbers += layer.kept_size(plan);
+  numbers += depth() * layers_.front().kept_size(plan);
   kept->numbers = AlignedFloats(numbers);
   float* to = kept->numbers.data();
   const auto take = [&](std::size_t count) { return std::exchange(to, to + count); };
@@ -41,15 +41,15 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
   detail::EncoderPlan with_states = plan;
   with_states.has_hidden_states = true;
   detail::EncoderBuffers with_kept = buffers;
-  with_kept.layers.resize(layers_.size());
-  with_kept.hidden_states.resize(layers_.size() + 1);
+  with_kept.layers.resize(depth());
+  with_kept.hidden_states.resize(depth() + 1);
   detail::KeptPlaces places;
-  kept->layers.resize(layers_.size());
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
+  kept->layers.resize(depth());
+  for (std::size_t i = 0; i < depth(); ++i) {
     detail::KeptLayer& layer = kept->layers[i];
-    to = layers_[i].place_kept(plan, static_cast<std::uint32_t>(i), *kept, kept_bias, layer, to);
+    to = layers_[layer_at(i)].place_kept(plan, static_cast<std::uint32_t>(i), *kept, kept_bias, layer, to);
     if (head_mask > 0) layer.attention.patch.head_mask = kept_head_mask + i * size_of(1, plan.attention.spec.num_heads);
-    layers_[i].keep(plan, layer, with_kept.layers[i], places);
+    layers_[layer_at(i)].keep(plan, layer, with_kept.layers[i], places);
     places.keep(with_kept.hidden_states[i], layer.x, size);
   }
   const TraceName last = options_.norm_first ? TraceName::ff_residual : TraceName::norm2;
@@ -82,8 +82,26 @@ void TransformerEncoder::run_backward(const TensorView& grad, const detail::Enco
 void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients,
                                   const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
   if (options_.final_norm) norm_.backward(to.grad_x, kept.last, kept.B * kept.L, to.grad_x, prefix + "norm.", gradients, scratch);
-  for (std::size_t i = layers_.size(); i-- > to.first_layer;) {
-    layers_[i].backward(kept, static_cast<std::uint32_t>(i), to.grad_x, prefix + "layers." + std::to_string(i) + ".", gradients, to, scratch);
+  std::size_t first = 0;  // where one of those asked for comes first
+  while (first < depth() && layer_at(first) < to.first_layer) ++first;
+  std::vector<bool> is_used(layers_.size());
+  detail::Gradients more, none;  // of a layer that was used before, and of one that is below the first
+  for (std::size_t i = depth(); i-- > first;) {
+    const std::size_t at = layer_at(i);
+    const std::string name = prefix + "layers." + std::to_string(at) + ".";
+    const bool is_again = is_used[at];
+    if (is_again) {
+      std::map<std::string, Shape> shapes = gradients.shapes();
+      std::erase_if(shapes, [&](const auto& entry) { return !entry.first.starts_with(name); });
+      more.reserve(shapes);
+    }
+    detail::Gradients& to_add = at < to.first_layer ? none : is_again ? more : gradients;
+    layers_[at].backward(kept, static_cast<std::uint32_t>(i), to.grad_x, name, to_add, to, scratch);
+    if (is_again) {
+      gradients.add(more);
+      more.zero();
+    }
+    is_used[at] = true;
     if (kept.patched_layer == static_cast<std::int64_t>(i)) std::fill_n(to.grad_x, size_of(kept.B * kept.L, kept.E), 0.0F);
   }
 }

@@ -17,17 +17,6 @@ void configure(const ConfigReader& config, ModelConfig& model) {
 
 }  // namespace
 
-const Family kBert{.model_types = kTypes,
-                   .architecture = "Bert",
-                   .prefix = "bert.",
-                   .names = kBertNames,
-                   .text_classification = kPooledHead,
-                   .token_classification = kTokenHead,
-                   .question_answering = kAnswerHead,
-                   .multiple_choice = kPooledHead,
-                   .fill_mask = kBertMaskHead,
-                   .ignored = kIgnored,
-                   .configure = &configure,
-                   .tokenizer_class = "BertTokenizer"};
+const Family kBert = bert_family(kTypes, "Bert", "bert.", kIgnored, &configure);
 
 }  // namespace attn::detail

@@ -17,6 +17,7 @@ constexpr TensorNames names() {
 void configure(const ConfigReader& config, ModelConfig& model) {
   kBert.configure(config, model);
   model.word_size = config.whole("embedding_size", 1, 0x7fffffff, 128);
+  model.embedding_projection = model.word_size != model.hidden_size;
   model.decoder_activation = Activation::gelu;
   model.classifier_activation = Activation::gelu;
   if (model.task == Task::multiple_choice) {
@@ -25,20 +26,17 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   }
 }
 
+constexpr Family family() {
+  Family all = bert_family(kTypes, "Electra", "electra.", kIgnored, &configure, names());
+  all.text_classification = {.dense = "classifier.dense", .classifier = "classifier.out_proj"};
+  all.multiple_choice = {.dense = "sequence_summary.summary", .classifier = "classifier"};
+  all.fill_mask = {.dense = "generator_predictions.dense", .norm = "generator_predictions.LayerNorm", .classifier = "generator_lm_head"};
+  all.tokenizer_class = "ElectraTokenizer";
+  return all;
+}
+
 }  // namespace
 
-const Family kElectra{
-    .model_types = kTypes,
-    .architecture = "Electra",
-    .prefix = "electra.",
-    .names = names(),
-    .text_classification = {.dense = "classifier.dense", .classifier = "classifier.out_proj"},
-    .token_classification = kTokenHead,
-    .question_answering = kAnswerHead,
-    .multiple_choice = {.dense = "sequence_summary.summary", .classifier = "classifier"},
-    .fill_mask = {.dense = "generator_predictions.dense", .norm = "generator_predictions.LayerNorm", .classifier = "generator_lm_head"},
-    .ignored = kIgnored,
-    .configure = &configure,
-    .tokenizer_class = "ElectraTokenizer"};
+const Family kElectra = family();
 
 }  // namespace attn::detail

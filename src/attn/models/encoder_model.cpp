@@ -8,6 +8,7 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding.hpp"
 #include "attn/ops/pooling.hpp"
+#include "attn/ops/positions.hpp"
 
 namespace attn {
 namespace {
@@ -25,7 +26,7 @@ TransformerEncoderOptions encoder_options(const detail::ModelConfig& config) {
           .layer_norm_eps = config.layer_norm_eps,
           .norm_first = config.norm_first,
           .gated = config.gated,
-          .num_layers = config.num_hidden_layers,
+          .num_layers = config.stored_layers(),
           .final_norm = config.norm_first};
 }
 
@@ -120,7 +121,7 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
   if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
   if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
   if (config_.task_type_vocab_size > 0) task_types_ = {static_cast<std::size_t>(config_.task_type_vocab_size), width};
-  if (W != config_.hidden_size) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
+  if (config_.embedding_projection) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
   if (config_.norm_first) encoder_.leave_out_norm1(0);
   const detail::RelativeConfig& relative = config_.relative;
   if (relative.span > 0) relative_ = {static_cast<std::size_t>(relative.rows()), static_cast<std::size_t>(config_.hidden_size)};
@@ -128,6 +129,8 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
   for (std::size_t layer = 0; layer < encoder_.layers_.size() && config_.clears_padding; ++layer)
     encoder_.set_attention_defaults(
         layer, {.disentangled = {relative.c2p, relative.p2c, relative.shares_projections, relative.scale_factor}, .queries_are_padded = true});
+  if (config_.hidden_groups > 0)
+    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) encoder_.add_use(static_cast<std::size_t>(config_.stored_layer(i)));
   if (config_.has_head()) head_ = detail::Head(config_);
 }
 
@@ -168,12 +171,14 @@ void EncoderModel::quantize(bool words) {
 
 void EncoderModel::allocate() {
   for (const auto& [name, parameter] : parameters()) parameter.allocate();
+  const std::int64_t width = config_.hidden_size / config_.num_attention_heads;
   std::map<double, std::shared_ptr<const detail::RotaryTable>> tables;
   for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
     const auto& [theta, window] = config_.distances[layer];  // as far to the left as to the right
     auto& table = tables[theta];
     if (!table)
-      table = std::make_shared<const detail::RotaryTable>(theta, config_.max_position_embeddings, config_.hidden_size / config_.num_attention_heads);
+      table = std::make_shared<const detail::RotaryTable>(theta, config_.rope_factor, config_.max_position_embeddings,
+                                                          config_.rotary_width > 0 ? config_.rotary_width : width, width);
     encoder_.set_attention_defaults(layer, {.window = {window, window}, .rotary = detail::Rotary(table)});
   }
 }
@@ -219,7 +224,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     memory.add("keys and queries of positions", {2 * config_.num_hidden_layers, rows, config_.hidden_size});
     memory.add("what they are made of", {2, rows + 2 * longest, config_.hidden_size});
   }
-  if (config_.position_buckets > 0) memory.add("the position bias", {config_.num_attention_heads, 2, longest});
+  if (config_.position_buckets > 0 || config_.alibi) memory.add("the position bias", {config_.num_attention_heads, 3, longest + 1});
   if (config_.has_head() && options.logits) {
     plan.logits = config_.of_tokens() ? Shape{shape[0], shape[1], config_.outputs()} : Shape{sequences, config_.outputs()};
     memory.add("logits", plan.logits);
@@ -313,10 +318,10 @@ std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(deta
 
 detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
                                                      const detail::ForwardRandom* random) const {
-  if (config_.position_buckets == 0 && !(config_.relative.c2p || config_.relative.p2c)) return {};
+  if (config_.position_buckets == 0 && !config_.alibi && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
   for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
-  if (config_.position_buckets == 0) {
+  if (config_.position_buckets == 0 && !config_.alibi) {
     const detail::RelativeConfig& relative = config_.relative;
     const std::size_t size = relative_.size();
     detail::ScorePositions positions{.layers = relative_layers(scratch, random)};
@@ -340,9 +345,14 @@ detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& 
   }
   const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
   float* const bias = scratch.take(heads * 2 * static_cast<std::size_t>(longest));
+  const auto row = static_cast<std::size_t>(longest + 1);
+  float* const slopes = config_.alibi ? scratch.take(heads * row) : nullptr;
+  if (slopes != nullptr) detail::alibi_bias(config_.num_attention_heads, 1, longest + 1, slopes);
   float* to = bias;
   for (std::size_t head = 0; head < heads; ++head)
-    for (std::int64_t distance = -longest; distance < longest; ++distance) *to++ = position_bias_[detail::bucket_of(distance) * heads + head];
+    for (std::int64_t distance = -longest; distance < longest; ++distance)
+      *to++ = slopes != nullptr ? slopes[head * row + static_cast<std::size_t>(std::abs(distance))]
+                                : position_bias_[detail::bucket_of(distance) * heads + head];
   return {.bias = {bias + longest, 2 * longest}};
 }
 

@@ -114,6 +114,8 @@ class EncoderModel {
   EncoderModel& operator=(const EncoderModel&) = delete;
 
   const detail::ModelConfig& config() const { return config_; }
+  /// The same with other names of tensors.
+  void set_family(const detail::Family& family) { config_.family = &family; }
   const Embedding& word_embeddings() const { return words_; }
   Embedding& word_embeddings() { return words_; }
 

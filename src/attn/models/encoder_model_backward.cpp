@@ -117,7 +117,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
   const std::int64_t E = config_.hidden_size, rows = kept.encoder->B * kept.encoder->L;
   const std::size_t size = size_of(rows, E), width = size_of(1, E);
   const detail::ModelInputs inputs = kept.inputs();
-  const bool ends_at_head = to.first_layer == config_.num_hidden_layers;
+  const bool ends_at_head = to.first_layer == config_.stored_layers();
   float* const of_x = scratch.take(size);
   if (kept.of_head) {
     float* const of_pooled = ends_at_head ? nullptr : scratch.take(size_of(kept.results, E));

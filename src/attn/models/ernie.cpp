@@ -20,17 +20,6 @@ void configure(const ConfigReader& config, ModelConfig& model) {
 
 }  // namespace
 
-const Family kErnie{.model_types = kTypes,
-                    .architecture = "Ernie",
-                    .prefix = "ernie.",
-                    .names = names(),
-                    .text_classification = kPooledHead,
-                    .token_classification = kTokenHead,
-                    .question_answering = kAnswerHead,
-                    .multiple_choice = kPooledHead,
-                    .fill_mask = kBertMaskHead,
-                    .ignored = kIgnored,
-                    .configure = &configure,
-                    .tokenizer_class = "BertTokenizer"};
+const Family kErnie = bert_family(kTypes, "Ernie", "ernie.", kIgnored, &configure, names());
 
 }  // namespace attn::detail

@@ -14,12 +14,15 @@ struct TensorNames {
   std::string_view word_embeddings = {}, position_embeddings = {}, token_type_embeddings = {}, task_type_embeddings = {}, embedding_norm = {};
   std::string_view embedding_projection = {};  ///< from their width to the hidden size
   std::string_view layers = {};                ///< what comes before a layer's number
+  std::string_view inner_layers = {};          ///< of groups of layers: what comes between a group's number and a layer's in it
   // Within a layer.
   std::string_view query = {}, key = {}, value = {};
   std::string_view query_key_value = {};  ///< instead of the three: one below the other
   std::string_view attention_output = {}, norm1 = {};
   std::string_view linear1 = {};
   std::string_view gate_linear1 = {};  ///< instead of linear1: what is activated, and below it what that is multiplied by
+  std::string_view linear1_gate = {};  ///< instead of both: the other way around
+  std::string_view gate = {};          ///< what is activated, by itself
   std::string_view linear2 = {}, norm2 = {};
   std::string_view final_norm = {};
   std::string_view position_bias = {};
@@ -60,6 +63,8 @@ struct Family {
   void (*configure)(const ConfigReader& config, ModelConfig& model);
   /// The class of transformers that reads its tokenizer where tokenizer_config.json names none, if that has settings of its own.
   std::string_view tokenizer_class = {};
+  /// The same with other names of tensors, where a file has those.
+  const Family* other = nullptr;
 };
 
 /// The pooler belongs to the base model; the classifier may be the word table, and its bias called otherwise.
@@ -75,7 +80,8 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
   add(HeadPart::classifier, names.classifier, "classifier", config.task != Task::fill_mask || config.decoder_bias);
 }
 
-extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kDeberta;
+extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kDeberta, kAlbert, kNomicBert,
+    kJinaBert, kGte, kNew;
 
 /// BERT's heads of tokens and of choices, as most families call them.
 inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},
@@ -87,16 +93,55 @@ inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.den
                                          .classifier_bias = "cls.predictions.bias"},
     kRobertaMaskHead{.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"};
 
+/// Encoders with rotary positions and a gate, as transformers calls their tensors.
+inline constexpr TensorNames kRotaryNames{.word_embeddings = "embeddings.word_embeddings",
+                                          .token_type_embeddings = "embeddings.token_type_embeddings",
+                                          .embedding_norm = "embeddings.LayerNorm",
+                                          .layers = "layers.",
+                                          .query = "self_attn.q_proj",
+                                          .key = "self_attn.k_proj",
+                                          .value = "self_attn.v_proj",
+                                          .attention_output = "self_attn.o_proj",
+                                          .norm1 = "post_attention_layernorm",
+                                          .linear1 = "mlp.up_proj",
+                                          .gate = "mlp.gate_proj",
+                                          .linear2 = "mlp.down_proj",
+                                          .norm2 = "post_mlp_layernorm"};
+
+/// BERT with other names, and its heads.
+constexpr Family bert_family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
+                             std::span<const std::string_view> ignored, void (*configure)(const ConfigReader& config, ModelConfig& model),
+                             const TensorNames& names = kBertNames) {
+  return {.model_types = types,
+          .architecture = architecture,
+          .prefix = prefix,
+          .names = names,
+          .text_classification = kPooledHead,
+          .token_classification = kTokenHead,
+          .question_answering = kAnswerHead,
+          .multiple_choice = kPooledHead,
+          .fill_mask = kBertMaskHead,
+          .ignored = ignored,
+          .configure = configure,
+          .tokenizer_class = "BertTokenizer"};
+}
+
 /// How config.json calls what every family has and not all spell alike; null for what it does not have.
 struct SizeNames {
   const char *hidden_size = "hidden_size", *num_hidden_layers = "num_hidden_layers", *num_attention_heads = "num_attention_heads";
   const char *intermediate_size = "intermediate_size", *hidden_act = "hidden_act", *layer_norm_eps = "layer_norm_eps";
+  const char* positions = "max_position_embeddings";
   // Where they are left out, as transformers has them.
   std::int64_t max_position_embeddings = 512, pad_token_id = 0;
 };
 
 /// Reads them, the vocabulary and the positions. layer_norm_eps stays as it is where it is missing.
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names = {});
+
+/// Rotary positions of this base in all layers, and no table of positions.
+void configure_rotary(const ConfigReader& config, ModelConfig& model, double theta);
+/// The same as transformers writes them: rope_parameters, in older files rope_theta and rope_scaling.
+void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta);
 
 /// BERT's dropout, by its names; the head has it before its last map. Families read theirs only where there are gradients: nothing else needs it.
 void configure_dropout(const ConfigReader& config, ModelConfig& model);

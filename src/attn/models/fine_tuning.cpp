@@ -43,8 +43,8 @@ HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const
   check_at_least_0(op, "weight_decay", options.weight_decay);
   const ModelConfig& config = model.config();
   for (const DropoutSite site : kDropoutSites) check_dropout(op, config.dropout.at(site));
-  if (options.layers && (*options.layers < 0 || *options.layers > config.num_hidden_layers))
-    fail(ErrorCode::out_of_range, op, "layers", {"0 to ", config.num_hidden_layers, ", all that there are"}, {*options.layers});
+  if (options.layers && (*options.layers < 0 || *options.layers > config.stored_layers()))
+    fail(ErrorCode::out_of_range, op, "layers", {"0 to ", config.stored_layers(), ", all that there are"}, {*options.layers});
   if (!new_labels) return loss_of_head(op, config);
   return *new_labels == 1 ? HeadLoss::binary_cross_entropy : HeadLoss::cross_entropy;
 }
@@ -84,7 +84,7 @@ FineTuning::Trained::Trained(EncoderModel& model, std::optional<std::int64_t> la
     if (name.starts_with(kLayers)) {
       std::int64_t layer = 0;
       std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
-      return layer >= config.num_hidden_layers - *layers;
+      return layer >= config.stored_layers() - *layers;
     }
     return *layers > 0 && name.starts_with("encoder.norm.");
   };
@@ -105,7 +105,7 @@ FineTuning::FineTuning(std::string_view op, EncoderModel& model, const FineTunin
     : op_(op),
       model_(model),
       loss_(check_fine_tuning(op, model, options)),
-      first_layer_(options.layers ? std::optional(model.config().num_hidden_layers - *options.layers) : std::nullopt),
+      first_layer_(options.layers ? std::optional(model.config().stored_layers() - *options.layers) : std::nullopt),
       learning_rate_(options.learning_rate),
       seed_(options.seed),
       steps_(options.steps),
@@ -151,7 +151,7 @@ double FineTuning::take_step(std::span<const double> targets, Forward forward, B
 }
 
 double FineTuning::step(const ModelInputs& inputs, std::span<const double> targets) {
-  if (first_layer_ == model_.config().num_hidden_layers) {
+  if (first_layer_ == model_.config().stored_layers()) {
     AlignedFloats pooled(targets.size() * static_cast<std::size_t>(model_.config().hidden_size));
     pool(inputs, pooled.data());
     return step(std::span<const float>(pooled.data(), pooled.size()), targets);

@@ -1,7 +1,6 @@
 #include "attn/models/model_config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -10,21 +9,27 @@
 #include "attn/models/family.hpp"
 #include "attn/models/quantization_config.hpp"
 #include "attn/models/sentence_config.hpp"
+#include "attn/ops/elementary.hpp"
 
 namespace attn::detail {
 namespace {
 
 const Json kNone{Json::Object()};
-constexpr std::int64_t kMaxLayers = 10'000, kMaxLabels = 100'000;
-constexpr std::array<const Family*, 10> kFamilies{&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText,
-                                                  &kMpnet, &kModernBert, &kErnie,   &kElectra,   &kDeberta};
+constexpr std::int64_t kMaxLabels = 100'000, kMaxAngles = 1 << 20;
+constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert,
+                                       &kErnie, &kElectra,    &kDeberta, &kAlbert,    &kNomicBert,    &kGte,   &kNew};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");
+  if (type == "longformer" || type == "big_bird")
+    config.refuse(ErrorCode::unsupported, "model_type",
+                  {"an encoder whose tokens see all others: modernbert, nomic_bert, new and jina-embeddings-v2 take as long texts"},
+                  {type, ", whose attention is sparse, of windows and global tokens"});
   std::string all;
   for (const Family* family : kFamilies)
     for (const std::string_view name : family->model_types) {
-      if (name == type) return *family;
+      // Jina's has BERT's name.
+      if (name == type) return family == &kBert && config.string("position_embedding_type", "") == "alibi" ? kJinaBert : *family;
       all += (all.empty() ? "" : ", ") + std::string(name);
     }
   config.refuse(ErrorCode::unsupported, "model_type", {"one of ", all, "; another family runs in transformers, or exported to ONNX in onnxruntime"},
@@ -116,6 +121,13 @@ TextPart words_of(const Json& json) {
 std::string_view ModelConfig::tokenizer_class() const { return family->tokenizer_class; }
 
 const HeadNames& ModelConfig::head_names() const { return names_of(*family, task); }
+
+std::int64_t ModelConfig::stored_layer(std::int64_t place) const {
+  if (hidden_groups == 0) return place;
+  // As transformers divides.
+  const double times = static_cast<double>(num_hidden_layers / inner_layers), group = times / static_cast<double>(hidden_groups);
+  return static_cast<std::int64_t>(static_cast<double>(place / inner_layers) / group) * inner_layers + place % inner_layers;
+}
 
 std::int64_t ModelConfig::outputs() const {
   switch (task) {
@@ -218,16 +230,42 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   model.num_hidden_layers = config.whole(names.num_hidden_layers, 1, kMaxLayers);
   model.num_attention_heads = config.size(names.num_attention_heads);
   model.intermediate_size = config.size(names.intermediate_size);
-  model.max_position_embeddings = model.max_length = config.whole("max_position_embeddings", 1, 0x7fffffff, names.max_position_embeddings);
+  model.max_position_embeddings = model.max_length = config.whole(names.positions, 1, 0x7fffffff, names.max_position_embeddings);
   // Only gradients ask for it: what is no id of the table is as good as none.
   const Json* const pad = config.find("pad_token_id");
   const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
                     : config.is_null("pad_token_id")           ? -1
                                                                : static_cast<double>(names.pad_token_id);
   if (id >= 0 && id < static_cast<double>(model.vocab_size)) model.pad_token_id = static_cast<std::int64_t>(id);
-  model.hidden_act = config.activation(names.hidden_act);
+  if (names.hidden_act != nullptr) model.hidden_act = config.activation(names.hidden_act);
   if (names.layer_norm_eps != nullptr)
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
+}
+
+void configure_rotary(const ConfigReader& config, ModelConfig& model, double theta) {
+  if (model.max_position_embeddings > kMaxAngles)  // they are computed for each of them
+    config.refuse(ErrorCode::config, "max_position_embeddings", {kMaxAngles, " at the most"}, {model.max_position_embeddings});
+  model.positions = PositionRows::none;
+  model.distances.assign(static_cast<std::size_t>(model.num_hidden_layers), {.rope_theta = theta});
+}
+
+void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta) {
+  const ConfigReader rope = config.object(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
+  const std::string_view type = rope.string(kind, "default");
+  for (const char* const name : {"mixed_b", "partial_rotary_factor"})
+    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
+  theta = rope.positive("rope_theta", config.positive("rope_theta", theta));
+  if (type == "linear" || type == "ntk") {
+    const double factor = rope.positive("factor", 1);
+    const bool is_ntk = type == "ntk" && factor > 1;  // a base that is larger, and the rest of the factor over all pairs
+    if (is_ntk) theta *= factor;
+    const auto D = static_cast<double>(model.hidden_size) / static_cast<double>(model.num_attention_heads);
+    model.rope_factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
+  } else if (type != "default") {
+    rope.refuse(ErrorCode::unsupported, kind, {"default, linear or ntk"}, {type});
+  }
+  configure_rotary(config, model, theta);
 }
 
 void configure_dropout(const ConfigReader& config, ModelConfig& model) {

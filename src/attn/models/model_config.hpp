@@ -71,7 +71,10 @@ struct ModelConfig {
   const Family* family = nullptr;
   Task task = Task::embedding;
   std::int64_t vocab_size = 0, hidden_size = 0, num_hidden_layers = 0, num_attention_heads = 0, intermediate_size = 0;
-  std::int64_t word_size = 0;  ///< width of the tables where a map to the hidden size follows them; 0: that size itself
+  std::int64_t word_size = 0;         ///< width of the tables; 0: the hidden size
+  bool embedding_projection = false;  ///< a map from it to the hidden size
+  /// Layers are used more than once: as many groups of so many layers, each group several times in a row. 0: each layer once.
+  std::int64_t hidden_groups = 0, inner_layers = 1;
   Activation hidden_act = Activation::gelu;
   float layer_norm_eps = 1e-12F;
 
@@ -83,13 +86,17 @@ struct ModelConfig {
   std::int64_t type_vocab_size = 0;           ///< 0: no token types
   std::int64_t task_type_vocab_size = 0;      ///< rows of a table of which each place gets the first; 0: none
   std::int64_t position_buckets = 0;          ///< of a bias by distance, shared by all layers (T5's); 0: none
+  bool alibi = false;                         ///< a bias by distance that falls with a slope of each head's own
   std::vector<LayerDistance> distances = {};  ///< by layer, or none
   RelativeConfig relative = {};
-  bool clears_padding = false;  ///< embeddings of padding are 0, and it attends to nothing
+  bool clears_padding = false;    ///< embeddings of padding are 0, and it attends to nothing
+  double rope_factor = 1;         ///< what rotary positions are divided by
+  std::int64_t rotary_width = 0;  ///< columns of a head that turn; 0: all
 
   bool norm_first = false;  ///< then the first layer has no norm1, and there is one after the last
   bool gated = false;
-  bool attention_bias = true, mlp_bias = true, norm_bias = true;
+  bool attention_bias = true, norm_bias = true;
+  bool mlp_bias = true, mlp_output_bias = true;  ///< of the feed-forward's first maps, and of its last
 
   // What the file has as int8 with a scale for each row.
   bool quantized = false;        ///< weights of linear maps
@@ -133,6 +140,10 @@ struct ModelConfig {
   /// Numbers of the head's result.
   std::int64_t outputs() const;
   bool is_tied() const { return task == Task::fill_mask && tie_word_embeddings; }
+  /// Layers that there are weights of; num_hidden_layers says how many times one is used.
+  std::int64_t stored_layers() const { return hidden_groups > 0 ? hidden_groups * inner_layers : num_hidden_layers; }
+  /// Which of them comes in that place.
+  std::int64_t stored_layer(std::int64_t place) const;
   /// Width of the word table.
   std::int64_t word_width() const { return word_size > 0 ? word_size : hidden_size; }
   /// Width of what so many poolings give, after the map that follows them.
@@ -201,6 +212,8 @@ inline constexpr std::size_t kMaxConfig = 4 << 20;
 
 /// A value in words; of a string, those of the file.
 TextPart words_of(const Json& json);
+
+inline constexpr std::int64_t kMaxLayers = 10'000;
 
 /// Throws FORMAT for what is not JSON, CONFIG for values out of range, UNSUPPORTED for models that attn does not have.
 ModelConfig read_model_config(const ModelFiles& files);

@@ -25,6 +25,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   constexpr std::string_view kWhat = "the model";
   ModelConfig one = config;
   one.num_hidden_layers = 1;
+  one.hidden_groups = 0;
   one.distances.clear();
   EncoderModel probe(std::move(one));
   if (quantized.linear) probe.quantize(quantized.words);
@@ -35,7 +36,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   };
   for (const auto& [name, parameter] : probe.parameters()) {
     const Shape& shape = parameter.shape();
-    const std::int64_t copies = name.starts_with("encoder.layers.") ? config.num_hidden_layers : 1;
+    const std::int64_t copies = name.starts_with("encoder.layers.") ? config.stored_layers() : 1;
     memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized()) : Shape{copies, shape[0]});
   }
   if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.hidden_size / config.num_attention_heads});
@@ -146,9 +147,11 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   if (config.relative.has_norm) list.add_norm(names.relative_norm, "relative_norm", true);
   if (config.task_type_vocab_size > 0) list.add_table(names.task_type_embeddings, "task_type_embeddings");
   list.add_norm(names.embedding_norm, "embedding_norm", config.norm_bias);
-  if (config.word_width() != config.hidden_size) list.add_linear(names.embedding_projection, {"embedding_projection"}, true);
-  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    list.begin(text({names.layers, i, "."}), text({"encoder.layers.", i, "."}));
+  if (config.embedding_projection) list.add_linear(names.embedding_projection, {"embedding_projection"}, true);
+  for (std::int64_t i = 0; i < config.stored_layers(); ++i) {
+    std::string layer = text({names.layers, i / config.inner_layers});
+    if (!names.inner_layers.empty()) layer = text({layer, names.inner_layers, i % config.inner_layers});
+    list.begin(layer + ".", text({"encoder.layers.", i, "."}));
     constexpr const char *kQuery = "self_attn.q_proj", *kKey = "self_attn.k_proj", *kValue = "self_attn.v_proj";
     if (!names.query_key_value.empty()) {
       list.add_linear(names.query_key_value, {kQuery, kKey, kValue}, config.attention_bias);
@@ -163,9 +166,12 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
     if (i > 0 || !config.norm_first) list.add_norm(names.norm1, "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())
       list.add_linear(names.gate_linear1, {"linear_gate", "linear1"}, config.mlp_bias);
+    else if (!names.linear1_gate.empty())
+      list.add_linear(names.linear1_gate, {"linear1", "linear_gate"}, config.mlp_bias);
     else
       list.add_linear(names.linear1, {"linear1"}, config.mlp_bias);
-    list.add_linear(names.linear2, {"linear2"}, config.mlp_bias);
+    if (!names.gate.empty()) list.add_linear(names.gate, {"linear_gate"}, config.mlp_bias);
+    list.add_linear(names.linear2, {"linear2"}, config.mlp_output_bias);
     list.add_norm(names.norm2, "norm2", config.norm_bias);
   }
   list.begin("", "");
@@ -263,7 +269,23 @@ void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::s
   of_entry_[scale->second] = {&target, true};
 }
 
+/// The family by whose names the file calls its tensors.
+const Family& ModelLoader::named_family() const {
+  const Family& first = *model_->config().family;
+  const auto has = [&](const Family& family, bool prefixed) {
+    std::string name = prefixed ? std::string(family.prefix) : "";
+    (name += family.names.layers) += "0.";
+    name += family.names.norm1;
+    name += ".weight";
+    return std::any_of(stream_.entries().begin(), stream_.entries().end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
+  };
+  for (const Family* family = &first; family != nullptr; family = family->other)
+    if (has(*family, true) || has(*family, false)) return *family;
+  return first;
+}
+
 void ModelLoader::prepare() {
+  if (model_->config().family->other != nullptr) model_->set_family(named_family());
   if (model_->config().task == Task::fill_mask && !has_head()) {
     model_->leave_out_head();
     parameters_ = model_->parameters();

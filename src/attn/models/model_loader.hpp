@@ -43,6 +43,7 @@ class ModelLoader {
   class TargetList;
   std::vector<Target> targets(const Parameters& parameters) const;
   bool has_head() const;
+  const Family& named_family() const;
   void match(std::vector<Target> targets);
   /// Finds every tensor's place and makes room.
   void prepare();

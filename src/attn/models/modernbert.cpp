@@ -41,7 +41,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.positions = PositionRows::none;
   model.norm_first = model.gated = true;
   model.attention_bias = config.flag("attention_bias", false);
-  model.mlp_bias = config.flag("mlp_bias", false);
+  model.mlp_bias = model.mlp_output_bias = config.flag("mlp_bias", false);
   model.norm_bias = config.flag("norm_bias", false);
 
   if (config.has("rope_scaling")) config.refuse(ErrorCode::unsupported, "rope_scaling", {"none"}, {"there"});

@@ -167,7 +167,7 @@ void read_lengths(const ModelFiles& files, ModelConfig& model) {
     model.default_length = reader.size(name);
   };
   if (files.sentence_bert_config) {
-    constexpr std::string_view kFile = "sentence_bert_config.json";
+    constexpr const char* kFile = "sentence_bert_config.json";
     // It may hold null.
     Json json = parse_json(kFile, *files.sentence_bert_config, kMaxConfig);
     if (!json.is_null()) json = read_file(kFile, files.sentence_bert_config);

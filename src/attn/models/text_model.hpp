@@ -248,8 +248,8 @@ class TextGradient {
 }  // namespace detail
 
 /// A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
-/// ModernBERT, DeBERTa (v2, v3), ERNIE and ELECTRA, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on;
-/// sentence-transformers' SentenceTransformer).
+/// ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE, with or without a head (transformers' AutoModel,
+/// AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
 class TextModel {
  public:
   /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json and what that

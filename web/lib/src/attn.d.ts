@@ -649,8 +649,8 @@ export interface Attn extends Gradients {
 
   /**
    * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
-   * MPNet, ModernBERT, DeBERTa (v2, v3), ERNIE and ELECTRA, with or without a head ({@link TextTasks.task}), and what sentence-transformers adds. The weights (F32, F16,
-   * BF16) go into the module piece by piece as they come: nothing holds the file.
+   * MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE, with or without a head ({@link TextTasks.task}), and what
+   * sentence-transformers adds. The weights (F32, F16, BF16) go into the module piece by piece as they come: nothing holds the file.
    *
    * @param source a folder, or its files; see {@link ModelSource}
    * @throws AttnError `NETWORK` when a file cannot be had; `FORMAT` when it is not what it should be (HTML, a Git LFS pointer, cut off, another

@@ -106,8 +106,8 @@ async function inspect(folder: string): Promise<number> {
   print('model', `${textOf(architecture, '?')} (${textOf(config['model_type'], '?')})`);
   print(
     'sizes',
-    `${first('num_hidden_layers', 'n_layers')} layers, ${first('num_attention_heads', 'n_heads')} heads, hidden ${first('hidden_size', 'dim')}, ` +
-      `intermediate ${first('intermediate_size', 'hidden_dim')}, vocabulary ${first('vocab_size')}, positions ${first('max_position_embeddings')}`,
+    `${first('num_hidden_layers', 'n_layers', 'n_layer')} layers, ${first('num_attention_heads', 'n_heads', 'n_head')} heads, hidden ${first('hidden_size', 'dim', 'n_embd')}, ` +
+      `intermediate ${first('intermediate_size', 'hidden_dim', 'n_inner')}, vocabulary ${first('vocab_size')}, positions ${first('max_position_embeddings', 'n_positions')}`,
   );
   const tokenizer = await read(join(base, 'tokenizer.json'));
   const kind = isObject(tokenizer) && isObject(tokenizer['model']) ? tokenizer['model']['type'] : undefined;

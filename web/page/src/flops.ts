@@ -1,4 +1,5 @@
 /** How much arithmetic a forward is. */
+import { isGated } from './model_kind.ts';
 
 export interface EncoderSize {
   readonly layers: number;
@@ -28,9 +29,11 @@ export function encoderSize(config: Readonly<Record<string, unknown>>): EncoderS
   const names =
     type === 'distilbert'
       ? ['n_layers', 'n_heads', 'dim', 'hidden_dim']
-      : ['num_hidden_layers', 'num_attention_heads', 'hidden_size', 'intermediate_size'];
+      : config['n_embd'] !== undefined
+        ? ['n_layer', 'n_head', 'n_embd', 'n_inner']
+        : ['num_hidden_layers', 'num_attention_heads', 'hidden_size', 'intermediate_size'];
   const [layers, heads, width, hidden] = names.map((name) => Number(config[name])) as [number, number, number, number];
-  return { layers, heads, width, hidden, gated: type === 'modernbert' };
+  return { layers, heads, width, hidden, gated: isGated(config) };
 }
 
 /** GFLOP/s; a multiply-add is two operations. */

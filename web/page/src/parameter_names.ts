@@ -76,6 +76,65 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
     linear2: 'output.dense',
     norm2: 'output.LayerNorm',
   },
+  // ALBERT
+  {
+    query: 'attention.query',
+    key: 'attention.key',
+    value: 'attention.value',
+    output: 'attention.dense',
+    norm1: 'attention.LayerNorm',
+    linear1: 'ffn',
+    linear2: 'ffn_output',
+    norm2: 'full_layer_layer_norm',
+  },
+  // Jina's
+  {
+    query: 'attention.self.query',
+    key: 'attention.self.key',
+    value: 'attention.self.value',
+    output: 'attention.output.dense',
+    norm1: 'attention.output.LayerNorm',
+    gate: 'mlp.gated_layers',
+    linear1: 'mlp.gated_layers',
+    linear2: 'mlp.wo',
+    norm2: 'mlp.layernorm',
+  },
+  // NomicBERT
+  {
+    query: 'attn.Wqkv',
+    key: 'attn.Wqkv',
+    value: 'attn.Wqkv',
+    output: 'attn.out_proj',
+    norm1: 'norm1',
+    linear1: 'mlp.fc11',
+    gate: 'mlp.fc12',
+    linear2: 'mlp.fc2',
+    norm2: 'norm2',
+  },
+  // GTE's
+  {
+    query: 'attention.qkv_proj',
+    key: 'attention.qkv_proj',
+    value: 'attention.qkv_proj',
+    output: 'attention.o_proj',
+    norm1: 'attn_ln',
+    linear1: 'mlp.up_gate_proj',
+    gate: 'mlp.up_gate_proj',
+    linear2: 'mlp.down_proj',
+    norm2: 'mlp_ln',
+  },
+  // NomicBERT and GTE's, as transformers calls them
+  {
+    query: 'self_attn.q_proj',
+    key: 'self_attn.k_proj',
+    value: 'self_attn.v_proj',
+    output: 'self_attn.o_proj',
+    norm1: 'post_attention_layernorm',
+    linear1: 'mlp.up_proj',
+    gate: 'mlp.gate_proj',
+    linear2: 'mlp.down_proj',
+    norm2: 'post_mlp_layernorm',
+  },
   // ModernBERT
   {
     query: 'attn.Wqkv',
@@ -96,10 +155,14 @@ const endings = { weight: ['weight', 'gamma'], bias: ['bias', 'beta'] } as const
 /** The names of layer `layer` (from 0); undefined for a checkpoint of another family. */
 export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): LayerNames | undefined {
   const names = [...shapes.keys()];
+  // ALBERT's one layer is all of them. Where there are several, which is which is not looked for.
+  const shared = new Set(names.flatMap((name) => /albert_layer_groups\.\d+\.albert_layers\.\d+/.exec(name) ?? []));
+  if (shared.size > 1) return undefined;
+  const at = shared.size === 1 ? 0 : layer;
   const find = (part: string, kind: keyof typeof endings) =>
-    names.find((name) => endings[kind].some((ending) => name.endsWith(`.${layer}.${part}.${ending}`)));
+    names.find((name) => endings[kind].some((ending) => name.endsWith(`.${at}.${part}.${ending}`)));
   for (const family of families) {
-    if (find(family.query!, 'weight') === undefined) continue;
+    if (!find(family.query!, 'weight') || !find(family.linear2!, 'weight')) continue;
     const linear = (part: PartName): LinearNames | undefined => {
       const own = family[part];
       if (own === undefined) return undefined;

@@ -34,6 +34,36 @@ describe('the weights of a layer in a checkpoint', () => {
     }
   });
 
+  it('of ALBERT, whose one layer is all of them, and of several nothing', () => {
+    expect(layerNames(shapesOf('tiny-albert'), 2)!.linear2.weight.name).toBe(
+      'albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output.weight',
+    );
+    expect(layerNames(shapesOf('tiny-albert-mlm'), 0)).toBeUndefined();
+  });
+
+  it('of encoders with a gate after which norms come, fused or not', () => {
+    const weights = (model: string) => {
+      const names = layerNames(shapesOf(model), 0)!;
+      return [names.query, names.key, names.gate!, names.linear1].map(({ weight }) => `${weight.name} ${weight.first}`);
+    };
+    const jina = 'bert.encoder.layer.0';
+    expect(weights('tiny-jina')).toEqual([
+      `${jina}.attention.self.query.weight 0`,
+      `${jina}.attention.self.key.weight 0`,
+      `${jina}.mlp.gated_layers.weight 0`,
+      `${jina}.mlp.gated_layers.weight 24`,
+    ]);
+    const gte = 'gte.encoder.layer.0';
+    expect(weights('tiny-gte')).toEqual([
+      `${gte}.attention.qkv_proj.weight 0`,
+      `${gte}.attention.qkv_proj.weight 16`,
+      `${gte}.mlp.up_gate_proj.weight 24`,
+      `${gte}.mlp.up_gate_proj.weight 0`,
+    ]);
+    expect(weights('tiny-nomic-2024')[2]).toBe('encoder.layers.0.mlp.fc12.weight 0');
+    expect(weights('tiny-nomic')[3]).toBe('nomic_bert.layers.0.mlp.up_proj.weight 0');
+  });
+
   it('of the first BERT files, whose norms have gamma and beta', () => {
     expect(layerNames(shapesOf('tiny-bert-legacy'), 0)!.norm2).toEqual({
       weight: whole('bert.encoder.layer.0.output.LayerNorm.gamma', 32),

@@ -59,7 +59,7 @@ const defaults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   BertNormalizer: { lowercase: true, strip_accents: null, handle_chinese_chars: true },
 };
 /** Models whose own class of tokenizer is one of those, where tokenizer_config.json names none. */
-const ownClass = /^(bert|distilbert|electra|ernie|mpnet)$/;
+const ownClass = /^(bert|distilbert|electra|ernie|mpnet|nomic_bert)$/;
 
 /** As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is. */
 function withSettings(part: Section, config: Section | undefined, modelType: unknown): Section {

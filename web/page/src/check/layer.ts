@@ -1,4 +1,5 @@
 /** One layer of a model once more: each of its results from what went into it, row by row, by check/float64.ts. */
+import { hasPositionBias } from '../model_kind.ts';
 import type { EncoderTrace, Tensor } from 'attn';
 import { product } from '../arrays.ts';
 import { roundedTo8Bits } from '../int8.ts';
@@ -45,9 +46,7 @@ export async function checkLayer(
   for (const i of rows)
     for (let head = 0; head < heads; ++head) {
       const at = head * length + i;
-      // MPNet and DeBERTa add what positions say to the scores.
-      if (family !== 'mpnet' && family !== 'deberta-v2')
-        note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
+      if (!hasPositionBias(config)) note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
       note('Softmax of the scores', softmax(rowOf(trace.masked_scores, at)), rowOf(trace.probabilities, at));
       note('Values weighed by the shares', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
       await breathe();
@@ -70,7 +69,7 @@ export async function checkLayer(
       await breathe();
     }
   };
-  const epsilon = Number(config['layer_norm_eps'] ?? config['norm_eps'] ?? 1e-12);
+  const epsilon = Number(config['layer_norm_eps'] ?? config['norm_eps'] ?? config['layer_norm_epsilon'] ?? 1e-12);
   const checkNorm = async (input: Tensor, part: LinearNames | undefined, traced: Tensor) => {
     const [weight, bias] = part ? await partsOf(part) : [];
     for (const i of rows) note('Layer norms', part ? layerNorm(rowOf(input, i), weight, bias, epsilon) : exactly(rowOf(input, i)), rowOf(traced, i));

@@ -295,8 +295,8 @@ function Files() {
       </div>
       <p class="note">
         An encoder as Hugging Face has it: config.json, tokenizer.json and model.safetensors, of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
-        CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE or ELECTRA. In the field above: its name there, such as BAAI/bge-small-en-v1.5, any address of
-        it, or that of a folder such as https://example.org/models/my-bert/.
+        CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE. In the field above: its name there, such as
+        BAAI/bge-small-en-v1.5, any address of it, or that of a folder such as https://example.org/models/my-bert/.
       </p>
     </div>
   );

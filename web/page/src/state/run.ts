@@ -1,4 +1,5 @@
 /** What the model makes of the view: computed anew, in the worker, whenever one of the two changes. */
+import { hasPositionBias } from '../model_kind.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
 import { cut, longestToken } from '../cut.ts';
@@ -146,7 +147,7 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
     }
     if (change.factor !== 1 || change.score !== 'scaled_dot' || change.dropout > 0) {
       const trace = await traceLayer(of, inputs, options, layer, ['q', 'k', 'v', 'scores', 'masked_scores']);
-      variant = await variantOf(engine.value!, trace, change, /^(mpnet|deberta-v2)$/.test(String(of.config['model_type'])));
+      variant = await variantOf(engine.value!, trace, change, hasPositionBias(of.config));
       options = { ...options, patch: { ...options.patch, layer, merged: variant.merged } };
     }
   }

@@ -1,4 +1,5 @@
 /** What the steps share: their numbers, their tables, and the weights that can be written over. */
+import { hasPositionBias, isRotary } from '../../model_kind.ts';
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { ComponentChildren } from 'preact';
@@ -43,11 +44,11 @@ export function sizesOf({ run, trace, names }: Walk): Sizes {
     D: trace.q.dims[3]!,
     F: trace.ff_hidden.dims[2]!,
     preNorm: type === 'modernbert',
-    rotary: type === 'modernbert',
+    rotary: isRotary(config),
     gated: names?.gate !== undefined,
-    positionBias: type === 'mpnet' || type === 'deberta-v2',
-    activation: text('hidden_act', 'activation', 'hidden_activation') ?? 'gelu',
-    eps: number('layer_norm_eps', 'norm_eps') ?? 1e-12,
+    positionBias: hasPositionBias(config),
+    activation: text('hidden_act', 'activation', 'hidden_activation', 'activation_function') ?? 'gelu',
+    eps: number('layer_norm_eps', 'norm_eps', 'layer_norm_epsilon') ?? 1e-12,
   };
 }
 

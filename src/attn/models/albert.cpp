@@ -1,0 +1,54 @@
+#include "attn/models/family.hpp"
+
+// ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT whose layers share their weights, and whose tables are narrower than the rest.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"albert"};
+constexpr std::string_view kIgnored[] = {"predictions.", "sop_classifier.", "pooler.", "albert.pooler."};
+constexpr HeadNames kHead{.pooler = "pooler", .classifier = "classifier"};
+
+constexpr Family family(void (*configure)(const ConfigReader& config, ModelConfig& model)) {
+  TensorNames names = kBertNames;
+  names.embedding_projection = "encoder.embedding_hidden_mapping_in";
+  names.layers = "encoder.albert_layer_groups.";
+  names.inner_layers = ".albert_layers.";
+  names.query = "attention.query";
+  names.key = "attention.key";
+  names.value = "attention.value";
+  names.attention_output = "attention.dense";
+  names.norm1 = "attention.LayerNorm";
+  names.linear1 = "ffn";
+  names.linear2 = "ffn_output";
+  names.norm2 = "full_layer_layer_norm";
+  Family all = bert_family(kTypes, "Albert", "albert.", kIgnored, configure, names);
+  all.text_classification = all.multiple_choice = kHead;
+  all.fill_mask = {
+      .dense = "predictions.dense", .norm = "predictions.LayerNorm", .classifier = "predictions.decoder", .classifier_bias = "predictions.bias"};
+  all.tokenizer_class = {};
+  return all;
+}
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  kBert.configure(config, model);
+  model.word_size = config.whole("embedding_size", 1, 0x7fffffff, 128);
+  model.embedding_projection = true;  // of whatever width
+  const std::int64_t times = model.num_hidden_layers;
+  model.hidden_groups = config.whole("num_hidden_groups", 1, times, 1);
+  model.inner_layers = config.whole("inner_group_num", 1, kMaxLayers / times, 1);
+  model.num_hidden_layers = times * model.inner_layers;
+  if constexpr (kHasGradients) {
+    const float hidden = config.number("hidden_dropout_prob", 0);
+    model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", 0),
+                     .attention_output = hidden,
+                     .feed_forward_output = hidden,
+                     .embeddings = hidden,
+                     .classifier = config.number("classifier_dropout_prob", 0.1F)};
+  }
+}
+
+}  // namespace
+
+const Family kAlbert = family(&configure);
+
+}  // namespace attn::detail

@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "attn/models/family.hpp"
+
+// NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: rotary positions, gated feed-forward, norms last, no biases. Its configuration was
+// first published with GPT-2's names, and its tensors still have their first ones.
+namespace attn::detail {
+namespace {
+
+constexpr std::string_view kTypes[] = {"nomic_bert"};
+constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "nomic_bert.pooler.", "bert.pooler."};
+
+/// GPT-2's names.
+void configure_first(const ConfigReader& config, ModelConfig& model) {
+  model.layer_norm_eps = 1e-5F;
+  configure_sizes(config, model,
+                  {.hidden_size = "n_embd",
+                   .num_hidden_layers = "n_layer",
+                   .num_attention_heads = "n_head",
+                   .intermediate_size = "n_inner",
+                   .hidden_act = nullptr,
+                   .layer_norm_eps = "layer_norm_epsilon",
+                   .positions = "n_positions",
+                   .max_position_embeddings = 1024});
+  model.intermediate_size = (model.intermediate_size + 255) / 256 * 256;
+  const std::string_view activation = config.string("activation_function", "gelu");
+  if (activation != "swiglu" && activation != "geglu")
+    config.refuse(ErrorCode::unsupported, "activation_function", {"swiglu or geglu"}, {activation});
+  model.hidden_act = activation == "swiglu" ? Activation::silu : Activation::gelu;
+  for (const char* const name : {"prenorm", "parallel_block", "use_rms_norm", "causal", "rotary_emb_interleaved"}) config.only_false(name);
+  for (const char* const name : {"rotary_emb_scale_base", "moe_every_n_layers"})
+    if (config.number(name, 0) != 0) config.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
+  model.attention_bias = config.flag("qkv_proj_bias", true);
+  model.mlp_bias = config.flag("mlp_fc1_bias", true);
+  model.mlp_output_bias = config.flag("mlp_fc2_bias", true);
+  model.classifier_dense_bias = model.decoder_bias = model.mlp_bias;
+
+  const std::int64_t width = model.hidden_size / model.num_attention_heads;
+  const float turning = static_cast<float>(width) * config.number("rotary_emb_fraction", 0);
+  model.rotary_width = turning > 0 && turning <= static_cast<float>(width) ? static_cast<std::int64_t>(turning) : 0;
+  if (model.rotary_width < 2 || model.rotary_width % 2 != 0 || static_cast<float>(model.rotary_width) != turning)
+    config.refuse(ErrorCode::unsupported, "rotary_emb_fraction", {"an even number of a head's ", width, " columns"}, {turning, " of them"});
+  configure_rotary(config, model, config.positive("rotary_emb_base", 10000));
+  // Longer texts would turn by a base that grows with the longest of a batch.
+  if (config.number("rotary_scaling_factor", 0) != 0)
+    model.max_length = std::min(model.max_length, config.whole("max_trained_positions", 1, 0x7fffffff, 2048));
+  if constexpr (kHasGradients) {
+    const float dropout = config.number("resid_pdrop", 0.1F);
+    model.dropout = {.attention_weights = config.number("attn_pdrop", 0.1F),
+                     .attention_output = dropout,
+                     .feed_forward_output = dropout,
+                     .embeddings = dropout,
+                     .classifier = config.number("classifier_dropout", dropout)};
+  }
+}
+
+void configure(const ConfigReader& config, ModelConfig& model) {
+  if (config.has("n_embd")) {
+    configure_first(config, model);
+  } else {
+    configure_sizes(config, model, {.max_position_embeddings = 2048});
+    if (!config.has("hidden_act")) model.hidden_act = Activation::silu;
+    if (config.has("head_dim")) {
+      const std::int64_t width = model.hidden_size / model.num_attention_heads;
+      config.whole("head_dim", width, width);
+    }
+    model.attention_bias = model.mlp_bias = model.mlp_output_bias = false;
+    configure_rope_parameters(config, model, 1000);
+    if constexpr (kHasGradients) {
+      const float dropout = config.number("hidden_dropout_prob", 0);
+      model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", 0),
+                       .attention_output = dropout,
+                       .feed_forward_output = dropout,
+                       .embeddings = dropout,
+                       .classifier = config.number("classifier_dropout", dropout)};
+    }
+  }
+  model.gated = true;
+  model.type_vocab_size = config.whole("type_vocab_size", 0, 0x7fffffff, 2);
+  model.decoder_activation = model.hidden_act;
+}
+
+constexpr TensorNames kNames{.word_embeddings = "embeddings.word_embeddings",
+                             .token_type_embeddings = "embeddings.token_type_embeddings",
+                             .embedding_norm = "emb_ln",
+                             .layers = "encoder.layers.",
+                             .query_key_value = "attn.Wqkv",
+                             .attention_output = "attn.out_proj",
+                             .norm1 = "norm1",
+                             .linear1 = "mlp.fc11",
+                             .gate = "mlp.fc12",
+                             .linear2 = "mlp.fc2",
+                             .norm2 = "norm2"};
+
+constexpr Family family(std::string_view prefix, const TensorNames& names, const Family* other) {
+  Family all = bert_family(kTypes, "NomicBert", prefix, kIgnored, &configure, names);
+  all.fill_mask.norm = "cls.predictions.transform.layer_norm";
+  all.other = other;
+  return all;
+}
+
+// What transformers writes when it is told not to write the first names, and what the first code wrote of a model with a head.
+constexpr Family kRenamed = family("nomic_bert.", kRotaryNames, nullptr), kFirst = family("bert.", kNames, &kRenamed);
+
+}  // namespace
+
+const Family kNomicBert = family("nomic_bert.", kNames, &kFirst);
+
+}  // namespace attn::detail
