@@ -18,6 +18,8 @@ set(attn_compile_all
   -msimd128
   # Every engine with SIMD and exceptions has it: without, each number from JavaScript is looked at before it becomes a whole one.
   -mnontrapping-fptoint
+  # The kernels' tables are chosen when the module starts; no other static has anything to do with threads.
+  -fno-threadsafe-statics
   # Types by address: nothing asks for their names, which would be in the binary.
   -fno-rtti -DEMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
 set(attn_embind_unused ${PROJECT_SOURCE_DIR}/cmake/embind-unused.js)

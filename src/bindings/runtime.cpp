@@ -56,6 +56,7 @@ auto peak(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_runtime) {
   using namespace attn::bindings;
+  attn::kernels::best();  // there are no threads yet: statics are made without locks (cmake/wasm.cmake)
   define_function<peak>("peak", "number");
   emscripten::function("version", &version);
   emscripten::function("int8", &int8);

@@ -1,5 +1,9 @@
 #include "attn/parallel/thread_pool.hpp"
 
+#ifdef __wasm__
+#include <pthread.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -31,6 +35,29 @@ constexpr bool kHasThreads = true;
 constexpr double kCostPerWorker = 65536;
 
 }  // namespace
+
+#if defined(__wasm__) && defined(__wasm_atomics__)
+/// What a pool needs of std::thread, whose memory of what ends with a thread, and words for what goes wrong, would be 1 kB of the module.
+class Thread {
+ public:
+  template <class Body>
+  explicit Thread(Body body) {
+    auto own = std::make_unique<Body>(body);
+    const auto run = [](void* given) -> void* {
+      (*std::unique_ptr<Body>(static_cast<Body*>(given)))();
+      return nullptr;
+    };
+    if (pthread_create(&id_, nullptr, run, own.get()) != 0) throw std::bad_alloc();
+    own.release();
+  }
+  void join() { pthread_join(id_, nullptr); }
+
+ private:
+  pthread_t id_;
+};
+#else
+using Thread = std::thread;
+#endif
 
 class ThreadPool {
  public:
@@ -71,13 +98,13 @@ class ThreadPool {
   void stop() {
     stopping_.store(true);
     for (unsigned worker = 1; worker < size(); ++worker) sleepers_[worker].wake();
-    for (std::thread& thread : threads_) thread.join();
+    for (Thread& thread : threads_) thread.join();
   }
 
   Tasks tasks_;
   std::atomic<bool> stopping_{false};
   std::unique_ptr<Sleeper[]> sleepers_;  // one for each worker
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
 };
 
 namespace {
