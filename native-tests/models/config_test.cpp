@@ -205,7 +205,7 @@ TEST_CASE("DeBERTa's positions are those that attn has", "[models]") {
   for (const json& parts : {json(), json::array(), json("c2pp2c"), json("")}) CHECK(read(with("pos_att_type", parts)).relative.scale_factor == 1);
   // Without relative attention the scale still counts the parts.
   const detail::RelativeConfig none = read(with("relative_attention", false)).relative;
-  CHECK((!none.c2p && !none.p2c && none.span == 0));
+  CHECK((!none.c2p && !none.p2c && none.span == 0 && none.has_norm));
   CHECK(none.scale_factor == 3);
   // Without buckets there is a row for each distance up to the largest, which is that of the positions where it is not said.
   for (const int no : {-1, 0}) CHECK(read(with("position_buckets", no)).relative.rows() == 80);

@@ -64,6 +64,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   relative.c2p = has_part(config, "c2p");
   relative.p2c = has_part(config, "p2c");
   relative.scale_factor = 1 + (relative.c2p ? 1 : 0) + (relative.p2c ? 1 : 0);
+  relative.has_norm = has_word(config.string("norm_rel_ebd", "none"), "layer_norm");  // the file then has it, used or not
   if (config.flag("relative_attention", false)) {
     const std::int64_t most = config.whole("max_relative_positions", -1, kMostRows, -1);
     relative.max_distance = most < 1 ? std::min(model.max_position_embeddings, kMostRows) : most;
@@ -75,7 +76,6 @@ void configure(const ConfigReader& config, ModelConfig& model) {
       config.refuse(ErrorCode::config, "position_buckets", {"2 or more, and less than twice max_relative_positions, ", relative.max_distance},
                     {relative.buckets});
     relative.shares_projections = config.flag("share_att_key", false);
-    relative.has_norm = has_word(config.string("norm_rel_ebd", "none"), "layer_norm");
   } else {
     relative.c2p = relative.p2c = false;
   }

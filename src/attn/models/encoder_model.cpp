@@ -78,8 +78,8 @@ struct Unpadded {
   Unpadded& operator=(const Unpadded&) = delete;
 };
 
-/// Of the embeddings of relative positions, each row as a sequence of its own.
-detail::Dropout position_dropout(const detail::ForwardRandom& random, std::size_t layer) {
+/// Of the embeddings of relative positions, each row as a sequence of its own. Training alone has it.
+[[maybe_unused]] detail::Dropout position_dropout(const detail::ForwardRandom& random, std::size_t layer) {
   return detail::dropout_at(random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layer));
 }
 
