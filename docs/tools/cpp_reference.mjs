@@ -27,7 +27,7 @@ const pages = {
   },
   models: {
     title: 'Models and tokenizers',
-    headers: ['models/text_model', 'models/text_tasks', 'models/task', 'models/attribution', 'io/tokenizer'],
+    headers: ['models/text_model', 'models/text_tasks', 'models/task', 'models/attribution', 'io/tokenizer', 'io/side'],
   },
   training: {
     title: 'Gradients and training',

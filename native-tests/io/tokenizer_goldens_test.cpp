@@ -343,7 +343,8 @@ TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's toke
 }
 
 /// What is cut off of a long text is left unread only where that gives the same.
-void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const json& draws, std::uint32_t run, std::size_t& early) {
+void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const json& draws, std::uint32_t run, std::size_t& early,
+                      const std::string& own = "word ") {
   const char* const fillers[] = {"ab cd ",     "word ", "a b ",  "x 12 34 ", "Ελλάδα και ", "и слово ",
                                  "שלום עולם ", "zz  ",  "<m>  ", " yy ",     "é e\u0301 ",  "longlonglonglonglonglonglonglonglonglonglonglonglong",
                                  " \u0301x "};
@@ -352,11 +353,12 @@ void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const jso
   whole.early_end = {};
   for (std::uint32_t i = 0; i < 3; ++i) {
     Draw draw(0xea510000U + 16 * run + i);
-    std::string some[4];
+    std::string some[5];
     for (std::string& each : some) each = fillers[draw.below(std::size(fillers))];
     some[3] = "ab cd ";
+    some[4] = own;
     std::string text;
-    while (text.size() < 2000) text += draw.below(6) == 0 ? drawn_text(draw, draws) : some[draw.below(4)];
+    while (text.size() < 2000) text += draw.below(6) == 0 ? drawn_text(draw, draws) : some[draw.below(5)];
     const std::size_t most = draw.below(20);
     for (const Side cut : {Side::right, Side::left}) {
       INFO(text << ", " << most << (cut == Side::left ? " from the end" : " from the start"));
@@ -415,7 +417,10 @@ TEST_CASE("what is cut off of a long text is left unread only where that gives t
     INFO(part);
     json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
     parts.update(part);
-    check_early_ends(bytes(parts.dump()), draws, run++, early);
+    // A token of the file's own stands where a text may be left.
+    const bool has_own = part.contains("added_tokens") && !part.at("added_tokens").empty();
+    const std::string own = has_own ? part.at("added_tokens")[0].at("content").get<std::string>() + " ab " : "word ";
+    check_early_ends(bytes(parts.dump()), draws, run++, early, own);
   }
   CHECK(early > 150);
   // All of a text has to be UTF-8 all the same.

@@ -209,7 +209,7 @@ describe('tokenizer', () => {
       return part;
     };
     const tokens = [
-      ...['a b', 'b▁a', 'xy z'].map((content) => ({ content })),
+      ...['a b', 'b▁a', 'xy z', 'caxac b'].map((content) => ({ content })),
       { content: 'zz', rstrip: true },
       { content: ' yy', single_word: true },
       { content: '<m>', lstrip: true, rstrip: true },
@@ -221,9 +221,12 @@ describe('tokenizer', () => {
     const byteLevel = { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true };
     const white = { type: 'WhitespaceSplit' };
     const sequence = (...pretokenizers: object[]) => ({ pre_tokenizer: { type: 'Sequence', pretokenizers } });
+    const unigram = variants.find(({ name }) => name === 'Unigram')!.parts['model'];
     const parts: object[] = [
       ...variants.map((variant) => variant.parts),
       ...added.map((token) => ({ pre_tokenizer: byteLevel, added_tokens: [token] })),
+      // Each of its letters is a token, and what is none is one: what a place is cut in the middle of shows.
+      ...added.map((token) => ({ pre_tokenizer: white, added_tokens: [token], model: unigram })),
       ...added.map((token) => ({ pre_tokenizer: white, added_tokens: [{ ...token, normalized: true }] })),
       ...[metaspace, { ...metaspace, prepend_scheme: 'first' }, { ...metaspace, split: false }].flatMap((each) => [
         { pre_tokenizer: each },
@@ -265,12 +268,16 @@ describe('tokenizer', () => {
     try {
       files.forEach(([name, file], run) => {
         const tokenizer = new Tokenizer({ tokenizer: file });
-        for (let i = 0; i < 3; ++i) {
+        for (let i = 0; i < 5; ++i) {
           const g = new Generator(0xea510000 + 16 * run + i);
-          const some = [g.pick(fillers), g.pick(fillers), g.pick(fillers), 'ab cd '];
+          // Tokens of the file's own stand where a text may be left.
+          const own = tokens.filter(({ content }) => name.includes(JSON.stringify(content))).map(({ content }) => `${content} ab `);
+          const some = [...own, g.pick(fillers), g.pick(fillers), g.pick(fillers), 'ab cd '];
           let text = '';
-          while (text.length < 1500) text += g.below(6) === 0 ? drawText(g, draws) : g.pick(some);
-          const [most, plain] = [g.below(20), { truncation: true, addSpecialTokens: false }];
+          // Few tokens in many characters, so that those at the end of what is read count.
+          const long = () => (i > 0 ? 'w'.repeat(60 + g.below(90)) : '');
+          while (text.length < 1500) text += g.below(6) === 0 ? drawText(g, draws) : long() + g.pick(some);
+          const [most, plain] = [g.below(i > 0 ? 5 : 20), { truncation: true, addSpecialTokens: false }];
           const pair = [text, text.slice(g.below(700))] as [string, string];
           for (const truncationSide of ['right', 'left'] as const) {
             const of = (maxLength: number) => tokenizer.encode([text, pair[1]], { ...plain, maxLength, truncationSide });
@@ -286,7 +293,23 @@ describe('tokenizer', () => {
       useEarlyEnd(undefined);
     }
     assert.isAbove(count, 1000);
-    host.note(`${count} of ${files.length * 3 * 8} ends were left unread`);
+    host.note(`${count} of ${files.length * 5 * 8} ends were left unread`);
+  });
+
+  it('a token that reaches across the place where a text is left is found', () => {
+    const { variants }: { variants: Variant[] } = read('testdata/tokenizers/variants.json');
+    const { model } = variants.find(({ name }) => name === 'Unigram')!.parts;
+    const token = { id: 0, content: 'caxac b', lstrip: false, rstrip: false, single_word: false, normalized: false, special: true };
+    const tokenizer = new Tokenizer({
+      tokenizer: encode({ version: '1.0', added_tokens: [token], model, pre_tokenizer: { type: 'WhitespaceSplit' } }),
+    });
+    const text = `${'w'.repeat(320)}caxac b ${'ab cd '.repeat(200)}`;
+    try {
+      useEarlyEnd(earlyEnd);
+      assert.equal(tokenizer.encode([text], { maxLength: 2, truncation: true }).tokens[0][1], 'caxac b');
+    } finally {
+      useEarlyEnd(undefined);
+    }
   });
 
   it('decoders make of tokens what Hugging Face makes of them', () => {

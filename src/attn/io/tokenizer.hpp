@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "attn/io/side.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {
@@ -18,8 +19,6 @@ namespace attn {
 namespace detail {
 struct TokenizerFile;
 }
-
-enum class Side : std::uint8_t { left, right };
 
 /// max_length, special tokens included: the most that a text is cut to. A longer one is OUT_OF_RANGE with `truncation` false.
 struct TokenizeOptions {

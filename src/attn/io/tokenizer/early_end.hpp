@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "attn/io/tokenizer.hpp"
+#include "attn/io/side.hpp"
 #include "attn/io/tokenizer/added_tokens.hpp"
 #include "attn/io/tokenizer/normalizers.hpp"
 #include "attn/io/tokenizer/schema.hpp"
