@@ -1,5 +1,5 @@
 """Marks names and dates in the real sentences of tools/corpora by spaCy's small English pipeline, and writes build/entities/labelled.json:
-[[text, [[start, end, type], …]], …]. make.sh runs it with spacy.txt in an environment of its own.
+[[text, [[start, end, type], …]], …]. make.sh runs it in an environment of its own (spacy.txt, pipeline.txt).
 
 Its marks are no truth (its authors measure F1 of 85 % on their news and web texts), but they come on tens of thousands of sentences that no template makes.
 """

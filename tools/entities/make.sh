@@ -1,12 +1,13 @@
 #!/bin/sh
-# Trains the entity model anew and writes testdata/models/entities/, with the exact versions of tools/goldens/requirements.txt and spacy.txt. Needs the
-# built package (web/lib/dist), which makes the int8 files.
+# Trains the entity model anew and writes testdata/models/entities/, with the exact versions of tools/goldens/requirements.txt, spacy.txt and
+# pipeline.txt. Needs the built package (web/lib/dist), which makes the int8 files.
 set -eu
 . "$(dirname "$0")/../goldens/python.sh"
 if [ ! -f build/entities/labelled.json ]; then
   labels=build/entities-venv/bin/python
   [ -x "$labels" ] || python3 -m venv build/entities-venv
   "$labels" -m pip install --quiet --disable-pip-version-check --only-binary=:all: --requirement tools/entities/spacy.txt
+  "$labels" -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --require-hashes --requirement tools/entities/pipeline.txt
   "$labels" tools/entities/label.py
 fi
 "$python" tools/entities/train.py
