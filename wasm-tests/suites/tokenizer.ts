@@ -58,7 +58,16 @@ interface Sweep {
   readonly planes: readonly number[];
 }
 
-const checkpoints = ['tiny-bert', 'tiny-distilbert', 'tiny-roberta', 'tiny-xlm-roberta', 'tiny-mpnet', 'tiny-modernbert', 'tiny-deberta', 'tiny-albert'];
+const checkpoints = [
+  'tiny-bert',
+  'tiny-distilbert',
+  'tiny-roberta',
+  'tiny-xlm-roberta',
+  'tiny-mpnet',
+  'tiny-modernbert',
+  'tiny-deberta',
+  'tiny-albert',
+];
 const miniLm = 'models/all-MiniLM-L6-v2/tokenizer.json';
 
 const files = new Map<string, Uint8Array<ArrayBuffer>>();

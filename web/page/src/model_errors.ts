@@ -22,7 +22,8 @@ interface Detail {
   readonly got?: unknown;
 }
 
-const families = 'BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE';
+const families =
+  'BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE';
 const allOf = 'Use config.json, tokenizer.json and model.safetensors of one and the same model, as they were published.';
 const inPython = (what: string) => `In Python, ${what} makes one that is read here: drop the folder that it writes.`;
 
