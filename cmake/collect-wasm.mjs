@@ -18,36 +18,63 @@ function keep(map, name, bytes, from) {
 }
 
 // Read by hand: Node 20 compiles a relaxed module only with a flag that newer versions refuse.
-function* sections(bytes) {
-  let at = 8;
-  const number = () => {
+class Reader {
+  constructor(bytes, at = 0) {
+    this.bytes = bytes;
+    this.at = at;
+  }
+  byte() {
+    return this.bytes[this.at++];
+  }
+  number() {
     let value = 0;
     for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++];
+      const byte = this.byte();
       value |= (byte & 127) << shift;
       if (byte < 128) return value;
     }
-  };
-  while (at < bytes.length) {
-    const id = bytes[at++];
-    const size = number();
-    const end = at + size;
-    const length = id === 0 ? number() : 0;
-    yield { id, name: bytes.toString('utf8', at, at + length), content: bytes.subarray(at + length, end) };
-    at = end;
+  }
+  take(size) {
+    return this.bytes.subarray(this.at, (this.at += size));
+  }
+}
+
+function* sections(bytes) {
+  const reader = new Reader(bytes, 8);
+  while (reader.at < bytes.length) {
+    const id = reader.byte();
+    const size = reader.number();
+    const end = reader.at + size;
+    const name = id === 0 ? reader.take(reader.number()).toString() : '';
+    yield { id, name, content: reader.take(end - reader.at) };
+  }
+}
+
+/** What a data section puts into memory, by segment. */
+function* segments(content) {
+  const reader = new Reader(content);
+  for (let count = reader.number(); count > 0; --count) {
+    const kind = reader.number();
+    if (kind > 1) throw new Error(`a data segment of kind ${kind}`);
+    // An active one has its address: i32.const, a number, end.
+    if (kind === 0) {
+      if (reader.byte() !== 0x41) throw new Error('a data segment whose address is no constant');
+      reader.number();
+      reader.byte();
+    }
+    yield reader.take(reader.number());
   }
 }
 
 // Formats of printf in a module: snprintf answers %g; those of the JSON reader and of std::system_error are words that nobody gets to see; the
-// others are what the C++ runtime says before it ends the program, and libc.cpp has no part in that.
-const knownFormats = ['%g', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^terminating due to %s /, /^%s failed to /];
+// others are what the C++ runtime says before it ends the program, and libc.cpp has no part in that. Embind has %p in place of the names of types.
+const knownFormats = ['%g', '%p', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^terminating due to %s /, /^%s failed to /];
 
 function unknownFormats(bytes) {
-  const data = [...sections(bytes)].filter(({ id }) => id === 11).map(({ content }) => content.toString('latin1'));
-  const all = data.join('\0');
-  // Strings lie one NUL apart. Two letters between zeros on either side are a number of 32 bits, mostly an address; so are they at the start of a
-  // segment, behind the end of its offset (0x0b) and its size.
-  const isNumber = (index) => (all.slice(index - 2, index) === '\0\0' || all[index - 2] === '\x0b') && all.slice(index + 2, index + 4) === '\0\0';
+  const data = [...sections(bytes)].filter(({ id }) => id === 11).flatMap(({ content }) => [...segments(content)]);
+  // Strings lie one NUL apart. Two letters between zeros, or at the start of a segment, are a number of 32 bits, mostly an address.
+  const all = data.map((segment) => `\0\0${segment.toString('latin1')}`).join('\0\0');
+  const isNumber = (index) => all.slice(index - 2, index) === '\0\0' && all.slice(index + 2, index + 4) === '\0\0';
   const texts = [...all.matchAll(/[ -~]+/g)].filter(({ 0: text, index }) => text.length !== 2 || !isNumber(index)).map(([text]) => text);
   return texts.filter(
     (text) =>
