@@ -24,17 +24,19 @@ inline constexpr std::size_t kInt8Block = kInt8Batches * kLanes<Arch>;
 /// f(block, n) for x in blocks of kInt8Block<Arch>, of which n count; the last one is filled up with zeros.
 template <class Arch, class F>
 inline void for_blocks(const float* x, std::size_t k, F f) {
-  std::size_t first = 0;
-  for (; first + kInt8Block<Arch> <= k; first += kInt8Block<Arch>) f(x + first, kInt8Block<Arch>);
-  if (first == k) return;
-  float block[kInt8Block<Arch>] = {};
-  for (std::size_t i = first; i < k; ++i) block[i - first] = x[i];
-  f(static_cast<const float*>(block), k - first);
+  float filled[kInt8Block<Arch>] = {};
+  // One call of f, which is large: in WebAssembly the kernels of int8 were half of one for rows that end within a block.
+  for (std::size_t first = 0; first < k; first += kInt8Block<Arch>) {
+    const std::size_t n = k - first < kInt8Block<Arch> ? k - first : kInt8Block<Arch>;
+    const bool full = n == kInt8Block<Arch>;
+    for (std::size_t i = 0; i < n && !full; ++i) filled[i] = x[first + i];
+    f(full ? x + first : static_cast<const float*>(filled), n);
+  }
 }
 
 /// min(0, x ...) and max(0, x ...); whether all are finite.
 template <class Arch>
-inline bool range_of(const float* x, std::size_t k, float* low, float* high) {
+[[gnu::noinline]] bool range_of(const float* x, std::size_t k, float* low, float* high) {
   using F = Batch<Arch>;
   constexpr std::size_t kChains = 4;
   F lows[kChains], highs[kChains];

@@ -9,13 +9,12 @@ import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceByt
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from './model_options.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from './native.js';
-import { Sha256 } from './sha256.js';
 import { internalClass, readArguments } from './signature.js';
 import { type About, type Lender, signatureOf } from './model_parts.js';
 import { TextModel } from './text_model.js';
+import { lacksRareParts, useRareParts } from './tokenizer/rare_parts.js';
 import { listOf, readJson, readObject, Section, unsupported } from './tokenizer/schema.js';
 import { Tokenizer } from './tokenizer/tokenizer.js';
-import { lacksScripts, useScripts } from './tokenizer/unicode.js';
 
 export { handlesOf } from './text_model.js';
 
@@ -82,7 +81,7 @@ class Loading {
   /** Reads a file to its end, and checks its digest. */
   async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void): Promise<void> {
     const wanted = this.#options.sha256.get(name);
-    const digest = wanted === undefined ? undefined : new Sha256();
+    const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#lender.onDemand())).Sha256();
     const pieces = file.pieces();
     const turn = takingTurns();
     let loaded = 0;
@@ -234,8 +233,12 @@ class Loading {
     const weights = `${base}model.safetensors`;
     for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
-    const tokenizer = new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, modelType: config['model_type'] });
-    if (lacksScripts()) useScripts((await lender.onDemand()).unicodeScripts);
+    const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, modelType: config['model_type'] });
+    let tokenizer = read();
+    if (lacksRareParts()) {
+      useRareParts((await lender.onDemand()).rare);
+      tokenizer = read();
+    }
     const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };
     const handle = await this.#weights(folder, weights, small);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as About;

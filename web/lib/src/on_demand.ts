@@ -4,6 +4,7 @@ import { useEarlyEnd } from './tokenizer/tokenizer.js';
 
 export { exportFiles } from './export_model.js';
 export { answer, classifyTokens, fillMask, rank } from './tasks/tasks.js';
-export * as unicodeScripts from './tokenizer/unicode_scripts.js';
+export { Sha256 } from './sha256.js';
+export * as rare from './tokenizer/rare.js';
 
 useEarlyEnd(earlyEnd);

@@ -8,8 +8,8 @@ import * as earlyEnd from './tokenizer/early_end.js';
 import type { Source } from './tokenizer/post_processors.js';
 import { readObject } from './tokenizer/schema.js';
 import { type EncodeOptions, Tokenizer as Inner, useEarlyEnd } from './tokenizer/tokenizer.js';
-import { useScripts } from './tokenizer/unicode.js';
-import * as unicodeScripts from './tokenizer/unicode_scripts.js';
+import * as rare from './tokenizer/rare.js';
+import { useRareParts } from './tokenizer/rare_parts.js';
 import { encodeUtf8 } from './utf8.js';
 
 export { AttnError };
@@ -60,7 +60,7 @@ export class Tokenizer implements Contract {
 
   static fromFiles(files: TokenizerFiles): Tokenizer {
     const op = 'fromFiles';
-    useScripts(unicodeScripts);
+    useRareParts(rare);
     useEarlyEnd(earlyEnd);
     return as(op, () => {
       const given = reading(op, 'files', () => {

@@ -107,7 +107,7 @@ function strip(section: Section): Decoder {
 }
 
 function replace(section: Section): Decoder {
-  const { match } = regex(section);
+  const { match } = regex(section, false);
   const content = section.text('content', limits.content);
   return (tokens) =>
     tokens.map((token) => {

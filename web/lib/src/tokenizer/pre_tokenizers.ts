@@ -2,7 +2,8 @@ import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script, wantScripts } from './unicode.js';
+import { rareParts } from './rare_parts.js';
+import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
@@ -117,7 +118,7 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
   },
   // What goes with any is left out at the start of a piece, as the library has it.
   UnicodeScripts: () => {
-    wantScripts();
+    rareParts(() => {});
     return (pieces) => split(pieces, scriptRun, 'Removed', true);
   },
   Sequence: (section, parts) => {

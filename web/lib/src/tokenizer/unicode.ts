@@ -1,14 +1,12 @@
 /** Questions about code points, answered as Hugging Face's tokenizers answer them, in every engine. */
 import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
+import { rareParts } from './rare_parts.js';
 import { stringOf, transform, type Text } from './text.js';
 
 export * from './unicode_table.js';
 
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 let kindOf: Uint8Array | undefined;
-/** The table of scripts, which few tokenizers need: it comes when one does. */
-let scripts: typeof import('./unicode_scripts.js') | undefined;
-let scriptsAreWanted = false;
 let scriptOf: Uint8Array | undefined;
 
 /** Numbers in base 32, lowest digit first, 32 added to all but the last. */
@@ -43,14 +41,9 @@ export function is(code: number, classes: number): boolean {
   return (kinds[kindOf[code]]! & classes) !== 0;
 }
 
-export const wantScripts = (): void => void (scriptsAreWanted = true);
-/** Whether texts are to be cut by them, and they are not there. */
-export const lacksScripts = (): boolean => scriptsAreWanted && !scripts;
-export const useScripts = (table: typeof scripts): void => void (scripts = table);
-
 /** The number of its script as UnicodeScripts has them, 0 where it goes with any. */
 export function script(code: number): number {
-  return (scriptOf ??= readRuns(numbersOf(scripts!.runScripts), scripts!.scriptLengths))[code];
+  return (scriptOf ??= rareParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
 }
 
 /** The lower case of one code point by itself: a Σ at the end of a word is like any other. */

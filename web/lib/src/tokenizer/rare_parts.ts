@@ -1,0 +1,20 @@
+/** What few tokenizers have: it comes when one is read that has, and that one is then read again. */
+type Rare = typeof import('./rare.js');
+
+let rare: Rare | undefined;
+let areWanted = false;
+
+/** What `use` makes of them; while they are not here nothing, and whatever is made without them will not be used. */
+export function rareParts<T>(use: (rare: Rare) => T): T | undefined {
+  areWanted = true;
+  return rare && use(rare);
+}
+
+/** Whether what has just been read is to be read again, with them. */
+export function lacksRareParts(): boolean {
+  const lacks = areWanted && !rare;
+  areWanted = false;
+  return lacks;
+}
+
+export const useRareParts = (parts: Rare): void => void (rare = parts);
