@@ -81,13 +81,6 @@ std::optional<std::string_view> AddedTokens::text_of(std::int32_t id) const {
   return found == named_.end() ? std::nullopt : std::optional<std::string_view>(found->second.text);
 }
 
-std::vector<std::pair<AddedToken, std::u32string>> AddedTokens::all() const {
-  std::vector<std::pair<AddedToken, std::u32string>> made;
-  for (const Wanted* wanted : {&plain_, &normalized_})
-    for (const AddedToken& token : wanted->tokens) made.emplace_back(token, code_points(named_.at(token.id).text));
-  return made;
-}
-
 bool AddedTokens::is_special(std::int32_t id) const {
   const auto found = named_.find(id);
   return found != named_.end() && found->second.is_special;

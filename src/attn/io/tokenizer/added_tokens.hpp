@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "attn/io/tokenizer/normalizers.hpp"
@@ -36,8 +35,13 @@ class AddedTokens {
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// Normalised where that is what is looked for.
   std::optional<std::string_view> text_of(std::int32_t id) const;
-  /// Each with its text as it is looked for.
-  std::vector<std::pair<AddedToken, std::u32string>> all() const;
+  /// look(token, its text as it is looked for) for each, until it gives false.
+  template <class Look>
+  void for_each(Look look) const {
+    for (const Wanted* wanted : {&plain_, &normalized_})
+      for (const AddedToken& token : wanted->tokens)
+        if (!look(token, std::string_view(named_.at(token.id).text))) return;
+  }
   /// Whether that is a token of special meaning.
   bool is_special(std::int32_t id) const;
   /// Of the vocabulary with these.

@@ -94,12 +94,16 @@ EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, con
     if (error.code() == ErrorCode::memory) throw;
     return {};
   }
-  for (const auto& [token, text] : added.all()) {
+  bool crosses = false;
+  added.for_each([&](const AddedToken& token, std::string_view content) {
+    const std::u32string text = code_points(content);
     for (std::size_t i = 0; i + 1 < text.size(); ++i)
-      if (is_letter(text[i]) && (is(text[i + 1], kSpace) || text[i + 1] == kUnderline)) return {};
-    if (token.rstrip && !text.empty() && is_letter(text.back())) return {};
+      crosses = crosses || (is_letter(text[i]) && (is(text[i + 1], kSpace) || text[i + 1] == kUnderline));
+    crosses = crosses || (token.rstrip && !text.empty() && is_letter(text.back()));
     if (token.single_word && !text.empty() && (is(text[0], kSpace) || text[0] == kUnderline)) sides.left = false;
-  }
+    return !crosses;
+  });
+  if (crosses) return {};
   parts.clear();
   flatten(pre_tokenizer, "pretokenizers", parts);
   for (const Value& part : parts) {
