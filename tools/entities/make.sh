@@ -6,7 +6,7 @@ set -eu
 if [ ! -f build/entities/labelled.json ]; then
   labels=build/entities-venv/bin/python
   [ -x "$labels" ] || python3 -m venv build/entities-venv
-  "$labels" -m pip install --quiet --disable-pip-version-check --only-binary=:all: --requirement tools/entities/spacy.txt
+  "$labels" -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --require-hashes --requirement tools/entities/spacy.txt
   "$labels" -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --require-hashes --requirement tools/entities/pipeline.txt
   "$labels" tools/entities/label.py
 fi

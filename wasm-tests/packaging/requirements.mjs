@@ -65,6 +65,6 @@ export const tests = {
         assert.match(line, /--(only|no)-binary=:all:/, `${path}: ${line}`);
         assert.match(line, /--no-deps/, `${path}: ${line}`);
       }
-    assert.equal(calls, 9);
+    assert.equal(calls, 13);
   },
 };

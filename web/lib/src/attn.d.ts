@@ -1123,16 +1123,10 @@ export interface TokenizeOptions {
   maxLength?: number | undefined;
   /** Default true: what is too long is cut. false: it is `OUT_OF_RANGE`, with its `index`. */
   truncation?: boolean | undefined;
-}
-
-/** What can be asked of tokens that are not for a model of attn at once. */
-export interface EncodeOptions extends TokenizeOptions {
   /** Whether `[CLS]` and the like are put around a text. Default true. */
   addSpecialTokens?: boolean | undefined;
   /** Where what is too long is cut. Default: tokenizer_config.json's `truncation_side`, else `'right'`: its end goes. */
   truncationSide?: 'left' | 'right' | undefined;
-  /** Where shorter texts are filled up. Default: tokenizer_config.json's `padding_side`, else `'right'`. */
-  paddingSide?: 'left' | 'right' | undefined;
 }
 
 /** Tokens of B texts, padded to the longest, L. One made by hand will do for `forward`. */
@@ -1232,7 +1226,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @param texts one text, several, or several pairs; half a surrogate pair counts as U+FFFD
    * @throws AttnError `OUT_OF_RANGE` for a text that is too long where `truncation` is false, and for `maxLength`; `ARGUMENT`
    */
-  tokenize(texts: string | readonly string[] | readonly (readonly [string, string])[], options?: EncodeOptions): Encoding;
+  tokenize(texts: string | readonly string[] | readonly (readonly [string, string])[], options?: TokenizeOptions): Encoding;
 
   /**
    * The whole model. Padding has no influence on what is not padding, not on one bit.

@@ -29,7 +29,8 @@ export function limits(operation: string, { maxLength, positions, tokenTypes }: 
       expected: `at most ${positions}`,
       got: String(wanted),
     });
-  return { maxLength: wanted, truncation: options.truncation ?? true, tokenTypes };
+  const { truncation = true, addSpecialTokens, truncationSide } = options;
+  return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
 }
 
 /** Rows side by side, filled up to the longest. With what does not matter: it is masked, and nothing is made of it. */

@@ -246,8 +246,8 @@ export const readExportOptions = (value: unknown): ExportKind | undefined =>
     return weights === undefined ? undefined : exportKinds[choice('export', 'weights', weights, exportKinds)]!;
   });
 
-export const tokenizeOptions = ['maxLength', 'truncation'];
-export const encodeOptions = [...tokenizeOptions, 'addSpecialTokens', 'truncationSide', 'paddingSide'];
+export const tokenizeOptions = ['maxLength', 'truncation', 'addSpecialTokens', 'truncationSide'];
+export const encodeOptions = [...tokenizeOptions, 'paddingSide'];
 export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
 export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
 

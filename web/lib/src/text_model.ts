@@ -151,7 +151,7 @@ export class TextModel implements Contract {
     const prompt = promptOf(about, plain);
     const list = prompt === '' ? given : given.map((text) => prompt + text);
     await this.#prepare('embed', list);
-    const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt);
+    const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt, plain.addSpecialTokens);
     const width = pooling === undefined ? about.embeddingSize : about.pooledSize;
     const data = allocate('embed', 4 * list.length * width, () => new Float32Array(list.length * width));
     const limit = limits('embed', about, plain);
@@ -262,8 +262,8 @@ function promptOf({ prompts, defaultPrompt }: About, { prompt, promptName }: Tex
 }
 
 /** Tokens with which a prompt begins a text, special ones included, but for one at its end. */
-function lengthOf(tokenizer: Tokenizer, prompt: string): number {
-  const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false });
+function lengthOf(tokenizer: Tokenizer, prompt: string, addSpecialTokens: boolean | undefined): number {
+  const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false, addSpecialTokens });
   return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
 }
 

@@ -15,10 +15,10 @@
  * Its `AttnError` is that of this file: `instanceof` tells it from that of 'attn', `code` does not.
  * @packageDocumentation
  */
-import type { EncodeOptions, Encoding } from './attn.js';
+import type { Encoding, TokenizeOptions } from './attn.js';
 
 export { AttnError } from './attn.js';
-export type { Dims, EncodeOptions, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
+export type { Dims, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
 
 /** A model's files by name, as text or bytes. */
 export interface TokenizerFiles {
@@ -27,6 +27,11 @@ export interface TokenizerFiles {
   'tokenizer_config.json'?: string | Uint8Array | ArrayBuffer | undefined;
   /** For its `model_type`: BERT's tokenizer has settings of its own where tokenizer_config.json names no class. */
   'config.json'?: string | Uint8Array | ArrayBuffer | undefined;
+}
+
+export interface EncodeOptions extends TokenizeOptions {
+  /** Where shorter texts are filled up. Default: tokenizer_config.json's `padding_side`, else `'right'`. */
+  paddingSide?: 'left' | 'right' | undefined;
 }
 
 /** Tokens, and the words that they are of. */

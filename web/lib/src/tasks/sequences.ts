@@ -40,13 +40,12 @@ export function sequences(
   tokenizer: Tokenizer,
   operation: string,
   texts: readonly string[],
-  { maxLength, truncation, tokenTypes }: EncodeOptions,
+  { maxLength, truncation, tokenTypes, addSpecialTokens = true, truncationSide: side = tokenizer.truncationSide }: EncodeOptions,
   stride?: number,
 ): Sequence[] {
   const before = texts.slice(0, -1).map((text, i) => ({ ...tokenizer.split(text), type: i }));
-  const added = tokenizer.added(texts.length);
+  const added = addSpecialTokens ? tokenizer.added(texts.length) : 0;
   const room = maxLength - added - before.reduce((sum, { ids }) => sum + ids.length, 0);
-  const side = tokenizer.truncationSide;
   // What is cut off need not be read.
   const most = truncation && stride === undefined && room > 0 ? room : Infinity;
   const last = { ...tokenizer.split(texts[before.length]!, most, side), type: before.length };
@@ -76,6 +75,7 @@ export function sequences(
   });
   return pieces.map(([from, to]) => {
     const given = [...before.map((part) => cut(part, 0, part.ids.length)), cut(last, from, to)];
-    return sequenceOf(tokenizer.process(given), given, tokenTypes);
+    const parts = tokenizer.process(given).filter(({ special }) => addSpecialTokens || !special);
+    return sequenceOf(parts, given, tokenTypes);
   });
 }

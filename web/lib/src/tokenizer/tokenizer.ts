@@ -30,10 +30,10 @@ export interface EncodeOptions {
   /** Whether token types are what the file says (default), or all 0. */
   readonly tokenTypes?: boolean;
   /** Default true. */
-  readonly addSpecialTokens?: boolean;
+  readonly addSpecialTokens?: boolean | undefined;
   /** Where what is too long is cut, and where shorter ones are filled up; default as tokenizer_config.json says, else 'right'. */
-  readonly truncationSide?: Side;
-  readonly paddingSide?: Side;
+  readonly truncationSide?: Side | undefined;
+  readonly paddingSide?: Side | undefined;
 }
 
 type Side = EarlyEnd.Side;
