@@ -1128,7 +1128,7 @@ describe('tokenizer, files that it refuses', () => {
   it('published tokenizers take some steps a character, files made for it no more than 256', async () => {
     await readFiles();
     const text = 'The film was not bad at all: 你好, ｆｕｌｌ 100 000 🙏🏽 \u0301\ufdfa…    \n'.repeat(100);
-    for (const name of checkpoints) assert.isBelow(costs(tokenizerOf(name), text).steps / text.length, 40, name);
+    for (const name of checkpoints) assert.isBelow(costs(tokenizerOf(name), text).steps / text.length, 50, name);
     const unigram = { type: 'Unigram', unk_id: 0, vocab: [['?', 0], ...Array.from({ length: 1000 }, (_, i) => ['a'.repeat(i + 1), -i])] };
     const bytes = Object.fromEntries(Array.from({ length: 256 }, (_, b) => [`<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`, b]));
     const token = (content: string, more = {}) => ({ ...added, content, ...more });

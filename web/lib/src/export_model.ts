@@ -61,15 +61,20 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8A
 
 /** transformers' names of what fills masks, by model_type; of others lm_head.decoder. */
 const decoders: Readonly<Record<string, string>> = {
+  albert: 'predictions.decoder',
   bert: 'cls.predictions.decoder',
+  'deberta-v2': 'cls.predictions.decoder',
   distilbert: 'vocab_projector',
   electra: 'generator_lm_head',
   ernie: 'cls.predictions.decoder',
   modernbert: 'decoder',
+  nomic_bert: 'cls.predictions.decoder',
 };
 
 function weightsFile({ config, task, shapes, quantized, values, rows }: Exported, kind: ExportKind): Uint8Array<ArrayBuffer> {
-  const decoder = decoders[String(config['model_type'])] ?? 'lm_head.decoder';
+  const type = String(config['model_type']);
+  // DeBERTa has two, by a member of its own.
+  const decoder = type === 'deberta-v2' && config['legacy'] === false ? 'lm_predictions.lm_head.decoder' : (decoders[type] ?? 'lm_head.decoder');
   const isTied = task === 'fill-mask' && !shapes.has(`${decoder}.weight`);
   const items = [...shapes].flatMap(([name, dims], index): Item[] => {
     if (kind === 'float16') return [{ name, dtype: 'F16', dims, fill: (to) => fillHalves(name, values(index), to) }];
