@@ -17,7 +17,8 @@ const loadAs = (attn: Attn, name: string, weights: Weights) => attn.loadModel(fo
 const everything = { outputAttentions: true, outputHiddenStates: true } as const;
 /** The name of the word table, of the query map of the first layer, and of that of the keys. */
 const wordsOf = (model: TextModel) => [...model.parameterShapes().keys()].find((name) => /(word|tok)_embeddings\.weight$/.test(name))!;
-const queryOf = (model: TextModel) => [...model.parameterShapes().keys()].find((name) => /(query|q_lin|Wqkv|attn\.q)\.weight$/.test(name))!;
+const queryOf = (model: TextModel) =>
+  [...model.parameterShapes().keys()].find((name) => /\.(query|query_proj|q_lin|q_proj|qkv_proj|Wqkv|attn\.q)\.weight$/.test(name))!;
 
 interface Header {
   readonly [name: string]: { readonly dtype: string; readonly shape: readonly number[]; readonly data_offsets: readonly [number, number] };
@@ -276,7 +277,9 @@ describe('int8 models, edited and looked into', () => {
       // The norm of layer 0 of those that have one first is left out, so that x meets the maps as it is.
       const options = { patch: { layer: 0, hiddenState: x }, trace: { layers: [0], names: ['q_proj', 'k_proj', 'v_proj'] } } as const;
       const [got, expected] = [model.forward(inputs, options).trace!.get(0)!, floats.forward(inputs, options).trace!.get(0)!];
-      const weights = [...model.stateDict()].filter(([key]) => /\b(0)\..*(query|key|value|q_lin|k_lin|v_lin|Wqkv|attn\.[qkv])\.weight$/.test(key));
+      const maps = /\b0\.\D*\.((query|key|value)(_proj)?|[qkv]_(lin|proj)|qkv_proj|Wqkv|attn\.[qkv])\.weight$/;
+      // ALBERT's layers are in groups.
+      const weights = [...model.stateDict()].filter(([key]) => maps.test(key) && !/groups\.[1-9]/.test(key));
       const rows = weights
         .sort(([a], [b]) => 'qkv'.indexOf(/([qkv])[^.]*\.weight$/.exec(a)![1]) - 'qkv'.indexOf(/([qkv])[^.]*\.weight$/.exec(b)![1]))
         .flatMap(
