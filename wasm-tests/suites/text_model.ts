@@ -225,6 +225,19 @@ describe('models, in use', () => {
     assert.equal(reads, 1);
   });
 
+  it('special tokens are left out, and texts cut at the start, wherever texts are tokenized', async () => {
+    const text = 'The film was not bad at all.';
+    for (const options of [{ addSpecialTokens: false }, { truncationSide: 'left', maxLength: 5 }] as const) {
+      const inputs = model.tokenize(text, options);
+      assert.notDeepEqual(inputs.tokens, model.tokenize(text, { maxLength: options.maxLength }).tokens);
+      const { data, dims } = model.forward(inputs).lastHiddenState;
+      const first = await model.embed(text, { ...options, pooling: 'cls', normalize: false });
+      assert.deepEqual(first.data, data.slice(0, dims[2]));
+    }
+    await assertRejects(model.embed(text, { addSpecialTokens: 1 as never }), 'ARGUMENT', ['addSpecialTokens']);
+    await assertRejects(model.classify(text, { truncationSide: 'middle' as never }), 'CONFIG', ['truncationSide']);
+  });
+
   it('what is no option, out of range or too long is refused, with its index', async () => {
     assertThrows(() => model.tokenize('a', { maxLenght: 3 } as never), 'ARGUMENT', ['maxLength']);
     assertThrows(() => model.tokenize('a', { maxLength: 65 }), 'OUT_OF_RANGE', ['64']);
