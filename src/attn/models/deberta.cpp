@@ -102,18 +102,11 @@ constexpr TensorNames names() {
 constexpr HeadNames kContextHead{.dense = "pooler.dense", .classifier = "classifier"};
 
 constexpr Family family(const HeadNames& fill_mask) {
-  return {.model_types = kTypes,
-          .architecture = "DebertaV2",
-          .prefix = "deberta.",
-          .names = names(),
-          .text_classification = kContextHead,
-          .token_classification = kTokenHead,
-          .question_answering = kAnswerHead,
-          .multiple_choice = kContextHead,
-          .fill_mask = fill_mask,
-          .ignored = kIgnored,
-          .configure = &configure,
-          .tokenizer_class = "DebertaV2Tokenizer"};
+  Family all = bert_family(kTypes, "DebertaV2", "deberta.", kIgnored, &configure, names());
+  all.text_classification = all.multiple_choice = kContextHead;
+  all.fill_mask = fill_mask;
+  all.tokenizer_class = "DebertaV2Tokenizer";
+  return all;
 }
 
 const Family kNewMaskHead = family({.dense = "lm_predictions.lm_head.dense",

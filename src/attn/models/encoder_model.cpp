@@ -318,10 +318,11 @@ std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(deta
 
 detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
                                                      const detail::ForwardRandom* random) const {
-  if (config_.position_buckets == 0 && !config_.alibi && !(config_.relative.c2p || config_.relative.p2c)) return {};
+  const bool by_distance = config_.position_buckets > 0 || config_.alibi;
+  if (!by_distance && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
   for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
-  if (config_.position_buckets == 0 && !config_.alibi) {
+  if (!by_distance) {
     const detail::RelativeConfig& relative = config_.relative;
     const std::size_t size = relative_.size();
     detail::ScorePositions positions{.layers = relative_layers(scratch, random)};
