@@ -86,7 +86,7 @@ TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging
 
 TEST_CASE("texts without special tokens, and cut at their start, are as Hugging Face's tokenizers have them", "[io][tokenizer]") {
   const json runs = read_json(testdata("tokenizers") / "options.json").at("runs");
-  CHECK(runs.size() == 6);
+  CHECK(runs.size() > 5);
   for (const json& run : runs) {
     const std::string checkpoint = run.at("checkpoint");
     INFO(checkpoint);

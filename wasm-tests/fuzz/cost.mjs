@@ -84,7 +84,7 @@ function runCase(number, published, { AttnError, Budget, Tokenizer }) {
   for (const text of texts) {
     const budget = new Budget(text.length);
     spent();
-    attempt(() => tokenizer.split(text, Infinity, budget));
+    attempt(() => tokenizer.split(text, Infinity, 'right', budget));
     const time = spent();
     if (time > most.perText + (most.perCharacter * text.length) / 1e6) throw new Error(`${text.length} characters took ${time} ms`);
     if (budget.steps > most.steps * text.length + most.moreSteps) throw new Error(`${text.length} characters took ${budget.steps} steps`);

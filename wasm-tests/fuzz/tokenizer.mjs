@@ -1,8 +1,8 @@
 /** What cost.mjs needs of the package's sources, in one bundle. */
 export { AttnError } from '../../web/lib/src/error.ts';
 export { Budget } from '../../web/lib/src/tokenizer/text.ts';
-import { useScripts } from '../../web/lib/src/tokenizer/unicode.ts';
-import * as unicodeScripts from '../../web/lib/src/tokenizer/unicode_scripts.ts';
+import * as rare from '../../web/lib/src/tokenizer/rare.ts';
+import { useRareParts } from '../../web/lib/src/tokenizer/rare_parts.ts';
 
-useScripts(unicodeScripts);
+useRareParts(rare);
 export { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';

@@ -322,6 +322,7 @@ detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& 
   if (!by_distance && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
   for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
+  if (longest == 0) return {};
   if (!by_distance) {
     const detail::RelativeConfig& relative = config_.relative;
     const std::size_t size = relative_.size();
