@@ -121,6 +121,7 @@ bench:
 	@case ",$(HOSTS)," in ,,|*,native,*) cmake -S . -B build/bench-native -DATTN_BUILD_BENCHMARKS=ON >/dev/null && \
 	  cmake --build build/bench-native --parallel $(JOBS) --target attn_benchmarks;; esac
 	@.setup/bench-venv/bin/python benchmarks/peers/make_models.py
+	@.setup/bench-venv/bin/python benchmarks/peers/make_families.py
 	@node tools/converted_models.mjs int8 float16
 	@node benchmarks/run.mjs
 

@@ -2,13 +2,13 @@
 
 /**
  * Cases whose name holds one of the texts (all without texts), in groups that one set-up serves, without those of more GFLOP a call than
- * `most` has for their kind.
+ * `most` has for their kind and without the kinds of `except`.
  */
-export function chosen({ models, cases }, { texts = [], most = {}, kinds } = {}) {
+export function chosen({ models, families, cases }, { texts = [], most = {}, except = [] } = {}) {
   const groups = new Map();
   for (const each of cases) {
-    const one = { ...each, ...(each.model && { shape: models[each.model] }) };
-    if (kinds && !kinds.includes(one.kind)) continue;
+    const one = { ...each, ...(each.model && { shape: { ...models, ...families }[each.model] }) };
+    if (except.includes(one.kind)) continue;
     if (texts.length && !texts.some((text) => one.name.includes(text))) continue;
     if (flops(one) > (most[one.kind] ?? Infinity) * 1e9) continue;
     const group = (one.kind === 'training' ? `training ${one.model}` : (one.model ?? one.kind)) + (one.int8 ? ' int8' : '');
@@ -17,6 +17,14 @@ export function chosen({ models, cases }, { texts = [], most = {}, kinds } = {})
   }
   return groups;
 }
+
+/** Products of scores and of columns of positions: DeBERTa's are of content and position, position and content, content and content. */
+const scoreProducts = (family) => (family === 'deberta-v2' ? 3 : 1);
+/** Linear maps between the width and the feed-forward network's: one more where one half is the other's gate. */
+const feedForwardMaps = (family) => (['nomic_bert', 'jina_bert', 'gte', 'modernbert'].includes(family) ? 3 : 2);
+
+/** Of S keys the share that a row sees up to so many places from it. */
+const insideWindow = (S, places) => 1 - (Math.max(0, S - places) * Math.max(0, S - places - 1)) / S ** 2;
 
 /** Multiplications and additions of one call: two for each multiply-add of its matrix products; softmax, norms and activations are not counted. */
 export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
@@ -31,6 +39,12 @@ export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
       return projections(B, S, E) + attention(B, S, E);
     case 'encoder':
       return shape.layers * (projections(B, S, shape.E) + 4 * B * S * shape.E * shape.F + attention(B, S, shape.E));
+    case 'family': {
+      const { layers, family, E, F } = shape;
+      const attended = family === 'modernbert' ? layers / 3 + ((2 * layers) / 3) * insideWindow(S, 64) : layers;
+      const linear = layers * (projections(B, S, E) + 2 * feedForwardMaps(family) * B * S * E * F);
+      return linear + attended * (1 + scoreProducts(family)) * (attention(B, S, E) / 2);
+    }
     default:
       return 0; // the worked example is about the cost of a call
   }

@@ -205,7 +205,7 @@ const processes = {
 };
 const records = [];
 await mkdir(path('build/bench'), { recursive: true });
-for (const group of chosen(table, { ...options, most }).values())
+for (const group of chosen(table, { ...options, most, except: ['family'] }).values())
   for (const one of group) {
     if (one.checkpoint && !existsSync(path(`models/${folderOf(one)}/model.safetensors`))) {
       console.log(`${one.name}: left out, models/${folderOf(one)} is not there`);

@@ -76,6 +76,23 @@ export function goals(records, { cases: every }) {
       judge(`${model}, S 128 and 512: 2 threads ÷ 1`, encoders(cases, model, [128, 512]), gain, { bound: 1.8, unit: '×' });
       judge(`${model}, S 16: 2 threads ÷ 1`, encoders(cases, model, [16]), gain, { bound: 1, unit: '×' });
     }
+    const families = cases.filter((c) => c.kind === 'family');
+    const shareOfBert = (one) => share(one) / share(families.find((c) => c.model === 'bert' && c.S === one.S));
+    for (const S of [128, 512])
+      judge(
+        `families, S ${S}: share of peak ÷ BERT's`,
+        families.filter((c) => c.model !== 'bert' && c.S === S),
+        shareOfBert,
+        { bound: 0.9, unit: '×' },
+      );
+    const deberta = families.filter((c) => c.model === 'deberta-v2');
+    judge('deberta-v2: ÷ onnxruntime-web', deberta, overPeer(1), { bound: 1.3, unit: '×' });
+    judge(
+      'other families: ÷ onnxruntime-web',
+      families.filter((c) => !deberta.includes(c)),
+      overPeer(1),
+      { bound: 1.2, unit: '×' },
+    );
     // Narrower kernels than the machine's best have no peer: those always take its best.
     if (native && variant === widest)
       for (const threads of [1, 2]) {

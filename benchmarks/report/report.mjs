@@ -144,7 +144,7 @@ function* plots(host, records, { cases }) {
 
 /** Writes the report into the folder and returns the names of its files. */
 export function writeReport(results, list, folder) {
-  const byName = new Map(list.cases.map((one) => [one.name, { ...one, shape: list.models[one.model] }]));
+  const byName = new Map(list.cases.map((one) => [one.name, { ...one, shape: { ...list.models, ...list.families }[one.model] }]));
   // One formula for every host, also for records that come from other programs.
   for (const r of results.records) {
     const work = byName.has(r.case) ? flops(byName.get(r.case)) : 0;

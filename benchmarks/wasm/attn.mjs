@@ -27,6 +27,8 @@ export function inputs({ kind, M, K, N, B, H, S, D, E, shape }) {
       return { x: tensor([B, S, E], 1) };
     case 'encoder':
       return { x: tensor([B, S, shape.E], 1) };
+    case 'family':
+      return { ids: { data: Int32Array.from(numbers(B * S, 1), (value) => 500 + Math.floor(490 * value)), dims: [B, S] } };
     default:
       return { x: { data: new Float32Array(example.x), dims: [3, 4] } };
   }
@@ -67,6 +69,25 @@ function makeLayer(attn, { kind, E, H, shape, int8 }, state) {
   return layer;
 }
 
+/** A family's encoder of ids without padding. */
+async function familyCall(attn, checkpoint) {
+  const model = await attn.loadModel(checkpoint, { cache: 'none' });
+  return ({ data, dims }) => {
+    const [B, S] = dims;
+    const none = Array.from({ length: B }, () => Array.from({ length: S }, () => null));
+    const encoding = {
+      inputIds: data,
+      attentionMask: new Uint8Array(B * S).fill(1),
+      tokenTypeIds: new Int32Array(B * S),
+      dims,
+      truncated: none.map(() => false),
+      tokens: none.map((row) => row.map(() => '')),
+      offsets: none,
+    };
+    return () => ({ output: model.forward(encoding).lastHiddenState });
+  };
+}
+
 /** Loads an instance and gives the contenders of its cases: { call, output }. */
 export async function attnContender(load, { variant, threads }, group, state) {
   const attn = await load({ variant, threads });
@@ -76,18 +97,20 @@ export async function attnContender(load, { variant, threads }, group, state) {
     throw new Error(`no ${threads} threads here: ${why}`);
   }
   const layer = makeLayer(attn, group[0], state);
+  const familyOf = group[0].kind === 'family' ? await familyCall(attn, state) : undefined;
   return {
     contender: 'attn',
     variant,
     threads,
     attn,
     prepare(one) {
-      const { x, q, k, v } = inputs(one);
+      const { x, q, k, v, ids } = inputs(one);
       const run = {
         sdpa: () => attn.scaledDotProductAttention(q, k, v, { needWeights: one.weights }),
         mha: () => layer.forward(x, undefined, undefined, { needWeights: one.weights }),
         encoder: () => layer.forward(x, { outputAttentions: one.weights }),
         example: () => layer.forward(x),
+        family: familyOf?.(ids),
       }[one.kind];
       return { call: run, output: () => run().output.data };
     },

@@ -57,6 +57,7 @@ const host = {
     await access(join(folder, 'model.safetensors'));
     return folder;
   },
+  family: (name) => join(here, '../build/bench/models/families', name),
   texts: async () => JSON.parse(await readFile(join(here, '../testdata/sentiment/products.json'), 'utf8')).texts.map(({ text }) => text),
   file: (name) => readFile(join(here, '../build/bench/models', name)),
 };

@@ -7,7 +7,7 @@
  *   tfjsWithGradients()  the same with gradients; where it is missing tfjs does not train
  *   jax()             jax-js with its WebAssembly backend chosen
  *   file(name)        bytes of a model file
- *   checkpoint(name)  what loadModel takes
+ *   checkpoint(name)  what loadModel takes, and family(name) of those that are drawn
  *   texts()           the product reviews
  *   name, engine, isolated, threads (the counts that it can run)
  * and hears of records, { record }, and of notes, { note }; `tell` may be asked often.
@@ -47,7 +47,7 @@ async function contendersOf(host, variants, group, tell) {
   const [{ kind, model, int8 }] = group;
   if (kind === 'training') return trainingContenders(host, variants, group, tell);
   const weights = kind === 'encoder' ? await host.file(`${model}.safetensors`) : undefined;
-  let state;
+  let state = kind === 'family' ? await host.family(model) : undefined;
   const all = [];
   const counts = ['gemm', 'example'].includes(kind) ? [1] : host.threads;
   for (const threads of counts)
@@ -70,7 +70,7 @@ async function contendersOf(host, variants, group, tell) {
     all.push(await attempt(`onnxruntime-web, ${threads} threads`, made, tell));
     await tell({});
   }
-  if (!int8) all.push(await attempt('tfjs-backend-wasm', async () => tfjsContender(await host.tfjs(), group), tell));
+  if (!int8 && kind !== 'family') all.push(await attempt('tfjs-backend-wasm', async () => tfjsContender(await host.tfjs(), group), tell));
   return all.flat();
 }
 

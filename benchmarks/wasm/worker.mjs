@@ -45,6 +45,7 @@ const host = {
     await get(`/checkpoints/${name}/config.json`);
     return `${location.origin}/checkpoints/${name}/`;
   },
+  family: (name) => `${location.origin}/models/families/${name}/`,
   texts: async () => JSON.parse(new TextDecoder().decode(await get('/testdata/sentiment/products.json'))).texts.map(({ text }) => text),
   file: (name) => get(`/models/${name}`),
 };

@@ -100,6 +100,8 @@ auto about(Arguments&) {
                                                  self.model().is_quantized() ? "true" : "false",
                                                  ",\"task\":\"",
                                                  name_of(config.task),
+                                                 "\",\"tiedDecoder\":\"",
+                                                 config.is_tied() ? config.head_names().classifier : std::string_view(),
                                                  "\",\"classes\":",
                                                  config.num_labels(),
                                                  "}"})};

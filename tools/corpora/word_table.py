@@ -1,18 +1,40 @@
-"""The start of a small model's word table: all-MiniLM-L6-v2's, projected."""
+"""The start of a small model's word table: pieces of all-MiniLM-L6-v2's, and their rows, projected."""
+
+import string
+from collections import Counter
 
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORD_STD = 0.1
+
+
+def tokenizer_of(minilm):
+    tokenizer = Tokenizer.from_file(str(minilm / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def frequent(minilm, texts, size):
+    """(pieces, how often each piece occurs): the word pieces of MiniLM's tokenizer that occur most often in the texts, in MiniLM's order.
+
+    Single ASCII characters are always among them, so that any plain word can be put together; film snippets have no hyphens, for one."""
+    tokenizer = tokenizer_of(minilm)
+    counts = Counter(token for encoding in tokenizer.encode_batch(texts, add_special_tokens=False) for token in encoding.tokens)
+    ids = tokenizer.get_vocab()
+    alphabet = string.ascii_lowercase + string.digits
+    certain = {*string.punctuation, *alphabet, *("##" + letter for letter in alphabet)}
+    found = sorted(counts.keys() - certain - {*SPECIAL}, key=lambda token: (-counts[token], ids[token]))
+    return SPECIAL + sorted([*certain, *found[: size - len(SPECIAL) - len(certain)]], key=ids.get), counts
 
 
 def projected(minilm, pieces, width):
     """The principal components of what MiniLM has for these pieces, small letters or not; for those it has not, the mean of their parts: (V, width)."""
     table = load_file(minilm / "model.safetensors")["embeddings.word_embeddings.weight"].double()
-    tokenizer = Tokenizer.from_file(str(minilm / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    tokenizer = tokenizer_of(minilm)
     vocabulary = tokenizer.get_vocab()
     rows = []
     for piece in pieces:

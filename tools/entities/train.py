@@ -3,7 +3,6 @@
 Usage: tools/entities/make.sh, which then makes int8 files of it and measures them.
 """
 
-import copy
 import json
 import random
 import sys
@@ -17,15 +16,14 @@ from torch.nn import functional as F
 from transformers import BertConfig, BertForTokenClassification, BertTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tools" / "goldens"), str(ROOT / "tools" / "sentiment"), str(ROOT / "tools" / "corpora")]
+sys.path += [str(ROOT / "tools" / "goldens"), str(ROOT / "tools" / "corpora")]
 import templates  # noqa: E402
-from batches import pad, rise_and_fall  # noqa: E402
+import training  # noqa: E402
 from fetch_minilm import fetch  # noqa: E402
 from gazetteers import Names  # noqa: E402
-from word_table import projected  # noqa: E402
+from word_table import SPECIAL, projected  # noqa: E402
 
 SEED = 0
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TYPES = ["PER", "ORG", "LOC", "DATE", "MISC"]
 LABELS = ["O", *(f"{begin}-{kind}" for kind in TYPES for begin in "BI")]
 PIECES = 7600
@@ -36,12 +34,11 @@ LEARNING_RATE = 1.5e-3
 REAL = 0.55  # of the sentences are real ones
 REPLACED = 0.6  # of the names in half of them
 LOWER = 0.03  # of the sentences are in small letters
-KEEP = 0.998  # of the running mean of the weights, a step
 HELD_OUT = 40  # every so many of the real sentences
 
 
 def vocabulary(texts):
-    """Word pieces of these texts, capital letters and all."""
+    """Word pieces of these texts, capital letters and all. The trainer breaks ties by chance: a model made anew has a few other ones."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -116,48 +113,30 @@ class Sentences:
 
 
 def fit(model, tokenizer, sentences, steps):
-    mean = copy.deepcopy(model).eval()
-    parameters, averaged = list(model.parameters()), list(mean.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},
-        {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, betas=(0.9, 0.98))
-    schedule = rise_and_fall(optimizer, steps)
-    model.train()
     pool, unknown = [], torch.Generator().manual_seed(SEED)
-    for step in range(steps):
+
+    def loss(_):
+        nonlocal pool
         if not pool:
             rows = sorted((encode(tokenizer, *sentences.one()) for _ in range(16 * BATCH)), key=lambda row: len(row[0]))
             pool = [rows[at : at + BATCH] for at in range(0, len(rows), BATCH)]
             sentences.names.random.shuffle(pool)
         rows = pool.pop()
-        input_ids, attention_mask = pad([ids for ids, _ in rows])
+        input_ids, attention_mask = training.pad([ids for ids, _ in rows])
         labels = torch.tensor([found + [-100] * (input_ids.shape[1] - len(found)) for _, found in rows])
         # Some pieces are hidden, so that what stands around a name counts.
         hidden = (torch.rand(input_ids.shape, generator=unknown) < 0.08) & (input_ids >= len(SPECIAL))
         input_ids = input_ids.masked_fill(hidden, SPECIAL.index("[MASK]"))
         logits = model(input_ids, attention_mask=attention_mask).logits
-        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100, label_smoothing=0.03)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        schedule.step()
-        keep = min(KEEP, (step + 1) / (step + 10))
-        with torch.no_grad():
-            torch._foreach_lerp_(averaged, parameters, 1 - keep)
-        if step % 250 == 0:
-            print(f"step {step} of {steps}, loss {loss.item():.3f}", flush=True)
-    return mean
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100, label_smoothing=0.03)
+
+    return training.fit(model, steps, LEARNING_RATE, loss)
 
 
 def main():
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else STEPS
     transformers.utils.logging.disable_progress_bar()
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False
-    torch.set_num_threads(1)  # sums depend on it
+    training.reproducible()
     rows = json.loads((ROOT / "build" / "entities" / "labelled.json").read_text("utf-8"))
     rows = [[text, spans] for text, spans in rows if all(a[1] <= b[0] for a, b in zip(spans, spans[1:]))]
     random.Random(SEED).shuffle(rows)
@@ -168,11 +147,7 @@ def main():
     print(f"{sum(p.numel() for p in model.parameters())} weights, {len(tokenizer)} pieces", flush=True)
     model = fit(model, tokenizer, sentences, steps)
     folder = ROOT / "build" / "entities" / "float32"
-    folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    path = str(folder / "tokenizer.json")
-    Tokenizer.from_file(path).save(path, pretty=False)
+    training.save(model, tokenizer, folder)
     (folder.parent / "held_out.json").write_text(json.dumps(held_out, ensure_ascii=False), "utf-8")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tools" / "corpora"), str(ROOT / "tools" / "sentiment")]
-from batches import pad  # noqa: E402
+sys.path.append(str(ROOT / "tools" / "corpora"))
 from stored import stored  # noqa: E402
+from training import pad  # noqa: E402
 
 FOLDER = ROOT / "testdata" / "models" / "masks"
 SHOWN = (

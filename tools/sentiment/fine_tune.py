@@ -14,20 +14,21 @@ from sklearn.linear_model import LogisticRegression
 
 import data
 import train
+import training
 
 
 def start(folder):
-    train.reproducible()
+    training.reproducible()
     torch.manual_seed(train.SEED)
-    training, held_out = data.films()
-    texts = [s.text for s in training]
+    reviews, held_out = data.films()
+    texts = [s.text for s in reviews]
     model, tokenizer = train.build(train.fetch(), texts)
-    train.save(model.bert, tokenizer, folder)
-    parts = {"training": training, "heldOut": held_out}
+    training.save(model.bert, tokenizer, folder)
+    parts = {"training": reviews, "heldOut": held_out}
     examples = {name: [{"text": s.text, "rating": s.rating} for s in part] for name, part in parts.items()}
     (folder / "examples.json").write_text(json.dumps(examples), "utf-8")
     ids = train.encode(tokenizer, texts)
-    model = train.fit(model, ids, train.probabilities(training), epochs=4, batch=32, learning_rate=1e-3, masked=0.3).float()
+    model = train.fit(model, ids, train.probabilities(reviews), epochs=4, batch=32, learning_rate=1e-3, masked=0.3).float()
     print(train.accuracy(train.positive(model, tokenizer, held_out), held_out))
 
 

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 
-from batches import pad, plan, rise_and_fall
+from training import pad, plan, rise_and_fall
 
 EPOCHS = 2
 BATCH = 32

@@ -8,12 +8,10 @@ With --validate two parts of the training texts stand in for the held-out ones a
 """
 
 import argparse
-import copy
 import hashlib
 import json
 import string
 import sys
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -25,16 +23,16 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 
 import data
 import negations
-import teacher as teacher_module
-from batches import pad, plan, rise_and_fall
-from teacher import Teacher
 from variants import Neighbours, variants
 
-sys.path.append(str(data.ROOT / "tools" / "goldens"))
+sys.path += [str(data.ROOT / "tools" / "goldens"), str(data.ROOT / "tools" / "corpora")]
+import teacher as teacher_module  # noqa: E402
+import training  # noqa: E402
 from fetch_minilm import fetch  # noqa: E402
+from teacher import Teacher  # noqa: E402
+from word_table import SPECIAL, frequent, projected  # noqa: E402
 
 SEED = 0
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORD_TABLE = "embeddings.word_embeddings.weight"
 PIECES = 13500
 NEGATIONS, TEACHERS_NEGATIONS = 12000, 3000  # sentences of templates
@@ -43,42 +41,14 @@ VARIANTS = 3
 EPOCHS = 4
 BATCH = 64
 LEARNING_RATE = 2e-3
-WEIGHT_DECAY = 0.01
-WORD_STD = 0.1
 MASKED = 0.15  # of the pieces are hidden behind [MASK] in training
-KEEP = 0.998  # of the running mean of the weights, a step
 LABELS = ["negative", "positive"]
-
-
-def pieces(minilm, texts):
-    """The word pieces of MiniLM's tokenizer that occur most often in the texts, in MiniLM's order, with their ids there.
-
-    Single ASCII characters are always among them, so that any plain word can be put together; these snippets have no hyphens, for one."""
-    tokenizer = Tokenizer.from_file(str(minilm / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    counts = Counter(token for encoding in tokenizer.encode_batch(texts, add_special_tokens=False) for token in encoding.tokens)
-    ids = tokenizer.get_vocab()
-    alphabet = string.ascii_lowercase + string.digits
-    certain = {*string.punctuation, *alphabet, *("##" + letter for letter in alphabet)}
-    found = sorted(counts.keys() - certain - {*SPECIAL}, key=lambda token: (-counts[token], ids[token]))
-    chosen = SPECIAL + sorted([*certain, *found[: PIECES - len(SPECIAL) - len(certain)]], key=ids.get)
-    print(f"{len(chosen)} word pieces; {len(counts)} occur")
-    return chosen, [ids[token] for token in chosen]
-
-
-def projected(minilm, rows, width):
-    """The principal components of these rows of MiniLM's word table: (V, 384) -> (V, width)."""
-    table = load_file(minilm / "model.safetensors")[WORD_TABLE][rows].double()
-    table -= table.mean(0)
-    _, _, components = torch.linalg.svd(table, full_matrices=False)
-    words = table @ components[:width].T
-    return (words * (WORD_STD / words.std())).float()
 
 
 def build(minilm, texts):
     """The untrained classifier and its tokenizer."""
-    chosen, rows = pieces(minilm, texts)
+    chosen, counts = frequent(minilm, texts, PIECES)
+    print(f"{len(chosen)} word pieces; {len(counts)} occur")
     tokenizer = BertTokenizer(vocab={token: id for id, token in enumerate(chosen)}, do_lower_case=True, model_max_length=128)
     config = BertConfig(
         vocab_size=len(chosen),
@@ -93,7 +63,7 @@ def build(minilm, texts):
         label2id={label: id for id, label in enumerate(LABELS)},
     )
     model = BertForSequenceClassification(config)
-    model.bert.embeddings.word_embeddings.weight.data = projected(minilm, rows, config.hidden_size)
+    model.bert.embeddings.word_embeddings.weight.data = projected(minilm, chosen, config.hidden_size)
     return model, tokenizer
 
 
@@ -146,35 +116,18 @@ def taught(minilm, reviews, turned):
 
 def fit(model, ids, targets, epochs=EPOCHS, batch=BATCH, learning_rate=LEARNING_RATE, masked=MASKED):
     """Trains on probabilities of "positive"; returns the running mean of the weights, rounded to float16."""
-    mean = copy.deepcopy(model).eval()
-    parameters, averaged = list(model.parameters()), list(mean.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
-        {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},  # biases and norms
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98))
     generator = torch.Generator().manual_seed(SEED)
-    steps = plan([len(row) for row in ids], epochs, batch, SEED)
-    schedule = rise_and_fall(optimizer, len(steps))
-    model.train()
-    for step, rows in enumerate(steps):
-        input_ids, attention_mask = pad([ids[row] for row in rows])
+    steps = training.plan([len(row) for row in ids], epochs, batch, SEED)
+
+    def loss(step):
+        rows = steps[step]
+        input_ids, attention_mask = training.pad([ids[row] for row in rows])
         hidden = (torch.rand(input_ids.shape, generator=generator) < masked) & (input_ids >= len(SPECIAL))
         input_ids = input_ids.masked_fill(hidden, SPECIAL.index("[MASK]"))
         positive = targets[rows]
-        loss = F.cross_entropy(model(input_ids, attention_mask=attention_mask).logits, torch.stack([1 - positive, positive], 1))
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        schedule.step()
-        # The mean begins with the newest weights, lest the random ones stay in it.
-        keep = min(KEEP, (step + 1) / (step + 10))
-        with torch.no_grad():
-            torch._foreach_lerp_(averaged, parameters, 1 - keep)
-        if step % 500 == 0:
-            print(f"step {step} of {len(steps)}, loss {loss.item():.3f}", flush=True)
-    return mean.half()
+        return F.cross_entropy(model(input_ids, attention_mask=attention_mask).logits, torch.stack([1 - positive, positive], 1))
+
+    return training.fit(model, len(steps), learning_rate, loss, every=500).half()
 
 
 @torch.no_grad()
@@ -188,16 +141,6 @@ def positive(model, tokenizer, snippets):
 def accuracy(probabilities, snippets):
     labels = torch.tensor([snippet.label for snippet in snippets]).bool()
     return ((probabilities > 0.5) == labels).double().mean().item()
-
-
-def save(model, tokenizer, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "model.safetensors").chmod(0o644)
-    # Without white space, as published tokenizers often are: 70 kB less.
-    path = str(folder / "tokenizer.json")
-    Tokenizer.from_file(path).save(path, pretty=False)
 
 
 def judge(folder, name, snippets, path=None):
@@ -222,25 +165,19 @@ def judge(folder, name, snippets, path=None):
     return result, double
 
 
-def reproducible():
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time, and nothing is read before it is written
-    torch.set_num_threads(1)  # sums depend on it
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--validate", action="store_true")
     validate = parser.parse_args().validate
 
     transformers.utils.logging.disable_progress_bar()
-    reproducible()
+    training.reproducible()
     minilm = fetch()
-    training, held_out = data.films(VALIDATION if validate else ())
+    reviews, held_out = data.films(VALIDATION if validate else ())
     turned = negations.sentences("validation" if validate else "held_out", 4)
     products = data.products()
 
-    texts, targets = taught(minilm, training + data.tweets(), negations.training(NEGATIONS, ("validation", "held_out")))
+    texts, targets = taught(minilm, reviews + data.tweets(), negations.training(NEGATIONS, ("validation", "held_out")))
     torch.manual_seed(SEED)
     model, tokenizer = build(minilm, texts)
     parameters = sum(p.numel() for p in model.parameters())
@@ -248,7 +185,7 @@ def main():
 
     testdata = data.ROOT / "testdata"
     folder = data.ROOT / "build" / "sentiment" / "validation" if validate else testdata / "models" / "sentiment"
-    save(model, tokenizer, folder)
+    training.save(model, tokenizer, folder)
     if validate:
         judge(folder, "films, validation", held_out)
         judge(folder, "negations, validation", turned)
@@ -259,7 +196,7 @@ def main():
     clear = torch.tensor([abs(s.rating) >= 1 for s in held_out])
     clear_right = accuracy(exact[clear], [s for s in held_out if abs(s.rating) >= 1])
     card = string.Template((Path(__file__).parent / "card.md").read_text("utf-8")).substitute(
-        training=len(training),
+        training=len(reviews),
         held_out=len(held_out),
         held_out_positive=sum(s.label for s in held_out),
         products=len(products),

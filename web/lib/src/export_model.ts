@@ -1,8 +1,8 @@
 /** export(): a model as files. The native library writes the same weights (src/attn/models/model_writer.cpp). */
-import type { Task } from './attn.js';
 import { AttnError } from './error.js';
 import type { ExportKind } from './export_kinds.js';
 import type { FileName } from './model_options.js';
+import type { About } from './model_parts.js';
 import { type Item, safetensorsFile } from './safetensors.js';
 import { decodeUtf8, encodeUtf8 } from './utf8.js';
 
@@ -11,7 +11,7 @@ const op = 'export';
 /** A model as it is now. */
 export interface Exported {
   readonly config: Readonly<Record<string, unknown>>;
-  readonly task: Task;
+  readonly about: About;
   /** The small files that were read, by name, and the folder of config.json in front. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;
@@ -59,23 +59,7 @@ function fillHalves(name: string, values: Float32Array, to: Uint8Array<ArrayBuff
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8Array(buffer, byteOffset, byteLength);
 
-/** transformers' names of what fills masks, by model_type; of others lm_head.decoder. */
-const decoders: Readonly<Record<string, string>> = {
-  albert: 'predictions.decoder',
-  bert: 'cls.predictions.decoder',
-  'deberta-v2': 'cls.predictions.decoder',
-  distilbert: 'vocab_projector',
-  electra: 'generator_lm_head',
-  ernie: 'cls.predictions.decoder',
-  modernbert: 'decoder',
-  nomic_bert: 'cls.predictions.decoder',
-};
-
-function weightsFile({ config, task, shapes, quantized, values, rows }: Exported, kind: ExportKind): Uint8Array<ArrayBuffer> {
-  const type = String(config['model_type']);
-  // DeBERTa has two, by a member of its own.
-  const decoder = type === 'deberta-v2' && config['legacy'] === false ? 'lm_predictions.lm_head.decoder' : (decoders[type] ?? 'lm_head.decoder');
-  const isTied = task === 'fill-mask' && !shapes.has(`${decoder}.weight`);
+function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }: Exported, kind: ExportKind): Uint8Array<ArrayBuffer> {
   const items = [...shapes].flatMap(([name, dims], index): Item[] => {
     if (kind === 'float16') return [{ name, dtype: 'F16', dims, fill: (to) => fillHalves(name, values(index), to) }];
     if (kind === 'float32' || !quantized.has(name)) return [{ name, dtype: 'F32', dims, fill: (to) => to.set(bytesOf(values(index))) }];
@@ -90,7 +74,7 @@ function weightsFile({ config, task, shapes, quantized, values, rows }: Exported
       { name, dtype: 'I8', dims, fill: (to) => to.set(rows(index).bytes.subarray(0, to.length)) },
       scale(name),
       // transformers ties the bytes of a classifier that is the word table, and looks for scales of its own.
-      ...(isTied && isWords ? [scale(`${decoder}.weight`)] : []),
+      ...(tiedDecoder !== '' && isWords ? [scale(`${tiedDecoder}.weight`)] : []),
     ];
   });
   return safetensorsFile(op, items, [['format', '"pt"']]);
@@ -100,7 +84,7 @@ function weightsFile({ config, task, shapes, quantized, values, rows }: Exported
  * How compressed-tensors says what is in the file: int8 by row, and what meets the maps int8 by token. Poolers and other heads that the model leaves
  * out are not there at all, so they are not to be looked for as int8.
  */
-function quantizationOf({ quantized, task }: Exported): object {
+function quantizationOf({ quantized, about }: Exported): object {
   const eight = { num_bits: 8, type: 'int' };
   const weights = { ...eight, symmetric: true, strategy: 'channel', dynamic: false };
   const group = (target: string, activations: object | null) => ({
@@ -121,7 +105,7 @@ function quantizationOf({ quantized, task }: Exported): object {
       group_0: group('Linear', { ...eight, symmetric: false, strategy: 'token', dynamic: true }),
       ...(words !== undefined && { group_1: group(`re:.*\\.${words}$`, null) }),
     },
-    ignore: task === 'embedding' ? ['re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$'] : [],
+    ignore: about.task === 'embedding' ? ['re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$'] : [],
   };
 }
 
@@ -153,7 +137,7 @@ function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array
     if (name === 'dtype' || name === 'torch_dtype') {
       members.push(`"${name}": "${type}"`);
       typed = true;
-    } else if (name === 'architectures' && model.task === 'embedding' && typeof first === 'string') {
+    } else if (name === 'architectures' && model.about.task === 'embedding' && typeof first === 'string') {
       // A head that was left out is not there.
       members.push(`"${name}": [${JSON.stringify(first.replace(/(ForMaskedLM|ForPreTraining|LMHeadModel)$/, 'Model'))}]`);
     } else if (name !== 'quantization_config') members.push(member);

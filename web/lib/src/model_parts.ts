@@ -38,6 +38,8 @@ export interface About {
   /** Whether a prompt's tokens are pooled, too. */
   readonly includePrompt: boolean;
   readonly quantized: boolean;
+  /** What the files call the decoder that is the word table itself; empty where there is none. */
+  readonly tiedDecoder: string;
 }
 
 export interface Parts {

@@ -125,7 +125,7 @@ export class TextModel implements Contract {
     const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
     const values = (index: number) => (ask(this, 'export', 'getParameter', index) as Tensor).data;
     const rows = (index: number) => ask(this, 'export', 'getQuantized', index) as { bytes: Uint8Array; scales: Float32Array };
-    return exportFiles({ config, task: about.task, files, base, shapes, quantized, values, rows }, kind);
+    return exportFiles({ config, about, files, base, shapes, quantized, values, rows }, kind);
   }
 
   decode(ids: ArrayLike<number>, options?: Parameters<Contract['decode']>[1]): string {
