@@ -57,6 +57,7 @@ set(ATTN_SOURCES
   src/attn/ops/norm.cpp
   src/attn/ops/pooling.cpp
   src/attn/ops/positions.cpp
+  src/attn/ops/relative_scores.cpp
   src/attn/ops/score_functions.cpp
   src/attn/ops/softmax.cpp
   src/attn/parallel/thread_pool.cpp

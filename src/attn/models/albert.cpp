@@ -38,12 +38,8 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.inner_layers = config.whole("inner_group_num", 1, kMaxLayers / times, 1);
   model.num_hidden_layers = times * model.inner_layers;
   if constexpr (kHasGradients) {
-    const float hidden = config.number("hidden_dropout_prob", 0);
-    model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", 0),
-                     .attention_output = hidden,
-                     .feed_forward_output = hidden,
-                     .embeddings = hidden,
-                     .classifier = config.number("classifier_dropout_prob", 0.1F)};
+    configure_dropout(config, model, 0);
+    model.dropout.classifier = config.number("classifier_dropout_prob", 0.1F);
   }
 }
 

@@ -143,7 +143,8 @@ void configure_rotary(const ConfigReader& config, ModelConfig& model, double the
 /// The same as transformers writes them: rope_parameters, in older files rope_theta and rope_scaling.
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta);
 
-/// BERT's dropout, by its names; the head has it before its last map. Families read theirs only where there are gradients: nothing else needs it.
-void configure_dropout(const ConfigReader& config, ModelConfig& model);
+/// BERT's dropout, by its names, `otherwise` where the file says nothing; the head has it before its last map. Families read theirs only where there
+/// are gradients: nothing else needs it.
+void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise = 0.1F);
 
 }  // namespace attn::detail

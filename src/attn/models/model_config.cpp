@@ -268,9 +268,9 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
   configure_rotary(config, model, theta);
 }
 
-void configure_dropout(const ConfigReader& config, ModelConfig& model) {
-  const float hidden = config.number("hidden_dropout_prob", 0.1F);
-  model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", 0.1F),
+void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise) {
+  const float hidden = config.number("hidden_dropout_prob", otherwise);
+  model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", otherwise),
                    .attention_output = hidden,
                    .feed_forward_output = hidden,
                    .embeddings = hidden,

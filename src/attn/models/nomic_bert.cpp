@@ -66,14 +66,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
     }
     model.attention_bias = model.mlp_bias = model.mlp_output_bias = false;
     configure_rope_parameters(config, model, 1000);
-    if constexpr (kHasGradients) {
-      const float dropout = config.number("hidden_dropout_prob", 0);
-      model.dropout = {.attention_weights = config.number("attention_probs_dropout_prob", 0),
-                       .attention_output = dropout,
-                       .feed_forward_output = dropout,
-                       .embeddings = dropout,
-                       .classifier = config.number("classifier_dropout", dropout)};
-    }
+    if constexpr (kHasGradients) configure_dropout(config, model, 0);
   }
   model.gated = true;
   model.type_vocab_size = config.whole("type_vocab_size", 0, 0x7fffffff, 2);

@@ -7,6 +7,7 @@
 #include "attn/kernels/backward.hpp"
 #include "attn/kernels/kernels.hpp"
 #include "attn/ops/mask_rows.hpp"
+#include "attn/ops/relative_scores.hpp"
 #include "attn/ops/row_sums.hpp"
 #include "attn/parallel/thread_pool.hpp"
 

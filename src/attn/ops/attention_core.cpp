@@ -7,6 +7,7 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/ops/elementary.hpp"
 #include "attn/ops/mask_rows.hpp"
+#include "attn/ops/relative_scores.hpp"
 #include "attn/parallel/thread_pool.hpp"
 
 namespace attn::detail {
@@ -362,64 +363,6 @@ void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const
 }
 
 }  // namespace
-
-std::size_t relative_scores_size(std::size_t rows, std::size_t keys, std::size_t nr) { return std::max(rows * (rows + keys + nr), (rows + nr) * nr); }
-
-void add_relative_scores(const kernels::KernelTable& kernel, const RelativePositions& relative, const RelativeBlock& block) {
-  if (block.count == 0) return;
-  const std::size_t rows = block.rows, count = block.count, D = block.D, nr = kernel.nr, width = static_cast<std::size_t>(relative.width);
-  const std::size_t head = static_cast<std::size_t>(block.h) * D;
-  for (std::size_t r = 0; r < rows && block.c2c != nullptr; ++r) std::copy_n(block.scores + r * block.ld, count, block.c2c + r * block.trace_row);
-  const std::int64_t last = block.first + static_cast<std::int64_t>(rows) - 1;
-  const auto row_of = [&](std::int64_t query, std::size_t key) {
-    return static_cast<std::size_t>(relative.rows[query - static_cast<std::int64_t>(key)]);
-  };
-  // Of `n` keys from `from` on, (r,j) gets scratch[r · by_query + (row of the table - lowest) · by_row + j · by_key].
-  const auto add = [&](float* shown, std::size_t from, std::size_t n, std::size_t lowest, std::size_t by_query, std::size_t by_row,
-                       std::size_t by_key) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      const std::int32_t* const places = relative.rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(from));
-      float* const scores = block.scores + r * block.ld + (from - block.key);
-      const float* const products = block.scratch + r * by_query;
-      const auto product = [&](std::size_t j) { return products[(static_cast<std::size_t>(*(places - j)) - lowest) * by_row + j * by_key]; };
-      for (std::size_t j = 0; j < n; ++j) scores[j] += product(j);
-      for (std::size_t j = 0; j < n && shown != nullptr; ++j) shown[r * block.trace_row + from + j] = product(j);
-    }
-  };
-  if (relative.key_panels != nullptr) {
-    const std::size_t lowest = row_of(block.first, block.key + count - 1) / nr * nr, n = row_of(last, block.key) + 1 - lowest;
-    const std::size_t stride = kernels::panel_size(nr, width);
-    kernel.gemm({.a = block.query,
-                 .lda = block.query_row,
-                 .panels = relative.key_panels + lowest / nr * stride + head * nr,
-                 .panel_stride = stride,
-                 .c = block.scratch,
-                 .ldc = static_cast<std::ptrdiff_t>(n),
-                 .m = rows,
-                 .n = n,
-                 .k = D,
-                 .alpha = block.scale});
-    add(block.c2p, block.key, count, lowest, n, 1, 0);
-  }
-  if (relative.queries == nullptr) return;
-  const std::size_t panel_size = kernels::panel_size(nr, D);
-  const float* panels = block.key_panels;
-  // A panel of keys at a time: the more keys the more rows occur that few of them meet.
-  for (std::size_t from = block.key; from < block.key + count; from += nr, panels += panel_size) {
-    const std::size_t n = std::min(nr, block.key + count - from), lowest = row_of(block.first, from + n - 1);
-    kernel.gemm({.a = relative.queries + lowest * width + head,
-                 .lda = static_cast<std::ptrdiff_t>(width),
-                 .panels = panels,
-                 .panel_stride = panel_size,
-                 .c = block.scratch,
-                 .ldc = static_cast<std::ptrdiff_t>(n),
-                 .m = row_of(last, from) + 1 - lowest,
-                 .n = n,
-                 .k = D,
-                 .alpha = block.scale});
-    add(block.p2c, from, n, lowest, 0, n, 1);
-  }
-}
 
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to) {
   if (rows == 0 || width == 0) return;
