@@ -97,13 +97,27 @@ std::string column(std::string word) {
   return word;
 }
 
-/// A place in a text as Python counts: in characters.
-std::string characters(std::string_view text, std::int64_t end) {
-  return std::to_string(std::count_if(text.begin(), text.begin() + end, [](char each) { return (each & 0xC0) != 0x80; }));
-}
-std::string placed(std::string_view text, std::int64_t start, std::int64_t end) {
-  return R"(,"start":)" + characters(text, start) + R"(,"end":)" + characters(text, end) + "}";
-}
+/// Places in a text as Python counts, in characters. Those that come in their order are reached by going through the text once.
+class Places {
+ public:
+  explicit Places(std::string_view text) : text_(text) {}
+
+  std::string members(std::int64_t start, std::int64_t end) {
+    const std::string first = characters_to(start);
+    return R"(,"start":)" + first + R"(,"end":)" + characters_to(end) + "}";
+  }
+
+ private:
+  std::string characters_to(std::int64_t end) {
+    if (end < at_) at_ = characters_ = 0;
+    characters_ += std::count_if(text_.begin() + at_, text_.begin() + end, [](char each) { return (each & 0xC0) != 0x80; });
+    at_ = end;
+    return std::to_string(characters_);
+  }
+
+  std::string_view text_;
+  std::int64_t at_ = 0, characters_ = 0;
+};
 
 std::optional<std::int64_t> whole(const Call& call, std::string_view name) {
   return call.has(name) ? std::optional<std::int64_t>(std::stoll(std::string(call.text(name)))) : std::nullopt;
@@ -162,11 +176,11 @@ std::vector<Result> tag(const TextModel& model, const std::vector<Query>& querie
   options.aggregation = static_cast<attn::Aggregation>(kind - attn::kAggregationNames.begin());
   std::vector<Result> results;
   for (const auto& entities : model.classify_tokens(texts_of(queries), options)) {
-    const std::string& text = queries[results.size()].text;
+    Places places(queries[results.size()].text);
     const auto words = [](const attn::Entity& each) { return column(each.label) + "\t" + column(each.text); };
     const auto json = [&](const attn::Entity& each) {
       return R"({"label":)" + json_string(each.label) + R"(,"score":)" + number(each.score) + R"(,"text":)" + json_string(each.text) +
-             placed(text, each.start, each.end);
+             places.members(each.start, each.end);
     };
     results.push_back({is_text(call) ? joined(entities, "\t", words) : array(entities, json), {}});
   }
@@ -191,8 +205,8 @@ std::vector<Result> answer(const TextModel& model, const std::vector<Query>& que
   options.stride = whole(call, "stride");
   const auto& [question, context, documents] = queries.front();
   const auto answers = model.answer(question, context, options);
-  const auto json = [&place = context](const attn::Answer& each) {
-    return R"({"text":)" + json_string(each.text) + R"(,"score":)" + number(each.score) + placed(place, each.start, each.end);
+  const auto json = [places = Places(context)](const attn::Answer& each) mutable {
+    return R"({"text":)" + json_string(each.text) + R"(,"score":)" + number(each.score) + places.members(each.start, each.end);
   };
   return {{is_text(call) ? joined(answers, "\t", [](const attn::Answer& each) { return column(each.text); }) : array(answers, json), {}}};
 }

@@ -26,6 +26,7 @@ function runWith(input, program, ...args) {
     encoding: 'latin1',
     cwd: work,
     timeout: 100_000,
+    maxBuffer: 2 ** 24,
     env,
     input: Buffer.from(input),
   });
@@ -332,6 +333,10 @@ await checks.check('texts: both programs write the same bytes, and what the mode
   byText.forEach((all, i) => all.forEach(({ text, start, end }) => assert.equal([...texts[i]].slice(start, end).join(''), text)));
   assert.ok(byText[2].some(({ end }) => end > texts[2].indexOf('😀') + 2));
   bothWith(plainLines, 'tag', model('tiny-bert-ner'), '--output', 'text');
+  // What a line takes grows as it does: were every place counted from the start, this one would not be done within a program's time.
+  const long = 'Sarah went to Paris 😀. '.repeat(25_000);
+  const [all] = linesOf(bothWith(long, 'tag', model('tiny-bert-ner'), '--aggregation', 'first', '--stride', '4').stdout);
+  assert.ok(all.length > 10_000 && all.at(-1).end > [...long].length - 25);
 
   const masked = ['this is [MASK] good', '[MASK] and [MASK]'];
   const filled = linesOf(bothWith(masked.join('\n'), 'fill', model('tiny-bert-mlm'), '--top-k', '3').stdout);

@@ -39,12 +39,16 @@ const member = ([name, value]: readonly [string, string]) => `${JSON.stringify(n
 const object = (members: Readonly<Record<string, string>>) => `{${Object.entries(members).map(member).join(',')}}`;
 const array = (items: readonly string[]) => `[${items.join(',')}]`;
 
-/** A place in a text as Python counts: in characters. */
-const charactersOf = (text: string, end: number) => [...text.slice(0, end)].length;
-const placed = (text: string, { start, end }: { readonly start: number; readonly end: number }) => ({
-  start: String(charactersOf(text, start)),
-  end: String(charactersOf(text, end)),
-});
+/** Gives places in a text as Python counts, in characters. Places that come in their order are reached by going through the text once. */
+function placesIn(text: string) {
+  let [at, characters] = [0, 0];
+  const charactersTo = (end: number) => {
+    if (end < at) at = characters = 0;
+    for (; at < end; ++characters) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
+    return String(characters);
+  };
+  return ({ start, end }: { readonly start: number; readonly end: number }) => ({ start: charactersTo(start), end: charactersTo(end) });
+}
 
 const textsOf = (queries: readonly Query[]) => queries.map(({ text }) => text);
 /** The options that were given, by the names of the model's. */
@@ -75,19 +79,13 @@ const runs: Readonly<Record<string, Run>> = {
   },
   async tag(model, queries, options) {
     const results = await model.classifyTokens(textsOf(queries), named(options, 'max-length', 'batch-size', 'stride', 'aggregation'));
-    return results.map((entities, i) => ({
-      json: array(
-        entities.map(({ label, score, text, start, end }) =>
-          object({
-            label: JSON.stringify(label),
-            score: number(score),
-            text: JSON.stringify(text),
-            ...placed(queries[i]!.text, { start, end }),
-          }),
-        ),
-      ),
-      text: columns(entities.flatMap(({ label, text }) => [label, text])),
-    }));
+    return results.map((entities, i) => {
+      const placed = placesIn(queries[i]!.text);
+      const json = entities.map((entity) =>
+        object({ label: JSON.stringify(entity.label), score: number(entity.score), text: JSON.stringify(entity.text), ...placed(entity) }),
+      );
+      return { json: array(json), text: columns(entities.flatMap(({ label, text }) => [label, text])) };
+    });
   },
   async fill(model, [query], options) {
     const masks = await model.fillMask(query!.text, named(options, 'top-k'));
@@ -101,9 +99,8 @@ const runs: Readonly<Record<string, Run>> = {
   async answer(model, [query], options) {
     const { text: question, context } = query!;
     const answers = await model.answer(question, context, named(options, 'top-k', 'stride'));
-    const json = answers.map(({ text, score, start, end }) =>
-      object({ text: JSON.stringify(text), score: number(score), ...placed(context, { start, end }) }),
-    );
+    const placed = placesIn(context);
+    const json = answers.map((answer) => object({ text: JSON.stringify(answer.text), score: number(answer.score), ...placed(answer) }));
     return [{ json: array(json), text: columns(answers.map(({ text }) => text)) }];
   },
   async rank(model, [query], options) {
