@@ -91,7 +91,9 @@ class Browser {
   }
   async until(expression, what, seconds = 20) {
     for (let i = 0; i < seconds * 20; ++i) {
-      const value = await this.driver.evaluate(expression);
+      const value = await this.driver.evaluate(expression).catch((error) => {
+        if (!/navigated or closed/.test(error.message)) throw error; // the page asked has gone, the next one is on its way
+      });
       if (value) return value;
       await sleep(50);
     }

@@ -43,8 +43,8 @@ export class Page {
   async until(expression, what, milliseconds = 15000) {
     const end = Date.now() + milliseconds;
     for (;;) {
-      // The second is what WebKit says when it has asked the page that is just being left.
-      const notYet = /no [\w,]+ named|before the unload event/;
+      // The others are what WebKit and Chromium say when they have asked the page that is just being left.
+      const notYet = /no [\w,]+ named|before the unload event|navigated or closed/;
       const value = await this.tool(expression).catch((error) => (notYet.test(error.message) ? false : Promise.reject(error)));
       if (value) return value;
       if (Date.now() > end) throw new Error(`${what}: not within ${milliseconds / 1000} s`);
