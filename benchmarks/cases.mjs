@@ -1,13 +1,16 @@
 /** The cases of cases.json: which of them run, their sizes in words and flops. Runs in Node and in pages. */
 
+/** The sizes of a case's model. */
+export const shapeOf = ({ models, families }, { model }) => ({ ...models, ...families })[model];
+
 /**
  * Cases whose name holds one of the texts (all without texts), in groups that one set-up serves, without those of more GFLOP a call than
  * `most` has for their kind and without the kinds of `except`.
  */
-export function chosen({ models, families, cases }, { texts = [], most = {}, except = [] } = {}) {
+export function chosen(table, { texts = [], most = {}, except = [] } = {}) {
   const groups = new Map();
-  for (const each of cases) {
-    const one = { ...each, ...(each.model && { shape: { ...models, ...families }[each.model] }) };
+  for (const each of table.cases) {
+    const one = { ...each, ...(each.model && { shape: shapeOf(table, each) }) };
     if (except.includes(one.kind)) continue;
     if (texts.length && !texts.some((text) => one.name.includes(text))) continue;
     if (flops(one) > (most[one.kind] ?? Infinity) * 1e9) continue;

@@ -1,7 +1,7 @@
 /** results.md and the plots from the records of one run. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { flops } from '../cases.mjs';
+import { flops, shapeOf } from '../cases.mjs';
 import { exponent } from './fit.mjs';
 import { fastestPeer, goals, peakOf, shareOf, shareOfRoofs } from './goals.mjs';
 import { chart } from './plot.mjs';
@@ -144,7 +144,7 @@ function* plots(host, records, { cases }) {
 
 /** Writes the report into the folder and returns the names of its files. */
 export function writeReport(results, list, folder) {
-  const byName = new Map(list.cases.map((one) => [one.name, { ...one, shape: { ...list.models, ...list.families }[one.model] }]));
+  const byName = new Map(list.cases.map((one) => [one.name, { ...one, shape: shapeOf(list, one) }]));
   // One formula for every host, also for records that come from other programs.
   for (const r of results.records) {
     const work = byName.has(r.case) ? flops(byName.get(r.case)) : 0;

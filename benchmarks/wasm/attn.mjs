@@ -73,31 +73,21 @@ function makeLayer(attn, { kind, E, H, shape, int8 }, state) {
 async function familyCall(attn, checkpoint) {
   const model = await attn.loadModel(checkpoint, { cache: 'none' });
   return ({ data, dims }) => {
-    const [B, S] = dims;
-    const none = Array.from({ length: B }, () => Array.from({ length: S }, () => null));
-    const encoding = {
-      inputIds: data,
-      attentionMask: new Uint8Array(B * S).fill(1),
-      tokenTypeIds: new Int32Array(B * S),
-      dims,
-      truncated: none.map(() => false),
-      tokens: none.map((row) => row.map(() => '')),
-      offsets: none,
-    };
-    return () => ({ output: model.forward(encoding).lastHiddenState });
+    const inputs = { inputIds: data, attentionMask: new Uint8Array(data.length).fill(1), tokenTypeIds: new Int32Array(data.length), dims };
+    return () => ({ output: model.forward(inputs).lastHiddenState });
   };
 }
 
-/** Loads an instance and gives the contenders of its cases: { call, output }. */
-export async function attnContender(load, { variant, threads }, group, state) {
+/** Loads an instance, with the weights of its layer or what a family's model is loaded from, and gives the contenders of its cases: { call, output }. */
+export async function attnContender(load, { variant, threads }, group, weights) {
   const attn = await load({ variant, threads });
   if (attn.info.threads !== threads) {
     const why = attn.info.notes.join('; ');
     attn.dispose();
     throw new Error(`no ${threads} threads here: ${why}`);
   }
-  const layer = makeLayer(attn, group[0], state);
-  const familyOf = group[0].kind === 'family' ? await familyCall(attn, state) : undefined;
+  const layer = makeLayer(attn, group[0], weights);
+  const familyOf = group[0].kind === 'family' ? await familyCall(attn, weights) : undefined;
   return {
     contender: 'attn',
     variant,

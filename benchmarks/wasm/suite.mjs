@@ -47,7 +47,7 @@ async function contendersOf(host, variants, group, tell) {
   const [{ kind, model, int8 }] = group;
   if (kind === 'training') return trainingContenders(host, variants, group, tell);
   const weights = kind === 'encoder' ? await host.file(`${model}.safetensors`) : undefined;
-  let state = kind === 'family' ? await host.family(model) : undefined;
+  let state;
   const all = [];
   const counts = ['gemm', 'example'].includes(kind) ? [1] : host.threads;
   for (const threads of counts)
@@ -60,7 +60,7 @@ async function contendersOf(host, variants, group, tell) {
           reader.dispose();
         }
         if (kind === 'gemm') return gemmContender(await host.load({ variant }), await host.gemm(variant), variant);
-        return attnContender(host.load, { variant, threads }, group, state);
+        return attnContender(host.load, { variant, threads }, group, kind === 'family' ? host.family(model) : state);
       };
       all.push(await attempt(name, made, tell));
       await tell({});

@@ -350,6 +350,9 @@ export async function show(engine, url) {
   };
 }
 
+/** Whether evaluate() has met a page that was just being left, as WebKit and Chromium say it. */
+export const isLeaving = ({ message }) => /before the unload event|navigated or closed/.test(message);
+
 /** The promise, or an error in words when the time is over. */
 export async function within(promise, milliseconds, message) {
   let timer;

@@ -5,7 +5,7 @@ import { cpSync, existsSync, readFileSync, readdirSync, rmSync, statSync } from 
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serve } from '../../tools/serve.mjs';
-import { launch, missing, within } from '../browser/drivers.mjs';
+import { isLeaving, launch, missing, within } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
 import { absentFile } from '../support/model_folders.mjs';
 import { startServer } from '../support/server.mjs';
@@ -92,7 +92,7 @@ class Browser {
   async until(expression, what, seconds = 20) {
     for (let i = 0; i < seconds * 20; ++i) {
       const value = await this.driver.evaluate(expression).catch((error) => {
-        if (!/navigated or closed/.test(error.message)) throw error; // the page asked has gone, the next one is on its way
+        if (!isLeaving(error)) throw error;
       });
       if (value) return value;
       await sleep(50);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
-import { within } from '../browser/drivers.mjs';
+import { isLeaving, within } from '../browser/drivers.mjs';
 import { repository } from '../support/steps.mjs';
 
 const tools = readFileSync(new URL('./tools.js', import.meta.url), 'utf8');
@@ -43,9 +43,8 @@ export class Page {
   async until(expression, what, milliseconds = 15000) {
     const end = Date.now() + milliseconds;
     for (;;) {
-      // The others are what WebKit and Chromium say when they have asked the page that is just being left.
-      const notYet = /no [\w,]+ named|before the unload event|navigated or closed/;
-      const value = await this.tool(expression).catch((error) => (notYet.test(error.message) ? false : Promise.reject(error)));
+      const isNotThere = (error) => /no [\w,]+ named/.test(error.message) || isLeaving(error);
+      const value = await this.tool(expression).catch((error) => (isNotThere(error) ? false : Promise.reject(error)));
       if (value) return value;
       if (Date.now() > end) throw new Error(`${what}: not within ${milliseconds / 1000} s`);
       await sleep(30);
