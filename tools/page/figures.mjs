@@ -12,7 +12,7 @@ import { loadMini, shows } from '../../wasm-tests/page/models.mjs';
 import { Page, settled } from '../../wasm-tests/page/page.mjs';
 import { shifts } from '../../wasm-tests/page/screen.mjs';
 import { startServer } from '../../wasm-tests/support/server.mjs';
-import { repository } from '../../wasm-tests/support/steps.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 
 const root = resolve(process.argv[2] ?? join(repository, 'build/page'));
 const tokens = 256;

@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { launch, missing } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
 import { csp, startServer } from '../support/server.mjs';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { blocksOf, prints } from './blocks.mjs';
 
 const at = (...parts) => join(repository, ...parts);

@@ -9,7 +9,7 @@ import { isLeaving, launch, missing, within } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
 import { absentFile } from '../support/model_folders.mjs';
 import { startServer } from '../support/server.mjs';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { blocksOf, prints } from './blocks.mjs';
 
 const at = (...parts) => join(repository, ...parts);

@@ -9,7 +9,8 @@ import { serve } from '../../tools/serve.mjs';
 import { engines, launch, missing, within } from '../browser/drivers.mjs';
 import { Checks } from '../support/checks.mjs';
 import { absentFile } from '../support/model_folders.mjs';
-import { buildExample, repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
+import { buildExample } from '../support/run.mjs';
 import { tests as requirements } from './requirements.mjs';
 import { tests as serving } from './serve.mjs';
 

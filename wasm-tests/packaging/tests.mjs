@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { brotliCompressSync } from 'node:zlib';
 import ts from 'typescript';
 import { Checks } from '../support/checks.mjs';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { differences } from './matrix/readme.mjs';
 import { differences as typeDifferences, openModule } from './signatures.mjs';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'attn';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 
 export const sentence = 'A film with wonderful actors and a terrible script.';
 const files = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];

@@ -1,7 +1,7 @@
 /** The lab: attention on arrays of one's own. */
 import { execFileSync } from 'node:child_process';
 import { strict as assert } from 'node:assert';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { json, lab, matrix, part, saved, transposed } from './page.mjs';
 
 const inputs = {

@@ -4,7 +4,7 @@ import { createServer, get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { sentence } from './data.mjs';
 import { json, ofHead, Page, section, settled } from './page.mjs';
 

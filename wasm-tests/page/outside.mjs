@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { serve } from '../../tools/serve.mjs';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { startServer } from '../support/server.mjs';
 import { loadFrom, shows } from './models.mjs';
 import { json, Page } from './page.mjs';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { isLeaving, within } from '../browser/drivers.mjs';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 
 const tools = readFileSync(new URL('./tools.js', import.meta.url), 'utf8');
 const axe = readFileSync(join(repository, 'node_modules/axe-core/axe.min.js'), 'utf8');

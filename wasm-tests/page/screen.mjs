@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { json, settled } from './page.mjs';
 
 const examples = JSON.parse(readFileSync(join(repository, 'web/page/src/state/examples.json'), 'utf8'));

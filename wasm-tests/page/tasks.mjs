@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { repository } from '../support/steps.mjs';
+import { repository } from '../support/paths.mjs';
 import { chooseFiles, loadFrom, shows } from './models.mjs';
 import { assertNear, json, section } from './page.mjs';
 

@@ -1,41 +1,13 @@
 /** The test steps by name, in the order of tools/test.mjs. Each resolves to { passed, failed } or { skipped: why }. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { execFileSync, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { isComplete } from '../suites/table.mjs';
+import { nativeDigest } from './native_digest.mjs';
+import { at, repository } from './paths.mjs';
+import { run } from './run.mjs';
 import { startServer } from './server.mjs';
 import { failed, took } from './report.mjs';
-
-export const repository = fileURLToPath(new URL('../..', import.meta.url));
-const at = (...parts) => join(repository, ...parts);
-
-/** Runs a program with its output passed on; resolves to its exit code, or throws when it takes too long. */
-export function run(program, args, { env = {}, seconds = 600, cwd = repository } = {}) {
-  return new Promise((done, fail) => {
-    const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] });
-    const timer = setTimeout(() => {
-      child.kill('SIGKILL');
-      fail(new Error(`${program} ${args.join(' ')}: not done within ${seconds} s`));
-    }, seconds * 1000);
-    child.on('error', fail);
-    child.on('exit', (code) => {
-      clearTimeout(timer);
-      done(code ?? 1);
-    });
-  });
-}
-
-/** Hashes of the native build on four lanes, made anew when its program is newer. They are the same for every number of threads, or there is no file. */
-export function nativeDigest() {
-  const program = at('build/native/native-tests/digest/attn_digest');
-  const file = at('build/native/digest.txt');
-  if (!existsSync(program))
-    throw new Error('build/native has no attn_digest: cmake --preset native && cmake --build --preset native --target attn_digest');
-  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs)
-    execFileSync(program, [file], { stdio: 'inherit', env: { ...process.env, ATTN_MAX_ARCH: 'emulated' } });
-}
 
 /** The package made with the one binary of a checked build. */
 async function checkedPackage(preset) {
@@ -103,22 +75,6 @@ async function pageUnits() {
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
-}
-
-/** examples/browser as Vite builds it, under build/wasm-tests/example. */
-export async function buildExample() {
-  const out = at('build/wasm-tests/example');
-  const code = await run(process.execPath, [
-    at('node_modules/vite/bin/vite.js'),
-    'build',
-    at('examples/browser'),
-    '--outDir',
-    out,
-    '--emptyOutDir',
-    '--logLevel',
-    'warn',
-  ]);
-  if (code !== 0 || !existsSync(join(out, 'index.html'))) throw new Error('examples/browser could not be built');
 }
 
 const browserSuites = async (engine, which) => (await import('./browser_steps.mjs')).browserSuites(engine, which);

@@ -4,7 +4,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startServer } from '../../support/server.mjs';
-import { repository } from '../../support/steps.mjs';
+import { repository } from '../../support/paths.mjs';
 
 export const work = join(repository, 'build/wasm-tests/matrix');
 /** Beside each page it is /tiny-bert. */

@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { launch, missing } from '../../browser/drivers.mjs';
-import { repository } from '../../support/steps.mjs';
+import { repository } from '../../support/paths.mjs';
 import { work } from './apps.mjs';
 import { differences } from './readme.mjs';
 import { rows } from './rows.mjs';
