@@ -3,11 +3,17 @@
 
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 bin := node_modules/.bin
-WASM_OPTIONS ?= -DATTN_BUILD_BENCHMARKS=OFF
+BENCHMARKS ?= OFF
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test cluster coverage mutants package docs matrix wheel release version deb page page-figures wasm bench format clean
+# What a build is made of: a step whose inputs are older than its stamp is left out.
+files = $(shell find $(1) \( -name node_modules -o -name dist \) -prune -o -type f -print 2>/dev/null)
+cxx_files := $(call files,src cmake CMakeLists.txt CMakePresets.json)
+lib_files := $(call files,web/lib) package-lock.json
+page_files := $(call files,web/page testdata/models)
+
+.PHONY: help demo test cluster coverage mutants package docs matrix wheel release version deb page page-figures wasm wasm-release bench format clean
 .NOTPARALLEL:
 
 help:
@@ -31,7 +37,12 @@ help:
 	@echo 'The native library alone: cmake -S . -B build/release && cmake --build build/release && cmake --install build/release'
 	@echo 'Developing: cmake --preset NAME && cmake --build --preset NAME, names with cmake --list-presets'
 
-demo: page
+# Without threads and link-time optimization, which take minutes; the page says so in its status. What is up to date is not built again.
+demo:
+	@tools/step 1/5 'set-up' tools/setup wasm node
+	@$(MAKE) build/wasm/package.stamp STEPS=5
+	@tools/step 4/5 'page' $(MAKE) build/page.demo
+	@tools/step 5/5 'a real attention map' true
 	@node tools/demo.mjs
 
 test:
@@ -48,11 +59,33 @@ mutants: wasm
 
 wasm:
 	@tools/setup wasm node
-	@mkdir -p build && cmake --preset wasm $(WASM_OPTIONS) >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
-	@cmake --build --preset wasm --parallel $(JOBS)
-	@node web/lib/build.mjs
+	@$(MAKE) build/wasm/package.stamp
 
-package: wasm
+STEPS ?= 3
+# CMake's first configuration prints what only matters when it fails.
+build/wasm/attn-train.mjs: $(cxx_files)
+	@mkdir -p build && cmake --preset wasm >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
+	@tools/step 2/$(STEPS) 'WebAssembly' cmake --build --preset wasm --parallel $(JOBS)
+	@touch $@
+build/wasm/package.stamp: build/wasm/attn-train.mjs $(lib_files)
+	@rm -f build/wasm-release/package.stamp
+	@tools/step 3/$(STEPS) 'package' node web/lib/build.mjs
+	@touch $@
+
+# Everything that is published: all variants, with threads, optimized when they are linked.
+wasm-release:
+	@tools/setup wasm node
+	@$(MAKE) build/wasm-release/package.stamp
+build/wasm-release/attn-train.mjs: $(cxx_files)
+	@mkdir -p build && cmake --preset wasm-release -DATTN_BUILD_BENCHMARKS=$(BENCHMARKS) >build/wasm-release.log 2>&1 || { cat build/wasm-release.log; exit 1; }
+	@tools/step 2/3 'WebAssembly as released' cmake --build --preset wasm-release --parallel $(JOBS)
+	@touch $@
+build/wasm-release/package.stamp: build/wasm-release/attn-train.mjs $(lib_files)
+	@rm -f build/wasm/package.stamp
+	@tools/step 3/3 'package' node web/lib/build.mjs --wasm build/wasm-release
+	@touch $@
+
+package: wasm-release
 	@node tools/package.mjs
 
 # By the compiler's name that CMake takes by itself, for ccache tells compilers apart by it.
@@ -78,7 +111,7 @@ matrix: package
 	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
 
 # The page links to it where it is there, and carries it (DOCS=0: without).
-docs: wasm wheel
+docs: wasm-release wheel
 	@tools/setup docs
 	@node docs/tools/site.mjs
 	@$(MAKE) page
@@ -103,12 +136,18 @@ deb:
 # The folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve. MODELS=0 leaves them out, and where they cannot
 # be had they are missing with a word, unless MODELS=1 insists: the page's button then asks the Hub.
 # URL says where the folder will be served: programs that show a card for a link want the picture's whole address.
-page: wasm
+page: wasm-release
+	@rm -f build/page.demo
 	@node tools/package.mjs --unweighed
 	@$(if $(filter 0,$(MODELS)),:,tools/setup models $(if $(MODELS),,|| echo 'page: without all-MiniLM-L6-v2; its button will ask huggingface.co'))
 	@node tools/converted_models.mjs
 	@MODELS=$(MODELS) DOCS=$(DOCS) ATTN_PAGE_URL='$(URL)' $(bin)/vite build --logLevel warn web/page
 	@$(if $(filter 0,$(MODELS)),:,[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; })
+
+build/page.demo: build/wasm/package.stamp $(page_files)
+	@DOCS=0 $(bin)/vite build --logLevel warn web/page
+	@[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; }
+	@touch $@
 
 page-figures:
 	@tools/setup browsers models
@@ -117,7 +156,8 @@ page-figures:
 
 bench:
 	@tools/setup bench wasm node browsers
-	@$(MAKE) wasm WASM_OPTIONS=-DATTN_BUILD_BENCHMARKS=ON
+	@rm -f build/wasm-release/attn-train.mjs
+	@$(MAKE) wasm-release BENCHMARKS=ON
 	@case ",$(HOSTS)," in ,,|*,native,*) cmake -S . -B build/bench-native -DATTN_BUILD_BENCHMARKS=ON >/dev/null && \
 	  cmake --build build/bench-native --parallel $(JOBS) --target attn_benchmarks;; esac
 	@.setup/bench-venv/bin/python benchmarks/peers/make_models.py

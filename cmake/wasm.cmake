@@ -63,18 +63,22 @@ set(attn_link_web_threads ${attn_link_web} -sTRUSTED_TYPES)
 # Node has no global Worker: its threads take glue of their own, for the same .wasm.
 set(attn_link_node_threads -sENVIRONMENT=node)
 
-# All but the kernels is optimised as a whole when it is linked: a tenth of the binary. Kernels are not, since where their registers go was
-# looked at as each is compiled by itself.
-if(NOT ATTN_WASM_CHECKS STREQUAL "asan")
+# Link-time optimization makes the binaries a tenth smaller and takes minutes, so only a release has it. The kernels do without: their register
+# allocation was checked with each compiled by itself.
+option(ATTN_WASM_RELEASE "Everything that is published: with threads, optimized when linked; without, what a demo needs, in a fraction of the time" ON)
+if(ATTN_WASM_RELEASE AND ATTN_WASM_CHECKS STREQUAL "")
   set(attn_compile_core -flto)
 endif()
 if(ATTN_WASM_CHECKS STREQUAL "")
   set(attn_release --release)
-  set(attn_models single threads)
+  set(attn_models single)
+  if(ATTN_WASM_RELEASE)
+    list(APPEND attn_models threads)
+  endif()
   set(attn_variants simd relaxed)
   set(attn_kinds "" -train)
   list(APPEND attn_link_all
-    -O3
+    $<IF:$<BOOL:${ATTN_WASM_RELEASE}>,-O3,-O1>
     # Half the size of dlmalloc, and as fast for the few allocations of a call.
     -sMALLOC=emmalloc
     # Addresses up to 4 GB; the memory that the caller makes may have less.
@@ -113,8 +117,11 @@ set(ATTN_TRAINING_BINDINGS attention_backward losses ops_backward optimizers sch
 foreach(list ATTN_BINDINGS ATTN_TRAINING_BINDINGS)
   list(TRANSFORM ${list} REPLACE ".+" "${attn_bindings}/\\0.cpp")
 endforeach()
-# What ATTN_TRAINING makes another of: layers, what holds them, and what their forwards take. Objects of all other sources serve both.
-set(attn_of_layers "/attn/(layers|models)/|/bindings/(attention|embedding|multi_head_attention|text_model|transformer_encoder)\\.cpp")
+# What ATTN_TRAINING changes: layers, what holds them, and the bindings of both. The other objects serve every binary.
+set(attn_of_layers ${ATTN_SOURCES} ${ATTN_BINDINGS})
+list(FILTER attn_of_layers INCLUDE REGEX "/attn/(layers|models)/|/bindings/(attention|embedding|multi_head_attention|text_model|transformer_encoder)\\.cpp")
+set(attn_for_all ${ATTN_SOURCES} ${ATTN_BINDINGS})
+list(REMOVE_ITEM attn_for_all ${attn_of_layers})
 
 # attn_core(TARGET SOURCE...): all but kernels.
 function(attn_core target)
@@ -164,16 +171,12 @@ foreach(model IN LISTS attn_models)
     set(suffix -threads)
   endif()
 
-  set(of_layers ${ATTN_SOURCES} ${ATTN_BINDINGS})
-  if(NOT ATTN_WASM_CHECKS STREQUAL "asan")
-    attn_core(attn_core_${model} ${of_layers})
-    set(objects_${model} $<TARGET_OBJECTS:attn_core_${model}>)
-    list(FILTER of_layers INCLUDE REGEX ${attn_of_layers})
-    set(shared $<FILTER:$<TARGET_OBJECTS:attn_core_${model}>,EXCLUDE,${attn_of_layers}>)
-  endif()
-  attn_core(attn_core_train_${model} ${of_layers} ${ATTN_BACKWARD_SOURCES} ${ATTN_TRAINING_BINDINGS})
-  target_compile_definitions(attn_core_train_${model} PRIVATE ATTN_TRAINING)
-  set(objects_${model}-train ${shared} $<TARGET_OBJECTS:attn_core_train_${model}>)
+  attn_core(attn_core_${model} ${attn_for_all})
+  attn_core(attn_layers_${model} ${attn_of_layers})
+  attn_core(attn_layers_train_${model} ${attn_of_layers} ${ATTN_BACKWARD_SOURCES} ${ATTN_TRAINING_BINDINGS})
+  target_compile_definitions(attn_layers_train_${model} PRIVATE ATTN_TRAINING)
+  set(objects_${model} $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_layers_${model}>)
+  set(objects_${model}-train $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_layers_train_${model}>)
 
   foreach(variant IN LISTS attn_variants)
     attn_wasm_kernels(attn_kernels_${variant}_${model} kernels.cpp ${variant})

@@ -122,7 +122,7 @@ const parts = {
   npm() {
     if (!values.repository) console.log('without REPOSITORY=URL the package names none, and npm refuses its provenance');
     const named = values.repository ? ['--repository', values.repository] : [];
-    if (!run('make', 'wasm') || !run('node', 'tools/package.mjs', ...named)) return;
+    if (!run('make', 'wasm-release') || !run('node', 'tools/package.mjs', ...named)) return;
     copyFileSync(at('build/attn.tgz'), join(out, `attn-${version}.tgz`));
     // publint and are-the-types-wrong are among these.
     run('node', 'wasm-tests/run.mjs', 'packaging');

@@ -263,7 +263,7 @@ await runLane(setups);
 const [compiled, packaged] = [[], []];
 const needsNative = ['set-up: native'];
 const needsWasm = ['set-up: wasm', 'set-up: node'];
-plan(compiled, 'wasm: build', preset('wasm'), needsWasm);
+plan(compiled, 'wasm: build', preset('wasm-release'), needsWasm);
 plan(compiled, 'native: build', preset('native'), needsNative);
 
 // What programs that use the library find installed: built as the README says, or what is there already.
@@ -373,7 +373,7 @@ if (whole && !results.some(({ name, skipped }) => name === 'set-up: fuzz' && ski
 }
 
 plan(packaged, 'include rule', commands(['node', 'tools/check-includes.mjs']));
-plan(packaged, 'package: build', commands(['node', 'web/lib/build.mjs'], ['node', 'tools/package.mjs']), ['wasm: build']);
+plan(packaged, 'package: build', commands(['node', 'web/lib/build.mjs', '--wasm', 'build/wasm-release'], ['node', 'tools/package.mjs']), ['wasm: build']);
 plan(
   packaged,
   'bindings and package agree',

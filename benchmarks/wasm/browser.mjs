@@ -10,7 +10,7 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 const folders = {
   '/benchmarks/': join(repository, 'benchmarks'),
   '/attn/': join(repository, 'web/lib/dist'),
-  '/gemm/': join(repository, 'build/wasm/benchmarks'),
+  '/gemm/': join(repository, 'build/wasm-release/benchmarks'),
   '/models/': join(repository, 'build/bench/models'),
   '/checkpoints/': join(repository, 'models'),
   '/testdata/': join(repository, 'testdata'),

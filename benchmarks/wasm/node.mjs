@@ -21,7 +21,7 @@ const host = {
   threads: [1, 2],
   load,
   async gemm(variant) {
-    const file = join(here, `../build/wasm/benchmarks/gemm-${variant}`);
+    const file = join(here, `../build/wasm-release/benchmarks/gemm-${variant}`);
     return { factory: (await import(pathToFileURL(`${file}.mjs`))).default, bytes: await readFile(`${file}.wasm`) };
   },
   // A copy of its own for each thread count: one copy takes one count for good, and its ES module refuses to be there twice.

@@ -30,7 +30,7 @@ void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
 }
 
 template <bool kKeeps>
-auto forward(Arguments& arguments) {
+auto embedding_forward(Arguments& arguments) {
   Arguments::Ids ids = arguments.ids("ids");
   if constexpr (kKeeps) {
     EmbeddingForwardOptions options;
@@ -48,7 +48,7 @@ auto forward(Arguments& arguments) {
   }
 }
 
-auto backward(Arguments& arguments) {
+auto embedding_backward(Arguments& arguments) {
   const TensorView grad = arguments.tensor("grad");
   return [=](Embedding& self, Result&) { self.run_backward(grad); };
 }
@@ -86,9 +86,9 @@ auto analogy(Arguments& arguments) {
 EMSCRIPTEN_BINDINGS(attn_embedding) {
   using namespace attn::bindings;
   auto layer = define_layer<attn::Embedding, embedding_options>("Embedding")
-                   .method<forward<attn::detail::kHasGradients>>("forward", "tensor")
+                   .method<embedding_forward<attn::detail::kHasGradients>>("forward", "tensor")
                    .method<nearest>("nearest", "neighbours")
                    .method<similarity>("similarity", "number")
                    .method<analogy>("analogy", "neighbours");
-  if constexpr (attn::detail::kHasGradients) layer.method<backward>("backward", "none");
+  if constexpr (attn::detail::kHasGradients) layer.method<embedding_backward>("backward", "none");
 }

@@ -32,7 +32,7 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
 }
 
 template <bool kKeeps>
-auto forward(Arguments& arguments) {
+auto attention_forward(Arguments& arguments) {
   const TensorView q = arguments.tensor("query");
   if constexpr (kKeeps) {
     const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
@@ -53,7 +53,7 @@ auto forward(Arguments& arguments) {
   }
 }
 
-auto backward(Arguments& arguments) {
+auto attention_backward(Arguments& arguments) {
   const TensorView grad = arguments.tensor("grad");
   BackwardOptions options;
   bool traced = false;
@@ -77,6 +77,6 @@ EMSCRIPTEN_BINDINGS(attn_multi_head_attention) {
   using namespace attn::bindings;
   constexpr bool kKeeps = attn::detail::kHasGradients;
   auto layer =
-      define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention").method<forward<kKeeps>>("forward", "attention");
-  if constexpr (kKeeps) layer.method<backward>("backward", "attention");
+      define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention").method<attention_forward<kKeeps>>("forward", "attention");
+  if constexpr (kKeeps) layer.method<attention_backward>("backward", "attention");
 }

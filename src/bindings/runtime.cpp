@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-Address reserve(std::size_t bytes) {
+Address reserve_block(std::size_t bytes) {
   return guard([&] { return reinterpret_cast<Address>(::operator new(bytes, kAlignment)); });
 }
 
-void release(Address address) { ::operator delete(reinterpret_cast<void*>(address), kAlignment); }
+void release_block(Address address) { ::operator delete(reinterpret_cast<void*>(address), kAlignment); }
 
 void set_memory_limit_of(double bytes) { set_memory_limit(static_cast<std::uint64_t>(bytes)); }
 
@@ -35,7 +35,7 @@ std::string version() { return ATTN_VERSION; }
 
 std::string int8() { return kernels::best().int8.name; }
 
-auto peak(Arguments& arguments) {
+auto measure_peak(Arguments& arguments) {
   std::int64_t multiply_adds = 0;
   arguments.require("multiplyAdds", multiply_adds);
   std::int64_t weights = 0;
@@ -57,7 +57,7 @@ auto peak(Arguments& arguments) {
 EMSCRIPTEN_BINDINGS(attn_runtime) {
   using namespace attn::bindings;
   attn::kernels::best();  // there are no threads yet: statics are made without locks (cmake/wasm.cmake)
-  define_function<peak>("peak", "number");
+  define_function<measure_peak>("peak", "number");
   emscripten::function("version", &version);
   emscripten::function("int8", &int8);
   emscripten::function("errorCodes", &error_codes);
@@ -67,7 +67,7 @@ EMSCRIPTEN_BINDINGS(attn_runtime) {
   emscripten::function("heapPeak", &heap_peak);
   emscripten::function("setMemoryLimit", &set_memory_limit_of);
   // Not allocate and free: with ASSERTIONS Emscripten guards those names on the module, for functions it once had.
-  emscripten::function("reserve", &reserve);
-  emscripten::function("release", &release);
+  emscripten::function("reserve", &reserve_block);
+  emscripten::function("release", &release_block);
   emscripten::function("setNumThreads", +[](unsigned count) { guard([&] { attn::set_num_threads(count); }); });
 }

@@ -134,7 +134,7 @@ void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan&
   model.run(plan, batch.inputs(), buffers, plan.logits.rank() > 0 ? result.add(Field::logits, plan.logits) : nullptr);
 }
 
-auto forward(Arguments& arguments) {
+auto model_forward(Arguments& arguments) {
   Batch batch(arguments);
   detail::ModelForwardOptions options;
   std::optional<Mask> mask;
@@ -416,7 +416,7 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
   text_model.method<write>("write", "none")
       .method<finish>("finish", "none")
       .method<about>("about", "about")
-      .method<forward>("forward", "text_model")
+      .method<model_forward>("forward", "text_model")
       .method<trace_layer>("traceLayer", "trace")
       .method<module::load_state_dict>("loadStateDict", "none")
       .method<module::parameter_shapes>("parameterShapes", "shapes")

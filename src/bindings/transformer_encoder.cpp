@@ -78,7 +78,7 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
 }
 
 template <class Layer>
-auto forward(Arguments& arguments) {
+auto encoder_forward(Arguments& arguments) {
   const TensorView x = arguments.tensor("x");
   EncoderForwardOptions options = forward_options(arguments);
   return [x, options = std::move(options)](const Layer& self, Result& result) {
@@ -92,7 +92,7 @@ auto forward(Arguments& arguments) {
 }
 
 template <class Layer>
-auto backward(Arguments& arguments) {
+auto encoder_backward(Arguments& arguments) {
   const TensorView grad = arguments.tensor(std::is_same_v<Layer, TransformerClassifier> ? "gradLogits" : "grad");
   EncoderBackwardOptions options;
   arguments.group("options", [&] { options.trace = trace_option(arguments); });
@@ -112,8 +112,8 @@ auto backward(Arguments& arguments) {
 
 template <class Layer, auto Options>
 void define_encoder(const char* name) {
-  auto layer = define_layer<Layer, Options>(name).template method<forward<Layer>>("forward", "encoder");
-  if constexpr (detail::kHasGradients) layer.template method<backward<Layer>>("backward", "encoder");
+  auto layer = define_layer<Layer, Options>(name).template method<encoder_forward<Layer>>("forward", "encoder");
+  if constexpr (detail::kHasGradients) layer.template method<encoder_backward<Layer>>("backward", "encoder");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ const wasm = resolve(values.wasm);
 const out = resolve(values.out);
 const require = createRequire(import.meta.url);
 
-// A checked build has one binary only, for training; the package then has what there is.
+// What every build has. A checked one has nothing else, and `make wasm` makes no threads; the package then has what there is.
 const binaries = ['attn-train.mjs', 'attn-train-simd.wasm'];
 const others = ['', 'train-'].flatMap((kind) => [
   ...['mjs', 'threads.mjs', 'threads-node.mjs'].map((name) => `attn-${kind}${name}`.replace('-mjs', '.mjs')),
@@ -121,7 +121,9 @@ const sourcemapPathTransform = (source, map) => {
   return file.startsWith(here) ? `../${relative(here, file)}` : `../node_modules/comlink/dist/esm/${basename(file)}`;
 };
 
-const common = { platform: 'neutral', resolve: { extensionAlias: { '.js': ['.ts', '.js'] } }, transform: { target: 'es2022' } };
+const hasThreads = existsSync(join(out, 'attn-threads.mjs'));
+const define = { ATTN_THREADS: String(hasThreads) };
+const common = { platform: 'neutral', resolve: { extensionAlias: { '.js': ['.ts', '.js'] } }, transform: { target: 'es2022', define } };
 const format = { format: 'es', sourcemap: true, sourcemapPathTransform, minify };
 
 function write({ fileName, code, map }) {
@@ -144,9 +146,16 @@ async function bundle() {
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
+/** Stands for the threads of a build without them. */
+const noGlue = '\0no-glue';
+
 const glue = {
   name: 'glue',
-  resolveId: (id) => (/^\.\/attn(-train)?(-threads)?\.mjs$/.test(id) && existsSync(join(out, id)) ? join(out, id) : undefined),
+  resolveId(id) {
+    if (!/^\.\/attn(-train)?(-threads)?\.mjs$/.test(id)) return undefined;
+    return existsSync(join(out, id)) ? join(out, id) : noGlue;
+  },
+  load: (id) => (id === noGlue ? 'export default undefined' : undefined),
 };
 
 /** The worker in one file, the glue in it too. */
@@ -155,8 +164,6 @@ async function bundleWorker(name) {
     ...common,
     input: join(here, 'src', `${name}.ts`),
     plugins: [comlink, glue],
-    // A checked build has no threads.
-    external: (id) => /attn-(train-)?threads\.mjs$/.test(id) && !existsSync(join(out, basename(id))),
   });
   const { output } = await bundled.generate({ ...format, dir: out, codeSplitting: false });
   const chunks = output.filter(({ type }) => type === 'chunk');
@@ -200,8 +207,7 @@ await bundleAlone('tokenizer', 'text_tokenizer.ts');
 await bundleWorker('worker-host');
 await bundleWorker('worker-host-train');
 await bundleCommand();
-// A checked build is for the tests alone.
-if (existsSync(join(out, 'attn-threads-node.mjs'))) await bundleCommonJs();
+if (hasThreads) await bundleCommonJs();
 
 for (const name of ['attn.d.ts', 'gradients.d.ts', 'tasks.d.ts', 'worker.d.ts', 'element.d.ts', 'tokenizer.d.ts', 'wasm.d.ts'])
   copyFileSync(join(here, 'src', name), join(out, name));

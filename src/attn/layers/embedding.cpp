@@ -8,19 +8,19 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "Embedding";
+constexpr std::string_view kEmbeddingOp = "Embedding";
 
 }  // namespace
 
 Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options) : options_(options) {
-  const std::int64_t N = detail::check_positive(kOp, "num_embeddings", options.num_embeddings);
-  weight_ = {static_cast<std::size_t>(N), static_cast<std::size_t>(detail::check_positive(kOp, "embedding_dim", options.embedding_dim))};
+  const std::int64_t N = detail::check_positive(kEmbeddingOp, "num_embeddings", options.num_embeddings);
+  weight_ = {static_cast<std::size_t>(N), static_cast<std::size_t>(detail::check_positive(kEmbeddingOp, "embedding_dim", options.embedding_dim))};
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= options.num_embeddings))
-    detail::fail(ErrorCode::config, kOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
+    detail::fail(ErrorCode::config, kEmbeddingOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
 }
 
 Embedding::Embedding(const EmbeddingOptions& options) : Embedding(detail::Uninitialized{}, options) {
-  detail::check_parameter_memory(kOp, parameter_shapes());
+  detail::check_parameter_memory(kEmbeddingOp, parameter_shapes());
   initialize();
 }
 
@@ -72,12 +72,12 @@ void Embedding::add_parameters(const std::string& prefix, detail::Parameters& pa
 Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape) const {
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= options_.num_embeddings)
-      detail::fail(ErrorCode::out_of_range, kOp, detail::text({"ids[", i, "]"}), {"an id from 0 to ", options_.num_embeddings - 1}, {ids[i]},
+      detail::fail(ErrorCode::out_of_range, kEmbeddingOp, detail::text({"ids[", i, "]"}), {"an id from 0 to ", options_.num_embeddings - 1}, {ids[i]},
                    {{"index", static_cast<double>(i)}});
-  if (shape.rank() == Shape::kMaxRank) detail::fail(ErrorCode::shape, kOp, "ids", {"rank 7 at the most"}, {shape});
+  if (shape.rank() == Shape::kMaxRank) detail::fail(ErrorCode::shape, kEmbeddingOp, "ids", {"rank 7 at the most"}, {shape});
   Shape rows = shape;
   rows.push_back(options_.embedding_dim);
-  MemoryEstimate memory(kOp);
+  MemoryEstimate memory(kEmbeddingOp);
   memory.add("the result", rows);
   memory.check();
   return rows;

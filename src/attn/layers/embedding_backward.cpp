@@ -4,7 +4,7 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "Embedding";
+constexpr std::string_view kEmbeddingBackwardOp = "Embedding";
 
 }  // namespace
 
@@ -19,8 +19,8 @@ void Embedding::keep(const std::vector<std::int64_t>& ids, const Shape& shape, c
 }
 
 void Embedding::run_backward(const TensorView& grad) {
-  const Kept& kept = this->kept<Kept>(kOp);
-  if (grad.shape != kept.shape) detail::fail(ErrorCode::shape, kOp, "grad", {kept.shape}, {grad.shape});
+  const Kept& kept = this->kept<Kept>(kEmbeddingBackwardOp);
+  if (grad.shape != kept.shape) detail::fail(ErrorCode::shape, kEmbeddingBackwardOp, "grad", {kept.shape}, {grad.shape});
   const auto& shared = share_gradients();
   shared->gradients.reserve(parameter_shapes());
   detail::add_embedding_gradients(detail::Rows(grad), kept.ids, options_.padding_idx.value_or(-1), shared->gradients.at("weight"));

@@ -9,14 +9,14 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "MultiHeadAttention";
+constexpr std::string_view kMultiHeadAttentionOp = "MultiHeadAttention";
 constexpr std::array<const char*, 3> kLetters{"q_proj", "k_proj", "v_proj"};
 
 using detail::size_of;
 
 /// Throws CONFIG where numbers do not divide.
 std::int64_t quotient(std::string_view name, std::int64_t value, std::string_view divisor_name, std::int64_t divisor) {
-  if (value % divisor != 0) detail::fail(ErrorCode::config, kOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
+  if (value % divisor != 0) detail::fail(ErrorCode::config, kMultiHeadAttentionOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
   return value / divisor;
 }
 
@@ -45,19 +45,19 @@ void join_heads(const TensorView& past, const detail::Heads<const float>& x, std
 
 MultiHeadAttention::MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults)
     : options_(options), defaults_(std::move(defaults)) {
-  const std::int64_t E = detail::check_positive(kOp, "embed_dim", options.embed_dim);
-  H_ = detail::check_positive(kOp, "num_heads", options.num_heads);
-  Hkv_ = detail::check_positive(kOp, "num_key_value_heads", options.num_key_value_heads.value_or(H_));
+  const std::int64_t E = detail::check_positive(kMultiHeadAttentionOp, "embed_dim", options.embed_dim);
+  H_ = detail::check_positive(kMultiHeadAttentionOp, "num_heads", options.num_heads);
+  Hkv_ = detail::check_positive(kMultiHeadAttentionOp, "num_key_value_heads", options.num_key_value_heads.value_or(H_));
   quotient("num_heads", H_, "num_key_value_heads", Hkv_);
-  const std::int64_t kdim = detail::check_positive(kOp, "kdim", options.kdim.value_or(E));
-  const std::int64_t vdim = detail::check_positive(kOp, "vdim", options.vdim.value_or(E));
-  D_ = options.head_dim ? detail::check_positive(kOp, "head_dim", *options.head_dim) : quotient("embed_dim", E, "num_heads", H_);
-  Dv_ = detail::check_positive(kOp, "value_head_dim", options.value_head_dim.value_or(D_));
-  detail::check_positive(kOp, "num_heads times head_dim", H_ * D_);
-  detail::check_positive(kOp, "num_heads times value_head_dim", H_ * Dv_);
-  detail::check_dropout(kOp, options.dropout);
-  if (options.scale) detail::attention_scale(kOp, options.scale, 1);
-  if (options.rotary) defaults_.rotary = detail::Rotary(kOp, *options.rotary, D_);
+  const std::int64_t kdim = detail::check_positive(kMultiHeadAttentionOp, "kdim", options.kdim.value_or(E));
+  const std::int64_t vdim = detail::check_positive(kMultiHeadAttentionOp, "vdim", options.vdim.value_or(E));
+  D_ = options.head_dim ? detail::check_positive(kMultiHeadAttentionOp, "head_dim", *options.head_dim) : quotient("embed_dim", E, "num_heads", H_);
+  Dv_ = detail::check_positive(kMultiHeadAttentionOp, "value_head_dim", options.value_head_dim.value_or(D_));
+  detail::check_positive(kMultiHeadAttentionOp, "num_heads times head_dim", H_ * D_);
+  detail::check_positive(kMultiHeadAttentionOp, "num_heads times value_head_dim", H_ * Dv_);
+  detail::check_dropout(kMultiHeadAttentionOp, options.dropout);
+  if (options.scale) detail::attention_scale(kMultiHeadAttentionOp, options.scale, 1);
+  if (options.rotary) defaults_.rotary = detail::Rotary(kMultiHeadAttentionOp, *options.rotary, D_);
 
   query_ = {E, H_ * D_, options.bias};
   key_ = {kdim, Hkv_ * D_, options.bias};
@@ -66,7 +66,7 @@ MultiHeadAttention::MultiHeadAttention(detail::Uninitialized, const MultiHeadAtt
 }
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options) : MultiHeadAttention(detail::Uninitialized{}, options) {
-  detail::check_parameter_memory(kOp, parameter_shapes());
+  detail::check_parameter_memory(kMultiHeadAttentionOp, parameter_shapes());
   initialize();
 }
 
@@ -210,13 +210,13 @@ void MultiHeadAttention::add_parameters(const std::string& prefix, detail::Param
 
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
-  MemoryEstimate memory(kOp);
-  detail::AttentionPlan plan = this->plan(kOp, query, key, value, options, {}, memory);
-  if (options.dropout) detail::check_dropout(kOp, *options.dropout);
+  MemoryEstimate memory(kMultiHeadAttentionOp);
+  detail::AttentionPlan plan = this->plan(kMultiHeadAttentionOp, query, key, value, options, {}, memory);
+  if (options.dropout) detail::check_dropout(kMultiHeadAttentionOp, *options.dropout);
   if constexpr (detail::kHasGradients) {
-    if (options.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (options.for_backward) detail::check_float32(kMultiHeadAttentionOp, "for_backward", is_quantized());
     if (options.for_backward && options.past)
-      detail::fail(ErrorCode::unsupported, kOp, "for_backward", {"a forward of all tokens at once, without a past"}, {"given with a past"});
+      detail::fail(ErrorCode::unsupported, kMultiHeadAttentionOp, "for_backward", {"a forward of all tokens at once, without a past"}, {"given with a past"});
     if (keeps(options.for_backward)) {
       const detail::AttentionSizes& sizes = plan.sizes;
       memory.add("kept queries, q and merged heads", {sizes.B, sizes.L, options_.embed_dim + H_ * (D_ + Dv_)});

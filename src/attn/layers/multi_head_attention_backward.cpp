@@ -12,7 +12,7 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "MultiHeadAttention";
+constexpr std::string_view kMultiHeadAttentionBackwardOp = "MultiHeadAttention";
 
 using detail::size_of;
 
@@ -41,7 +41,7 @@ std::size_t MultiHeadAttention::kept_size(const detail::AttentionSizes& sizes) c
 void MultiHeadAttention::run_for_backward(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                                           const Run& run, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
   const bool is_self = &query == &key && &key == &value;
-  const auto size = [](const TensorView& x) { return static_cast<std::size_t>(checked_size(x.shape, kOp, "input")); };
+  const auto size = [](const TensorView& x) { return static_cast<std::size_t>(checked_size(x.shape, kMultiHeadAttentionBackwardOp, "input")); };
   auto kept = std::make_shared<Kept>(of_layer(plan.spec), plan.sizes);
   kept->query = query.shape;
   kept->key = key.shape;
@@ -97,16 +97,16 @@ void MultiHeadAttention::add_backward_memory(const detail::AttentionSpec& spec, 
 }
 
 detail::MultiHeadAttentionBackwardPlan MultiHeadAttention::plan_backward(const TensorView& grad, const BackwardOptions& options) const {
-  const Kept& kept = this->kept<Kept>(kOp);
-  if (grad.shape != kept.output) detail::fail(ErrorCode::shape, kOp, "grad", {kept.output}, {grad.shape});
+  const Kept& kept = this->kept<Kept>(kMultiHeadAttentionBackwardOp);
+  if (grad.shape != kept.output) detail::fail(ErrorCode::shape, kMultiHeadAttentionBackwardOp, "grad", {kept.output}, {grad.shape});
   detail::AttentionSpec spec = kept.call.spec;
-  spec.trace = detail::available_traces(kOp, options.trace, Trace::of_attention(), "those of attention, q_proj to output");
-  MemoryEstimate of_forward(kOp), memory(kOp);
+  spec.trace = detail::available_traces(kMultiHeadAttentionBackwardOp, options.trace, Trace::of_attention(), "those of attention, q_proj to output");
+  MemoryEstimate of_forward(kMultiHeadAttentionBackwardOp), memory(kMultiHeadAttentionBackwardOp);
   detail::MultiHeadAttentionBackwardPlan plan{.query = kept.query,
                                               .key = kept.key,
                                               .value = kept.value,
                                               .has_key_and_value = !kept.attention.is_self,
-                                              .attention = {kOp, spec, kept.call.sizes, kept.output, of_forward}};
+                                              .attention = {kMultiHeadAttentionBackwardOp, spec, kept.call.sizes, kept.output, of_forward}};
   memory.add("grad_query", plan.query);
   if (plan.has_key_and_value) memory.add("grad_key", plan.key);
   if (plan.has_key_and_value) memory.add("grad_value", plan.value);
@@ -120,7 +120,7 @@ detail::MultiHeadAttentionBackwardPlan MultiHeadAttention::plan_backward(const T
 
 void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad,
                                       const detail::MultiHeadAttentionGradientBuffers& to) {
-  const Kept& kept = this->kept<Kept>(kOp);
+  const Kept& kept = this->kept<Kept>(kMultiHeadAttentionBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   backward(plan.attention.spec, plan.attention.sizes, kept.attention, detail::without_gaps(grad, scratch), "", gradients, to, scratch);

@@ -5,17 +5,17 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "TransformerClassifier";
+constexpr std::string_view kTransformerClassifierOp = "TransformerClassifier";
 
 }  // namespace
 
 TransformerClassifier::TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options)
     : options_(options),
-      encoder_(detail::Uninitialized{}, kOp, detail::encoder_options(options)),
-      classifier_(options.d_model, detail::check_positive(kOp, "num_classes", options.num_classes), true) {}
+      encoder_(detail::Uninitialized{}, kTransformerClassifierOp, detail::encoder_options(options)),
+      classifier_(options.d_model, detail::check_positive(kTransformerClassifierOp, "num_classes", options.num_classes), true) {}
 
 TransformerClassifier::TransformerClassifier(const TransformerClassifierOptions& options) : TransformerClassifier(detail::Uninitialized{}, options) {
-  detail::check_parameter_memory(kOp, parameter_shapes());
+  detail::check_parameter_memory(kTransformerClassifierOp, parameter_shapes());
   initialize();
 }
 
@@ -54,10 +54,10 @@ void TransformerClassifier::make_int8() {
 }
 
 detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
-  MemoryEstimate memory(kOp);
-  detail::EncoderPlan plan = encoder_.plan(kOp, x, options, {}, memory);
+  MemoryEstimate memory(kTransformerClassifierOp);
+  detail::EncoderPlan plan = encoder_.plan(kTransformerClassifierOp, x, options, {}, memory);
   if constexpr (detail::kHasGradients) {
-    if (plan.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (plan.for_backward) detail::check_float32(kTransformerClassifierOp, "for_backward", is_quantized());
     if (keeps(plan.for_backward)) encoder_.layers_.front().add_kept_memory(plan, memory);
   }
   memory.add("logits", logits_shape(plan));

@@ -7,27 +7,27 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "TransformerClassifier";
+constexpr std::string_view kTransformerClassifierBackwardOp = "TransformerClassifier";
 
 using detail::size_of;
 
 }  // namespace
 
 detail::EncoderBackwardPlan TransformerClassifier::plan_backward(const TensorView& grad_logits, const EncoderBackwardOptions& options) const {
-  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
+  const auto& kept = this->kept<detail::KeptEncoder>(kTransformerClassifierBackwardOp);
   Shape logits = kept.x;
   logits[logits.rank() - 1] = options_.num_classes;
   if (options_.pooling != Pooling::none) logits = logits.rank() == 3 ? Shape{kept.B, options_.num_classes} : Shape{options_.num_classes};
-  if (grad_logits.shape != logits) detail::fail(ErrorCode::shape, kOp, "grad_logits", {logits}, {grad_logits.shape});
-  MemoryEstimate memory(kOp);
-  detail::EncoderBackwardPlan plan = encoder_.layers_.front().plan_backward(kOp, kept, options, parameter_shapes(), memory);
+  if (grad_logits.shape != logits) detail::fail(ErrorCode::shape, kTransformerClassifierBackwardOp, "grad_logits", {logits}, {grad_logits.shape});
+  MemoryEstimate memory(kTransformerClassifierBackwardOp);
+  detail::EncoderBackwardPlan plan = encoder_.layers_.front().plan_backward(kTransformerClassifierBackwardOp, kept, options, parameter_shapes(), memory);
   if (options_.pooling != Pooling::none) memory.add("what is pooled and its gradient", {2, kept.B, kept.E});
   memory.check();
   return plan;
 }
 
 void TransformerClassifier::run_backward(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to) {
-  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
+  const auto& kept = this->kept<detail::KeptEncoder>(kTransformerClassifierBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   const float* const grad = detail::without_gaps(grad_logits, scratch);

@@ -6,7 +6,7 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "TransformerEncoder";
+constexpr std::string_view kTransformerEncoderOp = "TransformerEncoder";
 
 }  // namespace
 
@@ -23,7 +23,7 @@ TransformerEncoder::TransformerEncoder(detail::Uninitialized, std::string_view o
   if (options.final_norm) norm_ = {options.norm, options.d_model, options.bias, options.layer_norm_eps};
 }
 
-TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options) : TransformerEncoder(detail::Uninitialized{}, kOp, options) {
+TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options) : TransformerEncoder(detail::Uninitialized{}, kTransformerEncoderOp, options) {
   initialize();
 }
 
@@ -38,14 +38,14 @@ void TransformerEncoder::save(const std::string& prefix, const StateTarget& targ
 }
 
 TransformerEncoder TransformerEncoder::loaded(const std::string& prefix, const StateView& state) const {
-  TransformerEncoder next(detail::Uninitialized{}, kOp, options_);
+  TransformerEncoder next(detail::Uninitialized{}, kTransformerEncoderOp, options_);
   for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].loaded(prefix + "layers." + std::to_string(i) + ".", state);
   if (options_.final_norm) next.norm_ = norm_.loaded(prefix + "norm.", state);
   return next;
 }
 
 TransformerEncoder TransformerEncoder::drawn(const InitOptions& options, std::uint32_t& parameter) const {
-  TransformerEncoder next(detail::Uninitialized{}, kOp, options_);
+  TransformerEncoder next(detail::Uninitialized{}, kTransformerEncoderOp, options_);
   for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].drawn(options, parameter);
   if (options_.final_norm) next.norm_ = norm_.drawn(options, parameter);
   return next;
@@ -68,10 +68,10 @@ void TransformerEncoder::make_int8() {
 void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.d_model); }
 
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
-  MemoryEstimate memory(kOp);
-  detail::EncoderPlan plan = this->plan(kOp, x, options, {}, memory);
+  MemoryEstimate memory(kTransformerEncoderOp);
+  detail::EncoderPlan plan = this->plan(kTransformerEncoderOp, x, options, {}, memory);
   if constexpr (detail::kHasGradients) {
-    if (plan.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (plan.for_backward) detail::check_float32(kTransformerEncoderOp, "for_backward", is_quantized());
     if (keeps(plan.for_backward)) layers_.front().add_kept_memory(plan, memory);
   }
   memory.check();

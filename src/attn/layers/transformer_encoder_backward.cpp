@@ -10,7 +10,7 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "TransformerEncoder";
+constexpr std::string_view kTransformerEncoderBackwardOp = "TransformerEncoder";
 
 using detail::size_of;
 
@@ -61,16 +61,16 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
 }
 
 detail::EncoderBackwardPlan TransformerEncoder::plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const {
-  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
-  if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kOp, "grad", {kept.x}, {grad.shape});
-  MemoryEstimate memory(kOp);
-  detail::EncoderBackwardPlan plan = layers_.front().plan_backward(kOp, kept, options, parameter_shapes(), memory);
+  const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderBackwardOp);
+  if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kTransformerEncoderBackwardOp, "grad", {kept.x}, {grad.shape});
+  MemoryEstimate memory(kTransformerEncoderBackwardOp);
+  detail::EncoderBackwardPlan plan = layers_.front().plan_backward(kTransformerEncoderBackwardOp, kept, options, parameter_shapes(), memory);
   memory.check();
   return plan;
 }
 
 void TransformerEncoder::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
-  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
+  const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   detail::copy_rows(grad, to.grad_x);

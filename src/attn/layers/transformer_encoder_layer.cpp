@@ -13,7 +13,7 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "TransformerEncoderLayer";
+constexpr std::string_view kTransformerEncoderLayerOp = "TransformerEncoderLayer";
 
 using detail::size_of;
 
@@ -73,8 +73,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(detail::Uninitialized, std::str
 }
 
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& options)
-    : TransformerEncoderLayer(detail::Uninitialized{}, kOp, options) {
-  detail::check_parameter_memory(kOp, parameter_shapes());
+    : TransformerEncoderLayer(detail::Uninitialized{}, kTransformerEncoderLayerOp, options) {
+  detail::check_parameter_memory(kTransformerEncoderLayerOp, parameter_shapes());
   initialize();
 }
 
@@ -98,13 +98,13 @@ void TransformerEncoderLayer::save(const std::string& prefix, const StateTarget&
 }
 
 TransformerEncoderLayer TransformerEncoderLayer::loaded(const std::string& prefix, const StateView& state) const {
-  TransformerEncoderLayer next(detail::Uninitialized{}, kOp, options_);
+  TransformerEncoderLayer next(detail::Uninitialized{}, kTransformerEncoderLayerOp, options_);
   each_part([&](const char* name, auto part) { next.*part = (this->*part).loaded(prefix + name, state); });
   return next;
 }
 
 TransformerEncoderLayer TransformerEncoderLayer::drawn(const InitOptions& options, std::uint32_t& parameter) const {
-  TransformerEncoderLayer next(detail::Uninitialized{}, kOp, options_);
+  TransformerEncoderLayer next(detail::Uninitialized{}, kTransformerEncoderLayerOp, options_);
   each_part([&](const char*, auto part) { next.*part = (this->*part).drawn(options, parameter); });
   return next;
 }
@@ -118,10 +118,10 @@ void TransformerEncoderLayer::make_int8() {
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
-  MemoryEstimate memory(kOp);
-  detail::EncoderPlan plan = this->plan(kOp, 1, x, options, {}, memory);
+  MemoryEstimate memory(kTransformerEncoderLayerOp);
+  detail::EncoderPlan plan = this->plan(kTransformerEncoderLayerOp, 1, x, options, {}, memory);
   if constexpr (detail::kHasGradients) {
-    if (plan.for_backward) detail::check_float32(kOp, "for_backward", is_quantized());
+    if (plan.for_backward) detail::check_float32(kTransformerEncoderLayerOp, "for_backward", is_quantized());
     if (keeps(plan.for_backward)) add_kept_memory(plan, memory);
   }
   memory.check();

@@ -14,7 +14,7 @@
 namespace attn {
 namespace {
 
-constexpr std::string_view kOp = "TransformerEncoderLayer";
+constexpr std::string_view kTransformerEncoderLayerBackwardOp = "TransformerEncoderLayer";
 
 using detail::size_of;
 
@@ -78,10 +78,10 @@ void TransformerEncoderLayer::run_for_backward(const detail::EncoderPlan& plan, 
 }
 
 detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const {
-  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
-  if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kOp, "grad", {kept.x}, {grad.shape});
-  MemoryEstimate memory(kOp);
-  detail::EncoderBackwardPlan plan = plan_backward(kOp, kept, options, parameter_shapes(), memory);
+  const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderLayerBackwardOp);
+  if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kTransformerEncoderLayerBackwardOp, "grad", {kept.x}, {grad.shape});
+  MemoryEstimate memory(kTransformerEncoderLayerBackwardOp);
+  detail::EncoderBackwardPlan plan = plan_backward(kTransformerEncoderLayerBackwardOp, kept, options, parameter_shapes(), memory);
   memory.check();
   return plan;
 }
@@ -110,7 +110,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_v
 }
 
 void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
-  const auto& kept = this->kept<detail::KeptEncoder>(kOp);
+  const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderLayerBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   detail::copy_rows(grad, to.grad_x);

@@ -2,7 +2,7 @@
 
 // ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT whose layers share their weights, and whose tables are narrower than the rest.
 namespace attn::detail {
-namespace {
+namespace albert {
 
 constexpr std::string_view kTypes[] = {"albert"};
 constexpr std::string_view kIgnored[] = {"predictions.", "sop_classifier.", "pooler.", "albert.pooler."};
@@ -43,8 +43,8 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   }
 }
 
-}  // namespace
+}  // namespace albert
 
-const Family kAlbert = family(&configure);
+const Family kAlbert = albert::family(&albert::configure);
 
 }  // namespace attn::detail

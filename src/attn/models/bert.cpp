@@ -2,7 +2,7 @@
 
 // BERT (Devlin et al. 2018), transformers' BertModel: also MiniLM, E5, BGE and GTE.
 namespace attn::detail {
-namespace {
+namespace bert {
 
 constexpr std::string_view kTypes[] = {"bert"};
 constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "bert.pooler."};
@@ -15,8 +15,8 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   if constexpr (kHasGradients) configure_dropout(config, model);
 }
 
-}  // namespace
+}  // namespace bert
 
-const Family kBert = bert_family(kTypes, "Bert", "bert.", kIgnored, &configure);
+const Family kBert = bert_family(bert::kTypes, "Bert", "bert.", bert::kIgnored, &bert::configure);
 
 }  // namespace attn::detail

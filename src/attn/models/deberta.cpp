@@ -7,7 +7,7 @@
 // DeBERTa v2 and v3 (He et al. 2020 and 2021), transformers' DebertaV2Model: positions are relative and meet queries and keys by maps of their
 // own, score = (q kᵀ + q K_rᵀ + k Q_rᵀ) / √(3 D), r the row of the table for the distance of query and key.
 namespace attn::detail {
-namespace {
+namespace deberta {
 
 constexpr std::string_view kTypes[] = {"deberta-v2"};
 constexpr std::string_view kIgnored[] = {"cls.",    "lm_predictions.",     "mask_predictions.",
@@ -114,9 +114,9 @@ const Family kNewMaskHead = family({.dense = "lm_predictions.lm_head.dense",
                                     .classifier = "lm_predictions.lm_head.decoder",
                                     .classifier_bias = "lm_predictions.lm_head.bias"});
 
-}  // namespace
+}  // namespace deberta
 
-const Family kDeberta = family(kBertMaskHead);
+const Family kDeberta = deberta::family(kBertMaskHead);
 
 /// make_log_bucket_position of transformers, which rounds each step to float32.
 std::int64_t RelativeConfig::row(std::int64_t distance) const {

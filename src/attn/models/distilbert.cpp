@@ -2,7 +2,7 @@
 
 // DistilBERT (Sanh et al. 2019), transformers' DistilBertModel.
 namespace attn::detail {
-namespace {
+namespace distilbert {
 
 constexpr std::string_view kTypes[] = {"distilbert"};
 constexpr std::string_view kIgnored[] = {"vocab_transform.", "vocab_layer_norm.", "vocab_projector."};
@@ -26,9 +26,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   }
 }
 
-}  // namespace
+}  // namespace distilbert
 
-const Family kDistilBert{.model_types = kTypes,
+const Family kDistilBert{.model_types = distilbert::kTypes,
                          .architecture = "DistilBert",
                          .prefix = "distilbert.",
                          .names = {.word_embeddings = "embeddings.word_embeddings",
@@ -48,8 +48,8 @@ const Family kDistilBert{.model_types = kTypes,
                          .question_answering = {.classifier = "qa_outputs"},
                          .multiple_choice = {.dense = "pre_classifier", .classifier = "classifier"},
                          .fill_mask = {.dense = "vocab_transform", .norm = "vocab_layer_norm", .classifier = "vocab_projector"},
-                         .ignored = kIgnored,
-                         .configure = &configure,
+                         .ignored = distilbert::kIgnored,
+                         .configure = &distilbert::configure,
                          .tokenizer_class = "DistilBertTokenizer"};
 
 }  // namespace attn::detail

@@ -3,7 +3,7 @@
 // ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT whose tables may be narrower than the rest. Its generators fill masks, what its
 // discriminators were trained for is left out.
 namespace attn::detail {
-namespace {
+namespace electra {
 
 constexpr std::string_view kTypes[] = {"electra"};
 constexpr std::string_view kIgnored[] = {"discriminator_predictions.", "generator_predictions.", "generator_lm_head."};
@@ -35,8 +35,8 @@ constexpr Family family() {
   return all;
 }
 
-}  // namespace
+}  // namespace electra
 
-const Family kElectra = family();
+const Family kElectra = electra::family();
 
 }  // namespace attn::detail

@@ -15,7 +15,7 @@ namespace {
 
 using detail::size_of;
 
-constexpr std::string_view kOp = "TextModel";
+constexpr std::string_view kModelOp = "TextModel";
 
 TransformerEncoderOptions encoder_options(const detail::ModelConfig& config) {
   return {.d_model = config.hidden_size,
@@ -115,7 +115,7 @@ EncoderModel::EncoderModel(detail::ModelConfig config)
     : config_(std::move(config)),
       words_(detail::Uninitialized{}, {.num_embeddings = config_.vocab_size, .embedding_dim = config_.word_width()}),
       embedding_norm_(NormKind::layer_norm, config_.word_width(), true, config_.layer_norm_eps),
-      encoder_(detail::Uninitialized{}, kOp, encoder_options(config_)) {
+      encoder_(detail::Uninitialized{}, kModelOp, encoder_options(config_)) {
   const std::int64_t W = config_.word_width();
   const auto width = static_cast<std::size_t>(W);
   if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};

@@ -2,7 +2,7 @@
 
 // ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with a table of tasks, of which every place gets the first row.
 namespace attn::detail {
-namespace {
+namespace ernie {
 
 constexpr std::string_view kTypes[] = {"ernie"};
 constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "ernie.pooler."};
@@ -18,8 +18,8 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   if (config.flag("use_task_id", false)) model.task_type_vocab_size = config.whole("task_type_vocab_size", 1, 0x7fffffff, 3);
 }
 
-}  // namespace
+}  // namespace ernie
 
-const Family kErnie = bert_family(kTypes, "Ernie", "ernie.", kIgnored, &configure, names());
+const Family kErnie = bert_family(ernie::kTypes, "Ernie", "ernie.", ernie::kIgnored, &ernie::configure, ernie::names());
 
 }  // namespace attn::detail

@@ -2,7 +2,7 @@
 
 // GTE's encoders (Zhang et al. 2024), transformers' GteModel and, as first published, NewModel: rotary positions, gated feed-forward, norms last.
 namespace attn::detail {
-namespace {
+namespace gte {
 
 constexpr std::string_view kTypes[] = {"gte"}, kNewTypes[] = {"new"};
 constexpr std::string_view kIgnored[] = {"classifier.", "lm_head.", "pooler.", "gte.pooler.", "new.pooler."};
@@ -50,9 +50,9 @@ constexpr Family family(std::span<const std::string_view> types, std::string_vie
 constexpr Family kRenamed = family(kTypes, "Gte", "gte.", kRotaryNames, "lm_head.layer_norm", nullptr),
                  kFirst = family(kTypes, "Gte", "new.", kNames, "lm_head.norm", &kRenamed);
 
-}  // namespace
+}  // namespace gte
 
-const Family kGte = family(kTypes, "Gte", "gte.", kNames, "lm_head.norm", &kFirst);
-const Family kNew = family(kNewTypes, "New", "new.", kNames, "lm_head.norm", nullptr);
+const Family kGte = gte::family(gte::kTypes, "Gte", "gte.", gte::kNames, "lm_head.norm", &gte::kFirst);
+const Family kNew = gte::family(gte::kNewTypes, "New", "new.", gte::kNames, "lm_head.norm", nullptr);
 
 }  // namespace attn::detail

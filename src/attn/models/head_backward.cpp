@@ -5,14 +5,13 @@
 #include "attn/layers/gradients.hpp"
 #include "attn/layers/rows_with_gradient.hpp"
 #include "attn/models/head.hpp"
+#include "attn/ops/attention_core.hpp"
 
 namespace attn::detail {
 namespace {
 
 /// Dropout of a place outside the layers; there is none unless the probabilities are a checkpoint's.
 Dropout dropout_of(const ForwardRandom& random, DropoutSite site) { return dropout_at(random, 0, site, 0); }
-
-std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(width); }
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 
 // Jina's second encoder (Günther et al. 2023), jinaai's JinaBertModel: BERT with ALiBi of both sides (Press et al. 2022) and a gated feed-forward.
 namespace attn::detail {
-namespace {
+namespace jina_bert {
 
 constexpr std::string_view kTypes[] = {"bert"};
 constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "bert.pooler."};
@@ -34,8 +34,8 @@ constexpr TensorNames names() {
   return all;
 }
 
-}  // namespace
+}  // namespace jina_bert
 
-const Family kJinaBert = bert_family(kTypes, "JinaBert", "bert.", kIgnored, &configure, names());
+const Family kJinaBert = bert_family(jina_bert::kTypes, "JinaBert", "bert.", jina_bert::kIgnored, &jina_bert::configure, jina_bert::names());
 
 }  // namespace attn::detail

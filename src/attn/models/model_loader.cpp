@@ -13,7 +13,7 @@
 namespace attn::detail {
 namespace {
 
-constexpr std::string_view kOp = "model.safetensors";
+constexpr std::string_view kLoaderOp = "model.safetensors";
 
 /// What becomes int8.
 struct Kinds {
@@ -29,7 +29,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   one.distances.clear();
   EncoderModel probe(std::move(one));
   if (quantized.linear) probe.quantize(quantized.words);
-  MemoryEstimate memory(kOp);
+  MemoryEstimate memory(kLoaderOp);
   // In words of four bytes: rows filled up to a panel, and of int8 a scale and a sum for each.
   const auto weight = [](std::int64_t copies, std::int64_t rows, std::int64_t width, bool is_quantized) {
     return Shape{copies, rows + 64, is_quantized ? (width + 3) / 4 + 2 : width + 1};
@@ -48,7 +48,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
 void check_widths(const ModelConfig& config) {
   constexpr std::int64_t kMost = kernels::kMostInt8Terms;
   const auto check = [&](const char* name, std::int64_t width) {
-    if (width > kMost) fail(ErrorCode::unsupported, kOp, name, {kMost, " at the most for weights as int8; as float32 it may be more"}, {width});
+    if (width > kMost) fail(ErrorCode::unsupported, kLoaderOp, name, {kMost, " at the most for weights as int8; as float32 it may be more"}, {width});
   };
   check("the hidden size", config.hidden_size);
   check("the width between a layer's two maps", config.intermediate_size);
@@ -217,7 +217,7 @@ void ModelLoader::match(std::vector<Target> targets) {
   if (!model_->config().quantized)
     for (const SafetensorsEntry& entry : entries)
       if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
-        fail(ErrorCode::unsupported, kOp, entry.name, {"F32, F16, BF16 or F64: config.json has no quantization_config, as that of int8 files has"},
+        fail(ErrorCode::unsupported, kLoaderOp, entry.name, {"F32, F16, BF16 or F64: config.json has no quantization_config, as that of int8 files has"},
              {entry.type->name});
 
   const std::string prefix(family.prefix);
@@ -242,11 +242,11 @@ void ModelLoader::match(std::vector<Target> targets) {
         std::any_of(family.ignored.begin(), family.ignored.end(), [&, &key = name](std::string_view start) { return key.starts_with(start); });
     if (of_entry_[index].target == nullptr && !ignored) mismatch.unexpected.push_back(std::string(name));
   }
-  mismatch.check(kOp, "the file");
+  mismatch.check(kLoaderOp, "the file");
   if (is_asked_) return;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (const auto& [target, is_scale] = of_entry_[i]; target != nullptr && !is_scale && target->tensor.is_quantized() && entries[i].type->is_float)
-      fail(ErrorCode::unsupported, kOp, entries[i].name, {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"},
+      fail(ErrorCode::unsupported, kLoaderOp, entries[i].name, {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"},
            {entries[i].type->name});
 }
 
@@ -309,7 +309,7 @@ void ModelLoader::set(const SafetensorsStream::Run& run) {
   const auto first = static_cast<std::size_t>(run.first);
   if (is_scale) return add_scales(*target, first, run.values);
   by_row(tensor.row_size(), first, run.values, row_, [&](std::size_t row, std::span<const float> rows) {
-    if (tensor.is_quantized()) tensor.check_finite(kOp, rows);
+    if (tensor.is_quantized()) tensor.check_finite(kLoaderOp, rows);
     tensor.set_rows(row, rows);
   });
   by_row(tensor.row_size(), first, run.bytes, quantized_row_,
@@ -337,7 +337,7 @@ void ModelLoader::by_row(std::size_t width, std::size_t first, std::span<const N
 void ModelLoader::add_scales(Target& target, std::size_t first, std::span<const float> scales) {
   for (std::size_t i = 0; i < scales.size(); ++i)
     if (!std::isfinite(scales[i]) || scales[i] < 0)
-      fail(ErrorCode::format, kOp, text({target.tensor.name, "_scale[", first + i, "]"}), {"a finite number, 0 or more"}, {scales[i]});
+      fail(ErrorCode::format, kLoaderOp, text({target.tensor.name, "_scale[", first + i, "]"}), {"a finite number, 0 or more"}, {scales[i]});
   target.scales.insert(target.scales.end(), scales.begin(), scales.end());
 }
 

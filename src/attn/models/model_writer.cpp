@@ -13,9 +13,9 @@
 namespace attn::detail {
 namespace {
 
-constexpr std::string_view kOp = "save_pretrained";
+constexpr std::string_view kWriterOp = "save_pretrained";
 
-std::size_t size_of(const CheckpointTensor& tensor) { return static_cast<std::size_t>(checked_size(tensor.shape(), kOp, tensor.name)); }
+std::size_t size_of(const CheckpointTensor& tensor) { return static_cast<std::size_t>(checked_size(tensor.shape(), kWriterOp, tensor.name)); }
 
 std::vector<float> values_of(const CheckpointTensor& tensor) {
   std::vector<float> values(size_of(tensor));
@@ -109,8 +109,8 @@ void check_weights_as(const EncoderModel& model, FileWeights weights) {
     if (weights == FileWeights::float16)
       for (const float value : values_of(tensor))
         if (std::isfinite(value) && std::isinf(float_from_half(half_from_float(value))))
-          fail(ErrorCode::out_of_range, kOp, tensor.name, {"numbers up to 65504, the largest of float16"}, {value});
-    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized()) && !tensor.is_quantized()) tensor.check_finite(kOp, values_of(tensor));
+          fail(ErrorCode::out_of_range, kWriterOp, tensor.name, {"numbers up to 65504, the largest of float16"}, {value});
+    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized()) && !tensor.is_quantized()) tensor.check_finite(kWriterOp, values_of(tensor));
   }
 }
 
@@ -132,7 +132,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
     }
   }
   sort_safetensors(items);
-  const std::string start = safetensors_start(kOp, items, {{"format", "pt"}});
+  const std::string start = safetensors_start(kWriterOp, items, {{"format", "pt"}});
   to.write(start.data(), static_cast<std::streamsize>(start.size()));
   const auto named = [&](std::string_view name) -> const CheckpointTensor& {
     const std::vector<CheckpointTensor>& all = model.tensors();
@@ -146,7 +146,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
     if (item.dtype == "I8" || is_scale) {
       std::vector<std::int8_t> rows(size_of(tensor));
       std::vector<float> scales(static_cast<std::size_t>(tensor.shape()[0]));
-      tensor.get_quantized(kOp, rows.data(), scales.data());
+      tensor.get_quantized(kWriterOp, rows.data(), scales.data());
       is_scale ? put(to, scales) : put(to, rows);
     } else if (item.dtype == "F16") {
       const std::vector<float> values = values_of(tensor);

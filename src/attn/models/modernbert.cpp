@@ -2,7 +2,7 @@
 
 // ModernBERT (Warner et al. 2024), transformers' ModernBertModel: rotary positions, gated feed-forward, norms first, most layers local.
 namespace attn::detail {
-namespace {
+namespace modernbert {
 
 constexpr std::string_view kTypes[] = {"modernbert"};
 constexpr std::string_view kIgnored[] = {"head.", "decoder."};
@@ -74,9 +74,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
 
 constexpr HeadNames kHead{.dense = "head.dense", .norm = "head.norm", .classifier = "classifier"};
 
-}  // namespace
+}  // namespace modernbert
 
-const Family kModernBert{.model_types = kTypes,
+const Family kModernBert{.model_types = modernbert::kTypes,
                          .architecture = "ModernBert",
                          .prefix = "model.",
                          .names = {.word_embeddings = "embeddings.tok_embeddings",
@@ -89,12 +89,12 @@ const Family kModernBert{.model_types = kTypes,
                                    .linear2 = "mlp.Wo",
                                    .norm2 = "mlp_norm",
                                    .final_norm = "final_norm"},
-                         .text_classification = kHead,
-                         .token_classification = kHead,
-                         .question_answering = kHead,
-                         .multiple_choice = kHead,
+                         .text_classification = modernbert::kHead,
+                         .token_classification = modernbert::kHead,
+                         .question_answering = modernbert::kHead,
+                         .multiple_choice = modernbert::kHead,
                          .fill_mask = {.dense = "head.dense", .norm = "head.norm", .classifier = "decoder"},
-                         .ignored = kIgnored,
-                         .configure = &configure};
+                         .ignored = modernbert::kIgnored,
+                         .configure = &modernbert::configure};
 
 }  // namespace attn::detail

@@ -2,7 +2,7 @@
 
 // MPNet (Song et al. 2020), transformers' MPNetModel: one bias by the distance of query and key, shared by all layers.
 namespace attn::detail {
-namespace {
+namespace mpnet {
 
 constexpr std::string_view kTypes[] = {"mpnet"};
 constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "mpnet.pooler."};
@@ -21,9 +21,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   }
 }
 
-}  // namespace
+}  // namespace mpnet
 
-const Family kMpnet{.model_types = kTypes,
+const Family kMpnet{.model_types = mpnet::kTypes,
                     .architecture = "MPNet",
                     .prefix = "mpnet.",
                     .names = {.word_embeddings = "embeddings.word_embeddings",
@@ -44,8 +44,8 @@ const Family kMpnet{.model_types = kTypes,
                     .question_answering = kAnswerHead,
                     .multiple_choice = kPooledHead,
                     .fill_mask = kRobertaMaskHead,
-                    .ignored = kIgnored,
-                    .configure = &configure,
+                    .ignored = mpnet::kIgnored,
+                    .configure = &mpnet::configure,
                     .tokenizer_class = "MPNetTokenizer"};
 
 }  // namespace attn::detail

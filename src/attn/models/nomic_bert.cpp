@@ -5,7 +5,7 @@
 // NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: rotary positions, gated feed-forward, norms last, no biases. Its configuration was
 // first published with GPT-2's names, and its tensors still have their first ones.
 namespace attn::detail {
-namespace {
+namespace nomic_bert {
 
 constexpr std::string_view kTypes[] = {"nomic_bert"};
 constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "nomic_bert.pooler.", "bert.pooler."};
@@ -95,8 +95,8 @@ constexpr Family family(std::string_view prefix, const TensorNames& names, const
 // What transformers writes when it is told not to write the first names, and what the first code wrote of a model with a head.
 constexpr Family kRenamed = family("nomic_bert.", kRotaryNames, nullptr), kFirst = family("bert.", kNames, &kRenamed);
 
-}  // namespace
+}  // namespace nomic_bert
 
-const Family kNomicBert = family("nomic_bert.", kNames, &kFirst);
+const Family kNomicBert = nomic_bert::family("nomic_bert.", nomic_bert::kNames, &nomic_bert::kFirst);
 
 }  // namespace attn::detail

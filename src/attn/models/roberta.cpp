@@ -3,7 +3,7 @@
 // RoBERTa (Liu et al. 2019) and what is built as it is: XLM-RoBERTa (Conneau et al. 2020), CamemBERT (Martin et al. 2020) and data2vec's model of
 // text (Baevski et al. 2022); transformers' RobertaModel, XLMRobertaModel, CamembertModel and Data2VecTextModel.
 namespace attn::detail {
-namespace {
+namespace roberta {
 
 constexpr std::string_view kTypes[] = {"roberta", "xlm-roberta"}, kCamembertTypes[] = {"camembert"}, kData2VecTypes[] = {"data2vec-text"};
 constexpr std::string_view kIgnored[] = {"lm_head.", "pooler.", "roberta.pooler."},
@@ -39,10 +39,10 @@ constexpr Family family(std::span<const std::string_view> types, std::string_vie
           .configure = &configure};
 }
 
-}  // namespace
+}  // namespace roberta
 
-const Family kRoberta = family(kTypes, "Roberta", "roberta.", kIgnored);
-const Family kCamembert = family(kCamembertTypes, "Camembert", "roberta.", kIgnored);
-const Family kData2VecText = family(kData2VecTypes, "Data2VecText", "data2vec_text.", kData2VecIgnored);
+const Family kRoberta = roberta::family(roberta::kTypes, "Roberta", "roberta.", roberta::kIgnored);
+const Family kCamembert = roberta::family(roberta::kCamembertTypes, "Camembert", "roberta.", roberta::kIgnored);
+const Family kData2VecText = roberta::family(roberta::kData2VecTypes, "Data2VecText", "data2vec_text.", roberta::kData2VecIgnored);
 
 }  // namespace attn::detail

@@ -21,9 +21,6 @@
 namespace attn::detail {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kBlocked = -std::numeric_limits<float>::infinity();
-
 /// Query rows of a block: enough for sums over them to be worth fetching what they are added to, few enough for scores and their gradients
 /// to stay in the second-level cache, but for very long rows.
 constexpr std::size_t kMostRows = 96, kFewestRows = 24, kScores = std::size_t{1} << 15;
@@ -37,9 +34,6 @@ std::int64_t row_of_scores(std::int64_t S) {
   constexpr std::int64_t kLine = 16;
   return ((S + kLine - 1) / kLine | 1) * kLine;
 }
-
-/// A multiple of the numbers that any kernel adds side by side.
-constexpr std::size_t kLanes = 64;
 
 /// Whether a query that sees no key, and whose context has this gradient, has one of NaN: what nothing comes back to counts for nothing.
 bool gives_nan(const AttentionSpec& spec, const float* grad) {
@@ -272,7 +266,7 @@ void Backward::block(Block& block, const Work& work, float* score_weight) const 
     block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
   }
   // Sums run in lanes: from a multiple of their number on they are the same sums. Dropout counts keys from the first on.
-  block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kLanes * kLanes;
+  block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kMostLanes * kMostLanes;
   block.count = filled - block.start;
 
   score(block, work);

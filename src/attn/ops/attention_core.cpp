@@ -13,9 +13,6 @@
 namespace attn::detail {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kBlocked = -std::numeric_limits<float>::infinity();
-
 /// Query rows of one task: some tiles high, so that a panel of keys or values read once serves all of them, and few
 /// enough for their scores to stay in the second-level cache.
 constexpr std::size_t kMaxRows = 24;
@@ -29,9 +26,6 @@ constexpr std::size_t kKeyBlock = 1024;
 /// of a head whose largest are not below 2⁹⁶ are this much smaller until then. It is a power of two, which changes no bit but those of
 /// numbers that become denormal by it.
 constexpr float kSmaller = 0x1p-32F;
-
-/// A multiple of the numbers that any kernel adds side by side.
-constexpr std::size_t kLanes = 64;
 
 /// C libraries differ in the last bits of their logarithms. A sum is 0, NaN or no less than 1.
 float log_of_sum(float sum) { return sum == 0 ? kBlocked : sum < std::numeric_limits<float>::infinity() ? static_cast<float>(log_of(sum)) : sum; }
@@ -172,7 +166,7 @@ void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_
     start = std::min(start, uniform(row[r].keys) ? 0 : row[r].keys.first);
   }
   // Sums run in lanes: from a multiple of their number on they are the same sums.
-  start = shows_keys() || in_.dropout.active() ? 0 : start / kLanes * kLanes;
+  start = shows_keys() || in_.dropout.active() ? 0 : start / kMostLanes * kMostLanes;
   for (std::size_t r = 0; r < rows && start > 0; ++r) std::fill_n(context_row(r), Dv_, 0.0F);
 
   const bool all_scores = shows_scores();

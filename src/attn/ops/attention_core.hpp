@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "attn/kernels/kernels.hpp"
@@ -11,6 +12,11 @@
 
 // Attention over heads that lie anywhere in memory. Internal: ops and layers share it.
 namespace attn::detail {
+
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// A multiple of the numbers that any kernel adds side by side.
+inline constexpr std::size_t kMostLanes = 64;
 
 /// Element (b,h,i,d) is at data[b·batch + h·head + i·row + d].
 template <class T>

@@ -1,15 +1,8 @@
 #include "attn/ops/mask_rows.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace attn::detail {
-namespace {
-
-constexpr float kBlocked = -std::numeric_limits<float>::infinity();
-
-}  // namespace
-
 MaskRows::MaskRows(const AttentionSpec& spec, const AttentionSizes& sizes)
     : mask_(source(spec.mask, false)),
       padding_(source(spec.key_padding_mask, true)),

@@ -2,12 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "attn/ops/attention_plan.hpp"
 
 // Mask, key padding mask and causality as one additive row per query. Internal to ops.
 namespace attn::detail {
+
+/// The bias of a blocked key.
+inline constexpr float kBlocked = -std::numeric_limits<float>::infinity();
 
 /// The keys of one query: only the first `limit` may count; of those the ones with bias -infinity are blocked too.
 /// A fully masked query has limit 0.

@@ -12,7 +12,7 @@
 namespace attn::detail {
 namespace {
 
-constexpr std::string_view kAdditive = "additive_attention_backward", kGeneral = "general_attention_backward";
+constexpr std::string_view kAdditiveBackward = "additive_attention_backward", kGeneralBackward = "general_attention_backward";
 
 /// x (count,width) without gaps, 0 in rows whose gradient (count,n) is: those have no part in a product of the two, whatever they hold.
 TensorView rows_that_count(const TensorView& x, const float* gradient, std::int64_t n, Scratch& scratch) {
@@ -33,20 +33,20 @@ TensorView rows_that_count(const TensorView& x, const float* gradient, std::int6
 
 AttentionPlan plan_additive_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AdditiveParams& params, const AttentionOptions& options) {
-  const CheckedInputs checked = check_attention_gradients(kAdditive, grad, query, key, value, options, true);
+  const CheckedInputs checked = check_attention_gradients(kAdditiveBackward, grad, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
   AttentionSpec spec = checked.spec;
-  const std::int64_t A = spec.head_dim = check_additive_params(kAdditive, params, sizes);
-  spec.scale = attention_scale(kAdditive, options.scale.value_or(1.0F), A);
+  const std::int64_t A = spec.head_dim = check_additive_params(kAdditiveBackward, params, sizes);
+  spec.scale = attention_scale(kAdditiveBackward, options.scale.value_or(1.0F), A);
 
   const std::int64_t widths = sizes.query_width + sizes.key_width;
-  MemoryEstimate memory(kAdditive);
+  MemoryEstimate memory(kAdditiveBackward);
   memory.add("gradients of the parameters", {A, widths + 2});
   memory.add("packed weights", {2, A + 64, widths + 1});
   // Projected, their gradients, and both once more for the product that is the weight's gradient.
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 4 * A + 3 * sizes.query_width + 64});
   memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, 4 * A + 3 * sizes.key_width + 64});
-  return plan_gradients(kAdditive, spec, checked, query, key, value, true, memory);
+  return plan_gradients(kAdditiveBackward, spec, checked, query, key, value, true, memory);
 }
 
 void additive_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
@@ -69,7 +69,7 @@ void additive_attention_backward(const AttentionPlan& plan, const TensorView& gr
                            .value = heads_of(value),
                            .grad = heads_of(grad),
                            .score_weight = params.score_weight.data,
-                           .dropout = dropout_of_call(kAdditive, options.dropout, options.seed)},
+                           .dropout = dropout_of_call(kAdditiveBackward, options.dropout, options.seed)},
                           {.query = heads_of(grad_q, H, sizes.L, A),
                            .key = heads_of(grad_k, Hkv, sizes.S, A),
                            .value = heads_of(to.grad_value, Hkv, sizes.S, spec.value_head_dim),
@@ -84,18 +84,18 @@ void additive_attention_backward(const AttentionPlan& plan, const TensorView& gr
 
 AttentionPlan plan_general_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
                                               const TensorView& weight, const AttentionOptions& options) {
-  const CheckedInputs checked = check_attention_gradients(kGeneral, grad, query, key, value, options, true);
+  const CheckedInputs checked = check_attention_gradients(kGeneralBackward, grad, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  check_general_weight(kGeneral, weight, sizes);
+  check_general_weight(kGeneralBackward, weight, sizes);
   AttentionSpec spec = checked.spec;
   spec.head_dim = sizes.key_width;
-  spec.scale = attention_scale(kGeneral, options.scale.value_or(1.0F), spec.head_dim);
+  spec.scale = attention_scale(kGeneralBackward, options.scale.value_or(1.0F), spec.head_dim);
 
-  MemoryEstimate memory(kGeneral);
+  MemoryEstimate memory(kGeneralBackward);
   memory.add("grad_weight", weight.shape);
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 3 * spec.head_dim + 2 * sizes.query_width + 64});
   memory.add("packed weights", {2, sizes.query_width + 64, sizes.key_width + 64});
-  return plan_gradients(kGeneral, spec, checked, query, key, value, false, memory);
+  return plan_gradients(kGeneralBackward, spec, checked, query, key, value, false, memory);
 }
 
 void general_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
@@ -115,7 +115,7 @@ void general_attention_backward(const AttentionPlan& plan, const TensorView& gra
                            .key = heads_of(key),
                            .value = heads_of(value),
                            .grad = heads_of(grad),
-                           .dropout = dropout_of_call(kGeneral, options.dropout, options.seed)},
+                           .dropout = dropout_of_call(kGeneralBackward, options.dropout, options.seed)},
                           {.query = heads_of(grad_q, H, sizes.L, D),
                            .key = heads_of(to.grad_key, Hkv, sizes.S, D),
                            .value = heads_of(to.grad_value, Hkv, sizes.S, spec.value_head_dim),

@@ -6,7 +6,7 @@
 namespace attn {
 namespace {
 
-constexpr std::array<std::string_view, 2> kSlots{"exp_avg", "exp_avg_sq"};
+constexpr std::array<std::string_view, 2> kAdamSlots{"exp_avg", "exp_avg_sq"};
 
 const AdamOptions& checked(std::string_view name, const AdamOptions& options) {
   for (std::size_t i = 0; i < 2; ++i)
@@ -31,7 +31,7 @@ Adam::Adam(std::string_view name, std::vector<ModuleRef> modules, const AdamOpti
                                      .learning_rate = checked(name, options).learning_rate,
                                      .weight_decay = options.weight_decay,
                                      .groups = options.groups,
-                                     .slots = kSlots,
+                                     .slots = kAdamSlots,
                                      .has_step = true}),
       betas_(options.betas),
       eps_(options.eps),

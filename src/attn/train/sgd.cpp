@@ -7,7 +7,7 @@
 namespace attn {
 namespace {
 
-constexpr std::array<std::string_view, 1> kSlots{"momentum_buffer"};
+constexpr std::array<std::string_view, 1> kSgdSlots{"momentum_buffer"};
 
 const SGDOptions& checked(const SGDOptions& options) {
   detail::check_at_least_0("SGD", "momentum", options.momentum);
@@ -25,7 +25,7 @@ SGD::SGD(std::vector<ModuleRef> modules, const SGDOptions& options)
                                      .learning_rate = checked(options).learning_rate,
                                      .weight_decay = options.weight_decay,
                                      .groups = options.groups,
-                                     .slots = std::span(kSlots).first(options.momentum != 0 ? 1 : 0),
+                                     .slots = std::span(kSgdSlots).first(options.momentum != 0 ? 1 : 0),
                                      .has_step = false}),
       momentum_(options.momentum),
       dampening_(options.dampening),

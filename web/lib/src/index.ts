@@ -10,8 +10,7 @@ export { AttnError } from './error.js';
 export const load: typeof Contract.load = loader({
   ...web,
   single,
-  threaded: async () => (await import('./attn-threads.mjs')).default,
-  createThread,
+  ...(ATTN_THREADS && { threaded: async () => (await import('./attn-threads.mjs')).default, createThread }),
   models: () => import('./load_model.js'),
   onDemand: () => import('./on_demand.js'),
   training: async () => (await import('./training-web.js')).training,

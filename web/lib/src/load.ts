@@ -268,7 +268,8 @@ function startError(error: unknown): unknown {
   return new AttnError('ENVIRONMENT', `load: the module did not start (${reason(error)})`, { op: 'load' }, cause);
 }
 
-const sharingRefusal = (platform: Platform) => (platform.createThread ? platform.sharingRefusal() : noWorkers);
+const sharingRefusal = (platform: Platform) =>
+  platform.createThread ? platform.sharingRefusal() : ATTN_THREADS ? noWorkers : "this build of attn has none ('make package' makes one that does)";
 
 /** How many threads there will be, as far as that can be known before; what is told of it goes to `notes`. */
 function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {

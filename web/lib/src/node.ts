@@ -52,18 +52,22 @@ const loadDirect = loader({
   urls: {
     simd: () => new URL('./attn-simd.wasm', import.meta.url),
     relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
-    'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
-    'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+    ...(ATTN_THREADS && {
+      'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
+      'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+    }),
   },
   // The single-threaded glue asks nothing of its host: the bytes are given to it.
   single,
-  threaded: async () => (await import('./attn-threads-node.mjs')).default,
-  createThread(onError) {
-    // By this the glue knows that it runs as a thread.
-    const worker = new Worker(new URL('./attn-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
-    worker.on('error', (error) => onError(error.message));
-    return worker;
-  },
+  ...(ATTN_THREADS && {
+    threaded: async () => (await import('./attn-threads-node.mjs')).default,
+    createThread(onError) {
+      // By this the glue knows that it runs as a thread.
+      const worker = new Worker(new URL('./attn-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+      worker.on('error', (error) => onError(error.message));
+      return worker;
+    },
+  }),
   cores: availableParallelism,
   sharingRefusal: () => undefined,
   waitingRefusal: () => undefined,

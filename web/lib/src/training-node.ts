@@ -9,16 +9,20 @@ export const training: Training = {
   urls: {
     'train-simd': () => new URL('./attn-train-simd.wasm', import.meta.url),
     'train-relaxed': () => new URL('./attn-train-relaxed.wasm', import.meta.url),
-    'train-simd-threads': () => new URL('./attn-train-simd-threads.wasm', import.meta.url),
-    'train-relaxed-threads': () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url),
+    ...(ATTN_THREADS && {
+      'train-simd-threads': () => new URL('./attn-train-simd-threads.wasm', import.meta.url),
+      'train-relaxed-threads': () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url),
+    }),
   },
   single,
-  threaded: async () => (await import('./attn-train-threads-node.mjs')).default,
-  createThread(onError) {
-    const worker = new Worker(new URL('./attn-train-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
-    worker.on('error', (error) => onError(error.message));
-    return worker;
-  },
+  ...(ATTN_THREADS && {
+    threaded: async () => (await import('./attn-train-threads-node.mjs')).default,
+    createThread(onError) {
+      const worker = new Worker(new URL('./attn-train-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+      worker.on('error', (error) => onError(error.message));
+      return worker;
+    },
+  }),
   prepare,
   hold,
   complete,

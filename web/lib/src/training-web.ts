@@ -10,17 +10,21 @@ export const training: Training = {
   urls: {
     'train-simd': () => new URL('./attn-train-simd.wasm', import.meta.url),
     'train-relaxed': () => new URL('./attn-train-relaxed.wasm', import.meta.url),
-    'train-simd-threads': () => new URL('./attn-train-simd-threads.wasm', import.meta.url),
-    'train-relaxed-threads': () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url),
+    ...(ATTN_THREADS && {
+      'train-simd-threads': () => new URL('./attn-train-simd-threads.wasm', import.meta.url),
+      'train-relaxed-threads': () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url),
+    }),
   },
   single,
-  threaded: async () => (await import('./attn-train-threads.mjs')).default,
-  // Glue knows by the start of its name that it is a thread; webpack makes one file of workers with one name.
-  createThread: (onError) =>
-    asThread(
-      startWorker(() => new Worker(new URL('./attn-train-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread-train' })),
-      onError,
-    ),
+  ...(ATTN_THREADS && {
+    threaded: async () => (await import('./attn-train-threads.mjs')).default,
+    // Glue knows by the start of its name that it is a thread; webpack makes one file of workers with one name.
+    createThread: (onError) =>
+      asThread(
+        startWorker(() => new Worker(new URL('./attn-train-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread-train' })),
+        onError,
+      ),
+  }),
   prepare,
   hold,
   complete,

@@ -14,6 +14,6 @@ const load = loader({
   single,
   models: async () => models,
   onDemand: async () => onDemand,
-  training: async () => ({ ...training, threaded: async () => threaded }),
+  training: async () => ({ ...training, ...(ATTN_THREADS && { threaded: async () => threaded }) }),
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kCode = (1U << 21) - 1;
 constexpr std::uint32_t kLast = 1U << 21;      // of its row; the number of the word that ends there follows, at the root's -1
 constexpr std::uint32_t kBranches = 1U << 22;  // other labels follow it, too
-constexpr std::uint32_t kWord = 1U << 23;      // a word ends there, though its row goes on
+constexpr std::uint32_t kEndsWord = 1U << 23;      // a word ends there, though its row goes on
 constexpr std::uint32_t kEnd = 0xffffffff;
 
 /// Before a table of them is made.
@@ -49,7 +49,7 @@ void Trie::add(std::u32string_view word, std::int32_t number) {
   } else if ((labels_[node] & kLast) != 0) {
     labels_[node + 1] = value;
   } else {
-    labels_[node] |= kWord;
+    labels_[node] |= kEndsWord;
     branches_.set(node, kEnd, value + 1);
   }
 }
@@ -69,7 +69,7 @@ std::optional<Trie::Node> Trie::find(std::u32string_view word, Node from) const 
 
 std::int32_t Trie::number(Node node) const {
   if ((labels_[node] & kLast) != 0) return static_cast<std::int32_t>(labels_[node + 1]);
-  return (labels_[node] & kWord) != 0 ? static_cast<std::int32_t>(branches_.get(node, kEnd) - 1) : -1;
+  return (labels_[node] & kEndsWord) != 0 ? static_cast<std::int32_t>(branches_.get(node, kEnd) - 1) : -1;
 }
 
 }  // namespace attn::detail
