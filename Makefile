@@ -20,7 +20,7 @@ help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
 	@echo 'make page      build/page, the page as any host of files serves it (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without; URL: where it will be)'
 	@echo 'make page-figures  what the page costs in Chromium: shifts of its layout, milliseconds a move and a key, memory, the first map'
-	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: the whole matrix, three browsers; ONLY=text: some steps)'
+	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: everything, in three browsers; ONLY=text: steps or tests with that in their names; AFFECTED=1: beside the usual steps those that the change since .ci/base can affect)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
 	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
@@ -46,7 +46,7 @@ demo:
 	@node tools/demo.mjs
 
 test:
-	@node tools/test.mjs $(if $(filter-out 0,$(ALL)),--all) $(if $(ONLY),--only '$(ONLY)') || { command -v node >/dev/null || { tools/setup node; echo '0 passed, 1 failed'; }; exit 1; }
+	@node tools/test.mjs $(if $(filter-out 0,$(ALL)),--all) $(if $(filter-out 0,$(AFFECTED)),--affected) $(if $(ONLY),--only '$(ONLY)') || { command -v node >/dev/null || { tools/setup node; echo '0 passed, 1 failed'; }; exit 1; }
 
 coverage:
 	@tools/setup native wasm node models fuzz

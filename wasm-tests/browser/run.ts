@@ -2,34 +2,26 @@
 import 'mocha/mocha.js';
 import { isComplete } from '../suites/table.mjs';
 
-interface Counts {
+interface Results {
   setup: string;
   isolated: boolean;
-  passed: number;
-  failed: number;
-  failures: { title: string; error: string }[];
+  /** Those that have ended. */
+  tests: { title: string; seconds: number; error?: string }[];
   notes: string[];
   current: string;
-  /** The slowest tests so far: title and seconds. */
-  slowest: [string, number][];
   done: boolean;
 }
 
-const slowest = (all: Counts['slowest']) => all.sort((a, b) => b[1] - a[1]).slice(0, 10);
-
 export async function runSuites(query: URLSearchParams): Promise<void> {
-  const counts: Counts = {
+  const results: Results = {
     setup: query.toString(),
     isolated: crossOriginIsolated,
-    passed: 0,
-    failed: 0,
-    failures: [],
+    tests: [],
     notes: [],
     current: 'importing the suites',
-    slowest: [],
     done: false,
   };
-  const post = () => fetch('/results', { method: 'POST', body: JSON.stringify(counts) });
+  const post = () => fetch('/results', { method: 'POST', body: JSON.stringify(results) });
   try {
     const engine = query.get('engine') ?? 'chromium';
     const threads = Number(query.get('threads') ?? 1);
@@ -44,10 +36,11 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
       build: 'release',
       complete: isComplete({ engine, variant, threads }),
       server: location.origin + '/',
-      note: (text) => void counts.notes.push(text),
+      note: (text) => void results.notes.push(text),
     };
     const runner = mocha;
-    runner.setup({ ui: 'bdd', reporter: class {} as never, timeout: 60000 });
+    // The limit is for what hangs, not for what is slow.
+    runner.setup({ ui: 'bdd', reporter: class {} as never, timeout: 600_000, ...(query.has('names') && { grep: new RegExp(query.get('names')!) }) });
     const { importSuites } = await import('../suites/index.ts');
     await importSuites(query.get('suites')?.split(',') ?? []);
     await new Promise<void>((done) => {
@@ -55,27 +48,20 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
       let last = performance.now();
       // A running count, so that a browser that hangs can be told where.
       run.on('test', (test) => {
-        counts.current = test.fullTitle();
+        results.current = test.fullTitle();
         if (performance.now() - last > 1000) void ((last = performance.now()), post());
       });
       run.on('pass', (test) => {
-        counts.passed++;
-        counts.slowest.push([test.fullTitle(), (test.duration ?? 0) / 1000]);
-        if (counts.slowest.length > 100) counts.slowest = slowest(counts.slowest);
+        results.tests.push({ title: test.fullTitle(), seconds: (test.duration ?? 0) / 1000 });
       });
       run.on('fail', (test, error) => {
-        counts.failed++;
-        counts.failures.push({
-          title: test.fullTitle(),
-          error: String(error?.stack?.includes(error.message) ? error.stack : `${error} ${error?.stack ?? ''}`),
-        });
+        const text = String(error?.stack?.includes(error.message) ? error.stack : `${error} ${error?.stack ?? ''}`);
+        results.tests.push({ title: test.fullTitle(), seconds: (test.duration ?? 0) / 1000, error: text });
       });
     });
   } catch (error) {
-    counts.failed++;
-    counts.failures.push({ title: counts.current, error: String((error as Error)?.stack ?? error) });
+    results.tests.push({ title: results.current, seconds: 0, error: String((error as Error)?.stack ?? error) });
   }
-  counts.slowest = slowest(counts.slowest);
-  counts.done = true;
+  results.done = true;
   await post();
 }

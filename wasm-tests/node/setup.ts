@@ -8,6 +8,7 @@ Object.assign(globalThis, {
   after: afterAll,
   attnHost: {
     ...JSON.parse(process.env.ATTN_TEST_HOST!),
+    server: process.env.ATTN_TEST_SERVER!,
     note: (text: string) => appendFileSync(process.env.ATTN_TEST_NOTES!, `${text}\n`),
   },
 });

@@ -2,9 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { at } from './paths.mjs';
 
-/** Hashes of the native build on four lanes, made anew when its program is newer. They are the same for every number of threads, or there is no file. */
+const program = at('build/native/native-tests/digest/attn_digest');
+
+export const hasNativeDigest = () => existsSync(program);
+
+/** Writes the hashes of the native build on four lanes, if its program is newer. They are the same for every number of threads, or there is no file. */
 export function nativeDigest() {
-  const program = at('build/native/native-tests/digest/attn_digest');
   const file = at('build/native/digest.txt');
   if (!existsSync(program))
     throw new Error('build/native has no attn_digest: cmake --preset native && cmake --build --preset native --target attn_digest');

@@ -12,5 +12,11 @@ import * as onDemand from './on_demand.js';
 import { createThread } from './thread.js';
 import { web } from './web.js';
 
-const load = loader({ ...web, single, ...(ATTN_THREADS && { threaded: async () => threaded, createThread }), models: async () => models, onDemand: async () => onDemand });
+const load = loader({
+  ...web,
+  single,
+  ...(ATTN_THREADS && { threaded: async () => threaded, createThread }),
+  models: async () => models,
+  onDemand: async () => onDemand,
+});
 serve(load, async () => models, globalThis as unknown as Endpoint);

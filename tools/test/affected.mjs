@@ -1,0 +1,70 @@
+/**
+ * Which groups of steps a change can affect, beyond those of `make test`: the first row whose expression matches a path says it. A path that no row
+ * knows affects every group.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './processes.mjs';
+
+const cxx = ['sanitizers', 'plain build', 'checked WebAssembly'];
+
+/** @type {readonly (readonly [RegExp, readonly string[]])[]} */
+export const table = [
+  [/^src\/attn\/kernels\//, [...cxx, 'processors', 'set-ups']],
+  [/^src\/bindings\//, ['checked WebAssembly', 'set-ups', 'engines']],
+  [/^src\/(attn\/parallel|attn\/store)\//, [...cxx, 'set-ups']],
+  [/^src\//, cxx],
+  [/^native-tests\/(kernels|digest)\//, [...cxx, 'processors']],
+  [/^native-tests\//, cxx],
+  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', 'set-ups', 'engines', 'bundlers']],
+  [/^cmake\/arm64\.cmake$/, ['processors']],
+  [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, [...cxx, 'processors', 'set-ups', 'releases']],
+  [/^web\/lib\/src\/(tokenizer|tasks|args|cli)\//, []],
+  [/^web\/lib\/(README\.md|src\/.*\.d\.[cm]?ts)$/, []],
+  [/^web\/lib\/src\/(worker|platform|load|element)\//, ['engines', 'set-ups', 'bundlers']],
+  [/^web\/lib\/src\/model\//, ['engines']],
+  [/^web\/lib\//, ['engines', 'set-ups', 'bundlers']],
+  [/^web\/page\//, ['engines']],
+  [/^wasm-tests\/(page|browser)\//, ['engines']],
+  [/^wasm-tests\/(suites|support|node)\//, ['engines', 'set-ups', 'checked WebAssembly']],
+  [/^wasm-tests\//, []],
+  [/^tests\/bundlers\//, ['bundlers']],
+  [/^tests\/debian\//, ['releases']],
+  [/^tests\//, []],
+  [/^testdata\/(models|make|sentiment|tasks|tokenizers|page)/, []],
+  [/^testdata\//, ['sanitizers']],
+  [/^(tools\/release|packaging)/, ['releases']],
+  [/^tools\/(page|mutants|demo|serve|coverage)/, []],
+  [/^(docs|examples|python|benchmarks)\//, []],
+  [/^[^/]+\.(md|cff)$|^LICENSE$|^\.github\//, []],
+  [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|eslint\.config\.mjs)$/, []],
+];
+
+/** The groups that a change of these paths can affect, of all that there are. */
+export function affectedBy(paths, all) {
+  const groups = new Set();
+  for (const path of paths) {
+    const row = table.find(([expression]) => expression.test(path));
+    for (const group of row ? row[1] : all) groups.add(group);
+  }
+  return groups;
+}
+
+const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+
+/**
+ * What has changed since the last commit of which everything is known to pass: BASE in the environment, else the commit in .ci/base. Undefined where
+ * neither is an ancestor here, so that everything runs.
+ */
+export function changedPaths() {
+  const file = join(root, '.ci/base');
+  const base = process.env.BASE || (existsSync(file) && readFileSync(file, 'utf8').trim());
+  if (!base) return undefined;
+  try {
+    git('merge-base', '--is-ancestor', base, 'HEAD');
+    return { base, paths: git('diff', '--name-only', '--no-renames', base).split('\n').filter(Boolean) };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,19 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './processes.mjs';
+
+/** Files below the root whose path matches a pattern with * and ** after a folder, as node:fs has it from Node 22 on. */
+export function globSync(pattern) {
+  const [folder] = pattern.split('*');
+  const expression = new RegExp(
+    `^${pattern
+      .replaceAll(/[.+^${}()|[\]\\]/g, '\\$&')
+      .replaceAll('**/', '\0')
+      .replaceAll('*', '[^/]*')
+      .replaceAll('\0', '(?:.*/)?')}$`,
+  );
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((name) => expression.test(name))
+    .sort();
+}

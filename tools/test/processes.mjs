@@ -1,0 +1,113 @@
+/** Child processes of the test run. Their limits are for what hangs, not for what is slow. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+/** The step whose code runs. */
+export const current = new AsyncLocalStorage();
+
+/** A process that has printed nothing and computed nothing for so long hangs; so does one that has computed for longer than anything takes. */
+export const limits = { idleMinutes: 10, cpuMinutes: 120, checkSeconds: 20 };
+
+const ticksPerSecond = 100;
+
+/** Processes as { pid, parent, seconds }: the processor time of each and of the children it has waited for. */
+function processes() {
+  try {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((pid) => {
+        try {
+          const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+            .replace(/^.*\) /s, '')
+            .split(' ');
+          const [, parent] = fields;
+          const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+          return [{ pid: Number(pid), parent: Number(parent), seconds: ticks / ticksPerSecond }];
+        } catch {
+          return []; // it has just ended
+        }
+      });
+  } catch {
+    // Not Linux.
+    const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,time='], { encoding: 'utf8' });
+    return table
+      .trim()
+      .split('\n')
+      .map((line) => {
+        const [pid, parent, time] = line.trim().split(/\s+/);
+        const seconds = time.split(/[-:]/).reduce((sum, part) => sum * 60 + Number(part), 0);
+        return { pid: Number(pid), parent: Number(parent), seconds };
+      });
+  }
+}
+
+/** Processor seconds of a process and of all below it. */
+function processorSeconds(top) {
+  const all = processes();
+  const below = new Set([top]);
+  for (let size = 0; size < below.size;) {
+    size = below.size;
+    for (const { pid, parent } of all) if (below.has(parent)) below.add(pid);
+  }
+  return all.filter(({ pid }) => below.has(pid)).reduce((sum, { seconds }) => sum + seconds, 0);
+}
+
+/** Calls `stop(why)` once when the process hangs; `printed()` is how much it has printed. Returns what ends the watch. */
+function watch(pid, printed, stop) {
+  let [seen, spent, since, peak] = [-1, 0, Date.now(), 0];
+  const timer = setInterval(() => {
+    const now = processorSeconds(pid);
+    peak = Math.max(peak, now);
+    // Children that end take their time with them unless their parent waited: any change is progress.
+    if (printed() !== seen || Math.abs(now - spent) >= 1) [seen, spent, since] = [printed(), now, Date.now()];
+    if (Date.now() - since > limits.idleMinutes * 60_000) stop(`no output and no processor time for ${limits.idleMinutes} minutes`);
+    else if (peak > limits.cpuMinutes * 60) stop(`more than ${limits.cpuMinutes} minutes of processor time`);
+  }, limits.checkSeconds * 1000);
+  return () => clearInterval(timer);
+}
+
+/** Runs a program with its output passed to the step and kept: resolves to { code, out, err }. */
+export function run(program, args, { env = {} } = {}) {
+  const step = current.getStore();
+  return new Promise((done) => {
+    const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    const said = { out: '', err: '' };
+    for (const [name, from, to] of [
+      ['out', child.stdout, process.stdout],
+      ['err', child.stderr, process.stderr],
+    ])
+      from.setEncoding('utf8').on('data', (text) => {
+        said[name] += text;
+        step.say(text, to);
+      });
+    const called = `${program} ${args.join(' ')}`;
+    const unwatch = watch(
+      child.pid,
+      () => said.out.length + said.err.length,
+      (why) => {
+        unwatch();
+        step.say(`${called}: stopped, ${why}\n`);
+        try {
+          process.kill(-child.pid, 'SIGKILL'); // with the browsers it has started
+        } catch {
+          // It has just ended.
+        }
+      },
+    );
+    const end = (code) => {
+      unwatch();
+      done({ code, ...said });
+    };
+    child.on('error', (error) => {
+      step.say(`${error.message}\n`);
+      end(127);
+    });
+    child.on('close', (code, signal) => {
+      if (signal) step.say(`${called}: ended by ${signal}\n`);
+      end(code ?? 1);
+    });
+  });
+}

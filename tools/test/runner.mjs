@@ -1,0 +1,115 @@
+/** Runs steps in lanes side by side, keeps the output of each together, and sums up. */
+import { stripVTControlCharacters } from 'node:util';
+import { current } from './processes.mjs';
+
+/** Steps that are not wholly shown, in the order of their starts: the first writes at once, the others when it has ended. */
+const shown = [];
+
+function show() {
+  while (shown.length > 0) {
+    for (const [stream, text] of shown[0].said.splice(0)) stream.write(text);
+    if (!shown[0].ended) return;
+    shown.shift();
+  }
+}
+
+/** A step of the table as it runs. */
+class Step {
+  said = [];
+  last = '';
+  tests = [];
+  ended = false;
+  result = { passed: 0, failed: 1 };
+  constructor(entry) {
+    Object.assign(this, entry);
+    this.hasPassed = new Promise((done) => (this.done = done));
+  }
+  say(text, stream = process.stderr) {
+    this.said.push([stream, text]);
+    this.last = (this.last + text).slice(-2000);
+    show();
+  }
+}
+
+/** Runs a lane's steps in turn, each when those that it needs have ended and unless one of them has failed; a failure of any kind counts. */
+async function runLane(steps, all, names) {
+  for (const step of steps) {
+    const needed = step.needs.map((name) => all.get(name)).filter(Boolean);
+    const passed = await Promise.all(needed.map((each) => each.hasPassed));
+    const broken = needed.find((_, i) => !passed[i]);
+    const lacking = needed.find(({ result }) => result.skipped);
+    const started = Date.now();
+    shown.push(step);
+    await current.run(step, async () => {
+      step.say(`\n== ${step.name}\n`, process.stdout);
+      if (broken) return step.say(`not run: ${broken.name} failed\n`);
+      if (lacking) return void (step.result = { passed: 0, failed: 0, skipped: `it needs ${lacking.name}` });
+      try {
+        step.result = await step.run({ names });
+      } catch (error) {
+        step.say(`${error.stack ?? error}\n`);
+      }
+    });
+    step.ended = true;
+    step.seconds = (Date.now() - started) / 1000;
+    show();
+    step.done(step.result.failed === 0);
+  }
+}
+
+/**
+ * Runs the entries of the table and prints a summary; resolves to { passed, failed }. Entries of the lane `setUp` come first, the other lanes run side by
+ * side. `names`: only tests whose names hold this.
+ */
+export async function runSteps(entries, { names } = {}) {
+  const began = Date.now();
+  const steps = entries.map((entry) => new Step(entry));
+  const all = new Map(steps.map((step) => [step.name, step]));
+  const lane = (name) =>
+    runLane(
+      steps.filter((step) => step.lane === name),
+      all,
+      names,
+    );
+  await lane('setUp');
+  await Promise.all([...new Set(steps.map((step) => step.lane))].filter((name) => name !== 'setUp').map(lane));
+  return summary(steps, (Date.now() - began) / 1000);
+}
+
+const row = (seconds, text) => console.log(`${seconds.toFixed(0).padStart(5)} s  ${text}`);
+
+function slowest(title, list) {
+  console.log(`\n== the slowest ${title}`);
+  for (const [name, seconds] of list.sort((a, b) => b[1] - a[1]).slice(0, 10)) row(seconds, name);
+}
+
+function failures({ name, tests, last, result }) {
+  if (result.failed === 0) return;
+  const indent = (text) => `        ${stripVTControlCharacters(text).trim().replaceAll('\n', '\n        ')}`;
+  const known = tests.filter(({ failed }) => failed !== undefined);
+  for (const test of known) console.log(`FAILED  ${name}: ${test.name}\n${indent(test.failed.split('\n').slice(0, 6).join('\n'))}`);
+  // No test of the step failed: what it printed last.
+  if (known.length === 0) console.log(`FAILED  ${name}\n${indent(last.trimEnd().split('\n').slice(-12).join('\n'))}`);
+}
+
+function summary(steps, seconds) {
+  console.log('\n== summary');
+  for (const { name, seconds, result } of steps)
+    row(seconds, `${name.padEnd(32)} ${result.skipped ? `skipped: ${result.skipped}` : `${result.passed} passed, ${result.failed} failed`}`);
+  const count = (kind) => steps.reduce((sum, { result }) => sum + result[kind], 0);
+  const passed = count('passed');
+  const failed = count('failed') + Number(passed + count('failed') === 0); // nothing ran
+  slowest(
+    'steps',
+    steps.map(({ name, seconds }) => [name, seconds]),
+  );
+  slowest(
+    'tests',
+    steps.flatMap(({ name, tests }) => tests.map((test) => [`${name}: ${test.name}`, test.seconds])),
+  );
+  if (failed > 0) console.log('\n== what failed');
+  for (const step of steps) failures(step);
+  console.log();
+  row(seconds, 'in all');
+  return { passed, failed };
+}

@@ -1,0 +1,250 @@
+/**
+ * Every step of the test run. `lane`: set-ups come first, then two lanes run side by side, what a C++ compiler makes (`compiled`) and what JavaScript is
+ * (`packaged`). `group`: undefined for the steps of `make test`; the others run with ALL=1, or when a change can affect them (affected.mjs). `needs`:
+ * steps that must have passed. `files`: where its tests are, for ONLY=part of a test's name.
+ */
+import { globSync } from './glob.mjs';
+import { at, catch2, commands, digest, examples, ifMachineHas, nodeTests, preset, build, pytest, setUp, suites, vitest } from './kinds.mjs';
+
+const steps = [];
+const add =
+  (lane) =>
+  (name, run, needs = [], { group, files } = {}) =>
+    steps.push({ lane, name, run, needs, group, files });
+const [setUpStep, compiled, packaged] = [add('setUp'), add('compiled'), add('packaged')];
+
+for (const [part, optional, group] of [
+  ['node'],
+  ['native'],
+  ['wasm'],
+  ['browsers', true],
+  ['models', true],
+  ['python', true],
+  ['docs', true],
+  ['fuzz', true, 'sanitizers'],
+  ['release', true, 'releases'],
+  ...(process.arch === 'arm64' ? [] : [['arm', true, 'processors']]),
+])
+  setUpStep(`set-up: ${part}`, setUp(part, optional), [], { group });
+
+const needsNative = ['set-up: native'];
+const needsWasm = ['set-up: wasm', 'set-up: node'];
+const nativeTests = { files: 'native-tests/**/*.cpp' };
+
+// ---- what a C++ compiler makes ------------------------------------------------------------------------------
+
+compiled('wasm: build', preset('wasm-release'), needsWasm);
+compiled('native: build', preset('native'), needsNative);
+const install = (folder) => ['cmake', '--install', folder, '--prefix', 'build/installed'];
+compiled('native: install', commands(install('build/native')), ['native: build']);
+// The C++ of the package is found as users find it, without the presets' flags: no unity build, no precompiled headers.
+const plain = ['cmake', '-S', '.', '-B', 'build/release', '-DATTN_WERROR=ON'];
+compiled('native: plain build', commands(plain, build('build/release'), install('build/release')), ['native: install'], { group: 'plain build' });
+
+compiled('native: tests', catch2('native'), ['native: build'], nativeTests);
+compiled('native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build'], {
+  files: 'native-tests/memory/*.cpp',
+});
+compiled('native: bits', digest('native'), ['native: build']);
+const symbols = ['node', 'tools/check-symbols.mjs'];
+compiled(
+  'native: symbols',
+  commands([...symbols, 'build/native/libattn.a'], [...symbols, '--kernels', 'build/native'], [...symbols, '--c', 'build/native/libattn_c.so']),
+  ['native: build'],
+);
+compiled('native: another xtensor', commands(['build/native/native-tests/attn_xtensor_xsimd_test']), ['native: build']);
+
+// The four lanes of the simd WebAssembly, and all instruction sets, which this machine would not choose by itself or has not.
+const sets = { x64: ['sse4_2', 'avx2_fma', 'avx_vnni', 'avx512f', 'avx512_vnni'], arm64: ['default_arch', 'neon_dotprod'] };
+for (const arch of ['emulated', ...(sets[process.arch] ?? [])]) {
+  const env = { ATTN_MAX_ARCH: arch };
+  const group = arch === 'emulated' ? undefined : 'processors';
+  compiled(`native on ${arch}: bits`, ifMachineHas(arch, digest('native', { env, arch })), ['native: build'], { group });
+  compiled(`native on ${arch}: tests`, ifMachineHas(arch, catch2('native', { filter: ['~[kernels]'], env })), ['native: build'], {
+    group: 'processors',
+  });
+}
+// The widest kernels take minutes to compile; what flags do to the others they do to them.
+const narrow = process.arch === 'x64' ? ['-DATTN_MAX_ARCH=avx2_fma'] : [];
+const debug = ['cmake', '-S', '.', '-B', 'build/debug', '-DCMAKE_BUILD_TYPE=Debug', ...narrow];
+compiled(
+  'native: kernels of a Debug build',
+  commands(debug, build('build/debug', '--target', 'attn_kernels'), [...symbols, '--kernels', 'build/debug']),
+  needsNative,
+  { group: 'processors' },
+);
+
+// The wheel, with the flags of the preset native, whose objects ccache has, and by the name that CMake has for the compiler there.
+const interpreter = at('.setup/python-venv/bin/python');
+const pip = (...args) => ['env', `CXX=${process.env.CXX ?? 'c++'}`, interpreter, '-m', 'pip', '--disable-pip-version-check', '--quiet', ...args];
+const asNative = ['-DATTN_WERROR=ON', '-DATTN_PRECOMPILE=ON', '-DCMAKE_UNITY_BUILD=ON', '-DCMAKE_UNITY_BUILD_BATCH_SIZE=16'];
+compiled(
+  'python: wheel',
+  commands(
+    pip(
+      'wheel',
+      '--no-build-isolation',
+      '--no-deps',
+      '--wheel-dir',
+      'build',
+      ...asNative.map((option) => `--config-settings=cmake.define.${option.slice(2)}`),
+      '.',
+    ),
+    pip('install', '--no-index', '--find-links', 'build', '--no-deps', '--force-reinstall', 'attn'),
+  ),
+  ['native: build', 'set-up: python', 'set-up: node'],
+);
+compiled('python: tests', pytest(interpreter), ['python: wheel'], { files: 'python/tests/*.py' });
+
+// NEON: QEMU's greatest processor and one without the products of four. It takes ten times as long: a part of the forwards of float32, whose bits
+// nothing on this machine can say.
+if (process.arch !== 'arm64') {
+  const group = 'processors';
+  const built = 'native-arm64: build';
+  const qemu = (cpu) => ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', '-cpu', cpu];
+  compiled(built, preset('native-arm64'), ['set-up: native', 'set-up: arm'], { group });
+  compiled('native-arm64: symbols', commands([...symbols, '--kernels', 'build/native-arm64']), [built], { group });
+  for (const [cpu, arch, tests] of [
+    ['max', 'neon_dotprod', '[kernels]~[large],[minilm]'],
+    ['cortex-a53', 'default_arch', '[int8]'],
+  ]) {
+    const by = qemu(cpu);
+    compiled(`native-arm64 on ${arch}: tests`, catch2('native-arm64', { filter: [tests], by }), [built], { group });
+    compiled(`native-arm64 on ${arch}: bits`, digest('native-arm64', { by, options: ['--float32', '1000'], arch }), [built], { group });
+  }
+  const asked = { filter: ['the table in use is*'], by: qemu('max'), env: { ATTN_MAX_ARCH: 'default_arch' } };
+  compiled('native-arm64 on default_arch, asked for: tests', catch2('native-arm64', asked), [built], { group });
+}
+
+const prefix = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
+compiled('C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', prefix), ['native: install']);
+compiled('a C example by pkg-config', examples('examples/c', 'build/examples-c', prefix), ['native: install']);
+// The whole library once more, with the flags of the preset native: ccache has it.
+compiled(
+  'a C++ example by FetchContent',
+  examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative, `-DFETCHCONTENT_BASE_DIR=${at('build')}`),
+  needsNative,
+  { group: 'plain build' },
+);
+compiled(
+  'a C++ example by FetchContent, -ffast-math',
+  examples(
+    'cmake/fetch-content-test',
+    'build/examples-fast-math',
+    ...narrow,
+    '-DATTN_PRECOMPILE=ON',
+    '-DCMAKE_UNITY_BUILD=ON',
+    '-DCMAKE_CXX_FLAGS=-ffast-math',
+  ),
+  needsNative,
+  { group: 'processors' },
+);
+// Of what is committed, as a user gets it. ccache has it from the plain build. Debian's packages are compiled with other flags, all of it: make deb.
+compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['native: plain build', 'set-up: release'], {
+  group: 'releases',
+});
+
+// ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
+// AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints, and of few texts, what there is to see of large ones and of many.
+for (const [name, filter] of [
+  ['native-asan', '~[minilm]~[sentiment]~[large]'],
+  ['native-tsan', '[threads]'],
+]) {
+  compiled(`${name}: build`, preset(name), needsNative, { group: 'sanitizers' });
+  compiled(`${name}: tests`, catch2(name, { filter: [filter] }), [`${name}: build`], { group: 'sanitizers' });
+}
+compiled('native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz'], { group: 'sanitizers' });
+compiled(
+  'native-fuzz: 30 s a target',
+  nodeTests(() => ['native-tests/fuzz/targets.test.mjs'], { env: { ATTN_FUZZ_SECONDS: '30', ATTN_FUZZ_SEED: '1' } }),
+  ['native-fuzz: build'],
+  { group: 'sanitizers' },
+);
+for (const name of ['wasm-debug', 'wasm-asan']) compiled(`${name}: build`, preset(name), needsWasm, { group: 'checked WebAssembly' });
+
+// ---- the package and the page -------------------------------------------------------------------------------
+
+const tsc = (...args) => ['node_modules/.bin/tsc', '--noEmit', ...args];
+packaged('include rule', commands(['node', 'tools/check-includes.mjs']));
+packaged('package: build', commands(['node', 'web/lib/build.mjs', '--wasm', 'build/wasm-release'], ['node', 'tools/package.mjs']), ['wasm: build']);
+packaged(
+  'bindings and package agree',
+  commands(
+    tsc(
+      ...['--strict', '--skipLibCheck', '--target', 'es2022', '--lib', 'es2023,esnext.disposable,dom', '--module', 'nodenext', '--types', 'node'],
+      'tools/check-embind.ts',
+    ),
+  ),
+  ['wasm: build'],
+);
+packaged('lint', commands(['node_modules/.bin/eslint', '.']), ['package: build']);
+packaged('package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
+const page = ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'];
+packaged('page: build', commands(tsc('-p', 'web/page'), ['node', 'tools/converted_models.mjs'], page), ['package: build']);
+
+const pageOn = (engine, group) =>
+  packaged(
+    `page-${engine}`,
+    nodeTests(() => globSync('wasm-tests/page/*.test.mjs'), { env: { ATTN_ENGINE: engine } }),
+    ['page: build'],
+    {
+      group,
+      files: 'wasm-tests/page/*.test.mjs',
+    },
+  );
+pageOn('chromium');
+packaged('page-unit', vitest(at('web/page')), ['set-up: node'], { files: 'web/page/**/*.test.ts' });
+packaged('node-simd', suites({ variant: 'simd', threads: 1 }), ['package: build', 'native: build'], { files: 'wasm-tests/suites/*.ts' });
+packaged('node-relaxed-threads', suites({ variant: 'relaxed', threads: 2 }), ['package: build', 'native: build'], {
+  files: 'wasm-tests/suites/*.ts',
+});
+const inBrowser = (engine, setups, group) =>
+  packaged(
+    setups === 'complete' ? engine : `${engine}-others`,
+    nodeTests(() => ['wasm-tests/browser/suites.test.mjs'], { env: { ATTN_ENGINE: engine, ATTN_SETUPS: setups } }),
+    ['package: build', 'native: build'],
+    { group },
+  );
+inBrowser('chromium', 'complete');
+const nodeFiles = (name, pattern, needs, options) =>
+  packaged(
+    name,
+    nodeTests(() => globSync(pattern)),
+    needs,
+    { files: pattern, ...options },
+  );
+nodeFiles('packaging', 'tests/packaging/*.test.mjs', ['package: build']);
+nodeFiles('examples', 'tests/examples/*.test.mjs', ['package: build']);
+nodeFiles('the test run', 'tools/test/*.test.mjs', ['set-up: node']);
+nodeFiles('code-blocks', 'tests/docs/code_blocks.test.mjs', ['package: build', 'native: install', 'python: wheel']);
+nodeFiles('the command', 'tests/command/*.test.mjs', ['package: build', 'native: build']);
+nodeFiles("the lab's programs", 'tests/lab/*.test.mjs', ['package: build', 'native: install']);
+packaged(
+  'what tokenizers cost, 20 s',
+  nodeTests(() => ['wasm-tests/fuzz/cost.test.mjs']),
+  ['set-up: node'],
+);
+// Made of the wheel, too, so the site comes late; the page is built again for it, with a link to it.
+packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], page), ['page: build', 'set-up: docs', 'python: wheel']);
+nodeFiles('docs', 'tests/docs/site.test.mjs', ['docs: build']);
+
+const bundlers = { group: 'bundlers', files: 'tests/bundlers/*.test.mjs' };
+nodeFiles('bundlers', 'tests/bundlers/*.test.mjs', ['package: build'], bundlers);
+nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'set-up: release'], { group: 'releases' });
+for (const engine of ['firefox', 'webkit']) {
+  pageOn(engine, 'engines');
+  inBrowser(engine, 'complete', 'engines');
+  inBrowser(engine, 'others', 'set-ups');
+}
+inBrowser('chromium', 'others', 'set-ups');
+for (const [name, setup] of [
+  ['node-relaxed', { variant: 'relaxed', threads: 1 }],
+  ['node-simd-threads', { variant: 'simd', threads: 2 }],
+])
+  packaged(name, suites(setup), ['package: build', 'native: build'], { group: 'set-ups' });
+for (const name of ['debug', 'asan'])
+  packaged(`node-${name}`, suites({ variant: 'simd', threads: 1, build: name }), [`wasm-${name}: build`, 'native: build'], {
+    group: 'checked WebAssembly',
+  });
+
+export { steps };

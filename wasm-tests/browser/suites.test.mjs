@@ -1,0 +1,99 @@
+/**
+ * The suites in a real browser, each set-up in a fresh one: ATTN_ENGINE=chromium, firefox or webkit (default chromium). ATTN_SETUPS=complete runs the
+ * set-up that has most of attn in it, others the others; both by default. ATTN_NAMES: a regular expression for the names of tests.
+ */
+import { existsSync, rmSync } from 'node:fs';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isComplete, pagesOf } from '../suites/table.mjs';
+import { nativeDigest } from '../support/native_digest.mjs';
+import { skipUnlessCi } from '../support/node_tests.mjs';
+import { at } from '../support/paths.mjs';
+import { run } from '../support/run.mjs';
+import { startServer } from '../support/server.mjs';
+import { missing, show, version, within } from './drivers.mjs';
+
+const { ATTN_ENGINE: engine = 'chromium', ATTN_SETUPS: wanted = '', ATTN_NAMES: names } = process.env;
+const built = at('build/wasm-tests/browser');
+/** WebKitGTK has no relaxed SIMD: there load() must refuse it, and both set-ups run the simd suites. */
+const takesRelaxed = engine !== 'webkit';
+/** Slow is fine, silent is not: the count has to grow. */
+const silence = 600_000;
+
+async function buildPage() {
+  rmSync(built, { recursive: true, force: true });
+  const code = await run(process.execPath, [at('node_modules/vite/bin/vite.js'), 'build', '--config', at('wasm-tests/browser/vite.config.mjs')]);
+  if (code !== 0 || !existsSync(at('build/wasm-tests/browser/index.html'))) throw new Error('the page of the suites could not be built');
+}
+
+/** What the page of these suites has posted when it is done; `ended`: why it never was. */
+async function resultsOf({ variant, threads }, suites) {
+  let results;
+  let fatal;
+  const server = await startServer({ root: built, isolated: threads > 1, onResults: (r) => (r.fatal ? (fatal ??= r.fatal) : (results = r)) });
+  const query = new URLSearchParams({
+    engine,
+    variant,
+    threads: String(threads),
+    suites: suites.join(),
+    relaxed: takesRelaxed ? 'yes' : 'no',
+    ...(threads > 1 && { worker: '' }),
+    ...(names && { names }),
+  });
+  let browser;
+  try {
+    browser = await show(engine, `${server.url}?${query}`);
+    let [seen, since] = ['', Date.now()];
+    while (!results?.done) {
+      if (fatal) throw new Error(fatal);
+      const now = JSON.stringify(results ?? '');
+      if (now !== seen) [seen, since] = [now, Date.now()];
+      if (Date.now() - since > silence) throw new Error(`no news for ${silence / 1000} s; last was: ${results?.current ?? 'nothing'}`);
+      await sleep(50);
+    }
+    if (fatal) throw new Error(fatal);
+    if (results.isolated !== threads > 1) throw new Error(`crossOriginIsolated is ${results.isolated}`);
+    if (results.tests.length === 0 && !names) throw new Error('no test ran');
+    return results;
+  } catch (error) {
+    return { tests: [], notes: [], ...results, ended: error.message };
+  } finally {
+    await within(browser?.close() ?? Promise.resolve(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
+    await server.close();
+  }
+}
+
+/**
+ * WebKitGTK 2.50 fails by itself now and then: its web process ends in an assertion of its compiler (JSC::IPInt::jitCompileSIMDFunction), or a call
+ * traps that runs in the next browser. Such a page gets a second browser; what fails there too is ours. Other failures get none.
+ */
+const brokeDown = ({ ended, tests }) => ended || tests.some(({ error }) => error?.includes('Out of bounds memory access'));
+
+async function runPage(t, setup, suites) {
+  let results = await resultsOf(setup, suites);
+  if (engine === 'webkit' && brokeDown(results)) {
+    t.diagnostic(`${engine}: the browser broke down (${results.ended ?? 'a trap'}); once more in a new one`);
+    results = await resultsOf(setup, suites);
+  }
+  for (const note of results.notes) t.diagnostic(note);
+  for (const { title, seconds, error } of results.tests)
+    await t.test(`${title}${seconds >= 2 ? ` (${seconds.toFixed(0)} s)` : ''}`, () => {
+      if (error) throw new Error(error);
+    });
+  if (results.ended) throw new Error(results.ended);
+}
+
+const parts = missing(engine);
+for (const variant of takesRelaxed ? ['simd', 'relaxed'] : ['simd'])
+  for (const threads of [1, 2]) {
+    const setup = { engine, variant, threads };
+    if (wanted && isComplete(setup) !== (wanted === 'complete')) continue;
+    const where = threads > 1 ? `${threads} threads, isolated, in a worker` : 'one thread, not isolated, main thread';
+    test(`the suites in ${engine}, ${variant}, ${where}`, { timeout: 7_200_000 }, async (t) => {
+      if (parts.length > 0) return skipUnlessCi(t, `${parts.join(', ')} not found`);
+      t.diagnostic(version(engine));
+      nativeDigest();
+      await (buildPage.once ??= buildPage());
+      for (const suites of pagesOf({ ...setup, build: 'release' })) await runPage(t, setup, suites);
+    });
+  }

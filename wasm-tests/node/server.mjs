@@ -1,0 +1,19 @@
+/** Before the suites in Node: the test server, the digest of the native build if there is one, and a file for notes, printed at the end. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hasNativeDigest, nativeDigest } from '../support/native_digest.mjs';
+import { startServer } from '../support/server.mjs';
+
+export default async function setup() {
+  if (hasNativeDigest()) nativeDigest();
+  const server = await startServer();
+  const temporary = mkdtempSync(join(tmpdir(), 'attn-node-'));
+  const notes = join(temporary, 'notes.txt');
+  Object.assign(process.env, { ATTN_TEST_SERVER: server.url, ATTN_TEST_NOTES: notes });
+  return async () => {
+    if (existsSync(notes)) console.log(readFileSync(notes, 'utf8').trim());
+    rmSync(temporary, { recursive: true, force: true });
+    await server.close();
+  };
+}

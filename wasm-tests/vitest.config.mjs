@@ -1,0 +1,92 @@
+/**
+ * The suites in Node. By itself (`npx vitest -t "part of a name"` in this folder) on the TypeScript sources with the WebAssembly of web/lib/dist, which
+ * `make wasm` builds. What the tests of the whole set differently, by environment variables:
+ *
+ *   ATTN_TEST_PACKAGE  a folder with a built package, which then runs untouched, as a user's would
+ *   ATTN_TEST_VARIANT  simd (default) or relaxed
+ *   ATTN_TEST_THREADS  1 (default) or more
+ *   ATTN_TEST_BUILD    release (default), or debug or asan: a checked build
+ */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { defineConfig } from 'vitest/config';
+import { checkTable, isComplete, suitesOf } from './suites/table.mjs';
+import { at } from './support/paths.mjs';
+
+const { ATTN_TEST_PACKAGE: folder, ATTN_TEST_VARIANT: variant = 'simd', ATTN_TEST_THREADS = '1', ATTN_TEST_BUILD: build = 'release' } = process.env;
+const threads = Number(ATTN_TEST_THREADS);
+const dist = folder ? join(folder, 'dist') : at('web/lib/dist');
+const canThread = existsSync(join(dist, 'attn-threads-node.mjs'));
+if (!existsSync(join(dist, 'attn.mjs'))) throw new Error(`${dist} has no built WebAssembly: make wasm`);
+
+const suites = fileURLToPath(new URL('suites', import.meta.url));
+const all = checkTable(readdirSync(suites).filter((name) => name.endsWith('.ts')));
+const set = { engine: 'node', variant, threads, build };
+const complete = !folder || (build === 'release' && isComplete(set));
+
+/** With -t, the suites in whose source that text is: the others take seconds to load. All if there is none, since names may be made of data. */
+function named(names) {
+  const { values } = parseArgs({ strict: false, options: { testNamePattern: { type: 'string', short: 't' } } });
+  const holds = (name) => readFileSync(join(suites, `${name}.ts`), 'utf8').includes(String(values.testNamePattern));
+  const found = values.testNamePattern ? names.filter(holds) : [];
+  return found.length > 0 ? found : names;
+}
+
+/** The sources in place of the built files; beside them lies what is built, the WebAssembly and its glue. */
+function fromSources() {
+  const comlink = join(dirname(createRequire(import.meta.url).resolve('comlink/package.json')), 'dist/esm');
+  return {
+    plugins: [
+      {
+        name: 'beside-built',
+        enforce: 'pre',
+        transform: (code, id) =>
+          /\/web\/lib\/src\/.+\.ts$/.test(id)
+            ? code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(join(dist, 'node.js')).href))
+            : undefined,
+      },
+    ],
+    define: { ATTN_THREADS: String(canThread) },
+    resolve: {
+      alias: [
+        { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
+        { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
+        { find: /^(?:\.{1,2}\/)+(attn(?:-train)?(?:-threads)?(?:-node)?\.mjs)$/, replacement: `${dist}/$1` },
+        { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
+        { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
+      ],
+    },
+  };
+}
+
+const built = {
+  resolve: {
+    alias: [
+      { find: /^attn$/, replacement: join(dist, 'node.js') },
+      { find: /^attn\/worker$/, replacement: join(dist, 'worker-node.js') },
+    ],
+  },
+};
+
+export default defineConfig({
+  ...(folder ? built : fromSources()),
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  test: {
+    globals: true,
+    include: named(folder ? suitesOf(set) : all).map((name) => `suites/${name}.ts`),
+    globalSetup: ['node/server.mjs'],
+    setupFiles: ['node/setup.ts'],
+    env: { ATTN_TEST_HOST: JSON.stringify({ ...set, canThread, takesRelaxed: variant === 'relaxed', complete }) },
+    server: { deps: { external: [/\/dist\//] } },
+    pool: 'forks',
+    execArgv: ['--expose-gc', ...(variant === 'relaxed' ? ['--experimental-wasm-relaxed-simd'] : [])],
+    maxWorkers: Math.min(2, availableParallelism()),
+    // For what hangs, not for what is slow.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+  },
+});
