@@ -9,7 +9,7 @@
 #include "support/golden.hpp"
 
 namespace attn::test {
-namespace {
+namespace backward_goldens_test {
 
 /// A file with its cases by their names.
 struct Cases {
@@ -125,5 +125,5 @@ TEST_CASE("gradients of additive and general attention are those of torch.autogr
   CHECK(counts.at("general_attention_backward") >= 28);
 }
 
-}  // namespace
+}  // namespace backward_goldens_test
 }  // namespace attn::test

@@ -32,7 +32,7 @@
 #endif
 
 namespace attn::test {
-namespace {
+namespace context_test {
 
 /// An executor that counts.
 struct Counting : Executor {
@@ -603,5 +603,5 @@ TEST_CASE("an unknown ATTN_MAX_ARCH is refused wherever it is needed, by its nam
 
 #endif
 
-}  // namespace
+}  // namespace context_test
 }  // namespace attn::test

@@ -13,7 +13,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace goldens_test {
 
 using Names = std::set<std::string>;
 using Arrays = std::map<std::string, Array>;
@@ -570,5 +570,5 @@ TEST_CASE("the example of the documentation compiles and runs", "[reference]") {
   CHECK((y.trace->at(attn::TraceName::weights)(0, 0, 0, 2) == 0));
 }
 
-}  // namespace
+}  // namespace goldens_test
 }  // namespace attn::test

@@ -13,7 +13,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace onnx_test {
 
 using Arrays = std::map<std::string, Array>;
 
@@ -306,8 +306,6 @@ const std::map<std::string, std::vector<Arrays> (*)(OnnxCase&)>& operators() {
 
 nlohmann::json list(const GoldenFile& file, const char* name) { return nlohmann::json::parse(file.metadata.at(name).get<std::string>()); }
 
-}  // namespace
-
 TEST_CASE("every case that ONNX has for these operators is run or left out with its reason", "[onnx]") {
   const GoldenFile file = read_golden(testdata("onnx.safetensors"));
   const nlohmann::json cases = list(file, "cases"), left_out = list(file, "left_out");
@@ -355,4 +353,5 @@ TEST_CASE("ONNX's backend node tests give ONNX's numbers", "[onnx]") {
   }
 }
 
+}  // namespace onnx_test
 }  // namespace attn::test

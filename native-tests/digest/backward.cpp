@@ -7,7 +7,7 @@
 #include <utility>
 
 namespace digest {
-namespace {
+namespace backward_calls {
 
 using attn::Trace;
 using attn::TraceName;
@@ -305,8 +305,9 @@ Call training(Generator& g) {
 
 constexpr std::array kKinds{attention, multi_head_attention, function, training, attention, multi_head_attention, loss};
 
-}  // namespace
+}  // namespace backward_calls
+using namespace backward_calls;
 
-Call draw_backward_call(Generator& g, std::uint32_t number) { return kKinds[number % kKinds.size()](g); }
+Call draw_backward_call(Generator& g, std::uint32_t number) { return backward_calls::kKinds[number % backward_calls::kKinds.size()](g); }
 
 }  // namespace digest

@@ -8,7 +8,7 @@
 #include "support/testdata.hpp"
 
 namespace digest {
-namespace {
+namespace fine_tuning_calls {
 
 const std::vector<attn::FineTuneExample> kExamples{
     {"a warm , funny and clever film", "good"},      {"dull and far too long", "bad"},
@@ -32,7 +32,8 @@ const std::vector<Run> kRuns{
     {"tiny-mpnet-mean", {.epochs = 4, .batch_size = 3, .layers = 0, .seed = 4}},
 };
 
-}  // namespace
+}  // namespace fine_tuning_calls
+using namespace fine_tuning_calls;
 
 std::vector<std::string> fine_tuning_lines() {
   std::vector<std::string> lines;

@@ -5,7 +5,7 @@
 #include <utility>
 
 namespace digest {
-namespace {
+namespace forwards_calls {
 
 using attn::Trace;
 using attn::TraceName;
@@ -678,10 +678,12 @@ constexpr std::array kQuantizedKinds{transformer_encoder_layer,
                                      embedding,
                                      placed_encoder};
 
-}  // namespace
+}  // namespace forwards_calls
+using namespace forwards_calls;
 
 Call draw_call(Generator& g, std::uint32_t number) {
-  return number < kForwards - kPlacedForwards ? kKinds[number % kKinds.size()](g) : kPlacedKinds[number % kPlacedKinds.size()](g);
+  return number < kForwards - kPlacedForwards ? forwards_calls::kKinds[number % forwards_calls::kKinds.size()](g)
+                                              : kPlacedKinds[number % kPlacedKinds.size()](g);
 }
 
 Call draw_quantized_call(Generator& g, std::uint32_t number) {

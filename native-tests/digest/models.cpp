@@ -8,7 +8,7 @@
 #include "support/testdata.hpp"
 
 namespace digest {
-namespace {
+namespace models_calls {
 
 namespace fs = std::filesystem;
 
@@ -57,7 +57,8 @@ std::string hash_of(const attn::TextModel& model, const attn::Encoding& inputs) 
   return text;
 }
 
-}  // namespace
+}  // namespace models_calls
+using namespace models_calls;
 
 std::vector<std::string> model_lines(attn::Weights weights) {
   std::vector<std::string> lines;

@@ -3,7 +3,7 @@
 #include "draw.hpp"
 
 namespace digest {
-namespace {
+namespace training_calls {
 
 constexpr std::size_t kSteps = 200, kBatch = 8, kLength = 10, kWidth = 16, kClasses = 3, kShown = 20;
 
@@ -30,7 +30,8 @@ Batch draw_batch(Generator& g) {
   return batch;
 }
 
-}  // namespace
+}  // namespace training_calls
+using namespace training_calls;
 
 Training train_classifier() {
   Generator g(0x7ea10000U);

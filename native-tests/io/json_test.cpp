@@ -7,7 +7,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace io_json_test {
 
 using detail::Json;
 
@@ -97,5 +97,5 @@ TEST_CASE("more levels or bytes than the caps are FORMAT", "[io]") {
   refused("[1]  ", {"5 bytes, expected 4 at the most"}, 4);
 }
 
-}  // namespace
+}  // namespace io_json_test
 }  // namespace attn::test

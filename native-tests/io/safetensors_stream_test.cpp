@@ -11,7 +11,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace io_safetensors_stream_test {
 
 using Bytes = std::vector<std::uint8_t>;
 using detail::SafetensorsStream;
@@ -168,5 +168,5 @@ TEST_CASE("a file without tensors is one", "[io]") {
   CHECK(streamed(file('{' + entry("e", "F32", "[0]", "[0,0]") + '}'), {1}).size() == 1);
 }
 
-}  // namespace
+}  // namespace io_safetensors_stream_test
 }  // namespace attn::test

@@ -14,7 +14,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace io_safetensors_test {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -596,5 +596,5 @@ TEST_CASE("a file and its bytes give the same tensors", "[io]") {
   CHECK(arrays_of(read_safetensors(path)) == parse(bytes_of(path)));
 }
 
-}  // namespace
+}  // namespace io_safetensors_test
 }  // namespace attn::test

@@ -16,7 +16,7 @@
 #include "support/golden.hpp"
 
 namespace attn::test {
-namespace {
+namespace io_tokenizer_goldens_test {
 
 using nlohmann::json;
 
@@ -431,5 +431,5 @@ TEST_CASE("what is cut off of a long text is left unread only where that gives t
   CHECK_THROWS_AS(bert.encode_texts(std::vector{text + "\xff"}, {.max_length = 8}), Error);
 }
 
-}  // namespace
+}  // namespace io_tokenizer_goldens_test
 }  // namespace attn::test

@@ -12,7 +12,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace io_tokenizer_parts_test {
 
 using nlohmann::json;
 
@@ -367,5 +367,5 @@ TEST_CASE("a text may become only so much longer", "[io][tokenizer]") {
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-}  // namespace
+}  // namespace io_tokenizer_parts_test
 }  // namespace attn::test

@@ -10,7 +10,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace io_tokenizer_test {
 
 using nlohmann::json;
 
@@ -440,5 +440,5 @@ TEST_CASE("bytes that are no JSON are refused", "[io]") {
                 [&] { tokenizer_of(small_file(), "{\"" + side + "\":\"up\"}"); });
 }
 
-}  // namespace
+}  // namespace io_tokenizer_test
 }  // namespace attn::test

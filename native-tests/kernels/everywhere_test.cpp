@@ -12,7 +12,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace kernels_everywhere_test {
 
 using kernels::KernelTable;
 
@@ -81,8 +81,6 @@ std::vector<std::uint32_t> product(const KernelTable& table, const std::vector<f
   return bits;
 }
 
-}  // namespace
-
 TEST_CASE("tables of everywhere have the same bits on every architecture, for rows of every length", "[kernels][int8]") {
   Generator random(1);
   const std::vector<const KernelTable*> tables = kernels::available("test");
@@ -111,4 +109,5 @@ TEST_CASE("products of everywhere have the same bits on every architecture", "[k
   }
 }
 
+}  // namespace kernels_everywhere_test
 }  // namespace attn::test

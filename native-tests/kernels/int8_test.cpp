@@ -12,7 +12,7 @@
 #include "support/reference_int8.hpp"
 
 namespace attn::test {
-namespace {
+namespace kernels_int8_test {
 
 using kernels::KernelTable;
 
@@ -64,8 +64,6 @@ void check_product(const std::vector<float>& x, std::size_t m, const QuantizedWe
     CHECK(wrong == 0);
   }
 }
-
-}  // namespace
 
 TEST_CASE("int8 products are those of the definition for every k, exactly", "[kernels][int8]") {
   Generator random(1);
@@ -176,4 +174,5 @@ TEST_CASE("int8 panels give back the rows that were packed", "[kernels][int8]") 
         }
 }
 
+}  // namespace kernels_int8_test
 }  // namespace attn::test

@@ -19,7 +19,7 @@
 
 namespace attn::test {
 
-namespace {
+namespace kernels_kernels_test {
 
 using kernels::Gemm;
 using kernels::KernelTable;
@@ -935,5 +935,5 @@ TEST_CASE("the table in use is the widest that this machine can run", "[kernels]
 #endif
 }
 
-}  // namespace
+}  // namespace kernels_kernels_test
 }  // namespace attn::test

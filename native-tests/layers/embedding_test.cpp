@@ -12,7 +12,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_embedding_test {
 
 constexpr const char* kOp = "Embedding";
 
@@ -228,5 +228,5 @@ TEST_CASE("a row's gradient is the sum over the places of its id in their order,
   check_error({ErrorCode::unsupported, kOp, "the layer", {"int8"}}, [&] { backward(table, grad); });
 }
 
-}  // namespace
+}  // namespace layers_embedding_test
 }  // namespace attn::test

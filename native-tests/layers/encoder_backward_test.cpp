@@ -12,7 +12,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_encoder_backward_test {
 
 void check_same(const Gradients& got, const Gradients& expected) {
   REQUIRE(got.size() == expected.size());
@@ -441,5 +441,5 @@ TEST_CASE("the masks of a forward may be gone when its backward comes", "[backwa
   check_same(run(true), run(false));
 }
 
-}  // namespace
+}  // namespace layers_encoder_backward_test
 }  // namespace attn::test

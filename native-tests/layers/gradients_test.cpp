@@ -10,7 +10,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_gradients_test {
 
 using Arrays = std::map<std::string, Array>;
 
@@ -55,8 +55,6 @@ void each_layer(Test test) {
        TransformerClassifier({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .num_classes = 3, .pooling = Pooling::mean}));
   with("Embedding", Embedding({.num_embeddings = 4, .embedding_dim = 6, .padding_idx = 3}));
 }
-
-}  // namespace
 
 TEST_CASE("gradients add up by the names of the state until they are zeroed", "[layers][gradients]") {
   each_layer([](auto& layer) {
@@ -177,4 +175,5 @@ TEST_CASE("pieces of a parameter are what the state says, and what is put there 
   });
 }
 
+}  // namespace layers_gradients_test
 }  // namespace attn::test

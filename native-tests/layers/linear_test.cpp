@@ -10,7 +10,7 @@
 #include "support/reference_int8.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_linear_test {
 
 std::vector<float> random_values(Generator& random, std::size_t n) {
   std::vector<float> x(n);
@@ -22,8 +22,6 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
 }
-
-}  // namespace
 
 TEST_CASE("an int8 linear map is that of the definition with any rows and threads", "[layers][int8][threads]") {
   Generator random(3);
@@ -51,4 +49,5 @@ TEST_CASE("an int8 linear map is that of the definition with any rows and thread
   set_num_threads(threads_before);
 }
 
+}  // namespace layers_linear_test
 }  // namespace attn::test

@@ -15,7 +15,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_module_test {
 
 using Names = std::vector<std::string>;
 using Shapes = std::map<std::string, Shape>;
@@ -808,5 +808,5 @@ TEST_CASE("a weight without scale is refused, and the layer stays as it was", "[
   as_wide_as_can_be.quantize();
 }
 
-}  // namespace
+}  // namespace layers_module_test
 }  // namespace attn::test

@@ -11,7 +11,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_multi_head_attention_backward_test {
 
 constexpr const char* kOp = "MultiHeadAttention";
 
@@ -263,5 +263,5 @@ TEST_CASE("a backward without its forward, twice, or after weights changed is an
   CHECK(layer.gradients().empty());
 }
 
-}  // namespace
+}  // namespace layers_multi_head_attention_backward_test
 }  // namespace attn::test

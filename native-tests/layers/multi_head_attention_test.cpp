@@ -11,7 +11,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_multi_head_attention_test {
 
 constexpr const char* kOp = "MultiHeadAttention";
 using Names = std::vector<std::string>;
@@ -743,5 +743,5 @@ TEST_CASE("a standard deviation that is none is CONFIG and leaves the weights as
   CHECK(arrays_of(layer.state_dict()) == before);
 }
 
-}  // namespace
+}  // namespace layers_multi_head_attention_test
 }  // namespace attn::test

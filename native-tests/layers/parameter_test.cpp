@@ -9,7 +9,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_parameter_test {
 
 std::span<const float> part(const std::vector<float>& values, std::size_t first, std::size_t size) {
   return std::span(values).subspan(first, std::min(size, values.size() - first));
@@ -72,5 +72,5 @@ TEST_CASE("a table whose rows come in pieces", "[layers]") {
   CHECK(values == table.data);
 }
 
-}  // namespace
+}  // namespace layers_parameter_test
 }  // namespace attn::test

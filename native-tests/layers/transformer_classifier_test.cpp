@@ -9,7 +9,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_transformer_classifier_test {
 
 constexpr const char* kOp = "TransformerClassifier";
 constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::cls, Pooling::max};
@@ -222,5 +222,5 @@ TEST_CASE("options and inputs of a classifier that cannot work are typed errors 
               [&] { forward(classifier, Array({2, 4, 6}), {.trace = EncoderTraceOptions{.layers = std::vector<std::int64_t>{2}}}); });
 }
 
-}  // namespace
+}  // namespace layers_transformer_classifier_test
 }  // namespace attn::test

@@ -10,7 +10,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_transformer_encoder_layer_test {
 
 constexpr const char* kOp = "TransformerEncoderLayer";
 
@@ -494,5 +494,5 @@ TEST_CASE("every misuse of an encoder layer's forward is a typed error, and the 
   }
 }
 
-}  // namespace
+}  // namespace layers_transformer_encoder_layer_test
 }  // namespace attn::test

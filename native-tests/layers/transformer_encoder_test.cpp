@@ -9,7 +9,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace layers_transformer_encoder_test {
 
 constexpr const char* kOp = "TransformerEncoder";
 
@@ -244,5 +244,5 @@ TEST_CASE("an encoder's results count against the memory limit, every layer of t
   CHECK_THAT(forward(encoder, x, {.output_attentions = true}).output, HasBitsOf(good));
 }
 
-}  // namespace
+}  // namespace layers_transformer_encoder_test
 }  // namespace attn::test

@@ -7,7 +7,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_config_test {
 
 using nlohmann::json;
 using Bytes = std::vector<std::uint8_t>;
@@ -649,5 +649,5 @@ TEST_CASE("a model above the memory limit is MEMORY when its configuration is re
   CHECK_NOTHROW(load(bert()));
 }
 
-}  // namespace
+}  // namespace models_config_test
 }  // namespace attn::test

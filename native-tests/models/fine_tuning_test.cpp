@@ -18,7 +18,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_fine_tuning_test {
 
 using nlohmann::json;
 using State = std::map<std::string, std::vector<float>>;
@@ -703,5 +703,5 @@ TEST_CASE("what cannot be trained is refused, and nothing has changed", "[models
   CHECK(changed(last, state_of(wild)).empty());
 }
 
-}  // namespace
+}  // namespace models_fine_tuning_test
 }  // namespace attn::test

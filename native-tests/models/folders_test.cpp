@@ -10,7 +10,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_folders_test {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -183,5 +183,5 @@ TEST_CASE("prompts that are not there are refused, with those that are", "[model
   check_error({ErrorCode::config, file, "prompts", {"an object"}}, [&] { TextModel::load(folder.path()); });
 }
 
-}  // namespace
+}  // namespace models_folders_test
 }  // namespace attn::test

@@ -13,7 +13,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_gradients_test {
 
 using nlohmann::json;
 
@@ -304,5 +304,5 @@ TEST_CASE("steps and weights of an integral are Gauss's and Legendre's", "[model
   }
 }
 
-}  // namespace
+}  // namespace models_gradients_test
 }  // namespace attn::test

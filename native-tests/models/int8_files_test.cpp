@@ -13,7 +13,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_int8_files_test {
 
 using nlohmann::json;
 using Tensors = std::vector<FileTensor>;
@@ -406,5 +406,5 @@ TEST_CASE("weights that are loaded into an int8 model are rounded as those of a 
   check_same(*model, *other);  // nothing of it was changed
 }
 
-}  // namespace
+}  // namespace models_int8_files_test
 }  // namespace attn::test

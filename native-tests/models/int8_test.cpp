@@ -17,7 +17,7 @@
 #include "support/testdata.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_int8_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -224,5 +224,5 @@ TEST_CASE("the small sentiment model is as good in int8", "[models][int8][sentim
   CHECK(differences.mean() <= 2e-4);
 }
 
-}  // namespace
+}  // namespace models_int8_test
 }  // namespace attn::test

@@ -9,7 +9,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_interventions_test {
 
 constexpr std::int64_t kH = 4;
 
@@ -244,5 +244,5 @@ TEST_CASE("what does not fit the model is refused by name", "[models]") {
   Everything(s.forward({})).check_bits(Everything(s.plain));
 }
 
-}  // namespace
+}  // namespace models_interventions_test
 }  // namespace attn::test

@@ -8,7 +8,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_loader_test {
 
 using nlohmann::json;
 using Names = std::vector<std::string>;
@@ -273,5 +273,5 @@ TEST_CASE("a file that is cut anywhere, or goes on, is FORMAT", "[models]") {
   }
 }
 
-}  // namespace
+}  // namespace models_loader_test
 }  // namespace attn::test

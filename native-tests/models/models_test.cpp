@@ -11,7 +11,7 @@
 using namespace attn;
 using namespace attn::test;
 
-namespace {
+namespace models_models_test {
 
 /// One intermediate result of one layer.
 Array trace_of(const EncoderModel& model, const Batch& batch, std::int64_t layer, const std::string& name) {
@@ -27,7 +27,8 @@ Array trace_of(const EncoderModel& model, const Batch& batch, std::int64_t layer
   return trace;
 }
 
-}  // namespace
+}  // namespace models_models_test
+using namespace models_models_test;
 
 TEST_CASE("checkpoints give transformers' numbers", "[models]") {
   const std::string name = GENERATE(from_range(checkpoints()));

@@ -50,7 +50,7 @@ TEST_CASE("a table of relative positions ends on both sides", "[models]") {
   for (std::int64_t distance = -200; distance < 200; ++distance) CHECK(config.row(distance) <= config.row(distance + 1));
 }
 
-namespace {
+namespace models_relative_positions_test {
 
 TextModel deberta(const char* name = "tiny-deberta") { return TextModel::load(testdata(std::string("models/") + name)); }
 
@@ -68,7 +68,8 @@ Encoding some_tokens() {
   return encoding;
 }
 
-}  // namespace
+}  // namespace models_relative_positions_test
+using namespace models_relative_positions_test;
 
 TEST_CASE("scores are the sum of their parts, to the bit", "[models]") {
   const TextModel model = deberta();

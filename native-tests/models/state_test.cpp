@@ -10,7 +10,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_state_test {
 
 std::filesystem::path folder_of(const std::string& name) { return testdata("models/" + name); }
 
@@ -162,5 +162,5 @@ TEST_CASE("a state that does not fit changes nothing, and one error lists all of
                 [&] { static_cast<void>(model.get_parameter(name)); });
 }
 
-}  // namespace
+}  // namespace models_state_test
 }  // namespace attn::test

@@ -13,7 +13,7 @@ using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
 
-namespace {
+namespace models_tasks_test {
 
 json cases_of_task(const std::string& name) {
   const std::vector<std::uint8_t> bytes = bytes_of(testdata("tasks/" + name + ".json"));
@@ -40,7 +40,8 @@ std::int64_t byte_of(const std::string& text, std::int64_t place) {
 
 bool is_near(float got, double expected) { return std::abs(static_cast<double>(got) - expected) <= 1e-5; }
 
-}  // namespace
+}  // namespace models_tasks_test
+using namespace models_tasks_test;
 
 TEST_CASE("entities are those of transformers' pipeline", "[models][tasks]") {
   std::size_t count = 0;

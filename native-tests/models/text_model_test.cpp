@@ -14,7 +14,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_text_model_test {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -589,5 +589,5 @@ TEST_CASE("a patch may be a view of memory whose rows lie apart", "[models]") {
   CHECK_THAT(floats_of(*patched.logits), HasBitsOf(floats_of(*plain.logits)));
 }
 
-}  // namespace
+}  // namespace models_text_model_test
 }  // namespace attn::test

@@ -8,7 +8,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace models_traces_test {
 
 /// (B,H,L,D) read as [b][h][i][d].
 struct Heads {
@@ -178,5 +178,5 @@ TEST_CASE("inside ModernBERT's layers q and k are turned by their position, and 
   }
 }
 
-}  // namespace
+}  // namespace models_traces_test
 }  // namespace attn::test

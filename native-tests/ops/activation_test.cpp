@@ -10,7 +10,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_activation_test {
 
 TEST_CASE("activation applies the function named, at every rank and size", "[ops]") {
   const double kPi = std::acos(-1.0);
@@ -66,5 +66,5 @@ TEST_CASE("activation refuses what does not fit into memory", "[ops][errors]") {
   CHECK_NOTHROW(activation(x, Activation::relu));
 }
 
-}  // namespace
+}  // namespace ops_activation_test
 }  // namespace attn::test

@@ -8,7 +8,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_attention_backward_test {
 
 constexpr std::uint64_t kCases = 60;
 
@@ -414,5 +414,5 @@ TEST_CASE("gradients write nothing where something is wrong", "[backward][errors
   CHECK(untouched());
 }
 
-}  // namespace
+}  // namespace ops_attention_backward_test
 }  // namespace attn::test

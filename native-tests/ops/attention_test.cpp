@@ -10,7 +10,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_attention_test {
 
 constexpr const char* kOp = "scaled_dot_product_attention";
 
@@ -524,5 +524,5 @@ TEST_CASE("an unbatched key padding mask needs unbatched inputs", "[ops][errors]
   check_error({ErrorCode::mask, kOp, "key_padding_mask", {"has shape (5)", "(1,5)"}}, [&] { attention(c); });
 }
 
-}  // namespace
+}  // namespace ops_attention_test
 }  // namespace attn::test

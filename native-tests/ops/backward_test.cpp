@@ -15,7 +15,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_backward_test {
 
 /// What a call returns on each number of threads has the bits that it has on one.
 template <class Call>
@@ -213,5 +213,5 @@ TEST_CASE("gradients take views with gaps, and empty tensors", "[ops][backward]"
   CHECK(softmax_backward(Array({0, 5}), Array({0, 5})).dims == Shape{0, 5});
 }
 
-}  // namespace
+}  // namespace ops_backward_test
 }  // namespace attn::test

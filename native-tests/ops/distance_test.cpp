@@ -11,7 +11,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_distance_test {
 
 struct Inputs {
   Array query, key, value;
@@ -62,8 +62,6 @@ Mask band(std::int64_t L, std::int64_t S, std::int64_t window) {
     for (std::int64_t j = 0; j < S; ++j) flags(i, j) = std::abs(i - j) <= window;
   return Mask::attend(std::move(flags));
 }
-
-}  // namespace
 
 TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
   struct Case {
@@ -159,4 +157,5 @@ TEST_CASE("a rotary table turns as apply_rotary does, but for the rounding of an
   }
 }
 
+}  // namespace ops_distance_test
 }  // namespace attn::test

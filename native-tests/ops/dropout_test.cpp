@@ -12,7 +12,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_dropout_test {
 
 using detail::DropoutSite;
 
@@ -443,5 +443,5 @@ TEST_CASE("a probability of dropout outside [0,1) is CONFIG wherever it can be g
   CHECK_NOTHROW(attention(c, {.dropout = std::nextafter(1.0F, 0.0F), .seed = 1}));
 }
 
-}  // namespace
+}  // namespace ops_dropout_test
 }  // namespace attn::test

@@ -8,7 +8,7 @@
 #include "support/reference.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_infinite_values_test {
 
 /// Scores are exact: q is 1, keys are whole numbers, the scale is 1.
 AttentionCase draw(std::uint64_t seed, std::int64_t most_keys) {
@@ -101,5 +101,5 @@ TEST_CASE("in rows of several blocks of keys an infinite value gives what float6
   }
 }
 
-}  // namespace
+}  // namespace ops_infinite_values_test
 }  // namespace attn::test

@@ -9,7 +9,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_long_rows_test {
 
 constexpr std::int64_t kBlock = 1024;
 
@@ -268,5 +268,5 @@ TEST_CASE("a layer gives a long sentence the same bits alone, in a padded batch 
   set_num_threads(1);
 }
 
-}  // namespace
+}  // namespace ops_long_rows_test
 }  // namespace attn::test

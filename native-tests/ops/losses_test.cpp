@@ -17,7 +17,7 @@
 #endif
 
 namespace attn::test {
-namespace {
+namespace ops_losses_test {
 
 using Counts = std::map<std::string, int>;
 
@@ -59,8 +59,6 @@ void check_bits(const AnyLoss& got, const AnyLoss& expected) {
   CHECK_THAT(got.loss, HasBitsOf(expected.loss));
   CHECK_THAT(got.gradient, HasBitsOf(expected.gradient));
 }
-
-}  // namespace
 
 TEST_CASE("losses and their gradients are PyTorch's", "[ops][losses][goldens]") {
   const GoldenFile file = read_golden(testdata("losses.safetensors"));
@@ -222,4 +220,5 @@ TEST_CASE("losses refuse what does not fit before they write", "[ops][losses][er
         [&] { binary_cross_entropy(x, x, {.pos_weight = given(none)}); });
 }
 
+}  // namespace ops_losses_test
 }  // namespace attn::test

@@ -10,7 +10,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_norm_test {
 
 /// Every row of x.
 Estimate expected_norm(const Array& x, const Array& weight, const Array& bias, double eps, bool rms) {
@@ -109,5 +109,5 @@ TEST_CASE("norms say what does not fit", "[ops][errors]") {
   }
 }
 
-}  // namespace
+}  // namespace ops_norm_test
 }  // namespace attn::test

@@ -13,7 +13,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_ops_test {
 
 TEST_CASE("linear agrees with the float64 reference for every rank and size", "[ops]") {
   const std::vector<Shape> inputs{{1}, {7}, {64}, {1, 1}, {3, 5}, {49, 17}, {97, 8}, {2, 3, 5}, {2, 2, 3, 9}, {1, 100, 33}};
@@ -260,5 +260,5 @@ TEST_CASE("a seed gives the same numbers again, another seed or parameter gives 
   }
 }
 
-}  // namespace
+}  // namespace ops_ops_test
 }  // namespace attn::test

@@ -16,7 +16,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_past_test {
 
 using xt::all;
 using xt::range;
@@ -52,8 +52,6 @@ void check_steps(const Tensor<4>& q, const Tensor<4>& k, const Tensor<4>& v, con
   }
   REQUIRE(done == q.shape(2));
 }
-
-}  // namespace
 
 TEST_CASE("queries that come one by one give what all of them at once give", "[ops]") {
   Generator random(7);
@@ -184,4 +182,5 @@ TEST_CASE("a past that does not fit is refused by name", "[ops]") {
   }
 }
 
+}  // namespace ops_past_test
 }  // namespace attn::test

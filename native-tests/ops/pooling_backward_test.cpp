@@ -9,7 +9,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_pooling_backward_test {
 
 constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::cls, Pooling::max, Pooling::lasttoken, Pooling::weightedmean, Pooling::mean_sqrt_len};
 
@@ -65,5 +65,5 @@ TEST_CASE("a sequence of padding alone shares its gradient among all positions w
   }
 }
 
-}  // namespace
+}  // namespace ops_pooling_backward_test
 }  // namespace attn::test

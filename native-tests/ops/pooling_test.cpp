@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace attn::test {
-namespace {
+namespace ops_pooling_test {
 
 using Catch::Matchers::WithinRel;
 
@@ -24,5 +24,5 @@ TEST_CASE("normalized rows have length 1 however short they are, as torch's F.no
   CHECK(short_rows[2] == 0);
 }
 
-}  // namespace
+}  // namespace ops_pooling_test
 }  // namespace attn::test

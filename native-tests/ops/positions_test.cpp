@@ -10,7 +10,7 @@
 #include "support/tensors.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_positions_test {
 
 constexpr double kDoubleEps = 0x1p-52;
 
@@ -291,5 +291,5 @@ TEST_CASE("positions say what does not fit", "[ops][errors]") {
   check_error({ErrorCode::argument, "alibi_bias", "key_length", {"2147483648"}}, [] { alibi_bias(1, 0, 0x80000000); });
 }
 
-}  // namespace
+}  // namespace ops_positions_test
 }  // namespace attn::test

@@ -7,7 +7,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_properties_test {
 
 /// Rank 4 cases of many sizes, some with masks.
 AttentionCase draw_case(std::uint64_t seed, bool masked = true) {
@@ -384,5 +384,5 @@ TEST_CASE("scores of random queries and keys have variance D, scaled ones 1", "[
   }
 }
 
-}  // namespace
+}  // namespace ops_properties_test
 }  // namespace attn::test

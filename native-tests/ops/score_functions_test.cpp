@@ -11,7 +11,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace ops_score_functions_test {
 
 constexpr const char* kAdditive = "additive_attention";
 constexpr const char* kGeneral = "general_attention";
@@ -425,5 +425,5 @@ TEST_CASE("scores over the memory limit are refused before they are computed, fo
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-}  // namespace
+}  // namespace ops_score_functions_test
 }  // namespace attn::test

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace attn::test {
-namespace {
+namespace ops_scratch_test {
 
 using detail::Scratch;
 using detail::Workspace;
@@ -198,5 +198,5 @@ TEST_CASE("a workspace that is moved leaves its memory behind, and both work", "
   CHECK(place(workspace) == block);  // NOLINT(bugprone-use-after-move)
 }
 
-}  // namespace
+}  // namespace ops_scratch_test
 }  // namespace attn::test

@@ -18,7 +18,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace parallel_thread_pool_test {
 
 TEST_CASE("the pool calls each task once, whatever the numbers of tasks, workers and threads", "[threads]") {
   for (const unsigned threads : {1U, 2U, 3U, 4U}) {
@@ -347,5 +347,5 @@ TEST_CASE("a program may end while a thread of its works, and inside a task", "[
 
 #endif
 
-}  // namespace
+}  // namespace parallel_thread_pool_test
 }  // namespace attn::test

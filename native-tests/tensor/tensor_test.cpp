@@ -15,7 +15,7 @@
 #include "support/matchers.hpp"
 
 namespace attn::test {
-namespace {
+namespace tensor_tensor_test {
 
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 63;
 
@@ -184,5 +184,5 @@ TEST_CASE("scratch and packed weights begin at a cache line", "[tensor]") {
   }
 }
 
-}  // namespace
+}  // namespace tensor_tensor_test
 }  // namespace attn::test

@@ -22,7 +22,7 @@
 // What users pass that is no container: parts of their tensors, by xtensor's views, and expressions. Each public function gives what it
 // gives of a copy.
 namespace attn::test {
-namespace {
+namespace tensor_views_test {
 
 constexpr std::size_t kWidth = 6;
 
@@ -221,5 +221,5 @@ TEST_CASE("masks, ids and states are copied, from views of any kind", "[tensor]"
   }
 }
 
-}  // namespace
+}  // namespace tensor_views_test
 }  // namespace attn::test

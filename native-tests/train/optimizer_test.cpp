@@ -13,7 +13,7 @@
 #include "support/random.hpp"
 
 namespace attn::test {
-namespace {
+namespace train_optimizer_test {
 
 using Arrays = std::map<std::string, Array>;
 
@@ -117,8 +117,6 @@ const std::vector<Kind> kKinds{
        return std::make_unique<Adam>(std::move(modules), AdamOptions{.learning_rate = 0.01, .weight_decay = 0.1});
      }},
     {"AdamW", [](std::vector<ModuleRef> modules) { return std::make_unique<AdamW>(std::move(modules), AdamWOptions{.learning_rate = 0.01}); }}};
-
-}  // namespace
 
 TEST_CASE("100 steps of an optimiser end where torch's end", "[train][optimizers][goldens]") {
   const GoldenFile file = read_golden(testdata("optimizers.safetensors"));
@@ -467,4 +465,5 @@ TEST_CASE("a norm's sum of squares has one order and does not overflow", "[train
   set_num_threads(before);
 }
 
+}  // namespace train_optimizer_test
 }  // namespace attn::test

@@ -76,7 +76,7 @@ auto attention_backward(Arguments& arguments) {
 EMSCRIPTEN_BINDINGS(attn_multi_head_attention) {
   using namespace attn::bindings;
   constexpr bool kKeeps = attn::detail::kHasGradients;
-  auto layer =
-      define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention").method<attention_forward<kKeeps>>("forward", "attention");
+  auto layer = define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention")
+                   .method<attention_forward<kKeeps>>("forward", "attention");
   if constexpr (kKeeps) layer.method<attention_backward>("backward", "attention");
 }

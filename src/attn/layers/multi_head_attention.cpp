@@ -216,7 +216,8 @@ detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const Te
   if constexpr (detail::kHasGradients) {
     if (options.for_backward) detail::check_float32(kMultiHeadAttentionOp, "for_backward", is_quantized());
     if (options.for_backward && options.past)
-      detail::fail(ErrorCode::unsupported, kMultiHeadAttentionOp, "for_backward", {"a forward of all tokens at once, without a past"}, {"given with a past"});
+      detail::fail(ErrorCode::unsupported, kMultiHeadAttentionOp, "for_backward", {"a forward of all tokens at once, without a past"},
+                   {"given with a past"});
     if (keeps(options.for_backward)) {
       const detail::AttentionSizes& sizes = plan.sizes;
       memory.add("kept queries, q and merged heads", {sizes.B, sizes.L, options_.embed_dim + H_ * (D_ + Dv_)});

@@ -20,7 +20,8 @@ detail::EncoderBackwardPlan TransformerClassifier::plan_backward(const TensorVie
   if (options_.pooling != Pooling::none) logits = logits.rank() == 3 ? Shape{kept.B, options_.num_classes} : Shape{options_.num_classes};
   if (grad_logits.shape != logits) detail::fail(ErrorCode::shape, kTransformerClassifierBackwardOp, "grad_logits", {logits}, {grad_logits.shape});
   MemoryEstimate memory(kTransformerClassifierBackwardOp);
-  detail::EncoderBackwardPlan plan = encoder_.layers_.front().plan_backward(kTransformerClassifierBackwardOp, kept, options, parameter_shapes(), memory);
+  detail::EncoderBackwardPlan plan =
+      encoder_.layers_.front().plan_backward(kTransformerClassifierBackwardOp, kept, options, parameter_shapes(), memory);
   if (options_.pooling != Pooling::none) memory.add("what is pooled and its gradient", {2, kept.B, kept.E});
   memory.check();
   return plan;

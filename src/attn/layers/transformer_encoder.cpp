@@ -23,7 +23,8 @@ TransformerEncoder::TransformerEncoder(detail::Uninitialized, std::string_view o
   if (options.final_norm) norm_ = {options.norm, options.d_model, options.bias, options.layer_norm_eps};
 }
 
-TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options) : TransformerEncoder(detail::Uninitialized{}, kTransformerEncoderOp, options) {
+TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options)
+    : TransformerEncoder(detail::Uninitialized{}, kTransformerEncoderOp, options) {
   initialize();
 }
 

@@ -217,8 +217,8 @@ void ModelLoader::match(std::vector<Target> targets) {
   if (!model_->config().quantized)
     for (const SafetensorsEntry& entry : entries)
       if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
-        fail(ErrorCode::unsupported, kLoaderOp, entry.name, {"F32, F16, BF16 or F64: config.json has no quantization_config, as that of int8 files has"},
-             {entry.type->name});
+        fail(ErrorCode::unsupported, kLoaderOp, entry.name,
+             {"F32, F16, BF16 or F64: config.json has no quantization_config, as that of int8 files has"}, {entry.type->name});
 
   const std::string prefix(family.prefix);
   const bool prefixed = by_name.contains(prefix + targets.front().tensor.name);
@@ -246,8 +246,8 @@ void ModelLoader::match(std::vector<Target> targets) {
   if (is_asked_) return;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (const auto& [target, is_scale] = of_entry_[i]; target != nullptr && !is_scale && target->tensor.is_quantized() && entries[i].type->is_float)
-      fail(ErrorCode::unsupported, kLoaderOp, entries[i].name, {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"},
-           {entries[i].type->name});
+      fail(ErrorCode::unsupported, kLoaderOp, entries[i].name,
+           {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"}, {entries[i].type->name});
 }
 
 void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch) {

@@ -110,7 +110,8 @@ void check_weights_as(const EncoderModel& model, FileWeights weights) {
       for (const float value : values_of(tensor))
         if (std::isfinite(value) && std::isinf(float_from_half(half_from_float(value))))
           fail(ErrorCode::out_of_range, kWriterOp, tensor.name, {"numbers up to 65504, the largest of float16"}, {value});
-    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized()) && !tensor.is_quantized()) tensor.check_finite(kWriterOp, values_of(tensor));
+    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized()) && !tensor.is_quantized())
+      tensor.check_finite(kWriterOp, values_of(tensor));
   }
 }
 
