@@ -168,7 +168,7 @@ bench:
 format:
 	@tools/setup format node
 	@$$(command -v clang-format-19 || command -v clang-format) -i $$(git ls-files '*.cpp' '*.hpp')
-	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!*package-lock.json' ':!testdata')
+	@$(bin)/prettier --log-level warn --write $$(git ls-files '*.ts' '*.tsx' '*.mjs' '*.css' '*.html' '*.json' ':!*package-lock.json' ':!testdata/*.json')
 
 clean:
 	@rm -rf build web/lib/dist web/lib/LICENSE

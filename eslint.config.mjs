@@ -25,7 +25,9 @@ const off = (...rules) => Object.fromEntries(rules.map((rule) => [rule.includes(
 export default defineConfig(
   {
     ignores: [
-      ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'testdata/', 'examples/', 'benchmarks/', 'web/page/public/'],
+      ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'examples/', 'benchmarks/', 'web/page/public/'],
+      // Data, except for the scripts that write it.
+      ...['testdata/*', '!testdata/make/'],
       // Compiled as their users would compile them, by steps of their own; and what is Vitest's, which is in no project.
       ...['wasm-tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
     ],

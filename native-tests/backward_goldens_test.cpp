@@ -1,4 +1,4 @@
-// What torch.autograd gave (testdata/backward.safetensors, tools/goldens/backward.py).
+// What torch.autograd gave (testdata/backward.safetensors, testdata/make/goldens/backward.py).
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>

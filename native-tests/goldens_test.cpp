@@ -1,4 +1,4 @@
-// What PyTorch gave (testdata/, tools/goldens) and the worked examples of the literature.
+// What PyTorch gave (testdata/make/goldens) and the worked examples of the literature.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

@@ -239,7 +239,7 @@ TEST_CASE("tokens become the text that Hugging Face's decoders make of them", "[
   }
 }
 
-/// splitmix32, as in wasm-tests/support/generator.ts and tools/goldens/tokenizer_draws.py.
+/// splitmix32, as in wasm-tests/support/generator.ts and testdata/make/goldens/tokenizer_draws.py.
 class Draw {
  public:
   explicit Draw(std::uint32_t seed) : state_(seed) {}

@@ -36,7 +36,7 @@ class Folder {
   fs::path path_;
 };
 
-/// Changes files as tools/goldens/folders.py does.
+/// Changes files as testdata/make/goldens/folders.py does.
 void change(const Folder& folder, const json& files) {
   for (const auto& [name, patch] : files.items()) {
     const fs::path path = folder.path() / name;

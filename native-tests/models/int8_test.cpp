@@ -129,7 +129,7 @@ bool is_slow() {
 
 TEST_CASE("all-MiniLM-L6-v2 in int8 gives the vectors and attentions of every machine", "[models][int8][minilm]") {
   const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
-  if (!has_mini_lm(folder)) SKIP("models/all-MiniLM-L6-v2 is not there: tools/goldens/make.sh fetches it");
+  if (!has_mini_lm(folder)) SKIP("models/all-MiniLM-L6-v2 is not there: tools/setup models fetches it");
   const TextModel model = TextModel::load(folder, {.weights = Weights::int8});
   std::vector<std::string> texts = digest_texts();
   if (is_slow()) texts.resize(30);

@@ -379,7 +379,7 @@ TEST_CASE("all-MiniLM-L6-v2 gives sentence-transformers' embeddings, and transfo
   if (!fs::exists(folder / "model.safetensors")) {
     const char* ci = std::getenv("CI");
     if (ci != nullptr && std::string(ci) == "true") FAIL("models/all-MiniLM-L6-v2 is not there: tools/setup goldens");
-    SKIP("models/all-MiniLM-L6-v2 is not there: tools/goldens/make.sh fetches it");
+    SKIP("models/all-MiniLM-L6-v2 is not there: tools/setup models fetches it");
   }
   const TextModel model = TextModel::load(folder);
   const GoldenFile file = read_golden(testdata("models/all-MiniLM-L6-v2.safetensors"));

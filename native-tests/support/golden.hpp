@@ -25,7 +25,7 @@ struct GoldenFile {
 
 GoldenFile read_golden(const std::filesystem::path& path);
 
-/// One case of a golden file; entries as tools/goldens describes them.
+/// One case of a golden file; entries as testdata/make/goldens describes them.
 class GoldenCase {
  public:
   GoldenCase(const GoldenFile& file, const nlohmann::json& entry) : file_(&file), entry_(&entry) {}

@@ -6,14 +6,19 @@ import { join } from 'node:path';
 import { repository } from '../support/paths.mjs';
 
 const read = (path) => readFileSync(join(repository, path), 'utf8');
-const lists = ['tools/goldens/requirements.txt', 'tools/goldens/torch.txt', 'tools/goldens/torch-cpu.txt', 'benchmarks/peers/requirements.txt'];
+const lists = [
+  'testdata/make/goldens/requirements.txt',
+  'testdata/make/goldens/torch.txt',
+  'testdata/make/goldens/torch-cpu.txt',
+  'benchmarks/peers/requirements.txt',
+];
 /** Each of an environment of its own. */
 const others = [
   'packaging/wheels/requirements.txt',
   'python/requirements.txt',
   'examples/cluster/requirements.txt',
   'examples/cluster/spark.txt',
-  'tools/goldens/answers.txt',
+  'testdata/make/goldens/answers.txt',
 ];
 
 /** name -> version of a list whose every entry has a digest; a line that is none of both is a fault. */
@@ -42,14 +47,14 @@ export const tests = {
         assert.equal(pins.get(name) ?? plain, plain, `${path}: ${name} in two versions`);
         pins.set(name, plain);
       }
-    for (const folder of ['tools/goldens', 'benchmarks/peers']) {
+    for (const folder of ['testdata/make/goldens', 'benchmarks/peers']) {
       const list = entries(`${folder}/requirements.txt`);
       for (const [, name, version] of read(`${folder}/requirements.in`).matchAll(/^([\w.-]+)==(.+)$/gm))
         assert.equal(name === 'torch' ? pins.get(name) : list.get(name), version, `${folder}: ${name}`);
     }
   },
   'pip takes only what has a digest, and says whether it runs code to be built': () => {
-    const files = execFileSync('git', ['ls-files', 'tools', 'benchmarks', 'testdata/**/*.py', 'Makefile', '.ci'], {
+    const files = execFileSync('git', ['ls-files', 'tools', 'benchmarks', 'testdata/make', 'Makefile', '.ci'], {
       cwd: repository,
       encoding: 'utf8',
     });

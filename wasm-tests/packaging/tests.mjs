@@ -10,6 +10,7 @@ import ts from 'typescript';
 import { Checks } from '../support/checks.mjs';
 import { repository } from '../support/paths.mjs';
 import { differences } from './matrix/readme.mjs';
+import { rows } from './matrix/rows.mjs';
 import { differences as typeDifferences, openModule } from './signatures.mjs';
 
 const at = (...parts) => join(repository, ...parts);
@@ -510,6 +511,15 @@ await attn.dispose();`;
     assert.deepEqual(differences(readme), []);
     assert.equal(differences(readme.replace('| workerd | one thread', '| workerd | two threads')).length, 1, 'a difference is seen');
     assert.equal(differences(readme.replace(/\| Parcel .*\n/, '')).length, 1, 'a line that is missing is seen');
+  });
+  await check('the matrix names exact versions of its tools and has lockfiles of those that run in the gate', () => {
+    const tools = at('wasm-tests/packaging/matrix/tools');
+    const inGate = new Set(rows.filter(({ gate }) => gate).map(({ tool }) => tool));
+    for (const tool of readdirSync(tools)) {
+      const { dependencies } = JSON.parse(readFileSync(join(tools, tool, 'package.json'), 'utf8'));
+      for (const [name, version] of Object.entries(dependencies)) assert.match(version, /^\d+\.\d+\.\d+$/, `${tool}: ${name}`);
+      assert.equal(existsSync(join(tools, tool, 'package-lock.json')), inGate.has(tool), tool);
+    }
   });
   await check('the .wasm files are found by name, inner files are not', async () => {
     const out = await node([

@@ -395,7 +395,7 @@ describe('tokenizer', () => {
   });
 });
 
-/** A text of characters from everywhere; native-tests/io/tokenizer_goldens_test.cpp and tools/goldens/tokenizer_draws.py draw the same. */
+/** A text of characters from everywhere; native-tests/io/tokenizer_goldens_test.cpp and testdata/make/goldens/tokenizer_draws.py draw the same. */
 function drawText(g: Generator, { counts, pieces, ranges }: Draws): string {
   let text = '';
   for (let n = g.pick(counts); n > 0; n--) {

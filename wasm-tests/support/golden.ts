@@ -51,7 +51,7 @@ export function tolerance(error: number): number {
   return 2 * error + 1e-6;
 }
 
-/** MurmurHash3's finaliser of seed · 0x9E3779B1 + index as a multiple of 2^-23 in [-1, 1): the generator of tools/goldens. */
+/** MurmurHash3's finaliser of seed · 0x9E3779B1 + index as a multiple of 2^-23 in [-1, 1): the generator of testdata/make/goldens. */
 function unit(seed: number, index: number): number {
   let h = (Math.imul(seed, 0x9e3779b1) + index) >>> 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);

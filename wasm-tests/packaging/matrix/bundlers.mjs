@@ -61,11 +61,11 @@ async function rollup(folder) {
 export const bundlers = [
   { name: 'Vite 7, build', line: 'Vite 7 and 8 (build, dev)', tool: 'vite7', run: page(vite) },
   { name: 'Vite 7, dev', line: 'Vite 7 and 8 (build, dev)', tool: 'vite7', run: viteDev },
-  { name: 'Vite 8, build', line: 'Vite 7 and 8 (build, dev)', tool: 'vite8', run: page(vite) },
+  { name: 'Vite 8, build', line: 'Vite 7 and 8 (build, dev)', tool: 'vite8', gate: true, run: page(vite) },
   { name: 'Vite 8, dev', line: 'Vite 7 and 8 (build, dev)', tool: 'vite8', run: viteDev },
-  { name: 'webpack', tool: 'webpack', run: page(packed('webpack/lib/index.js', 'default')) },
+  { name: 'webpack', tool: 'webpack', gate: true, run: page(packed('webpack/lib/index.js', 'default')) },
   { name: 'Rspack', tool: 'rspack', run: page(packed('@rspack/core/dist/index.js', 'rspack')) },
-  { name: 'esbuild', tool: 'esbuild', setting: beside, run: page(esbuild) },
+  { name: 'esbuild', tool: 'esbuild', gate: true, setting: beside, run: page(esbuild) },
   { name: 'Rollup', tool: 'rollup', setting: beside, run: page(rollup) },
   { name: 'Parcel', tool: 'parcel', setting: `"@parcel/resolver-default": { "packageExports": true }`, run: page(parcel) },
 ].map((row) => ({ says: says.training, ...row }));

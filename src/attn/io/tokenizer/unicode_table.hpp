@@ -1,4 +1,4 @@
-// Written by tools/goldens/unicode_classes.py from tokenizers 0.23.3: do not edit.
+// Written by testdata/make/goldens/unicode_classes.py from tokenizers 0.23.3: do not edit.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Written by tools/goldens/unicode_classes.py from tokenizers 0.23.3.
+// Written by testdata/make/goldens/unicode_classes.py from tokenizers 0.23.3.
 
 /** All code points in runs of one script, of which each has a number, 0 what goes with any: in base 32, lowest digit first, 32 added to all but the last. */
 export const runScripts =

@@ -1,4 +1,4 @@
-// Written by tools/goldens/unicode_classes.py from tokenizers 0.23.3.
+// Written by testdata/make/goldens/unicode_classes.py from tokenizers 0.23.3.
 
 export const LETTER = 1;
 export const NUMBER = 2;

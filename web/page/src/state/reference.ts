@@ -1,4 +1,4 @@
-/** The sentiment classifier against what PyTorch computed from it (tools/goldens/page.py), number by number. */
+/** The sentiment classifier against what PyTorch computed from it (testdata/make/goldens/page.py), number by number. */
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import referenceUrl from '../../../../testdata/page_reference.safetensors?url';

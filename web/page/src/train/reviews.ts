@@ -1,4 +1,4 @@
-/** Film reviews, as a task: rated snippets that come with the page (tools/sentiment/reviews.py says what the file holds). */
+/** Film reviews, as a task: rated snippets that come with the page (testdata/make/sentiment/reviews.py says what the file holds). */
 import type { Random } from './random.ts';
 import { first, padding, unknown, type Example, type Task } from './task.ts';
 

@@ -1,7 +1,0 @@
-#!/bin/sh
-# answers.sh: answers.py with transformers 4, which has the question-answering pipeline, in front of the wheels of requirements.txt.
-set -eu
-. "$(dirname "$0")/python.sh"
-older=build/goldens-transformers4
-"$python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: --no-deps --upgrade --target "$older" --requirement tools/goldens/answers.txt
-PYTHONPATH=$older "$python" tools/goldens/answers.py

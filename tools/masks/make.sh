@@ -1,9 +1,0 @@
-#!/bin/sh
-# Trains the mask model anew and writes testdata/models/masks/, with the exact versions of tools/goldens/requirements.txt. Needs the built package
-# (web/lib/dist), which makes the int8 files.
-set -eu
-. "$(dirname "$0")/../goldens/python.sh"
-"$python" tools/masks/train.py
-rm -rf testdata/models/masks
-node web/lib/dist/cli.js convert build/masks/float32 testdata/models/masks --weights int8
-"$python" tools/masks/measure.py
