@@ -24,7 +24,7 @@ const besideBuilt = {
   name: 'beside-built',
   enforce: 'pre',
   transform: (code, id) =>
-    /\/web\/lib\/src\/[^/]+\.ts$/.test(id)
+    /\/web\/lib\/src\/.+\.ts$/.test(id)
       ? code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(at('web/lib/dist/node.js')).href))
       : undefined,
 };
@@ -36,7 +36,7 @@ export default defineConfig({
     alias: [
       { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
       { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
-      { find: /^\.\/(attn(-threads|-threads-node)?\.mjs)$/, replacement: `${at('web/lib/dist')}/$1` },
+      { find: /^.*\/glue\/(attn[\w-]*\.mjs)$/, replacement: `${at('web/lib/dist')}/$1` },
       { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
       { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
     ],
@@ -46,7 +46,7 @@ export default defineConfig({
     include: (process.env.MUTANTS_SUITES ?? '*').split(',').map((name) => `suites/${name}.ts`),
     exclude: ['suites/index.ts'],
     // What comes by import() too, before any test: else what it computes once would seem the first test's alone.
-    setupFiles: ['node/setup.ts', at('web/lib/src/load_model.ts'), at('web/lib/src/remote_model.ts')],
+    setupFiles: ['node/setup.ts', at('web/lib/src/model/load_model.ts'), at('web/lib/src/worker/remote_model.ts')],
     env: { ATTN_TEST_HOST: JSON.stringify(host), ATTN_TEST_NOTES: '/dev/null' },
     server: { deps: { external: [/\/dist\//] } },
     testTimeout: 60000,

@@ -1,10 +1,11 @@
 /** attn/worker in browsers. */
 import type * as Contract from './worker.js';
-import { remoteLoader, transfer } from './client.js';
-import { pageUrl } from './placed.js';
-import { startWorker } from './start_worker.js';
+import { remoteLoader } from './worker/client.js';
+import { transfer } from './worker/parcel.js';
+import { pageUrl } from './platform/placed.js';
+import { startWorker } from './platform/start_worker.js';
 
-export { AttnError } from './error.js';
+export { AttnError } from './args/error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
@@ -29,6 +30,7 @@ export const load: typeof Contract.load = remoteLoader({
       setWaiting() {},
     };
   },
+  models: () => import('./worker/remote_model.js'),
   locate(location) {
     try {
       return new URL(location, pageUrl()).href;
