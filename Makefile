@@ -75,7 +75,7 @@ cluster: wheel
 
 # The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
 matrix: package
-	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
+	@node tests/bundlers/run.mjs "$(ROWS)"
 
 # The page links to it where it is there, and carries it (DOCS=0: without).
 docs: wasm wheel

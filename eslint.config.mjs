@@ -27,7 +27,7 @@ export default defineConfig(
     ignores: [
       ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'testdata/', 'examples/', 'benchmarks/', 'web/page/public/'],
       // Compiled as their users would compile them, by steps of their own; and what is Vitest's, which is in no project.
-      ...['wasm-tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
+      ...['tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
     ],
   },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },

@@ -419,8 +419,8 @@ for (const name of Object.keys(packageSteps)) {
 }
 plan(packaged, 'what tokenizers cost, 20 s', script('wasm-tests/fuzz/cost.mjs', '--seconds', '20', '--seed', '122378224'), ['set-up: node']);
 if (release) plan(packaged, 'release: its rules', script('tools/release/tests.mjs'), ['set-up: node', 'set-up: release']);
-plan(packaged, 'the command', script('wasm-tests/command/run.mjs'), ['package: build', 'native: build']);
-plan(packaged, "the lab's programs", script('wasm-tests/lab/run.mjs'), ['package: build', installed]);
+plan(packaged, 'the command', script('tests/command/run.mjs'), ['package: build', 'native: build']);
+plan(packaged, "the lab's programs", script('tests/lab/run.mjs'), ['package: build', installed]);
 if (only !== undefined && steps.size === 0) console.error(`no step's name holds '${only}'; every name is in the summary of 'make test ALL=1'`);
 await Promise.all([compiled, packaged].map(runLane));
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pagePolicy, workerPolicy } from '../../tools/policies.mjs';
 import { serve } from '../../tools/serve.mjs';
-import { repository } from '../support/paths.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 
 /** Sends bytes; resolves to { status, headers, body } of the answer, status 0 where the connection is closed without one. */
 function ask(port, bytes) {

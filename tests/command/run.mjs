@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The command `attn`, of the package and of the native build: node wasm-tests/command/run.mjs. Both must write the same bytes of every model and print
+ * The command `attn`, of the package and of the native build: node tests/command/run.mjs. Both must write the same bytes of every model and print
  * the same. Needs web/lib/dist and build/native. The last line is "N passed, N failed".
  */
 import { strict as assert } from 'node:assert';
@@ -9,10 +9,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { load } from 'attn';
-import { Checks } from '../support/checks.mjs';
+import { Checks } from '../../wasm-tests/support/checks.mjs';
 
 const at = (...parts) => join(fileURLToPath(new URL('../..', import.meta.url)), ...parts);
-const work = at('build/wasm-tests/command');
+const work = at('build/tests/command');
 rmSync(work, { recursive: true, force: true });
 mkdirSync(work, { recursive: true });
 const checks = new Checks('command');

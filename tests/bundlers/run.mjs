@@ -1,11 +1,11 @@
-// node wasm-tests/packaging/matrix/run.mjs [TEXT]: the packed package (build/attn.tgz) in the tools that people use, or those whose names hold TEXT.
-// Each tool is installed apart, by its lockfile in tools/, under build/wasm-tests/matrix.
+// node tests/bundlers/run.mjs [TEXT]: the packed package (build/attn.tgz) in the tools that people use, or those whose names hold TEXT.
+// Each tool is installed apart, by its lockfile in tools/, under build/tests/bundlers.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { launch, missing } from '../../browser/drivers.mjs';
-import { repository } from '../../support/paths.mjs';
+import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 import { work } from './apps.mjs';
 import { differences } from './readme.mjs';
 import { rows } from './rows.mjs';

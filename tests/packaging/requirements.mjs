@@ -3,7 +3,7 @@ import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { repository } from '../support/paths.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 
 const read = (path) => readFileSync(join(repository, path), 'utf8');
 const lists = ['tools/goldens/requirements.txt', 'tools/goldens/torch.txt', 'tools/goldens/torch-cpu.txt', 'benchmarks/peers/requirements.txt'];

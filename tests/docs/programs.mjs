@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { launch, missing } from '../browser/drivers.mjs';
-import { Checks } from '../support/checks.mjs';
-import { csp, startServer } from '../support/server.mjs';
-import { repository } from '../support/paths.mjs';
+import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
+import { Checks } from '../../wasm-tests/support/checks.mjs';
+import { csp, startServer } from '../../wasm-tests/support/server.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 import { blocksOf, prints } from './blocks.mjs';
 
 const at = (...parts) => join(repository, ...parts);
@@ -209,7 +209,7 @@ export async function programs() {
   const checks = new Checks('code blocks');
   // Outside of the repository: nothing is found there but what a reader would have.
   const work = mkdtempSync(join(tmpdir(), 'attn-docs-'));
-  const scripts = at('build/wasm-tests/docs');
+  const scripts = at('build/tests/docs');
   rmSync(scripts, { recursive: true, force: true });
   mkdirSync(scripts, { recursive: true });
   try {

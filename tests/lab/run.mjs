@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The programs that the page's lab shows, run as pasted, for many states of its fields: node wasm-tests/lab/run.mjs. JavaScript has to print every number
+ * The programs that the page's lab shows, run as pasted, for many states of its fields: node tests/lab/run.mjs. JavaScript has to print every number
  * of the lab to the bit; C++ (against build/installed) and PyTorch (where a Python has it; else Python only compiles them) within the bounds of float32
  * around float64; C++ without FMA, as simd128 is, to the bit too. Two of the C++ programs are built as they stand; of the others, to save time, several are one file, where `main` has a name of its own.
  * The last line is "N passed, N failed".
@@ -13,12 +13,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { load } from 'attn';
 import { runnerImport } from 'vite';
-import { Checks } from '../support/checks.mjs';
+import { Checks } from '../../wasm-tests/support/checks.mjs';
 import { reference } from './bounds.mjs';
 import { statesOf } from './states.mjs';
 
 const at = (...parts) => join(fileURLToPath(new URL('../..', import.meta.url)), ...parts);
-const work = at('build/wasm-tests/lab');
+const work = at('build/tests/lab');
 const execute = promisify(execFile);
 
 async function output(program, args, options = {}) {

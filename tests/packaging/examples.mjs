@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { serve } from '../../tools/serve.mjs';
-import { engines, launch, missing, within } from '../browser/drivers.mjs';
-import { Checks } from '../support/checks.mjs';
-import { absentFile } from '../support/model_folders.mjs';
-import { repository } from '../support/paths.mjs';
-import { buildExample } from '../support/run.mjs';
+import { engines, launch, missing, within } from '../../wasm-tests/browser/drivers.mjs';
+import { Checks } from '../../wasm-tests/support/checks.mjs';
+import { absentFile } from '../../wasm-tests/support/model_folders.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
+import { buildExample } from '../../wasm-tests/support/run.mjs';
 import { tests as requirements } from './requirements.mjs';
 import { tests as serving } from './serve.mjs';
 
@@ -107,9 +107,9 @@ const ofModels = {
   },
   'fine_tune.mjs': {
     async 'learns from a CSV, and writes a folder that is read again'(run) {
-      const [csv, out] = [at('build/wasm-tests/fine_tune.csv'), at('build/wasm-tests/fine_tuned')];
+      const [csv, out] = [at('build/tests/fine_tune.csv'), at('build/tests/fine_tuned')];
       rmSync(out, { recursive: true, force: true });
-      mkdirSync(at('build/wasm-tests'), { recursive: true });
+      mkdirSync(at('build/tests'), { recursive: true });
       const { texts } = JSON.parse(readFileSync(at('testdata/sentiment/films.json'), 'utf8'));
       const line = ({ text, label }) => `${label ? 'good' : 'so ""so""'}`.replace(/^(.*)$/, '"$1"') + `,"${text.replaceAll('"', '""')}"\r\n`;
       writeFileSync(
@@ -128,7 +128,7 @@ const ofModels = {
       assert.match(answers, /^good 0\.\d{3} {2}A delight\.\nso "so" 0\.\d{3} {2}Dull and far too long\.\n$/);
     },
     async 'says which line of the CSV is wrong, and writes nothing'(run, refused) {
-      const [csv, out] = [at('build/wasm-tests/bad.csv'), at('build/wasm-tests/not_written')];
+      const [csv, out] = [at('build/tests/bad.csv'), at('build/tests/not_written')];
       for (const [content, words] of [
         ['a,good\n"b\nb",bad\nc\n', /bad\.csv, line 4: 1 fields, expected 2, a text and a label$/m],
         ['text,label\na,good\n\n"b,bad\nc,good\n', /bad\.csv, line 4: a quote opens and does not close$/m],

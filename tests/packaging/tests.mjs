@@ -7,14 +7,14 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompressSync } from 'node:zlib';
 import ts from 'typescript';
-import { Checks } from '../support/checks.mjs';
-import { repository } from '../support/paths.mjs';
-import { differences } from './matrix/readme.mjs';
+import { Checks } from '../../wasm-tests/support/checks.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
+import { differences } from '../bundlers/readme.mjs';
 import { differences as typeDifferences, openModule } from './signatures.mjs';
 
 const at = (...parts) => join(repository, ...parts);
 const tarball = at('build/attn.tgz');
-const work = at('build/wasm-tests/packaging');
+const work = at('build/tests/packaging');
 const consumer = join(work, 'consumer');
 const installed = join(consumer, 'node_modules/attn');
 
@@ -246,7 +246,7 @@ export async function packaging() {
     ['bundler', 'esnext'],
   ])
     await check(`its types are the contract's, under strict with ${resolution}`, async () => {
-      for (const name of ['contract.d.ts', 'types.ts', 'exact.ts']) cpSync(at('wasm-tests/packaging', name), join(consumer, name));
+      for (const name of ['contract.d.ts', 'types.ts', 'exact.ts']) cpSync(at('tests/packaging', name), join(consumer, name));
       const { names, text } = comparison(readFileSync(join(consumer, 'contract.d.ts'), 'utf8'));
       assert.ok(names.length >= 20, `${names.length} types of the contract`);
       writeFileSync(join(consumer, 'same.ts'), text);

@@ -5,11 +5,11 @@ import { cpSync, existsSync, readFileSync, readdirSync, rmSync, statSync } from 
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serve } from '../../tools/serve.mjs';
-import { isLeaving, launch, missing, within } from '../browser/drivers.mjs';
-import { Checks } from '../support/checks.mjs';
-import { absentFile } from '../support/model_folders.mjs';
-import { startServer } from '../support/server.mjs';
-import { repository } from '../support/paths.mjs';
+import { isLeaving, launch, missing, within } from '../../wasm-tests/browser/drivers.mjs';
+import { Checks } from '../../wasm-tests/support/checks.mjs';
+import { absentFile } from '../../wasm-tests/support/model_folders.mjs';
+import { startServer } from '../../wasm-tests/support/server.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 import { blocksOf, prints } from './blocks.mjs';
 
 const at = (...parts) => join(repository, ...parts);

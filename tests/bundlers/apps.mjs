@@ -3,10 +3,10 @@ import { execFile, spawn } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startServer } from '../../support/server.mjs';
-import { repository } from '../../support/paths.mjs';
+import { startServer } from '../../wasm-tests/support/server.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 
-export const work = join(repository, 'build/wasm-tests/matrix');
+export const work = join(repository, 'build/tests/bundlers');
 /** Beside each page it is /tiny-bert. */
 export const model = join(repository, 'testdata/models/tiny-bert');
 
