@@ -112,7 +112,7 @@ export default defineConfig(
     languageOptions: { globals: Object.fromEntries(inPages.map((name) => [name, 'readonly'])) },
   },
   {
-    files: ['wasm-tests/{page,browser,docs,packaging}/**/*.mjs', 'tools/page/*.mjs'],
+    files: ['wasm-tests/{page,browser,support}/**/*.mjs', 'tests/{docs,examples}/**/*.mjs', 'tools/page/*.mjs'],
     languageOptions: { globals: Object.fromEntries(inTestedPages.map((name) => [name, 'readonly'])) },
   },
 );

@@ -1,5 +1,5 @@
 /** The test steps by name, in the order of tools/test.mjs. Each resolves to { passed, failed } or { skipped: why }. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { isComplete } from '../suites/table.mjs';
@@ -77,6 +77,46 @@ async function pageUnits() {
   }
 }
 
+/** The test files of a folder in tests/. */
+const testFiles = (folder) =>
+  readdirSync(at('tests', folder))
+    .filter((name) => name.endsWith('.test.mjs'))
+    .map((name) => join('tests', folder, name));
+
+/** Runs test files by `node --test`, all their tests or those whose names match the pattern; counts by the JUnit report. */
+async function nodeTests(files, pattern) {
+  const temporary = mkdtempSync(join(tmpdir(), 'attn-tests-'));
+  const report = join(temporary, 'junit.xml');
+  try {
+    const reporters = [
+      '--test-reporter=spec',
+      '--test-reporter-destination=stdout',
+      '--test-reporter=junit',
+      `--test-reporter-destination=${report}`,
+    ];
+    const code = await run(process.execPath, ['--test', ...reporters, ...(pattern ? [`--test-name-pattern=${pattern}`] : []), ...files], {
+      seconds: 3600,
+    });
+    const cases = readFileSync(report, 'utf8').match(/<testcase\b[^>]*?(\/>|>[\s\S]*?<\/testcase>)/g) ?? [];
+    const [counts, entities] = [
+      { passed: 0, failed: 0 },
+      { quot: '"', apos: "'", lt: '<', gt: '>', amp: '&' },
+    ];
+    const unescaped = (text) => text.replace(/&(quot|apos|lt|gt|amp);/g, (_, name) => entities[name]);
+    for (const each of cases) {
+      const [, name, seconds] = /\bname="([^"]*)" time="([^"]*)"/.exec(each);
+      const [, why] = /<failure [^>]*message="([^"]*)"/.exec(each) ?? [];
+      took(unescaped(name), Number(seconds));
+      if (why !== undefined) failed(unescaped(name), unescaped(why));
+      if (!each.includes('<skipped')) counts[why === undefined ? 'passed' : 'failed']++;
+    }
+    if (code !== 0 && counts.failed === 0) counts.failed = 1;
+    return counts;
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
 const browserSuites = async (engine, which) => (await import('./browser_steps.mjs')).browserSuites(engine, which);
 
 const pageTests = async (engine) => (await import('../page/tests.mjs')).pageTests(engine);
@@ -86,11 +126,11 @@ export const steps = {
   'page-firefox': () => pageTests('firefox'),
   'page-webkit': () => pageTests('webkit'),
   'page-unit': pageUnits,
-  packaging: async () => (await import('../../tests/packaging/tests.mjs')).packaging(),
-  matrix: async () => (await import('../../tests/bundlers/run.mjs')).matrixStep(),
-  examples: async () => (await import('../../tests/packaging/examples.mjs')).examples(),
-  'code-blocks': async () => (await import('../../tests/docs/programs.mjs')).programs(),
-  docs: async () => (await import('../../tests/docs/site.mjs')).site(),
+  packaging: () => nodeTests(testFiles('packaging')),
+  matrix: () => nodeTests(testFiles('bundlers'), '^(Vite 8, build|webpack|esbuild|Vitest|Node 22.12.0): '),
+  examples: () => nodeTests(testFiles('examples')),
+  'code-blocks': () => nodeTests(['tests/docs/code_blocks.test.mjs']),
+  docs: () => nodeTests(['tests/docs/site.test.mjs']),
   'node-simd': () => node({ variant: 'simd', threads: 1 }),
   'node-relaxed': () => node({ variant: 'relaxed', threads: 1 }),
   'node-simd-threads': () => node({ variant: 'simd', threads: 2 }),
