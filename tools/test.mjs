@@ -186,13 +186,14 @@ const packageStep = (name) => async () => {
   return { passed, failed: failed + ((code !== 0 || passed === 0) && failed === 0) };
 };
 
-/** A script that prints its totals. */
-const script =
-  (...args) =>
+/** Test files for `node --test`. */
+const nodeTests =
+  (...files) =>
   async () => {
-    const { out } = await run('node', args);
-    const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(out) ?? [0, 0, 1];
-    return { passed: Number(passed), failed: Number(failed) };
+    const junit = `${current.getStore().report}.xml`;
+    const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=junit', `--test-reporter-destination=${junit}`];
+    const { passed, failed } = await countJunit(junit, () => run('node', ['--test', ...reporters, ...files]));
+    return { passed, failed };
   };
 
 /** tools/setup PART. A user without the browsers, the model, Doxygen, Python, clang or what makes and runs programs for arm64 is told so and goes on; everything
@@ -369,7 +370,7 @@ if (whole)
   }
 if (whole && !results.some(({ name, skipped }) => name === 'set-up: fuzz' && skipped)) {
   plan(compiled, 'native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz']);
-  plan(compiled, 'native-fuzz: 30 s a target', script('native-tests/fuzz/run.mjs', '--seconds', '30', '--seed', '1'), ['native-fuzz: build']);
+  plan(compiled, 'native-fuzz: 30 s a target', nodeTests('native-tests/fuzz/targets.test.mjs'), ['native-fuzz: build']);
 }
 
 plan(packaged, 'include rule', commands(['node', 'tools/check-includes.mjs']));
@@ -417,10 +418,12 @@ for (const name of Object.keys(packageSteps)) {
   else if (!['packaging', 'matrix', 'examples'].includes(name)) needs.push('native: build');
   plan(packaged, name, packageStep(name), needs);
 }
-plan(packaged, 'what tokenizers cost, 20 s', script('wasm-tests/fuzz/cost.mjs', '--seconds', '20', '--seed', '122378224'), ['set-up: node']);
-if (release) plan(packaged, 'release: its rules', script('tools/release/tests.mjs'), ['set-up: node', 'set-up: release']);
-plan(packaged, 'the command', script('tests/command/run.mjs'), ['package: build', 'native: build']);
-plan(packaged, "the lab's programs", script('tests/lab/run.mjs'), ['package: build', installed]);
+plan(packaged, 'what tokenizers cost, 20 s', nodeTests('wasm-tests/fuzz/cost.test.mjs'), ['set-up: node']);
+const rules = ['tools/release/rules.test.mjs', 'tools/release/interfaces.test.mjs'];
+if (release) plan(packaged, 'release: its rules', nodeTests(...rules), ['set-up: node', 'set-up: release']);
+const command = ['tests/command/convert.test.mjs', 'tests/command/texts.test.mjs'];
+plan(packaged, 'the command', nodeTests(...command), ['package: build', 'native: build']);
+plan(packaged, "the lab's programs", nodeTests('tests/lab/lab.test.mjs'), ['package: build', installed]);
 if (only !== undefined && steps.size === 0) console.error(`no step's name holds '${only}'; every name is in the summary of 'make test ALL=1'`);
 await Promise.all([compiled, packaged].map(runLane));
 
