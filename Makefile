@@ -106,9 +106,9 @@ cluster: wheel
 	@$(cluster_pip) install --no-index --no-deps --force-reinstall build/attn-*.whl
 	@build/cluster-venv/bin/python examples/cluster/check.py --texts $(or $(TEXTS),10000)
 
-# The packed package in the tools that people use, which are installed for it; ROWS=text picks some.
+# The packed package in the tools that people use, which are installed for it; ROWS=text picks those whose names match.
 matrix: package
-	@node wasm-tests/packaging/matrix/run.mjs "$(ROWS)"
+	@node --test --test-reporter=spec $(if $(ROWS),'--test-name-pattern=/$(ROWS)|the table of bundlers/i') tests/bundlers/bundlers.test.mjs
 
 # The page links to it where it is there, and carries it (DOCS=0: without).
 docs: wasm-release wheel

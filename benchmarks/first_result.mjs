@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sourceArchive } from '../tools/release/archives.mjs';
 import { versionOf } from '../tools/release/versions.mjs';
-import { blocksOf, prints } from '../wasm-tests/docs/blocks.mjs';
+import { blocksOf, prints } from '../tests/docs/blocks.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const guide = (name) => blocksOf(readFileSync(join(root, `docs/guide/${name}.md`), 'utf8'));

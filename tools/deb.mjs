@@ -1,17 +1,14 @@
 /**
  * node tools/deb.mjs [ARCHIVE]: packages for Debian in build/deb, built by dpkg-buildpackage in an unpacked source archive (without ARCHIVE: one of what
- * is committed), looked at by lintian, and used: the examples in C and C++ are compiled against what the packages hold, and run. The last line is
- * "N passed, N failed".
+ * is committed). Then tests/debian looks at them by lintian, and compiles and runs the examples in C and C++ against what they hold.
  *
  * Debian 12 has older xsimd and xtensor than attn needs; tools/setup native takes Debian 13's, with which these build.
  */
-import { strict as assert } from 'node:assert';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Checks } from '../wasm-tests/support/checks.mjs';
 import { sourceArchive } from './release/archives.mjs';
 import { versionOf } from './release/versions.mjs';
 
@@ -19,9 +16,6 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const out = join(root, 'build/deb');
 const version = versionOf(root);
 const source = join(out, `attn-${version}`);
-const unpacked = join(out, 'root');
-const checks = new Checks('deb');
-const check = checks.check.bind(checks);
 const read = (program, ...args) => execFileSync(program, args, { encoding: 'utf8' }).trim();
 
 /** A command whose words are shown only when it fails. */
@@ -46,70 +40,16 @@ writeFileSync(
   `attn (${version}-1) unstable; urgency=medium\n\n  * New upstream version.\n\n -- ${DEBFULLNAME} <${DEBEMAIL}>  ${date}\n`,
 );
 
-await check(
-  'dpkg-buildpackage builds them, with the symbols that are written down',
-  () =>
-    quiet('dpkg-buildpackage', ['--build=binary', '--unsigned-changes', `--jobs=${availableParallelism()}`], {
-      cwd: source,
-      // Without packages of debug symbols, 30 MB, unless asked otherwise. debhelper gives builds an empty home; what ccache has is found all the same.
-      env: {
-        DEB_BUILD_OPTIONS: process.env.DEB_BUILD_OPTIONS ?? 'noautodbgsym',
-        CCACHE_DIR: process.env.CCACHE_DIR ?? read('ccache', '--get-config', 'cache_dir'),
-      },
-    }),
-  1800,
-);
-if (checks.failed) {
-  console.log('0 passed, 1 failed');
-  process.exit(1);
-}
-const debs = readdirSync(out).filter((name) => name.endsWith('.deb') && !name.includes('-dbgsym_'));
-const packages = new Map(debs.map((name) => [name.split('_')[0], join(out, name)]));
-const abi = version.split('.', 2).join('.');
-
-await check('each package holds what its name says', (note) => {
-  assert.deepEqual([...packages.keys()].sort(), ['attn', 'libattn-c-dev', `libattn-c${abi}`, 'libattn-dev']);
-  for (const file of packages.values()) quiet('dpkg', ['-x', file, unpacked]);
-  const files = (name) => read('dpkg', '--contents', packages.get(name));
-  assert.match(files('libattn-dev'), /\/usr\/include\/attn\/attn\.hpp$/m);
-  assert.doesNotMatch(files('libattn-dev'), /\/attn\/c\.h$/m);
-  assert.match(files('libattn-c-dev'), /\/usr\/include\/attn\/c\.h$/m);
-  assert.match(files(`libattn-c${abi}`), new RegExp(`/libattn_c\\.so\\.${version.replaceAll('.', '\\.')}$`, 'm'));
-  assert.match(files('attn'), /\/usr\/bin\/attn$/m);
-  assert.match(files('attn'), /\/usr\/share\/man\/man1\/attn\.1\.gz$/m);
-  const depends = read('dpkg-deb', '--field', packages.get(`libattn-c${abi}`), 'Depends');
-  assert.match(depends, /\blibutf8proc\d/);
-  note(debs.map((name) => name.split('_')[0]).join(', '));
+// It compares the symbols of the C library with those in packaging/debian.
+quiet('dpkg-buildpackage', ['--build=binary', '--unsigned-changes', `--jobs=${availableParallelism()}`], {
+  cwd: source,
+  // Without packages of debug symbols, 30 MB, unless asked otherwise. debhelper gives builds an empty home; what ccache has is found all the same.
+  env: {
+    DEB_BUILD_OPTIONS: process.env.DEB_BUILD_OPTIONS ?? 'noautodbgsym',
+    CCACHE_DIR: process.env.CCACHE_DIR ?? read('ccache', '--get-config', 'cache_dir'),
+  },
 });
-
-const installed = join(unpacked, 'usr');
-const libraries = join(installed, 'lib', read('dpkg-architecture', '-qDEB_HOST_MULTIARCH'));
-const env = { PKG_CONFIG_LIBDIR: join(libraries, 'pkgconfig'), LD_LIBRARY_PATH: libraries };
-/** Configures, builds and runs an example's CTest tests. */
-function example(name, options, tests) {
-  const folder = join(out, `example-${name}`);
-  quiet('cmake', ['-S', join(source, 'examples', name), '-B', folder, ...options], { env });
-  quiet('cmake', ['--build', folder, ...(tests ? ['--target', tests] : []), '--parallel'], { env });
-  const filter = tests ? ['--tests-regex', `^example_${tests}$`] : [];
-  quiet('ctest', ['--test-dir', folder, '--output-on-failure', '--no-tests=error', ...filter], { env });
-  return folder;
-}
-await check('the example in C is compiled against them, and runs', () => {
-  const folder = example('c', []);
-  const linked = quiet('ldd', [join(folder, 'sentence_similarity')], { env });
-  assert.ok(linked.includes(join(libraries, `libattn_c.so.${abi}`)), linked);
+const { status } = spawnSync(process.execPath, ['--test', '--test-reporter=spec', join(root, 'tests/debian/packages.test.mjs')], {
+  stdio: 'inherit',
 });
-await check('an example in C++ is compiled against them, and runs', () => {
-  const folder = example('cpp', [`-DCMAKE_PREFIX_PATH=${installed}`], 'attention');
-  assert.ok(readFileSync(join(folder, 'CMakeCache.txt'), 'utf8').includes(`attn_DIR:PATH=${libraries}`));
-});
-await check('the command runs', () => assert.equal(quiet(join(installed, 'bin/attn'), ['--version']).trim(), version));
-await check('lintian finds no error', (note) => {
-  // The maintainers have no address of their own yet, and nobody has asked for the packages.
-  const known = 'bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs';
-  const said = quiet('lintian', ['--allow-root', '--fail-on', 'error', '--suppress-tags', known, ...packages.values()]);
-  if (said.trim()) note(said.trim());
-});
-
-console.log(`${checks.passed} passed, ${checks.failed} failed`);
-process.exitCode = checks.failed ? 1 : 0;
+process.exitCode = status ?? 1;

@@ -126,7 +126,7 @@ const parts = {
     copyFileSync(at('build/attn.tgz'), join(out, `attn-${version}.tgz`));
     // publint and are-the-types-wrong are among these.
     run('node', 'wasm-tests/run.mjs', 'packaging');
-    if (values.matrix) run('node', 'wasm-tests/packaging/matrix/run.mjs', '');
+    if (values.matrix) run('node', '--test', '--test-reporter=spec', 'tests/bundlers/bundlers.test.mjs');
   },
   wheels() {
     const pythons = [at('.setup/python-venv/bin/python')];

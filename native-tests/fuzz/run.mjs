@@ -1,13 +1,11 @@
 // node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--seed N] [--build FOLDER] [TARGET...]: libFuzzer on what comes from files and users.
 //
 // Every target first takes its seeds, none of which may be refused, then thinks of inputs of its own for N seconds (30), or N times: others each
-// time, or with --seed the same.
+// time, or with --seed the same. The exit code is 1 if a target found something.
 // New inputs are kept in FOLDER/corpus (build/native-fuzz), so the next run goes on from them; what a target ended on is in FOLDER/findings.
-// The long run:
+// targets.test.mjs is the short run with a fixed seed. The long run:
 //
 //   cmake --preset native-fuzz && cmake --build --preset native-fuzz && node native-tests/fuzz/run.mjs --runs 10000000
-//
-// The last line is "N passed, N failed" over the targets.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -16,19 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const all = readdirSync(join(here, 'corpus')).sort();
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seconds: { type: 'string' },
-    runs: { type: 'string' },
-    seed: { type: 'string', default: '0' },
-    build: { type: 'string', default: join(here, '../../build/native-fuzz') },
-  },
-});
-const targets = positionals.length > 0 ? positionals : all;
-for (const target of targets) if (!all.includes(target)) throw new Error(`there is no target ${target}, only ${all.join(', ')}`);
-const limit = values.runs === undefined ? `-max_total_time=${values.seconds ?? 30}` : `-runs=${values.runs}`;
+export const targets = readdirSync(join(here, 'corpus')).sort();
 
 /** As long as inputs need to be: what is longer is slower and finds nothing else. */
 const longest = { safetensors: 1024, config: 1536, tokenizer_json: 3072, tokenizer_cost: 3072, vocabulary_text: 256, model_files: 5120 };
@@ -44,9 +30,9 @@ const environment = {
   UBSAN_OPTIONS: 'print_stacktrace=1',
 };
 
-function run(target, args, env = {}) {
+function run(program, args, env = {}) {
   return new Promise((done) => {
-    const child = spawn(join(values.build, 'native-tests/fuzz', `fuzz_${target}`), args, { env: { ...environment, ...env } });
+    const child = spawn(program, args, { env: { ...environment, ...env } });
     let said = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (said = (said + bytes).slice(-1 << 20)));
     child.on('error', (error) => done({ code: 127, said: error.message }));
@@ -54,21 +40,21 @@ function run(target, args, env = {}) {
   });
 }
 
-async function fuzz(target) {
+/** Fuzzes a target; resolves to { passed, report }: one line, after the program's output if it has found something. */
+export async function fuzz(target, { seconds = 30, runs, seed = 0, build = join(here, '../../build/native-fuzz') } = {}) {
+  const program = join(build, 'native-tests/fuzz', `fuzz_${target}`);
   const seeds = join(here, 'corpus', target);
-  const corpus = join(values.build, 'corpus', target);
-  const findings = join(values.build, 'findings/');
+  const corpus = join(build, 'corpus', target);
+  const findings = join(build, 'findings/');
   for (const folder of [corpus, findings]) mkdirSync(folder, { recursive: true });
 
   const files = readdirSync(seeds).map((name) => join(seeds, name));
-  const first = await run(target, files, { ATTN_FUZZ_VERBOSE: '1' });
-  if (first.code !== 0 || /^refused: /m.test(first.said)) {
-    console.log(`${first.said}\n${target}: a seed was refused, or ended the program (${first.code})`);
-    return false;
-  }
-  const { code, said } = await run(target, [
-    limit,
-    `-seed=${values.seed}`,
+  const first = await run(program, files, { ATTN_FUZZ_VERBOSE: '1' });
+  if (first.code !== 0 || /^refused: /m.test(first.said))
+    return { passed: false, report: `${first.said}\n${target}: a seed was refused, or ended the program (${first.code})` };
+  const { code, said } = await run(program, [
+    runs === undefined ? `-max_total_time=${seconds}` : `-runs=${runs}`,
+    `-seed=${seed}`,
     `-max_len=${longest[target]}`,
     `-dict=${join(here, `${target}.dict`)}`,
     `-artifact_prefix=${findings}${target}-`,
@@ -86,22 +72,28 @@ async function fuzz(target) {
   const [, speed] = /stat::average_exec_per_sec: +(\d+)/.exec(said) ?? [];
   const [, edges] = [...said.matchAll(/ cov: (\d+) /g)].at(-1) ?? [];
   const passed = code === 0 && Number(executions) > files.length;
-  if (!passed) console.log(said.split('\n').slice(-60).join('\n'));
-  console.log(
-    `${target}: ${files.length} seeds, ${executions ?? 'unknown'} executions, ${speed ?? '?'} a second, ${edges ?? '?'} edges, ` +
-      (passed ? 'nothing found' : `ended by ${code}; the input is in ${findings}`),
-  );
-  return passed;
+  const found = passed ? 'nothing found' : `ended by ${code}; the input is in ${findings}`;
+  const report = `${target}: ${files.length} seeds, ${executions ?? 'unknown'} executions, ${speed ?? '?'} a second, ${edges ?? '?'} edges, ` + found;
+  return { passed, report: passed ? report : `${said.split('\n').slice(-60).join('\n')}\n${report}` };
 }
 
-// One program a core.
-const waiting = [...targets];
-const results = [];
-await Promise.all(
-  Array.from({ length: Math.min(availableParallelism(), targets.length) }, async () => {
-    for (let target = waiting.shift(); target !== undefined; target = waiting.shift()) results.push(await fuzz(target));
-  }),
-);
-const passed = results.filter(Boolean).length;
-console.log(`${passed} passed, ${results.length - passed} failed`);
-process.exitCode = passed === results.length ? 0 : 1;
+async function main() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { seconds: { type: 'string' }, runs: { type: 'string' }, seed: { type: 'string' }, build: { type: 'string' } },
+  });
+  for (const target of positionals) if (!targets.includes(target)) throw new Error(`there is no target ${target}, only ${targets.join(', ')}`);
+  // One program a core.
+  const waiting = positionals.length > 0 ? [...positionals] : [...targets];
+  await Promise.all(
+    Array.from({ length: Math.min(availableParallelism(), waiting.length) }, async () => {
+      for (let target = waiting.shift(); target !== undefined; target = waiting.shift()) {
+        const { passed, report } = await fuzz(target, values);
+        console.log(report);
+        if (!passed) process.exitCode = 1;
+      }
+    }),
+  );
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

@@ -10,7 +10,7 @@ export default {
   testRunner: 'vitest',
   vitest: { configFile: `tools/mutants/vitest.${suites ? 'package' : 'page'}.mjs`, related: false },
   testRunnerNodeArgs: ['--expose-gc'],
-  ignorePatterns: ['/build', '/models', '/src', '/native-tests', '/benchmarks', '/examples', '/.setup', '/tools/mutants/node_modules'],
+  ignorePatterns: ['/build', '/models', '/src', '/native-tests', '/tests', '/benchmarks', '/examples', '/.setup', '/tools/mutants/node_modules'],
   plugins: ['@stryker-mutator/vitest-runner', fileURLToPath(new URL('words.mjs', import.meta.url))],
   ignorers: ['words'],
   tempDirName: 'build/mutants',

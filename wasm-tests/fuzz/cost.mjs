@@ -1,9 +1,8 @@
 // node wasm-tests/fuzz/cost.mjs [--seconds N] [--seed N] [--one N]: tokenizer.json files and texts that try to be expensive, in Node.
 //
 // What a case costs is the oracle: CPU time and steps for each byte of the file and character of the text, and memory: what stays of a file, and all that
-// a child process has. A case is drawn by its number (draw.mjs), so a finding is run again by --one NUMBER. The long run is --seconds 3600.
-//
-// The last line is "N passed, N failed", one for each oracle.
+// a child process has. A case is drawn by its number (draw.mjs), so a finding is run again by --one NUMBER. cost.test.mjs is the short run with a fixed
+// seed; the long run is --seconds 3600.
 import { fork } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,9 +13,6 @@ import { drawFile, drawTexts, drawVocabulary, Random } from './draw.mjs';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const repository = join(here, '..', '..');
 const bundle = join(repository, 'build', 'wasm-tests', 'fuzz', 'tokenizer.mjs');
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '20' }, seed: { type: 'string' }, one: { type: 'string' }, child: { type: 'boolean' } },
-});
 
 /** What a case may cost: ten times what the most expensive ones do, on a slow machine. */
 const most = {
@@ -117,22 +113,25 @@ async function child() {
   process.send({});
 }
 
-/** One case after the other in a child, until the time is over; another child after one that died. */
-async function main() {
+/**
+ * Runs one case after the other in a child until the time is over; another child after one that died. `one` runs that case alone. Resolves to
+ * { findings, useful, outcomes, summary }: the numbers of the cases that cost too much, whether enough files were read, and what came of them.
+ */
+export async function search({ seconds = 20, seed = Date.now() % 2 ** 31, one } = {}) {
   mkdirSync(join(bundle, '..'), { recursive: true });
   const { rolldown } = await import('rolldown');
   const bundled = await rolldown({ input: join(here, 'tokenizer.mjs'), platform: 'node' });
   await bundled.write({ file: bundle, format: 'es' });
 
-  const end = Date.now() + 1000 * Number(values.seconds);
-  let next = Number(values.one ?? values.seed ?? Date.now() % 2 ** 31);
+  const end = Date.now() + 1000 * seconds;
+  let next = one ?? seed;
   const first = next;
   const findings = [];
   const outcomes = new Map();
   const worst = { parse: 0, steps: 0, perCharacter: 0, perStep: 0, kept: 0 };
   let cases = 0;
-  const again = values.one === undefined ? [...found] : [];
-  const over = () => (values.one === undefined ? Date.now() >= end : cases > 0);
+  const again = one === undefined ? [...found] : [];
+  const over = () => (one === undefined ? Date.now() >= end : cases > 0);
   while (!over() && findings.length < 10)
     await new Promise((done) => {
       const process = fork(fileURLToPath(import.meta.url), ['--child'], {
@@ -171,18 +170,26 @@ async function main() {
       });
     });
   const read = outcomes.get('read') ?? 0;
-  if (values.one !== undefined) console.log([...outcomes.keys()].join());
-  console.log(
+  const summary =
     `${cases} cases from ${first}: ${read} read, at most ${worst.parse.toFixed(0)} ms to read a file, ${worst.steps.toFixed(0)} steps and ` +
-      `${(worst.perCharacter / 1000).toFixed(1)} µs a character, ${worst.perStep.toFixed(0)} ns a step, ${worst.kept.toFixed(1)} × the file in memory; ` +
-      `${outcomes.size - 1} kinds of refusals`,
-  );
+    `${(worst.perCharacter / 1000).toFixed(1)} µs a character, ${worst.perStep.toFixed(0)} ns a step, ${worst.kept.toFixed(1)} × the file in memory; ` +
+    `${outcomes.size - 1} kinds of refusals`;
   // A generator whose files are all refused at once would find nothing.
-  const useful = values.one !== undefined || read > cases / 20;
-  if (!useful) console.log('hardly a file was read');
-  const failed = findings.length > 0 || !useful;
-  console.log(`${failed ? 0 : 1} passed, ${failed ? 1 : 0} failed`);
-  process.exitCode = failed ? 1 : 0;
+  const useful = one !== undefined || read > cases / 20;
+  return { findings, useful, outcomes: [...outcomes.keys()], summary };
 }
 
-await (values.child ? child() : main());
+async function main() {
+  const { values } = parseArgs({
+    options: { seconds: { type: 'string' }, seed: { type: 'string' }, one: { type: 'string' }, child: { type: 'boolean' } },
+  });
+  if (values.child) return child();
+  const [seconds, seed, one] = [values.seconds, values.seed, values.one].map((value) => (value === undefined ? undefined : Number(value)));
+  const { findings, useful, outcomes, summary } = await search({ seconds, seed, one });
+  if (one !== undefined) console.log(outcomes.join());
+  console.log(summary);
+  if (!useful) console.log('hardly a file was read');
+  process.exitCode = findings.length > 0 || !useful ? 1 : 0;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

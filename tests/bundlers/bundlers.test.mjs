@@ -1,12 +1,16 @@
-// node wasm-tests/packaging/matrix/run.mjs [TEXT]: runs the packed package (build/attn.tgz) in the tools that people use, or in those whose names
-// contain TEXT. Each tool is installed in its own folder under build/wasm-tests/matrix. tools/ has its exact version, and a lockfile if its row runs
-// in every test run; npm resolves the dependencies of the other tools when they are installed.
+/**
+ * The packed package (build/attn.tgz) in the tools that people use, of which --test-name-pattern picks some. Each tool is installed apart, in its exact
+ * version (tools/), under build/tests/bundlers. Those of the gate have a lockfile there, and ATTN_BUNDLERS=gate runs them alone.
+ */
+import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { launch, missing } from '../../browser/drivers.mjs';
-import { repository } from '../../support/paths.mjs';
+import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
+import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 import { work } from './apps.mjs';
 import { differences } from './readme.mjs';
 import { rows } from './rows.mjs';
@@ -44,46 +48,41 @@ function prepare({ name, tool }) {
 /** Whether a part says what it should: works, or an error or a note that begins so. */
 const isAsExpected = (result, expected) => result === expected || (expected !== undefined && expected !== 'works' && result?.startsWith(expected));
 
-/** Runs rows and prints what each says; resolves to counts of parts, where a row without an answer is one that failed. */
-async function matrix(chosen) {
+/** Runs a row; resolves to what each part of the app says. */
+async function run(row) {
   if (!existsSync(tarball)) throw new Error('build/attn.tgz is missing: make package');
-  let [passed, failed] = [0, 0];
-  for (const row of chosen) {
-    let browser;
-    const began = Date.now();
-    const lines = [];
-    try {
-      const folder = prepare(row);
-      browser = await launch('chromium');
-      const results = await row.run(folder, browser);
-      for (const part of new Set([...Object.keys(row.says), ...Object.keys(results)])) {
-        const [result, expected] = [results[part], row.says[part]];
-        const good = isAsExpected(result, expected);
-        if (good) ++passed;
-        else ++failed;
-        lines.push(`${part}: ${result}${good ? '' : `\n    FAILED, expected ${expected}`}`);
-      }
-    } catch (error) {
-      ++failed;
-      lines.push(`FAILED: ${error.message.slice(-1500)}`);
-    } finally {
-      await browser?.close();
-    }
-    const seconds = Math.round((Date.now() - began) / 1000);
-    console.log([`${row.name} (${seconds} s)${row.setting ? `, with ${row.setting}` : ''}`, ...lines].join('\n    '));
+  const folder = prepare(row);
+  const browser = await launch('chromium');
+  try {
+    return await row.run(folder, browser);
+  } finally {
+    await browser.close();
   }
-  return { passed, failed };
 }
 
-/** Runs the rows of the gate, as a step of the tests. */
-export const matrixStep = () => matrix(rows.filter(({ gate }) => gate));
+/** Chromium shows the pages, and says what they come to. */
+const parts = missing('chromium');
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  if (missing('chromium').length > 0) throw new Error('the matrix needs Chromium: tools/setup browsers');
-  const wanted = (process.argv[2] ?? '').toLowerCase();
-  const { passed, failed } = await matrix(rows.filter(({ name }) => name.toLowerCase().includes(wanted)));
-  const differing = differences();
-  for (const difference of differing) console.log(`FAILED, the package's README: ${difference}`);
-  console.log(`${passed} passed, ${failed + differing.length} failed`);
-  process.exitCode = failed + differing.length === 0 && passed > 0 ? 0 : 1;
+for (const row of rows.filter(({ gate }) => gate || process.env.ATTN_BUNDLERS !== 'gate')) {
+  // The tests of a row share one run, which the first of them starts.
+  let running;
+  const results = () => (running ??= run(row));
+
+  for (const [part, expected] of Object.entries(row.says))
+    test(`${row.name}: ${part} ${expected === 'works' ? expected : `reports "${expected}"`}`, limit, async (t) => {
+      if (parts.length > 0) return skipUnlessCi(t, `${parts.join(', ')} not found`);
+      if (row.setting) t.diagnostic(`with ${row.setting}`);
+      const result = (await results())[part];
+      assert.ok(isAsExpected(result, expected), `${part}: ${result}, expected ${expected}`);
+    });
+
+  test(`${row.name}: the app reports no other part`, limit, async (t) => {
+    if (parts.length > 0) return skipUnlessCi(t, `${parts.join(', ')} not found`);
+    assert.deepEqual(
+      Object.keys(await results()).filter((part) => !Object.hasOwn(row.says, part)),
+      [],
+    );
+  });
 }
+
+test("the table of bundlers in the package's README agrees with the expectations here", limit, () => assert.deepEqual(differences(), []));

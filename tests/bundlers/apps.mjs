@@ -3,10 +3,10 @@ import { execFile, spawn } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startServer } from '../../support/server.mjs';
-import { repository } from '../../support/paths.mjs';
+import { startServer } from '../../wasm-tests/support/server.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 
-export const work = join(repository, 'build/wasm-tests/matrix');
+export const work = join(repository, 'build/tests/bundlers');
 /** Beside each page it is /tiny-bert. */
 export const model = join(repository, 'testdata/models/tiny-bert');
 
@@ -68,14 +68,15 @@ export const html = (script) => `<!doctype html><html lang="en"><head><title>att
 export const module = (name) => html(`<script type="module" src="./${name}"></script>`);
 export const importMap = (imports) => `<script type="importmap">${JSON.stringify({ imports })}</script>`;
 
-/** What the page at a URL comes to; its console where it comes to nothing. */
+/** Opens a page; resolves to what its app reports. An error of an app that reports nothing contains the console's last lines. */
 export async function inBrowser(browser, url) {
   await browser.open(url);
-  const wait = `(async () => { for (let i = 0; i < 300 && !globalThis.matrix; ++i) await new Promise((r) => setTimeout(r, 100));
-    return globalThis.matrix ? await Promise.race([globalThis.matrix, new Promise((r) => setTimeout(r, 60000, 'no answer'))]) : 'no answer'; })()`;
-  const said = await browser.evaluate(wait);
-  if (said === 'no answer') throw new Error(`no answer; the console says:\n${browser.messages().slice(-5).join('\n')}`);
-  return said;
+  const reported = await browser.evaluate(async () => {
+    for (let i = 0; i < 300 && !globalThis.matrix; ++i) await new Promise((done) => setTimeout(done, 100));
+    return globalThis.matrix ? Promise.race([globalThis.matrix, new Promise((done) => setTimeout(done, 60_000, 'no answer'))]) : 'no answer';
+  });
+  if (reported === 'no answer') throw new Error(`no answer; the console says:\n${browser.messages().slice(-5).join('\n')}`);
+  return reported;
 }
 
 /** What `use` makes of a served folder. Hosts that let threads run are cross-origin isolated. */

@@ -1,7 +1,7 @@
 /** The table of the package's README beside the rows: what is written there is what the rows say. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { repository } from '../../support/paths.mjs';
+import { repository } from '../../wasm-tests/support/paths.mjs';
 import { rows } from './rows.mjs';
 
 const head = '| tool or place | works | with this |';

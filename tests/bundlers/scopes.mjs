@@ -2,7 +2,7 @@
 import { copyFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programs } from '../../browser/drivers.mjs';
+import { programs } from '../../wasm-tests/browser/drivers.mjs';
 import { bin, copyDist, html, inBrowser, model, module, page, run, says, served, write } from './apps.mjs';
 
 const dist = './node_modules/attn/dist';

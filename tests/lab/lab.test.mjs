@@ -1,29 +1,26 @@
-#!/usr/bin/env node
 /**
- * The programs that the page's lab shows, run as pasted, for many states of its fields: node wasm-tests/lab/run.mjs. JavaScript has to print every number
- * of the lab to the bit; C++ (against build/installed) and PyTorch (where a Python has it; else Python only compiles them) within the bounds of float32
- * around float64; C++ without FMA, as simd128 is, to the bit too. Two of the C++ programs are built as they stand; of the others, to save time, several are one file, where `main` has a name of its own.
- * The last line is "N passed, N failed".
+ * The programs that the page's lab shows, run as pasted, for many states of its fields. JavaScript has to print every number of the lab to the bit;
+ * C++ (against build/installed) and PyTorch within the error bounds of float32 around float64; C++ without FMA, as simd128 is, to the bit too.
  */
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { load } from 'attn';
 import { runnerImport } from 'vite';
-import { Checks } from '../support/checks.mjs';
+import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
 import { reference } from './bounds.mjs';
 import { statesOf } from './states.mjs';
 
-const at = (...parts) => join(fileURLToPath(new URL('../..', import.meta.url)), ...parts);
-const work = at('build/wasm-tests/lab');
+const work = at('build/tests/lab');
 const execute = promisify(execFile);
 
 async function output(program, args, options = {}) {
   try {
-    return (await execute(program, args, { timeout: 300000, maxBuffer: 1 << 26, ...options })).stdout;
+    return (await execute(program, args, { timeout: limit.timeout / 2, maxBuffer: 1 << 26, ...options })).stdout;
   } catch (error) {
     throw new Error(`${program} ${args.join(' ')}: ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
   }
@@ -64,7 +61,6 @@ function compare(title, printed, { shown, expected }, names, sameBits = title ==
   }
 }
 
-const checks = new Checks('lab');
 const attn = await load();
 rmSync(work, { recursive: true, force: true });
 
@@ -93,37 +89,34 @@ assert.ok(cases.some(({ fromFile }) => fromFile) && cases.some(({ fromFile }) =>
 // What Node prints of an array is cut after 100 numbers, unless it is told otherwise.
 const whole = `data:text/javascript,import util from 'node:util';Object.assign(util.inspect.defaultOptions,{maxArrayLength:null});`;
 for (const each of cases)
-  await checks.check(`JavaScript: ${each.name}`, async () => {
+  test(`the JavaScript program prints the numbers of the lab: ${each.name}`, limit, async () => {
     const text = await output(process.execPath, ['--import', whole, 'program.mjs'], { cwd: each.folder });
     compare('JavaScript', readers.JavaScript(text), each, each.names);
   });
 
-/** What the C++ programs printed, by their place; and without FMA, where this machine and Node's variant can be compared so. */
-let [compiled, plain] = [];
-const withoutFma = process.arch === 'x64' && variant.startsWith('simd');
-/** Built as they stand: one from its own numbers, one from a file. */
+/** Built as they stand: one with its own numbers, one with those of a file. To save time, the others share an executable, where `main` has other names. */
 const asPasted = ['every option at once', 'multi-head numbers from a file'].map((name) => cases.findIndex((each) => each.name === name));
-await checks.check(
-  'the C++ programs compile without a warning',
-  async () => {
-    assert.ok(existsSync(at('build/installed')), 'build/installed is missing: cmake --install');
-    const together = [...cases.keys()].filter((i) => !asPasted.includes(i));
-    for (const [part, members] of [together.slice(0, together.length / 2), together.slice(together.length / 2)].entries()) {
-      const programs = members.map((i) => {
-        assert.equal(cases[i].code['C++'].split('int main() {').length, 2, `one main in ${cases[i].name}`);
-        return cases[i].code['C++'].replace('int main() {', `void program_${i}() {`);
-      });
-      writeFileSync(join(work, `part_${part}.cpp`), programs.join('\n'));
-    }
-    writeFileSync(
-      join(work, 'main.cpp'),
-      `#include <cstdlib>\n#include <filesystem>\n#include <iostream>\n${together.map((i) => `void program_${i}();\n`).join('')}
+const together = [...cases.keys()].filter((i) => !asPasted.includes(i));
+/** Whether the C++ programs can be run without FMA, for comparison with a variant of the package that has none. */
+const withoutFma = process.arch === 'x64' && variant.startsWith('simd');
+
+function writeProject() {
+  for (const [part, members] of [together.slice(0, together.length / 2), together.slice(together.length / 2)].entries()) {
+    const programs = members.map((i) => {
+      assert.equal(cases[i].code['C++'].split('int main() {').length, 2, `one main in ${cases[i].name}`);
+      return cases[i].code['C++'].replace('int main() {', `void program_${i}() {`);
+    });
+    writeFileSync(join(work, `part_${part}.cpp`), programs.join('\n'));
+  }
+  writeFileSync(
+    join(work, 'main.cpp'),
+    `#include <cstdlib>\n#include <filesystem>\n#include <iostream>\n${together.map((i) => `void program_${i}();\n`).join('')}
 int main() {
 ${together.map((i) => `  std::cout << "program ${i}\\n";\n  std::filesystem::current_path(FOLDER "/${i}");\n  program_${i}();\n`).join('')}}\n`,
-    );
-    writeFileSync(
-      join(work, 'CMakeLists.txt'),
-      `cmake_minimum_required(VERSION 3.25)
+  );
+  writeFileSync(
+    join(work, 'CMakeLists.txt'),
+    `cmake_minimum_required(VERSION 3.25)
 project(lab LANGUAGES CXX)
 find_package(attn CONFIG REQUIRED)
 link_libraries(attn::attn)
@@ -131,27 +124,37 @@ add_compile_options(-O0 -Wall -Wextra -Werror)
 add_executable(together main.cpp part_0.cpp part_1.cpp)
 target_compile_definitions(together PRIVATE FOLDER="\${CMAKE_SOURCE_DIR}")
 ${asPasted.map((i) => `add_executable(program_${i} ${i}/program.cpp)\n`).join('')}`,
-    );
-    await output('cmake', ['-S', work, '-B', join(work, 'build'), `-DCMAKE_PREFIX_PATH=${at('build/installed')}`]);
-    await output('cmake', ['--build', join(work, 'build'), '--parallel', '2']);
-    const runAll = async (env) => {
-      const text = await output(join(work, 'build/together'), [], { env });
-      const printed = Object.fromEntries([...text.matchAll(/^program (\d+)\n((?:(?!program ).*\n)*)/gm)].map(([, i, lines]) => [i, lines]));
-      for (const i of asPasted) printed[i] = await output(join(work, 'build', `program_${i}`), [], { cwd: cases[i].folder, env });
-      return printed;
-    };
-    compiled = await runAll(process.env);
-    if (withoutFma) plain = await runAll({ ...process.env, ATTN_MAX_ARCH: 'sse4_2' });
-  },
-  300,
-);
+  );
+}
+
+/** Runs all C++ programs; resolves to what each printed. */
+async function runCpp(env) {
+  const text = await output(join(work, 'build/together'), [], { env });
+  const printed = Object.fromEntries([...text.matchAll(/^program (\d+)\n((?:(?!program ).*\n)*)/gm)].map(([, i, lines]) => [i, lines]));
+  for (const i of asPasted) printed[i] = await output(join(work, 'build', `program_${i}`), [], { cwd: cases[i].folder, env });
+  return printed;
+}
+
+async function buildAndRunCpp() {
+  assert.ok(existsSync(at('build/installed')), 'build/installed is missing: cmake --install');
+  writeProject();
+  await output('cmake', ['-S', work, '-B', join(work, 'build'), `-DCMAKE_PREFIX_PATH=${at('build/installed')}`]);
+  await output('cmake', ['--build', join(work, 'build'), '--parallel', '2']);
+  return { fastest: await runCpp(process.env), plain: withoutFma && (await runCpp({ ...process.env, ATTN_MAX_ARCH: 'sse4_2' })) };
+}
+/** Done once, for the first test that asks. */
+let running;
+const cpp = () => (running ??= buildAndRunCpp());
+
+test('the C++ programs compile without warnings', limit, async () => void (await cpp()));
 for (const [i, each] of cases.entries())
-  await checks.check(`C++: ${each.name}`, () => {
-    compare('C++', readers['C++'](compiled?.[i] ?? ''), each, each.names);
+  test(`the C++ program prints the numbers of the lab: ${each.name}`, limit, async () => {
+    const { fastest, plain } = await cpp();
+    compare('C++', readers['C++'](fastest[i] ?? ''), each, each.names);
     if (withoutFma) compare('C++', readers['C++'](plain[i] ?? ''), each, each.names, true);
   });
 
-/** The first Python of these that can do something, if there is one. */
+/** The first Python of these that can run the probe, if there is one. */
 async function pythonFor(probe) {
   for (const program of [at('.setup/bench-venv/bin/python'), at('build/goldens-venv/bin/python'), 'python3'])
     if (await execute(program, ['-c', probe]).catch(() => false)) return program;
@@ -159,8 +162,7 @@ async function pythonFor(probe) {
 }
 
 const torch = await pythonFor('import torch, safetensors');
-if (torch) {
-  const runAll = `
+const runAll = `
 import os, runpy, sys
 for folder in sys.argv[1:]:
     os.chdir(folder)
@@ -170,27 +172,22 @@ for folder in sys.argv[1:]:
     except Exception as error:
         print(error)
 `;
-  const text = await output(torch, ['-B', '-c', runAll, ...cases.map(({ folder }) => folder)]);
-  const printed = text.split(/^program\n/m).slice(1);
+let printing;
+const pyTorch = () =>
+  (printing ??= output(torch, ['-B', '-c', runAll, ...cases.map(({ folder }) => folder)]).then((text) => text.split(/^program\n/m).slice(1)));
+
+if (torch)
   for (const [i, each] of cases.entries())
-    await checks.check(`PyTorch: ${each.name}`, () => {
-      const read = readers.PyTorch(printed[i]);
-      assert.ok(read.output && read.weights, printed[i]);
+    test(`the PyTorch program prints the numbers of the lab: ${each.name}`, limit, async () => {
+      const printed = (await pyTorch())[i];
+      const read = readers.PyTorch(printed);
+      assert.ok(read.output && read.weights, printed);
       compare('PyTorch', read, each, ['output', 'weights']);
     });
-} else {
-  const python = await pythonFor('pass');
-  console.log(`no Python with torch and safetensors: the PyTorch programs are ${python ? 'compiled, not run' : 'not looked at'}`);
-  if (python)
-    await checks.check('the PyTorch programs compile', () =>
-      output(python, [
-        '-c',
-        "import sys\nfor name in sys.argv[1:]: compile(open(name).read(), name, 'exec')",
-        ...cases.map(({ folder }) => join(folder, 'program.py')),
-      ]),
-    );
-}
-
-const { passed, failed } = checks.counts;
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed ? 1 : 0;
+else
+  test('the PyTorch programs compile (no Python here has torch and safetensors to run them)', limit, async (t) => {
+    const python = await pythonFor('pass');
+    if (!python) return skipUnlessCi(t, 'python3 not found');
+    const compile = "import sys\nfor name in sys.argv[1:]: compile(open(name).read(), name, 'exec')";
+    await output(python, ['-c', compile, ...cases.map(({ folder }) => join(folder, 'program.py'))]);
+  });

@@ -1,0 +1,216 @@
+/** attn convert, inspect, --help and --version, of the npm package and of the native build. Needs web/lib/dist and build/native. */
+import { strict as assert } from 'node:assert';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { after, test } from 'node:test';
+import { load } from 'attn';
+import { limit } from '../../wasm-tests/support/node_tests.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
+import { bert, both, filesOf, programs, removeWork, run, work } from './programs.mjs';
+
+after(removeWork);
+
+const folders = ['testdata/models', 'models'].flatMap((parent) =>
+  existsSync(at(parent))
+    ? readdirSync(at(parent), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => at(parent, name))
+    : [],
+);
+assert.ok(folders.length >= 12, folders.join());
+
+for (const folder of folders) {
+  const name = basename(folder);
+  test(`convert: both programs write the same files for ${name}, and attn accepts them`, limit, async (t) => {
+    const sizes = {};
+    for (const weights of ['float32', 'float16', 'int8']) {
+      const outs = Object.keys(programs).map((program) => join(work, name, weights, program));
+      Object.keys(programs).forEach((program, i) =>
+        assert.deepEqual(run(program, 'convert', folder, outs[i], '--weights', weights), { status: 0, stdout: '', stderr: '' }),
+      );
+      const [npx, native] = outs.map(filesOf);
+      assert.deepEqual(Object.keys(native), Object.keys(npx));
+      for (const [file, bytes] of Object.entries(npx)) assert.ok(bytes.equals(native[file]), `${weights}: ${file}`);
+      // What was read but is no weight is as it was.
+      const given = filesOf(folder);
+      for (const [file, bytes] of Object.entries(npx))
+        if (!/^(config\.json|model\.safetensors)$/.test(file)) assert.ok(bytes.equals(given[file]), `${weights}: ${file}`);
+      const before = JSON.parse(given['config.json']);
+      const { quantization_config, ...after } = JSON.parse(npx['config.json']);
+      assert.equal(quantization_config !== undefined, weights === 'int8');
+      const type = weights === 'float16' ? 'float16' : 'float32';
+      assert.equal(after.dtype ?? after.torch_dtype, type);
+      for (const key of Object.keys(before))
+        if (!/dtype$|^architectures$|^quantization_config$/.test(key)) assert.deepEqual(after[key], before[key], key);
+      // Numbers as they were written: transformers tells 2.0 from 2.
+      const floats = (json) =>
+        (
+          String(json)
+            .replace(/"quantization_config".*/, '')
+            .match(/: -?\d+\.\d+/g) ?? []
+        ).sort();
+      assert.deepEqual(floats(npx['config.json']), floats(given['config.json']));
+
+      const { status, stdout } = run('npx', 'inspect', outs[0]);
+      assert.equal(status, 0);
+      assert.match(stdout, new RegExp(`^attn        takes it, as ${weights === 'int8' ? 'int8' : 'float32'}$`, 'm'));
+      const native_ = run('native', 'inspect', outs[0]);
+      // The package has more tokenizers.
+      assert.equal(native_.stdout.replace(/^ {12}but texts natively: UNSUPPORTED: .*\n/m, ''), stdout);
+      assert.equal(native_.status, 0);
+      sizes[weights] = Object.values(npx).reduce((sum, { length }) => sum + length, 0);
+      // Converting what is int8 already changes nothing, and back it is what was rounded.
+      if (weights === 'int8') {
+        const again = join(work, name, 'again');
+        assert.equal(run('native', 'convert', outs[0], again, '--weights', 'int8').status, 0);
+        assert.ok(filesOf(again)['model.safetensors'].equals(npx['model.safetensors']));
+      }
+    }
+    const weightsBytes = Object.values(sizes).map((size) => `${(size / 1e6).toFixed(2)} MB`);
+    t.diagnostic(weightsBytes.join(', '));
+    assert.ok(Math.max(sizes.int8, sizes.float16) < sizes.float32);
+    rmSync(join(work, name), { recursive: true });
+  });
+}
+
+test('inspect prints architecture, sizes, tokenizer, modules, weights and head of a model folder', limit, () => {
+  const { status, stdout, stderr } = both('inspect', at('testdata/models/tiny-bert-cls'));
+  assert.deepEqual([status, stderr], [0, '']);
+  for (const line of [
+    /^model {7}BertModel \(bert\)$/m,
+    /^sizes {7}2 layers, 4 heads, hidden 32, intermediate 48, vocabulary 339, positions 64$/m,
+    /^tokenizer {3}WordPiece$/m,
+    /^modules {5}Transformer, Pooling \(cls\), Normalize$/m,
+    /^weights {5}37 F16 of 0\.1 MB$/m,
+    /^head {8}none$/m,
+    /^attn {8}takes it, as float32$/m,
+  ])
+    assert.match(stdout, line);
+  assert.match(both('inspect', bert).stdout, /^head {8}3 labels: negative, neutral, positive$/m);
+});
+
+test('inspect describes an unsupported model, gives the reason and exits with 1', limit, () => {
+  const folder = join(work, 'refused');
+  mkdirSync(folder);
+  for (const [name, bytes] of Object.entries(filesOf(bert))) writeFileSync(join(folder, name), bytes);
+  const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, quantization_config: { quant_method: 'gptq' } }));
+  const { status, stdout } = run('npx', 'inspect', folder);
+  // Errors begin with the operation that they are of, which is another there.
+  assert.deepEqual(run('native', 'inspect', folder), { status: 1, stdout: stdout.replace('loadModel: ', ''), stderr: '' });
+  assert.equal(status, 1);
+  assert.match(stdout, /^model {7}BertForSequenceClassification \(bert\)$/m);
+  assert.match(stdout, /^attn {8}refuses it: UNSUPPORTED: .*quant_method is gptq, expected compressed-tensors$/m);
+  for (const program of Object.keys(programs)) {
+    const converted = run(program, 'convert', folder, join(work, 'never'), '--weights', 'int8');
+    assert.equal(converted.status, 1);
+    assert.match(converted.stderr, /^attn: UNSUPPORTED: .*gptq/);
+    const empty = join(work, 'nothing');
+    mkdirSync(empty, { recursive: true });
+    const nothing = run(program, 'inspect', empty);
+    assert.equal(nothing.status, 1);
+    assert.match(nothing.stdout, /^model {7}\? \(\?\)$/m);
+    assert.match(nothing.stdout, /^attn {8}refuses it: (FORMAT|NETWORK): .*config\.json/m);
+  }
+  for (const path of [join(work, 'not there'), join(folder, 'config.json')])
+    assert.deepEqual(both('inspect', path), {
+      status: 1,
+      stdout: '',
+      stderr: `attn: FOLDER is ${path}, which is no folder; expected that of a model\n`,
+    });
+  assert.ok(!existsSync(join(work, 'never')));
+});
+
+test('convert to float16 names a tensor with values out of range and writes nothing', limit, async () => {
+  const attn = await load({ threads: 1 });
+  const model = await attn.loadModel(bert);
+  const bias = model.getParameter('classifier.bias');
+  bias.data[1] = -70000;
+  model.loadStateDict({ 'classifier.bias': bias }, { strict: false });
+  const folder = join(work, 'large');
+  for (const [name, bytes] of Object.entries(await model.export())) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), bytes);
+  }
+  await attn.dispose();
+  for (const program of Object.keys(programs)) {
+    const { status, stderr } = run(program, 'convert', folder, join(work, 'halves'), '--weights', 'float16');
+    assert.equal(status, 1);
+    assert.match(stderr, /^attn: OUT_OF_RANGE: .*classifier\.bias .*-70000/);
+    assert.ok(!existsSync(join(work, 'halves')));
+    assert.equal(run(program, 'convert', folder, join(work, `large-${program}`), '--weights', 'int8').status, 0);
+  }
+});
+
+test('an invalid call exits with 2 and names the mistake with a hint', limit, () => {
+  const wrong = [
+    [['inspct', bert], /^attn: inspct is no command; did you mean inspect\?$/m],
+    [['export', bert], /^attn: export is no command; /m],
+    [['convert', bert, 'out', '--wieghts', 'int8'], /^attn: --wieghts is no option; did you mean weights\?$/m],
+    [['convert', bert, 'out', '--weights', 'int9'], /^attn: --weights is int9; did you mean int8\?$/m],
+    [['convert', bert, 'out', '--weights=flaot16'], /^attn: --weights is flaot16; did you mean float16\?$/m],
+    [['convert', bert, 'out'], /^attn: --weights is missing; there are float32, float16, int8$/m],
+    [['convert', bert, 'out', '--weights'], /^attn: --weights is missing; /m],
+    [['convert', bert, '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 1 of them$/m],
+    [['inspect'], /^attn: inspect takes FOLDER, got 0 of them$/m],
+    [['inspect', bert, '--weights', 'int8'], /^attn: inspect takes no --weights$/m],
+    [['convert', bert, bert, '--weights', 'int8'], /^attn: OUT is .*, which is not empty; expected a new folder$/m],
+    [['convert', bert, join(bert, 'config.json'), '--weights', 'int8'], /^attn: OUT is .*, which is a file; expected a new folder$/m],
+    [['convert', bert, '', '--weights', 'int8'], /^attn: OUT is empty$/m],
+    [['inspect', ''], /^attn: FOLDER is empty$/m],
+    [['convert', bert, 'out', '--', '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 4 of them$/m],
+    [['convert', '--', bert, 'out'], /^attn: --weights is missing; /m],
+    [['embd', bert], /^attn: embd is no command; did you mean embed\?$/m],
+    [['embedding', bert], /^attn: embedding is no command; did you mean embed\?$/m],
+    [['embed'], /^attn: embed takes MODEL \[FILE\], got 0 of them$/m],
+    [['embed', bert, 'a', 'b'], /^attn: embed takes MODEL \[FILE\], got 3 of them$/m],
+    [['embed', bert, ''], /^attn: FILE is empty$/m],
+    [['embed', bert, '--batchsize', '3'], /^attn: --batchsize is no option; did you mean batch-size\?$/m],
+    [['embed', bert, '--batch-size', '0'], /^attn: --batch-size is 0; expected a whole number from 1 to 999999$/m],
+    [['embed', bert, '--batch-size', '1000000'], /^attn: --batch-size is 1000000; expected a whole number/m],
+    [['tag', bert, '--stride=-1'], /^attn: --stride is -1; expected a whole number from 0 to 999999$/m],
+    [['tag', bert, '--aggregation', 'frist'], /^attn: --aggregation is frist; did you mean first\?$/m],
+    [['embed', bert, '--out'], /^attn: --out is missing; expected a path$/m],
+    [['classify', bert, '--output', 'npy'], /^attn: --output is npy; there are jsonl, text$/m],
+    [['classify', bert, '--stride', '2'], /^attn: classify takes no --stride$/m],
+  ];
+  const before = filesOf(bert);
+  for (const [args, message] of wrong) {
+    const { status, stdout, stderr } = both(...args);
+    assert.deepEqual([status, stdout], [2, ''], args.join(' '));
+    assert.match(stderr, message);
+  }
+  assert.deepEqual(filesOf(bert), before);
+});
+
+test('convert leaves no files behind if the disk is full, and succeeds when repeated', limit, () => {
+  const sentiment = at('testdata/models/sentiment');
+  for (const [program, [file, ...first]] of Object.entries(programs))
+    for (const exists of [false, true]) {
+      const out = join(work, `full-${program}-${exists}`);
+      if (exists) mkdirSync(out);
+      // Some 0.2 MB a file: the tokenizer fits, the weights do not.
+      const limited = ['-c', 'trap "" XFSZ; ulimit -f 450; exec "$@"', 'sh', file, ...first, 'convert', sentiment, out, '--weights', 'int8'];
+      const { status, stderr } = spawnSync('sh', limited, { encoding: 'utf8', cwd: work });
+      assert.equal(status, 1, stderr);
+      assert.match(stderr, /^attn: (EFBIG|ARGUMENT: save_pretrained: .*model\.safetensors)/);
+      assert.equal(existsSync(out), exists);
+      if (exists) assert.deepEqual(readdirSync(out), []);
+      assert.equal(run(program, 'convert', sentiment, out, '--weights', 'int8').status, 0);
+    }
+});
+
+test('--help and --version print the same in both programs', limit, () => {
+  const { version } = JSON.parse(readFileSync(at('web/lib/package.json'), 'utf8'));
+  assert.deepEqual(both('--version'), { status: 0, stdout: `${version}\n`, stderr: '' });
+  const { status, stdout, stderr } = both('--help');
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.match(stdout, /attn convert FOLDER OUT --weights float32\|float16\|int8\n[^]*attn inspect FOLDER\n/);
+  assert.equal(both('-h').stdout, stdout);
+  for (const command of ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank']) {
+    assert.match(stdout, new RegExp(`^attn ${command} `, 'm'));
+    assert.match(both(command, '--help').stdout, new RegExp(`^attn ${command} [^\\n]*\\n(?!attn)[^]*\\nExit code: `));
+  }
+  assert.deepEqual(both(), { status: 2, stdout, stderr: '' });
+});

@@ -1,0 +1,254 @@
+/**
+ * Every code block of the READMEs and the guides is run: what is shown is what runs. A guide has an empty folder of its own, with the packed package in
+ * it and models beside it; blocks with the name of a file are written there, and commands find them.
+ */
+import { strict as assert } from 'node:assert';
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
+import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
+import { at, repository } from '../../wasm-tests/support/paths.mjs';
+import { csp, startServer } from '../../wasm-tests/support/server.mjs';
+import { blocksOf, prints } from './blocks.mjs';
+
+const execute = promisify(execFile);
+
+async function output(program, args, options) {
+  try {
+    return (await execute(program, args, { timeout: limit.timeout / 2, maxBuffer: 1 << 24, ...options })).stdout;
+  } catch (error) {
+    throw new Error(`${program} ${args.join(' ')}: exit ${error.code}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
+  }
+}
+
+function assertPrints(printed, { output: expected }) {
+  if (expected !== undefined) assert.ok(prints(printed, expected), `it printed\n${printed}\ninstead of\n${expected}`);
+}
+
+/** Commands that something else runs: which file, and the words there. */
+const elsewhere = {
+  'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': [
+    'tools/test.mjs',
+    "'native: plain build'",
+  ],
+  'python ray_embed.py SOURCE TARGET --model FOLDER --workers 2': ['examples/cluster/check.py', '"ray_embed.py", *common'],
+  'spark-submit --py-files corpus.py spark_embed.py SOURCE TARGET --model FOLDER': ['examples/cluster/check.py', '"spark_embed.py", *common'],
+  'pip install .': ['tools/test.mjs', "'python: wheel'"],
+};
+
+/** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */
+async function runLine(line, folder) {
+  const [, target] = /^make ([a-z-]+)\b/.exec(line) ?? [];
+  if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
+  const [file, words] = elsewhere[line] ?? [];
+  if (file) return void assert.ok(readFileSync(at(file), 'utf8').includes(words), `${file} runs it`);
+  assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/. -]+)$/.test(line), `no test runs "${line}"`);
+  if (line.startsWith('npm')) {
+    rmSync(join(folder, 'node_modules'), { recursive: true });
+    cpSync(at('build/attn.tgz'), join(folder, 'attn.tgz'));
+  }
+  // What the registry will have is what was packed.
+  const [program, ...args] = line.replace(/ attn$/, ' ./attn.tgz').split(' ');
+  return output(program, args, { cwd: folder, env: { ...process.env, npm_config_offline: 'true', npm_config_update_notifier: 'false' } });
+}
+
+/** What a page of a guide shows in Chromium: its text, and what the maps in it read. */
+async function openPage(folder) {
+  const server = await startServer({ root: folder, policy: null });
+  const driver = await launch('chromium');
+  try {
+    await driver.open(server.url);
+    for (let i = 0; i < 200; ++i) {
+      if (await driver.evaluate(() => document.querySelector('output')?.textContent)) break;
+      await sleep(50);
+    }
+    assert.deepEqual(driver.messages(), [], 'messages in the console');
+    assert.match(await driver.evaluate(() => document.querySelector('output').textContent), /^(simd|relaxed), 1 thread$/);
+    const cells = await driver.evaluate(
+      () =>
+        document
+          .querySelector('attention-map')
+          .toSvg()
+          .match(/<rect /g).length,
+    );
+    assert.ok(cells > 9, 'a map of nine cells');
+  } finally {
+    await driver.close();
+    await server.close();
+  }
+}
+
+/** Headers that a guide gives are those of the servers that the suites and the page run under. */
+async function assertHeaders(text) {
+  const server = await startServer({ isolated: true });
+  try {
+    const { headers } = await fetch(server.url);
+    for (const line of text.trim().split('\n')) {
+      const [name, value] = line.split(/: (.*)/);
+      assert.equal(headers.get(name), value, name);
+    }
+    assert.equal(headers.get('content-security-policy'), csp);
+  } finally {
+    await server.close();
+  }
+}
+
+/** The Python that tests run, and whether the wheel was built for it and installed. */
+const interpreter = at('.setup/python-venv/bin/python');
+const hasWheel = existsSync(interpreter) && readdirSync(at('build')).some((name) => /^attn-.*\.whl$/.test(name));
+
+const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
+
+/** The documents: a name, the blocks, and the name of the folder where the programs run. */
+function documents() {
+  const guides = readdirSync(at('docs/guide')).filter((name) => name.endsWith('.md'));
+  const inFolders = ['web/lib/README.md', 'docs/index.md', ...guides.map((name) => `docs/guide/${name}`)];
+  return [{ name: 'README.md' }, ...inFolders.map((name) => ({ name, folderName: basename(name, '.md') }))].map((each) => ({
+    ...each,
+    blocks: blocksOf(readFileSync(at(each.name), 'utf8')),
+  }));
+}
+
+/** Makes the folder of each guide: the packed package, installed by npm once and copied, the models, and the files that the guide names. */
+async function prepare(work, all) {
+  mkdirSync(join(work, 'models'));
+  for (const name of ['sentiment', 'entities', 'masks', 'tiny-bert-qa']) symlinkSync(at('testdata/models', name), join(work, 'models', name));
+  for (const name of ['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2-int8'])
+    if (existsSync(at('models', name))) symlinkSync(at('models', name), join(work, 'models', name));
+  const installed = join(work, 'installed');
+  mkdirSync(join(installed, 'node_modules'), { recursive: true });
+  await runLine('npm install ./attn.tgz', installed);
+  for (const { folderName, blocks } of all) {
+    if (!folderName) continue;
+    const folder = join(work, 'guides', folderName);
+    mkdirSync(folder, { recursive: true });
+    cpSync(join(installed, 'node_modules'), join(folder, 'node_modules'), { recursive: true, verbatimSymlinks: true });
+    symlinkSync(join(work, 'models'), join(folder, 'models'));
+    for (const { name, text } of blocks) if (name) writeFileSync(join(folder, name), text);
+  }
+}
+
+// Outside of the repository: programs find there only what a reader has.
+const work = mkdtempSync(join(tmpdir(), 'attn-docs-'));
+const scripts = at('build/tests/docs');
+const all = documents();
+
+before(async () => {
+  rmSync(scripts, { recursive: true, force: true });
+  mkdirSync(scripts, { recursive: true });
+  await prepare(work, all);
+});
+after(() => rmSync(work, { recursive: true, force: true }));
+
+test('an output that differs from the documented one is detected', limit, () => {
+  assert.ok(prints('a 0.51\nb\nc\n', 'a 0.…\n…\nc\n') && !prints('a 0.51\nb\n', 'a 0.52\n…\n') && !prints('a\nb\n', 'a\n'));
+  assert.throws(() => blocksOf('text\n\n```txt\nan output\n```\n'), /of nothing/);
+});
+
+/** Tests of a block by its language. `folder` is where its programs run, undefined for README.md. */
+const testsOf = {
+  sh: ({ folder, where, block }) =>
+    test(`${where}: the commands print the documented output`, limit, async () => {
+      let printed = '';
+      for (const each of block.text.trim().split('\n')) printed = await runLine(each.replace(/\s+#.*$/, ''), folder);
+      assertPrints(printed, block);
+    }),
+
+  js({ folder, where, block, commands }) {
+    if (block.name)
+      return test(`${where}: a documented command runs ${block.name}`, limit, () => assert.ok(commands.includes(`node ${block.name}\n`)));
+    // Programs for a page run in the tests of the site.
+    if (block.words === 'live' && /\bdocument\b/.test(block.text)) return;
+    test(`${where}: the JavaScript program prints the documented output`, limit, async (t) => {
+      const model = needsModel(block.text);
+      if (model && !existsSync(at('models', model))) return skipUnlessCi(t, `models/${model} is missing: tools/setup models`);
+      const file = join(folder ?? scripts, `line${block.line}.mjs`);
+      writeFileSync(file, block.text);
+      assertPrints(await output(process.execPath, [file], { cwd: folder ?? repository }), block);
+    });
+  },
+
+  jsonl({ where, block, commands }) {
+    if (!block.name) return test(`${where}: a block of JSON lines has the name of a file`, limit, () => assert.fail('nothing reads it'));
+    test(`${where}: a documented command reads ${block.name}`, limit, () => assert.ok(commands.includes(` ${block.name} `)));
+  },
+
+  python: ({ folder, where, block }) =>
+    test(`${where}: the Python program prints the documented output`, limit, async (t) => {
+      if (!hasWheel) return skipUnlessCi(t, "the wheel is missing: the step 'python: wheel'");
+      assertPrints(await output(interpreter, ['-c', block.text], { cwd: folder ?? repository }), block);
+    }),
+
+  html({ folder, where, block }) {
+    if (!block.name) return;
+    test(`${where}: the page works in Chromium`, limit, (t) => {
+      assert.ok(folder, 'pages are in guides');
+      const parts = missing('chromium');
+      if (parts.length > 0) return skipUnlessCi(t, `${parts.join(', ')} not found`);
+      return openPage(folder);
+    });
+  },
+
+  http: ({ where, block }) => test(`${where}: the headers are those of the test servers`, limit, () => assertHeaders(block.text)),
+
+  // All of them are one project, below.
+  cpp() {},
+  cmake() {},
+};
+
+for (const { name, folderName, blocks } of all) {
+  const commands = blocks
+    .filter(({ language }) => language === 'sh')
+    .map(({ text }) => text)
+    .join('');
+  for (const block of blocks) {
+    const where = `${name}, line ${block.line}`;
+    const folder = folderName && join(work, 'guides', folderName);
+    const add = testsOf[block.language];
+    if (add) add({ folder, where, block, commands });
+    else test(`${where}: a test runs blocks of ${block.language}`, limit, () => assert.fail(`nothing runs a block of ${block.language}`));
+  }
+}
+
+const linking = all.flatMap(({ blocks }) => blocks).filter(({ language }) => language === 'cmake');
+const programs = all.flatMap(({ name, folderName, blocks }) =>
+  blocks
+    .filter(({ language }) => language === 'cpp')
+    .map((block) => ({
+      ...block,
+      where: `${name}, line ${block.line}`,
+      folder: folderName ? join(work, 'guides', folderName) : repository,
+      target: `${name.replace(/\W/g, '_')}_${block.line}`,
+    })),
+);
+const project = join(work, 'cpp');
+
+/** Compiles all C++ programs in one project, linked as the guide's block says. Done once, for the first test that asks. */
+let building;
+const build = () => (building ??= buildAll());
+async function buildAll() {
+  const prefix = at('build/installed');
+  assert.ok(existsSync(prefix), 'build/installed is missing: cmake --install');
+  assert.ok(programs.length > 0 && linking.length > 0);
+  mkdirSync(project);
+  for (const { target, text } of programs) writeFileSync(join(project, `${target}.cpp`), text);
+  const [{ text: shown }] = linking;
+  for (const { text } of linking) assert.equal(text, shown, 'the same lines everywhere');
+  const targets = programs.map(({ target }) => `add_executable(${target} ${target}.cpp)\n${shown.replaceAll('my_program', target)}`);
+  writeFileSync(join(project, 'CMakeLists.txt'), `cmake_minimum_required(VERSION 3.25)\nproject(docs LANGUAGES CXX)\n${targets.join('')}`);
+  await output('cmake', ['-S', project, '-B', join(project, 'build'), `-DCMAKE_PREFIX_PATH=${prefix}`, '-DCMAKE_BUILD_TYPE=Release']);
+  await output('cmake', ['--build', join(project, 'build')]);
+}
+
+test(`${programs.length} C++ programs compile against the installed package`, limit, build);
+
+for (const program of programs)
+  test(`${program.where}: the C++ program prints the documented output`, limit, async () => {
+    await build();
+    assertPrints(await output(join(project, 'build', program.target), [], { cwd: program.folder }), program);
+  });

@@ -1,0 +1,92 @@
+/** The entry points attn/element and attn/tokenizer of the npm package. */
+import { strict as assert } from 'node:assert';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { brotliCompressSync } from 'node:zlib';
+import { limit } from '../../wasm-tests/support/node_tests.mjs';
+import { checkpoint, filesOf, project } from './consumer.mjs';
+
+const consumer = project('entries');
+before(() => consumer.install());
+
+test('attn/element is a small self-contained file with types that can be imported without a page', limit, async (t) => {
+  const code = readFileSync(join(consumer.installed, 'dist/element.js'));
+  const size = brotliCompressSync(code).length;
+  t.diagnostic(`${size} bytes of brotli`);
+  assert.ok(size < 6500, `${size} bytes`);
+  assert.doesNotMatch(code.toString(), /\bimport\b|\bfetch\(|WebAssembly|innerHTML/, 'it loads nothing, and writes no HTML');
+  for (const name of filesOf(join(consumer.installed, 'dist')))
+    if (/\.(js|cjs|mjs)$/.test(name) && !name.startsWith('element'))
+      assert.doesNotMatch(readFileSync(join(consumer.installed, 'dist', name), 'utf8'), /attention-map/, `${name} knows nothing of it`);
+  const figure = "figureToSvg(mapFigure({ tokens: ['a', 'b'], weights: [0.9, 0.1, 0.4, 0.6], title: 'T' }))";
+  const program = `const svg = ${figure};\nconsole.log(svg.match(/<rect /g).length, svg.includes('#fde725'), svg.includes('>.90<'));`;
+  assert.equal(
+    (await consumer.node([consumer.script('element.mjs', `import { figureToSvg, mapFigure } from 'attn/element';\n${program}`)])).trim(),
+    '5 true true',
+  );
+  const required = consumer.script('element.cjs', `const { figureToSvg, mapFigure } = require('attn/element');\n${program}`);
+  assert.equal((await consumer.node([required])).trim(), '5 true true');
+  const typed = `import { defineAttentionMap, linesFigure, type Figure, type AttentionMap } from 'attn/element';
+const define: (name?: string) => typeof AttentionMap = defineAttentionMap;
+const map: AttentionMap = document.createElement('attention-map');
+map.tokens = ['a', 'b'];
+map.weights = { data: Float32Array.of(1, 0, 0, 1), dims: [1, 2, 2] };
+map.weights = [[1, 0], Float32Array.of(0, 1)];
+map.addEventListener('attention-cell', ({ detail: { row, weight } }) => [row.toFixed(), weight.toFixed()]);
+const lines: Figure = linesFigure({ tokens: map.tokens, weights: [1, 0, 0, 1] });
+// @ts-expect-error: a number is no token
+map.tokens = [1];
+// @ts-expect-error: there is no such scale
+map.scale = 'column';
+export { define, lines };
+`;
+  consumer.script('element.ts', typed);
+  await consumer.typeCheck('element.ts');
+});
+
+test('attn/tokenizer is a self-contained file with types that needs no WebAssembly', limit, async (t) => {
+  const code = readFileSync(join(consumer.installed, 'dist/tokenizer.js'));
+  const size = brotliCompressSync(code).length;
+  t.diagnostic(`${size} bytes of brotli`);
+  assert.doesNotMatch(code.toString(), /\bimport\s*[({*"'`]|\bfetch\(|WebAssembly\.|new Worker/, 'it loads nothing');
+  const program = `const { readFileSync } = process.getBuiltinModule?.('node:fs') ?? globalThis.fs;
+const read = (name) => readFileSync(process.argv.at(-1) + '/' + name);
+const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': read('tokenizer.json'), 'tokenizer_config.json': read('tokenizer_config.json').toString() });
+const { inputIds, tokens, dims, truncated } = tokenizer.encode(['she is good', 'she is good, she is'], { maxLength: 5 });
+console.log(tokens[0].join(' '), dims.join(), truncated.join(), tokenizer.decode(inputIds.subarray(0, 5), { skipSpecialTokens: true }));
+const bare = tokenizer.encode('she is good', { maxLength: 2, addSpecialTokens: false, truncationSide: 'left' });
+console.log(bare.tokens[0].join(' '), tokenizer.idToToken(tokenizer.tokenToId('she')), tokenizer.vocabularySize);
+for (const wrong of [() => Tokenizer.fromFiles({}), () => Tokenizer.fromFiles({ 'tokenizer.jsn': '' }), () => Tokenizer.fromFiles({ 'tokenizer.json': '[' }),
+  () => tokenizer.encode('a', { maxLength: 0 }), () => tokenizer.encode('a b', { maxLength: 1, truncation: false }), () => new Tokenizer()])
+  try { console.log(wrong()); } catch (error) { console.log(error instanceof AttnError, error.code, error.message.slice(0, 30)); }
+`;
+  const wanted = `[CLS] she is good [SEP] 2,5 false,true she is good
+is good she 339
+true ARGUMENT fromFiles: files["tokenizer.js
+true ARGUMENT fromFiles: files has "tokenize
+true FORMAT fromFiles: tokenizer.json is n
+true CONFIG encode: maxLength is 0, expect
+true OUT_OF_RANGE encode: text 0 has 4 tokens, e
+true ARGUMENT Tokenizer: new is called, expe
+`;
+  const head = "import * as fs from 'node:fs';\nglobalThis.fs = fs;\nimport { AttnError, Tokenizer } from 'attn/tokenizer';\n";
+  assert.equal(await consumer.node([consumer.script('tokenizer.mjs', head + program), checkpoint]), wanted);
+  const required = "globalThis.fs = require('node:fs');\nconst { AttnError, Tokenizer } = require('attn/tokenizer');\n";
+  assert.equal(await consumer.node([consumer.script('tokenizer.cjs', required + program), checkpoint]), wanted);
+  const typed = `import { AttnError, Tokenizer, type Encoding } from 'attn/tokenizer';
+const tokenizer: Tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': new Uint8Array(2), 'config.json': '{}' });
+const encoding: Encoding = tokenizer.encode([['a', 'b']], { truncationSide: 'left', addSpecialTokens: false, maxLength: 9 });
+const text: string = tokenizer.decode(encoding.inputIds, { skipSpecialTokens: true });
+const size: number = tokenizer.vocabularySize;
+// @ts-expect-error: it is made of files
+new Tokenizer();
+// @ts-expect-error: there is no such side
+tokenizer.encode('a', { truncationSide: 'middle' });
+// @ts-expect-error: tokenizer.json has to be there
+Tokenizer.fromFiles({});
+export const code = (error: unknown) => (error instanceof AttnError ? error.code : [text, size]);
+`;
+  consumer.script('tokenizer.ts', typed);
+  await consumer.typeCheck('tokenizer.ts');
+});

@@ -1,0 +1,128 @@
+/** The TypeScript declarations of the npm package: what they declare, and whether the examples in them run. */
+import { strict as assert } from 'node:assert';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import ts from 'typescript';
+import { limit } from '../../wasm-tests/support/node_tests.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
+import { project, tsc } from './consumer.mjs';
+import { differences, openModule } from './signatures.mjs';
+
+const { work, consumer, installed, install, node } = project('types');
+before(install);
+
+/** Members that the package has beyond the contract, and those of the contract that they change. */
+const additions = {
+  LoadOptions: ['training'],
+  RuntimeInfo: ['training'],
+  Attn: ['peak', 'loadModel', 'info', 'Embedding', 'SGD', 'Adam', 'AdamW'],
+  Embedding: ['forward'],
+  Optimizer: ['setLearningRate', '[dispose]'],
+  TextModel: [
+    'wordEmbeddings',
+    'parameterShapes',
+    'stateDict',
+    'getParameter',
+    'loadStateDict',
+    'forward',
+    'task',
+    'decode',
+    'classifyTokens',
+    'fillMask',
+    'answer',
+    'rank',
+  ],
+  TextModelOutput: ['trace'],
+};
+
+/**
+ * A file that compiles if every type of the contract is the package's, to the last optional member; and the names that it compares. Where there
+ * are additions all else is the same, and the package's type may be used as the contract's.
+ */
+function comparison(contract) {
+  const source = ts.createSourceFile('contract.d.ts', contract, ts.ScriptTarget.ES2022);
+  const names = source.statements.filter((node) => ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)).map((node) => node.name.text);
+  const same = (name) => {
+    const rest = (of) =>
+      `Omit<${of}.${name}, ${additions[name].map((member) => (member === '[dispose]' ? 'typeof Symbol.dispose' : `'${member}'`)).join(' | ')}>`;
+    return additions[name]
+      ? `check<Same<${rest('Package')}, ${rest('Contract')}>>();\ncheck<Package.${name} extends Contract.${name} ? true : false>();`
+      : `check<Same<Package.${name}, Contract.${name}>>();`;
+  };
+  const text = `import type * as Package from 'attn';
+import type * as Contract from './contract.js';
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+const check = <T extends true>(): T => true as T;
+${names.map(same).join('\n')}
+check<Same<typeof Package.AttnError.prototype, typeof Contract.AttnError.prototype>>();
+check<Parameters<typeof Contract.load> extends Parameters<typeof Package.load> ? true : false>();
+check<Same<ReturnType<typeof Package.load>, Promise<Package.Attn>>>();
+`;
+  return { names, text };
+}
+
+/** The examples in the comments of a .d.ts. */
+function examplesOf(file) {
+  const blocks = readFileSync(file, 'utf8').matchAll(/^ *\* ```ts\n([\s\S]*?)^ *\* ```$/gm);
+  return [...blocks].map(([, block]) => block.replaceAll(/^ *\* ?/gm, ''));
+}
+
+for (const [resolution, module] of [
+  ['nodenext', 'nodenext'],
+  ['bundler', 'esnext'],
+])
+  test(`the types equal those of contract.d.ts, with moduleResolution ${resolution}`, limit, async () => {
+    for (const name of ['contract.d.ts', 'types.ts', 'exact.ts']) cpSync(at('tests/packaging', name), join(consumer, name));
+    const { names, text } = comparison(readFileSync(join(consumer, 'contract.d.ts'), 'utf8'));
+    assert.ok(names.length >= 20, `${names.length} types of the contract`);
+    writeFileSync(join(consumer, 'same.ts'), text);
+    const options = {
+      strict: true,
+      noEmit: true,
+      target: 'es2022',
+      module,
+      moduleResolution: resolution,
+      lib: ['es2022', 'dom', 'esnext.disposable'],
+      types: [],
+      exactOptionalPropertyTypes: false,
+      skipLibCheck: false,
+    };
+    writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['types.ts', 'same.ts'] }));
+    await node([tsc, '-p', '.']);
+    const exact = { ...options, exactOptionalPropertyTypes: true };
+    writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions: exact, files: ['exact.ts'] }));
+    await node([tsc, '-p', '.']);
+  });
+
+test('attn.d.ts and the WebAssembly module declare the same functions and arguments', limit, async () => {
+  const file = join(installed, 'dist/attn.d.ts');
+  const module = await openModule(join(installed, 'dist'));
+  assert.deepEqual(differences(file, module), []);
+  const planted = join(work, 'planted.d.ts');
+  writeFileSync(planted, readFileSync(file, 'utf8').replace('  gated?: boolean', '  gate?: boolean'));
+  assert.ok(differences(planted, module).includes('new TransformerEncoder.options: the types lack gated'), 'a difference is seen');
+});
+
+test('the test suites type-check against the package', limit, () => node([tsc, '-p', at('wasm-tests')]));
+
+test('every example in the doc comments of the types compiles and runs', limit, async (t) => {
+  const examples = ['attn.d.ts', 'worker.d.ts'].flatMap((name) => examplesOf(join(installed, 'dist', name)));
+  assert.ok(examples.length >= 20, `${examples.length} examples`);
+  const [folder, out] = [join(consumer, 'examples'), join(consumer, 'examples-run')];
+  mkdirSync(folder);
+  examples.forEach((code, i) => writeFileSync(join(folder, `example${i + 1}.mts`), code));
+  const compilerOptions = {
+    strict: true,
+    target: 'es2022',
+    module: 'nodenext',
+    lib: ['es2022', 'dom', 'esnext.disposable'],
+    types: [],
+    outDir: out,
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+  await node([tsc, '-p', folder]);
+  for (const i of examples.keys()) await node([join(out, `example${i + 1}.mjs`)]);
+  t.diagnostic(`${examples.length} examples`);
+});
