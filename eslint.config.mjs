@@ -11,10 +11,30 @@ const names = [
   ...['performance', 'crypto', 'console', 'process', 'navigator'],
 ];
 
-/** What scripts of the documentation find in pages. */
+/** What scripts of the documentation find in pages, and functions that tests run there. */
 const inPages = [
   ...['document', 'location', 'parent', 'customElements', 'addEventListener', 'removeEventListener'],
   ...['Blob', 'HTMLElement', 'MutationObserver', 'ResizeObserver'],
+];
+const inTestedPages = [
+  ...inPages,
+  ...['innerWidth', 'innerHeight', 'scrollY', 'getComputedStyle', 'requestAnimationFrame', 'crossOriginIsolated', 'PerformanceObserver'],
+  ...['Event', 'ErrorEvent', 'KeyboardEvent', 'MouseEvent', 'PointerEvent', 'WheelEvent', 'Touch', 'TouchEvent', 'DragEvent', 'DataTransfer'],
+  ...[
+    'File',
+    'HTMLAnchorElement',
+    'Image',
+    'FontFace',
+    'XMLHttpRequest',
+    'WebSocket',
+    'EventSource',
+    'Worker',
+    'MessageChannel',
+    'trustedTypes',
+    'atob',
+  ],
+  // Of the tests: tools.mjs, the first script of support/server.mjs, and axe-core.
+  ...['attnTools', 'attnProbe', 'axe'],
 ];
 
 /** Control characters are looked for to be taken out. */
@@ -90,5 +110,9 @@ export default defineConfig(
   {
     files: ['docs/.vitepress/theme/*.mjs', 'docs/public/*.mjs'],
     languageOptions: { globals: Object.fromEntries(inPages.map((name) => [name, 'readonly'])) },
+  },
+  {
+    files: ['wasm-tests/{page,browser,docs,packaging}/**/*.mjs', 'tools/page/*.mjs'],
+    languageOptions: { globals: Object.fromEntries(inTestedPages.map((name) => [name, 'readonly'])) },
   },
 );

@@ -64,7 +64,10 @@ async function chromium(url) {
   try {
     await browser.open(url);
     return checked(
-      await browser.evaluate('(async () => { while (!globalThis.result) await new Promise((done) => setTimeout(done, 5)); return result; })()'),
+      await browser.evaluate(async () => {
+        while (!globalThis.result) await new Promise((done) => setTimeout(done, 5));
+        return globalThis.result;
+      }),
     );
   } finally {
     await browser.close();

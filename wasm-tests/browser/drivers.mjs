@@ -1,6 +1,6 @@
 /**
  * Three browsers behind one small interface:
- *   open(url), evaluate(expression) -> JSON value, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
+ *   open(url), evaluate(function, ...arguments) -> JSON value of what it returns or resolves to, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
  *   forced(on) -> whether it can show the system's own colours alone, print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
  *   requests() -> URLs seen by the browser itself, or undefined, messages() -> console lines seen by the browser itself, or undefined, close().
  * Only browsers that the system has are used; nothing is downloaded.
@@ -301,21 +301,30 @@ async function webkit() {
 
 const launchers = { chromium, firefox, webkit };
 
+/** A value as source text for the page: functions and regular expressions as they are written, everything else as JSON. */
+const sourceOf = (value) => (typeof value === 'function' || value instanceof RegExp ? `(${value})` : (JSON.stringify(value) ?? 'undefined'));
+
 /** Starts a browser; a start that hangs fails after the time given. */
 export async function launch(engine, timeout = 60000) {
   const driver = await within(launchers[engine](), timeout, `${engine} did not start`);
-  const open = driver.open;
+  const { open, evaluate } = driver;
   driver.open = (url) => {
     driver.messages()?.splice(0);
     driver.requests()?.splice(0);
     return open(url);
   };
+  /** Calls a function in the page. The function sees its arguments and the page's globals, nothing of the module in which it is written. */
+  driver.evaluate = (run, ...given) => evaluate(typeof run === 'string' ? run : `${sourceOf(run)}(${given.map(sourceOf).join(', ')})`);
   /** Puts text into a field as a user would: focus, select what is there, type. */
   driver.fill = async (selector, text) => {
-    await driver.evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.focus(); e.select(); })()`);
+    await driver.evaluate((own) => {
+      const field = document.querySelector(own);
+      field.focus();
+      field.select();
+    }, selector);
     await driver.type(text);
   };
-  driver.click = (selector) => driver.evaluate(`document.querySelector(${JSON.stringify(selector)}).click()`);
+  driver.click = (selector) => driver.evaluate((own) => document.querySelector(own).click(), selector);
   return driver;
 }
 
