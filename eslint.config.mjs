@@ -33,8 +33,8 @@ const inTestedPages = [
     'trustedTypes',
     'atob',
   ],
-  // Of the tests: tools.mjs, the first script of support/server.mjs, and axe-core.
-  ...['attnTools', 'attnProbe', 'axe'],
+  // The first script of pages of support/server.mjs, and axe-core.
+  ...['attnProbe', 'axe'],
 ];
 
 /** Control characters are looked for to be taken out. */

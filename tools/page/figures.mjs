@@ -9,8 +9,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { launch, version } from '../../wasm-tests/browser/drivers.mjs';
 import { loadMini, shows } from '../../wasm-tests/page/models.mjs';
-import { Page, settled } from '../../wasm-tests/page/page.mjs';
-import { shifts } from '../../wasm-tests/page/screen.mjs';
+import { Page, settled, shifts } from '../../wasm-tests/page/page.mjs';
 import { startServer } from '../../wasm-tests/support/server.mjs';
 import { repository } from '../../wasm-tests/support/paths.mjs';
 
@@ -39,7 +38,7 @@ async function bootTimes(page) {
   const times = [];
   for (let i = 0; i < starts; ++i) {
     await page.open();
-    times.push(await page.driver.evaluate('attnProbe.ready'));
+    times.push(await page.evaluate(() => attnProbe.ready));
   }
   return times;
 }
@@ -50,42 +49,59 @@ async function bootTimes(page) {
  */
 async function hover(page) {
   const before = await page.driver.cpu();
-  await page.tool(`(async () => {
+  await page.tool(async ({ find }, count) => {
     const grid = find('grid');
-    const box = grid.getBoundingClientRect();
-    for (let i = 0; i < ${moves}; ++i) {
-      const at = { bubbles: true, pointerType: 'mouse', clientX: box.left + box.width * ((i * 0.037) % 1), clientY: box.top + box.height * ((0.3 + i * 0.053) % 1) };
-      grid.dispatchEvent(new PointerEvent('pointermove', at));
+    const { left, top, width, height } = grid.getBoundingClientRect();
+    for (let i = 0; i < count; ++i) {
+      const at = { clientX: left + width * ((i * 0.037) % 1), clientY: top + height * ((0.3 + i * 0.053) % 1) };
+      grid.dispatchEvent(new PointerEvent('pointermove', { bubbles: true, pointerType: 'mouse', ...at }));
       await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
     }
-  })()`);
+  }, moves);
   return ((await page.driver.cpu()) - before) / moves;
 }
 
 /** Types a letter: until what it makes is on the screen, without the forward itself; and the longest time for which the page did not answer meanwhile. */
 const type = (page) =>
-  page.tool(`(async () => {
+  page.tool(async ({ choose, find, text }, count) => {
+    const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
     const field = find('textbox', 'Sentence');
     const status = find('status');
+    const changed = () =>
+      new Promise((done) => {
+        const observer = new MutationObserver(() => {
+          observer.disconnect();
+          done();
+        });
+        observer.observe(status, { childList: true, characterData: true, subtree: true });
+      });
+    const drawn = () =>
+      new Promise((done) =>
+        requestAnimationFrame(() => {
+          const { port1, port2 } = new MessageChannel();
+          port1.onmessage = done;
+          port2.postMessage(0);
+        }),
+      );
     const results = [];
-    for (let i = 0; i < ${keys}; ++i) {
-      await new Promise((done) => setTimeout(done, 1500));
+    for (let i = 0; i < count; ++i) {
+      await sleep(1500);
       const blocks = [];
       const observer = new PerformanceObserver((list) => blocks.push(...list.getEntries().map(({ duration }) => duration)));
       observer.observe({ type: 'longtask' });
       const before = text(status);
       const start = performance.now();
       choose(field, (i % 2 ? 'good ' : 'bad ') + field.value.replace(/^(good|bad) /, ''));
-      while (text(status) === before || !/^Ready/.test(text(status))) await new Promise((done) => { new MutationObserver((_, o) => (o.disconnect(), done())).observe(status, { childList: true, characterData: true, subtree: true }); });
-      await new Promise((done) => requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); }));
+      while (text(status) === before || !/^Ready/.test(text(status))) await changed();
+      await drawn();
       const whole = performance.now() - start;
-      const forward = Number(/in (\\d+\\.\\d) ms/.exec(text(status))[1]);
-      await new Promise((done) => setTimeout(done, 1500));
+      const forward = Number(/in (\d+\.\d) ms/.exec(text(status))[1]);
+      await sleep(1500);
       observer.disconnect();
       results.push({ beyond: whole - forward, forward, block: Math.max(0, ...blocks) });
     }
     return results;
-  })()`);
+  }, keys);
 
 const driver = await launch('chromium');
 const server = await startServer({ root, withProbe: true });
@@ -99,11 +115,11 @@ try {
   await page.open();
   await settled(page);
   await loadMini(page);
-  await shows(page, 'all-MiniLM-L6-v2', 60000);
+  await shows(page, 'all-MiniLM-L6-v2');
   await sleep(2000);
   const before = await driver.memory();
   await page.choose('textbox', 'Sentence', text);
-  await page.until(`/over ${tokens} tokens/.test(text(find('status')))`, `${tokens} tokens`, 60000);
+  await page.says(new RegExp(`over ${tokens} tokens`), 'status');
   await sleep(4000);
   const after = await driver.memory();
   await hover(page);

@@ -16,7 +16,11 @@ function merged({ data, dims: [, heads, length, width] }) {
   return { data: result, dims: [1, length, heads * width] };
 }
 
-export async function packageNumbers() {
+let numbers;
+/** Loads the package and the model once for all tests of a file that ask for them. */
+export const packageNumbers = () => (numbers ??= compute());
+
+async function compute() {
   const attn = await load({ variant: 'simd' });
   const model = await attn.loadModel(Object.fromEntries(files.map((name) => [name, read(name)])));
   const [layers, heads] = [2, 4];

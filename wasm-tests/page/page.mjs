@@ -5,18 +5,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { isLeaving, within } from '../browser/drivers.mjs';
 import { repository } from '../support/paths.mjs';
+import { makeTools } from './tools.mjs';
 
-const tools = readFileSync(new URL('./tools.js', import.meta.url), 'utf8');
-const axe = readFileSync(join(repository, 'node_modules/axe-core/axe.min.js'), 'utf8');
+const axe = new Function(readFileSync(join(repository, 'node_modules/axe-core/axe.min.js'), 'utf8'));
 export const json = JSON.stringify;
 
-/** An expression for the section of this id. */
-export const section = (id) => `document.getElementById(${json(id)})`;
-export const lab = section('lab');
+/** How long a test waits for something on the page, in ms: it ends what hangs, not what a slow or busy machine has not done yet. */
+const patience = 1000 * Number(process.env.ATTN_PATIENCE ?? 120);
 
 /** With another query an address is another document, whatever its hash. */
 let opened = 0;
 
+/**
+ * Places are selectors, or [role, name, place]. Functions run in the page: they see their arguments and the page's globals, nothing of the file in which they
+ * are written.
+ */
 export class Page {
   constructor(driver, origin) {
     this.driver = driver;
@@ -25,51 +28,86 @@ export class Page {
   /** Loads the page anew; ready when the first map is drawn. */
   async open(hash = '', folder = '') {
     await this.visit(hash, folder);
-    await this.until("document.documentElement.dataset.ready === 'true'", 'the first map', 30000);
+    await this.until(() => document.documentElement.dataset.ready === 'true', 'the first map');
   }
   /** Loads the page anew, or what stands for it in a folder; it may not come as far as a map. */
   async visit(hash = '', folder = '') {
-    await within(this.driver.open(`${this.origin}${folder}?${++opened}#${hash}`), 30000, 'the page did not open');
+    await this.go(`${folder}?${++opened}#${hash}`);
     // A driver may be back while the page before is still there.
-    await this.until(`location.search === '?${opened}' && !!document.querySelector('#app > *')`, 'the page', 30000);
+    await this.until((_, query) => location.search === query && !!document.querySelector('#app > *'), 'the page', `?${opened}`);
   }
-  /** An expression of attnTools. */
-  tool(expression) {
-    return this.driver.evaluate(
-      `(() => { if (!globalThis.attnTools) { ${tools} } const { all, find, mark, table, text, choose, nameOf, visible } = attnTools; return ${expression}; })()`,
-    );
+  /** Opens any address below that of the page. */
+  go(path) {
+    return within(this.driver.open(`${this.origin}${path}`), patience, `${path.slice(0, 80)} did not open`);
   }
-  /** What the expression gives as soon as that is true; what is not there yet is waited for. */
-  async until(expression, what, milliseconds = 15000) {
-    const end = Date.now() + milliseconds;
+  /** Calls run(...args) in the page. */
+  evaluate(run, ...args) {
+    return this.driver.evaluate(run, ...args);
+  }
+  /** Calls run(tools, ...args) in the page, with the helpers of tools.mjs. */
+  tool(run, ...args) {
+    return this.evaluate((make, own, ...given) => own((globalThis.attnTools ??= make()), ...given), makeTools, run, ...args);
+  }
+  /** What run(tools, ...args) returns as soon as that is true; elements that are not there yet are waited for. */
+  async until(run, what, ...args) {
+    const end = Date.now() + patience;
     for (;;) {
       const isNotThere = (error) => /no [\w,]+ named/.test(error.message) || isLeaving(error);
-      const value = await this.tool(expression).catch((error) => (isNotThere(error) ? false : Promise.reject(error)));
+      const value = await this.tool(run, ...args).catch((error) => (isNotThere(error) ? false : Promise.reject(error)));
       if (value) return value;
-      if (Date.now() > end) throw new Error(`${what}: not within ${milliseconds / 1000} s`);
+      if (Date.now() > end) throw new Error(`${what}: not within ${patience / 1000} s`);
       await sleep(30);
     }
   }
-  /** An expression of attnTools, as soon as what is called so is there. */
-  there(name, expression) {
-    return this.until(expression, `${name} to be there`);
+  /** Waits until there is such an element. */
+  shows(role, name, where) {
+    return this.until(({ all }, ...wanted) => all(...wanted).length > 0, `${name ?? role} to be there`, role, name, where);
   }
-  click(role, name, within = 'document') {
-    return this.there(name, `(find(${json(role)}, ${json(name)}, ${within}).click(), true)`);
+  /** Waits until there is no such element. */
+  lacks(role, name, where) {
+    return this.until(({ all }, ...wanted) => all(...wanted).length === 0, `${name ?? role} to be gone`, role, name, where);
   }
-  choose(role, name, value, within = 'document') {
-    return this.there(name, `(choose(find(${json(role)}, ${json(name)}, ${within}), ${json(value)}), true)`);
+  /** How many such elements there are. */
+  count(role, name, where) {
+    return this.tool(({ all }, ...wanted) => all(...wanted).length, role, name, where);
+  }
+  click(role, name, where) {
+    const run = ({ find }, ...wanted) => {
+      find(...wanted).click();
+      return true;
+    };
+    return this.until(run, `${name} to be there`, role, name, where);
+  }
+  choose(role, name, value, where) {
+    const run = ({ find, choose }, chosen, ...wanted) => {
+      choose(find(...wanted), chosen);
+      return true;
+    };
+    return this.until(run, `${name} to be there`, value, role, name, where);
   }
   /** Types over what is in a field. */
-  async fill(name, value, within = 'document') {
-    await this.driver.fill(await this.there(name, `mark(find(['textbox', 'spinbutton'], ${json(name)}, ${within}))`), value);
+  async fill(name, value, where) {
+    const field = ({ find, mark }, ...wanted) => mark(find(['textbox', 'spinbutton'], ...wanted));
+    await this.driver.fill(await this.until(field, `${name} to be there`, name, where), value);
   }
-  table(name, within = 'document') {
-    return this.tool(`table(${json(name)}, ${within})`);
+  /** The text of an element, with single spaces. */
+  text(role, name, where) {
+    return this.tool(({ find, text }, ...wanted) => text(find(...wanted)), role, name, where);
+  }
+  /** The text of an element as soon as there is such an element and its text matches. */
+  says(pattern, role, name, where) {
+    const run = ({ find, text }, expected, ...wanted) => {
+      const said = text(find(...wanted));
+      return expected.test(said) && said;
+    };
+    return this.until(run, `${name ?? role} to say ${pattern}`, pattern, role, name, where);
+  }
+  table(name, where) {
+    return this.tool(({ table }, ...wanted) => table(...wanted), name, where);
   }
   /** What the check gives as soon as it passes; when it does not, what was wrong the last time. */
-  async eventually(check, milliseconds = 8000) {
-    const end = Date.now() + milliseconds;
+  async eventually(check) {
+    const end = Date.now() + patience;
     for (;;) {
       try {
         return await check();
@@ -80,24 +118,30 @@ export class Page {
     }
   }
   /** The table as soon as its numbers are those that are expected, as assertCells has it. */
-  numbers(name, expected, within = 'document') {
+  numbers(name, expected, where) {
     return this.eventually(async () => {
-      const table = await this.table(name, within);
+      const table = await this.table(name, where);
       assertCells(table.cells, expected, name);
       return table;
     });
   }
-  texts(role, name, within = 'document') {
-    return this.tool(`Array.from(find(${json(role)}, ${json(name)}, ${within}).children, text)`);
+  texts(role, name, where) {
+    return this.tool(({ find, text }, ...wanted) => Array.from(find(...wanted).children, text), role, name, where);
+  }
+  /** The part of the address behind #. */
+  hash() {
+    return this.evaluate(() => location.hash.slice(1));
   }
   /** `part`: a selector. */
   async axe(what, part = ':root') {
     // Colours may be on their way from one theme to another.
-    await this.until("document.getAnimations().every((each) => each.playState !== 'running')", 'all is still');
-    if (!(await this.driver.evaluate('typeof axe === "object"'))) await this.driver.evaluate(`(() => { ${axe} })(), undefined`);
-    const findings = await this.driver.evaluate(
-      `axe.run(${json(part)}, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ' ' + (n.failureSummary ?? '').replace(/\\s+/g, ' ')).join(' | ')))`,
-    );
+    await this.until(() => document.getAnimations().every((each) => each.playState !== 'running'), 'all is still');
+    if (!(await this.evaluate(() => typeof axe === 'object'))) await this.evaluate(axe);
+    const findings = await this.evaluate(async (selector) => {
+      const { violations } = await axe.run(selector, { resultTypes: ['violations'] });
+      const about = (node) => `${node.target.join(' ')} ${(node.failureSummary ?? '').replace(/\s+/g, ' ')}`;
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(about).join(' | ')}`);
+    }, part);
     assert.deepEqual(findings, [], `axe-core, ${what}`);
   }
 }
@@ -140,29 +184,57 @@ export const transposed = (rows) => rows[0].map((_, j) => rows.map((row) => row[
 
 /** The file that is handed to the visitor by what `press` does: name, bytes and text. */
 export async function saved(page, press) {
-  await page.tool(`(() => {
+  await page.evaluate(() => {
     const blobs = new Map();
-    URL.createObjectURL = (blob) => (blobs.set('blob:saved' + blobs.size, blob), 'blob:saved' + (blobs.size - 1));
+    URL.createObjectURL = (blob) => {
+      const url = `blob:saved${blobs.size}`;
+      blobs.set(url, blob);
+      return url;
+    };
     globalThis.savedFile = new Promise((done, fail) => {
       HTMLAnchorElement.prototype.click = function () {
-        blobs.get(this.href).arrayBuffer().then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
+        blobs
+          .get(this.href)
+          .arrayBuffer()
+          .then((bytes) => done([this.download, Array.from(new Uint8Array(bytes))]), fail);
       };
     });
-    return true;
-  })()`);
+  });
   await press();
-  const [name, bytes] = await page.driver.evaluate('savedFile');
+  const [name, bytes] = await page.evaluate(() => globalThis.savedFile);
   return { name, bytes: Uint8Array.from(bytes), text: Buffer.from(bytes).toString() };
 }
 
+export const openDetails = (page) => page.evaluate(() => document.querySelectorAll('details').forEach((each) => (each.open = true)));
+
+/** Layout shifts from the start of the page on, as the browser counts them: [value, ...what moved]. */
+export const shifts = (page) =>
+  page.evaluate(async () => {
+    const seen = [];
+    const describe = ({ value, sources }) => [value, ...sources.map(({ node }) => node?.className ?? node?.nodeName)];
+    const observer = new PerformanceObserver((list) => seen.push(...list.getEntries().map(describe)));
+    observer.observe({ type: 'layout-shift', buffered: true });
+    await new Promise((done) => setTimeout(done, 100));
+    return seen;
+  });
+
+/** The facts about the module that the page lists, by name. */
+export const factsOf = async (page) =>
+  Object.fromEntries(
+    await page.tool(({ text }) => Array.from(document.querySelectorAll('#proof dt'), (term) => [text(term), text(term.nextElementSibling)])),
+  );
+
 /** All that is computed when the page has been opened: the speed comes last. */
-export const settled = (page) => page.until("!!find('table', 'Speed') && !find('button', 'Measure again').disabled", 'the speed', 60000);
+export const settled = (page) => page.until(({ find }) => find('table', 'Speed') && !find('button', 'Measure again').disabled, 'the speed');
 /** Presses the button, sees it at work, and waits for the end. */
 export async function measureAgain(page) {
-  await page.tool(`new Promise((done) => {
-    const button = find('button', 'Measure again');
-    new MutationObserver(() => button.disabled && done(true)).observe(button, { attributes: true });
-    button.click();
-  })`);
+  await page.tool(
+    ({ find }) =>
+      new Promise((done) => {
+        const button = find('button', 'Measure again');
+        new MutationObserver(() => button.disabled && done(true)).observe(button, { attributes: true });
+        button.click();
+      }),
+  );
   await settled(page);
 }

@@ -139,6 +139,7 @@ export function startServer({
       request.on('end', () => (onResults?.(JSON.parse(Buffer.concat(chunks).toString())), response.writeHead(204).end()));
       return;
     }
+    if (without !== undefined && path.startsWith('/models/')) return void response.writeHead(404).end('not found');
     const folder = without === undefined ? Object.keys(folders).find((f) => path.startsWith(f)) : undefined;
     const base = folder ? folders[folder] : root;
     if (!base) return void response.writeHead(404).end('not found');

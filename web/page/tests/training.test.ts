@@ -37,7 +37,7 @@ describe('a model learns', () => {
     const seconds = (performance.now() - start) / 1000;
     expect(accuracy).toBeGreaterThanOrEqual(0.99);
     expect(seconds).toBeLessThan(15);
-    // wasm-tests/page/train.mjs holds the browsers to the same.
+    // wasm-tests/page/train.test.mjs holds the browsers to the same.
     expect(fingerprint(run.learner.state())).toBe(expected);
     run.dispose();
   });

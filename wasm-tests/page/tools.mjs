@@ -1,6 +1,7 @@
-// Put into the page by the tests: finds things as a reader of the page does, by role and accessible name.
-globalThis.attnTools = (() => {
-  const text = (element) => (element?.textContent ?? '').replace(/\s+/g, ' ').trim();
+/** Runs in the page: finds things as a reader of the page does, by role and accessible name. Returns the helpers that Page.tool() hands to functions. */
+export function makeTools() {
+  /** Of an element, or of the first that a selector finds: '' if there is none. */
+  const text = (what) => ((typeof what === 'string' ? document.querySelector(what) : what)?.textContent ?? '').replace(/\s+/g, ' ').trim();
   const visible = (element) => element.getClientRects().length > 0;
   /** The part of the accessible name computation that a plain page needs. */
   function nameOf(element) {
@@ -42,12 +43,19 @@ globalThis.attnTools = (() => {
     status: '[role=status], output',
     alert: '[role=alert]',
   };
-  const all = (role, name, within = document) =>
-    [...within.querySelectorAll(roles[role])].filter(
-      (e) => (role === 'radio' || role === 'checkbox' || visible(e)) && (name === undefined || nameOf(e) === name),
+  /** An element: by selector, by [role, name, place], or itself. */
+  function placeOf(where) {
+    const place = Array.isArray(where) ? find(...where) : typeof where === 'string' ? document.querySelector(where) : where;
+    if (!place) throw new Error(`no element named ${where}`);
+    return place;
+  }
+  /** All elements of a role; null or undefined instead of a name: whatever their names. */
+  const all = (role, name, where = document) =>
+    [...placeOf(where).querySelectorAll(roles[role])].filter(
+      (e) => (role === 'radio' || role === 'checkbox' || visible(e)) && ((name ?? undefined) === undefined || nameOf(e) === name),
     );
-  function find(role, name, within) {
-    const found = (Array.isArray(role) ? role : [role]).flatMap((r) => all(r, name, within));
+  function find(role, name, where) {
+    const found = (Array.isArray(role) ? role : [role]).flatMap((r) => all(r, name, where));
     if (!found.length) throw new Error(`no ${role} named ${name}`);
     return found[0];
   }
@@ -57,8 +65,8 @@ globalThis.attnTools = (() => {
     element.dataset.testMark ??= String(++marks);
     return `[data-test-mark="${element.dataset.testMark}"]`;
   }
-  const table = (name, within) => {
-    const t = find('table', name, within);
+  const table = (name, where) => {
+    const t = find('table', name, where);
     const body = [...t.tBodies].flatMap((b) => [...b.rows]);
     return {
       columns: Array.from(t.tHead.rows[0].querySelectorAll('th[scope=col]:not(.corner, .total)'), text),
@@ -74,4 +82,4 @@ globalThis.attnTools = (() => {
     element.dispatchEvent(new Event('change', { bubbles: true }));
   }
   return { text, visible, nameOf, all, find, mark, table, choose };
-})();
+}

@@ -1,0 +1,299 @@
+/** The page as a whole: how fast it loads, its address, its files and its memory. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { strict as assert } from 'node:assert';
+import { pagePolicy } from '../../tools/policies.mjs';
+import { packageNumbers, sentence } from './data.mjs';
+import { loadFrom, shows } from './models.mjs';
+import { factsOf, json, measureAgain, ofHead, openDetails, saved, settled } from './page.mjs';
+import { pageTest } from './fixture.mjs';
+
+const bar = '#sentence';
+/** What the export of the map saves in this format. */
+const exported = (page, format) => saved(page, () => page.click('button', format, ['group', 'Save what is shown as']));
+
+pageTest('the first attention map appears soon after the page opens', { isolated: 'all' }, async ({ page, t, engine }) => {
+  await page.open();
+  const milliseconds = Math.round(await page.evaluate(() => attnProbe.ready));
+  t.diagnostic(`after ${milliseconds} ms`);
+  // WebKitGTK draws without a graphics card here, beside compilers.
+  assert.ok(milliseconds > 0 && milliseconds < (engine === 'webkit' ? 15000 : 5000), `${milliseconds} ms`);
+  assert.equal(await page.tool(({ find }) => getComputedStyle(find('grid')).visibility), 'visible');
+});
+
+pageTest('the page downloads at most 3.3 MB', { engines: 'chromium' }, async ({ page, t }) => {
+  await page.open();
+  await settled(page);
+  // Only Chromium's driver reports the requests of workers.
+  const sizes = await Promise.all(
+    page.driver
+      .requests()
+      .filter((url) => url.startsWith('http') && !url.endsWith('/probe.js'))
+      .map(async (url) => [new URL(url).pathname, (await (await fetch(url)).arrayBuffer()).byteLength]),
+  );
+  const total = sizes.reduce((sum, [, size]) => sum + size, 0);
+  t.diagnostic(`${(total / 1e6).toFixed(2)} MB in ${sizes.length} requests`);
+  for (const kind of ['.wasm', '.safetensors', '.css', '.js', '.json'])
+    assert.ok(
+      sizes.some(([path]) => path.endsWith(kind)),
+      `${kind} was seen`,
+    );
+  assert.ok(total <= 3.3e6, json(sizes));
+});
+
+pageTest('the page sets the same CSP with Trusted Types as the demo server', async ({ page }) => {
+  await page.open();
+  const policy = await page.evaluate(() => document.querySelector('meta[http-equiv="Content-Security-Policy"]').content);
+  // A meta tag cannot say who may frame the page; all else is as the server of make demo says it.
+  assert.equal(`${policy}; frame-ancestors 'none'`, pagePolicy());
+});
+
+pageTest('a shared link has a card with title, description, language and picture', { engines: 'chromium' }, async ({ page }) => {
+  await page.open();
+  const { lang, title, tags } = await page.evaluate(() => ({
+    lang: document.documentElement.lang,
+    title: document.title,
+    tags: Object.fromEntries(
+      Array.from(document.querySelectorAll('meta[name], meta[property]'), (each) => [each.name || each.getAttribute('property'), each.content]),
+    ),
+  }));
+  assert.equal(lang, 'en');
+  assert.deepEqual([tags['og:title'], tags['og:description'], tags['twitter:card']], [title, tags.description, 'summary_large_image']);
+  assert.ok(tags.description.length > 70 && tags.description.length < 170, `${tags.description.length} characters`);
+  assert.match(tags['og:image:alt'], /attention map/);
+  const png = Buffer.from(await (await fetch(new URL(tags['og:image'], page.origin))).arrayBuffer());
+  assert.equal(png.toString('latin1', 1, 4), 'PNG');
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)].map(String), [tags['og:image:width'], tags['og:image:height']]);
+});
+
+pageTest('outside links use https, and links within the site lead to existing files', { engines: 'chromium' }, async ({ page }) => {
+  await page.open();
+  await openDetails(page);
+  const links = await page.evaluate(() => Array.from(document.querySelectorAll('main a, footer a'), (each) => [each.href, each.rel]));
+  const [outside, own] = [links.filter(([href]) => !href.startsWith(page.origin)), links.filter(([href]) => href.startsWith(page.origin))];
+  assert.ok(outside.length >= 9, `${outside.length} links`);
+  for (const [href, rel] of outside) assert.ok(href.startsWith('https://') && rel.includes('noreferrer'), `${href} ${rel}`);
+  for (const [href] of own.filter(([each]) => !each.includes('#'))) {
+    const answer = await fetch(href);
+    assert.ok(answer.ok && (await answer.arrayBuffer()).byteLength > 4000, `${href}: ${answer.status}`);
+  }
+  assert.ok(
+    own.some(([href]) => href.endsWith('/NOTICES.txt')),
+    'the notices',
+  );
+});
+
+pageTest('emoji, markup, unknown words and long texts are shown as tokens, with a note', { engines: 'chromium' }, async ({ page }) => {
+  const data = await packageNumbers();
+  await page.open('table=1');
+  for (const [text, note] of [
+    ['I loved it \u{1F60D}\u{1F525}!', /^\[UNK\] stands for what the model does not know: 1 of these 5 tokens\.$/],
+    ['この映画は最高でした。', /^The model knows none of this text: it reads \[UNK\] and nothing else/],
+    ['a good film '.repeat(100).trim(), /^Only the first 128 tokens are read/],
+    ['', /^There is no text/],
+    ['<b>Great</b><script>alert(1)</script> &amp; funny', undefined],
+    ['Meh', undefined],
+  ]) {
+    await page.choose('textbox', 'Sentence', text);
+    const tokens = data.tokens(text);
+    await page.until(({ table }, rows) => table('Attention weights').rows.join(' ') === rows, `${text.slice(0, 20)}: its tokens`, tokens.join(' '));
+    if (note) assert.match(await page.until(({ text }) => text('#sentence [role=note]'), 'the note'), note);
+    else assert.equal(await page.evaluate(() => document.querySelectorAll('#sentence [role=note]').length), 0, text);
+    assert.deepEqual(await page.tool((tools) => tools.all('alert').map((each) => tools.text(each))), [], 'nothing is wrong');
+    assert.equal(await page.evaluate(() => document.querySelectorAll('#app script').length), 0);
+  }
+});
+
+pageTest('the address holds the view, and a new page restores it', { isolated: 'chromium' }, async ({ page }) => {
+  const data = await packageNumbers();
+  await page.open();
+  const text = 'Funny, warm & moving: 100 %?';
+  await page.fill('Sentence', text);
+  await page.choose(['combobox', 'slider'], 'Layer', 1);
+  await page.choose(['combobox', 'slider'], 'Head', 3);
+  await page.click('checkbox', 'Causal mask');
+  await page.click('button', 'View as table');
+  await page.shows('button', 'Switch off head');
+  await page.click('button', 'Switch off head');
+  await page.click('radio', 'Multi-head');
+  await page.fill('Heads', '1');
+  await page.fill('Word', 'music');
+  const others = ['Line one.', 'Line two.', 'Line three.'].join('\n');
+  await page.choose('textbox', 'Texts, one a line', others);
+  await page.until(() => /text=.*words\.word=music/.test(location.hash) && location.hash.includes('lines='), 'the address');
+  const hash = await page.hash();
+  await page.open(hash);
+  const options = { isCausal: true, headMask: data.without(2) };
+  const table = await page.numbers('Attention weights', ofHead(data.forward(text, options).attentions[0], 2));
+  assert.deepEqual(table.rows, data.tokens(text));
+  const values = await page.tool(({ find }) => [
+    find('textbox', 'Sentence').value,
+    find('combobox', 'Layer').value,
+    find('combobox', 'Head').value,
+    find('checkbox', 'Causal mask').checked,
+    find('button', 'Switch off head').ariaPressed,
+    find('radio', 'Multi-head').checked,
+    find('spinbutton', 'Heads').value,
+    find('textbox', 'Word').value,
+    find('textbox', 'Texts, one a line').value,
+  ]);
+  assert.deepEqual(values, [text, '1', '3', true, 'true', true, '1', 'music', others]);
+  await page.evaluate(() => (location.hash = 'text=Good.&table=1'));
+  await page.numbers('Attention weights', ofHead(data.forward('Good.').attentions[1], 3));
+  // An address that is written over while the page is about to write its own.
+  await page.tool(({ choose, find }) => {
+    choose(find('textbox', 'Sentence'), 'Typed.');
+    for (const end = performance.now() + 400; performance.now() < end;);
+    location.hash = 'text=Over.&table=1';
+  });
+  await page.numbers('Attention weights', ofHead(data.forward('Over.').attentions[1], 3));
+});
+
+pageTest('the page ignores invalid values in its address', { engines: 'chromium' }, async ({ page }) => {
+  const data = await packageNumbers();
+  await page.open(
+    'layer=99&head=-1&cell=9999.x&off=77.a&weights=nothing@9=x&change=,,&x=X@-1=2&threshold=9&special=all&step=40&table=1&lab.Q=%5B1&words.neighbours=1e9',
+  );
+  await page.until(({ table }) => table('Attention weights').rows.length === 12, 'the map');
+  await page.numbers('Attention weights', ofHead(data.forward(sentence).attentions[1], 0));
+});
+
+pageTest('an overlong address raises an alert, and the page stays usable', { engines: 'chromium' }, async ({ page }) => {
+  const data = await packageNumbers();
+  const first = ofHead(data.forward(sentence).attentions[1], 3);
+  for (const hash of [`table=1&weights=a${'@1='.repeat(130_000)}`, `table=1&x=${'X@1=2;'.repeat(65_000)}`]) {
+    await page.open(hash);
+    assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /This link was not read\. Its address has \d+ characters .* up to 8000/);
+    await page.click('button', 'View as table');
+    await page.numbers('Attention weights', first);
+    await page.until(() => !location.hash.includes('@'), 'an address of its own');
+    await page.click('button', 'Close', bar);
+    await page.lacks('alert', undefined, '#sentence');
+  }
+  // In the page that is open, too; and as many edits as an address may hold are read.
+  await page.evaluate(() => (location.hash = 'text=' + 'a'.repeat(100000)));
+  await page.says(/./, 'alert', undefined, '#sentence');
+  await page.evaluate(() => (location.hash = 'table=1&x=' + 'X@1=2;'.repeat(1300)));
+  await page.until(({ all, text }) => all('alert').length === 0 && /1300 numbers of its input edited/.test(text('.changed')), 'the edits');
+});
+
+pageTest('Share warns that the link contains the text', async ({ page }) => {
+  await page.open();
+  await page.fill('Sentence', 'A secret.');
+  await page.click('button', 'Share', bar);
+  const said = await page.until(({ text }) => /text is part of/.test(text('#sentence .share')) && text('#sentence .share'), 'the warning');
+  // Where the clipboard is closed the link stands there.
+  if (!/Copied/.test(said)) assert.match(await page.tool(({ find }) => find('textbox', 'Link to this view').value), /#text=A\+secret\.$/);
+});
+
+pageTest('exported files contain exactly the numbers shown', async ({ page }) => {
+  const data = await packageNumbers();
+  await page.open();
+  await page.choose('combobox', 'Special tokens', 'hide');
+  await page.click('button', 'View as table');
+  const tokens = data.tokens(sentence);
+  const n = tokens.length - 2;
+  const all = ofHead(data.forward(sentence).attentions[1], 3);
+  await page.numbers('Attention weights', { count: n, width: n, at: (i, j) => all.at(i + 1, j + 1) });
+  const { rows, cells } = await page.table('Attention weights');
+  await page.click('button', 'Export');
+  const same = (numbers, what) =>
+    numbers.forEach((row, i) => row.forEach((value, j) => assert.equal(value.toFixed(4), cells[i][j], `${what}: ${i},${j}`)));
+  const csv = await exported(page, 'CSV');
+  assert.equal(csv.name, 'attention-sentiment-classifier-layer-2-head-4.csv');
+  const lines = csv.text
+    .trim()
+    .split('\r\n')
+    .map((line) => line.match(/"(?:[^"]|"")*"|[^,]+/g));
+  assert.deepEqual(lines[0].slice(1).map(JSON.parse), rows);
+  same(
+    lines.slice(1).map((line) => line.slice(1).map(Number)),
+    'CSV',
+  );
+  const { labels, weights, layer, head, special_tokens: special } = JSON.parse((await exported(page, 'JSON')).text);
+  assert.deepEqual([labels, layer, head, special], [rows, 2, 4, 'hide']);
+  same(weights, 'JSON');
+  const { bytes } = await exported(page, '.npy');
+  assert.match(Buffer.from(bytes.subarray(10, 128)).toString(), new RegExp(`'<f4'.*False.*\\(${n}, ${n}\\)`));
+  const floats = new Float32Array(bytes.buffer, bytes.length - 4 * n * n);
+  same(
+    Array.from({ length: n }, (_, i) => [...floats.subarray(i * n, (i + 1) * n)]),
+    '.npy',
+  );
+  const svg = (await exported(page, 'SVG')).text;
+  assert.equal(svg.match(/<rect /g).length, n * n + 1, 'a rectangle for each cell, and the paper');
+  assert.ok(svg.includes(`<title>film to actors, ${cells[rows.indexOf('film')][rows.indexOf('actors')]}</title>`));
+  const png = (await exported(page, 'PNG')).bytes;
+  assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]);
+  assert.ok(new DataView(png.buffer).getUint32(16) > 300, 'pixels across');
+});
+
+pageTest('memory stays flat over many edits and model changes', { engines: 'chromium' }, async ({ page, t }) => {
+  const [least, most, changes] = [100, 500, 20];
+  await page.open('step=2');
+  await page.shows('table', 'W_Q');
+  const used = async () => {
+    await settled(page);
+    await measureAgain(page);
+    const facts = await factsOf(page);
+    // Lower sections follow when the browser has time.
+    let held = await page.driver.memory();
+    for (let last; held && held.nodes !== last?.nodes; held = await page.driver.memory()) {
+      last = held;
+      await sleep(1000);
+    }
+    return { wasm: Number.parseFloat(facts['WASM heap in use']), ...held };
+  };
+  const edit = (count) =>
+    page.tool(async ({ find, choose, text, all }, count) => {
+      const until = async (condition, what) => {
+        for (const end = performance.now() + 30000; !condition(); await new Promise((done) => setTimeout(done, 4)))
+          if (performance.now() > end) throw new Error(what);
+      };
+      for (let i = 0; i < count; ++i) {
+        // Every fourth is a weight that is written over; all are taken back now and then. The others are texts of different length.
+        if (i % 40 === 39) find('button', 'Undo all').click();
+        else if (i % 4 === 0) {
+          const table = find('table', 'W_Q');
+          table.tBodies[0].rows[i % 16].querySelectorAll('td button')[i % 12].click();
+          await until(() => table.querySelector('input'), 'no field in the cell');
+          table.querySelector('input').value = String(i / 100);
+          table.querySelector('input').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+          await until(() => document.querySelector('.changed') && !table.querySelector('input'), 'the edit of a weight');
+        }
+        const words = 1 + (i % 7);
+        choose(find('textbox', 'Sentence'), 'good '.repeat(words));
+        await until(() => text(find('status')).includes('over ' + (words + 2) + ' tokens'), 'edit ' + i + ' was not computed');
+      }
+      for (const button of all('button', 'Undo all')) button.click();
+      choose(find('textbox', 'Sentence'), 'Good.');
+      await until(() => text(find('status')).includes('over 4 tokens'), 'the last text');
+    }, count);
+  const change = async (model) => {
+    await loadFrom(page, `model/plain/${model}`);
+    await shows(page, model);
+  };
+  const back = async () => {
+    await page.click('button', 'Back to the sentiment classifier', bar);
+    await shows(page, 'sentiment classifier');
+    await page.fill('Sentence', 'Good.');
+    await page.says(/over 4 tokens/, 'status');
+  };
+  const models = ['tiny-bert', 'tiny-distilbert', 'tiny-mpnet', 'tiny-roberta'];
+  // What is kept for the largest text so far, and for each model, is there afterwards.
+  await edit(10);
+  for (const model of models) await change(model);
+  await back();
+  const before = await used();
+  // As many as the machine does in 40 s: all of them where it has nothing else to do.
+  let edits = 0;
+  for (const start = Date.now(); edits < least || (edits < most && Date.now() - start < 20000); edits += 50) await edit(50);
+  for (let i = 0; i < changes; ++i) await change(models[i % models.length]);
+  await back();
+  const after = await used();
+  const said = `${edits} edits, ${changes + 1} changes: ${json(before)}, then ${json(after)}`;
+  t.diagnostic(said);
+  assert.ok(after.wasm <= before.wasm + 0.1, said);
+  // What the page holds beside the module, of which Chromium alone tells, varies by 1.5 MB and some 300 nodes.
+  assert.ok(after.bytes <= before.bytes + 3e6, said);
+  assert.ok(after.nodes <= before.nodes + 500 && after.listeners <= before.listeners + 100, said);
+});
