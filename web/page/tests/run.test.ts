@@ -2,7 +2,7 @@ import type { Attn as Direct, EncoderTrace, Tensor, TextForwardOptions } from 'a
 import type { Attn } from 'attn/worker';
 import { effect } from '@preact/signals';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { largestDifference } from '../src/differences.ts';
+import { largestDifference } from '../src/arithmetic/differences.ts';
 import { engine, failure, model, type LoadedModel } from '../src/state/model.ts';
 import {
   answers,

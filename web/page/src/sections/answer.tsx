@@ -1,4 +1,4 @@
-import { counted } from '../numbers.ts';
+import { counted } from '../formats/numbers.ts';
 import { bundled, rightOf100 } from '../state/bundled.ts';
 import { answerFunction, type LoadedModel } from '../state/model.ts';
 import { answers, baseline, run, type LabelScore } from '../state/run.ts';

@@ -1,4 +1,4 @@
-import { counted } from '../numbers.ts';
+import { counted } from '../formats/numbers.ts';
 import { model } from '../state/model.ts';
 import { isChanged, undoChanges, view, type View } from '../state/view.ts';
 

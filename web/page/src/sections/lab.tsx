@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Mask } from 'attn';
 import type { Attn } from 'attn/worker';
-import { minRankOf, readLab } from '../lab_inputs.ts';
-import { FieldError, runLab, type FieldName, type LabInputs, type LabResult } from '../lab_run.ts';
-import { shapeText } from '../numbers.ts';
+import { minRankOf, readLab } from '../lab/inputs.ts';
+import { FieldError, runLab, type FieldName, type LabInputs, type LabResult } from '../lab/run.ts';
+import { shapeText } from '../formats/numbers.ts';
 import { lab, updateLab, type Lab as LabState, type LabMode, type MatrixName } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';

@@ -1,12 +1,12 @@
 /** What came out of the lab: a map, tables of every step, files, and the programs that give the same. */
 import type { Tensor } from 'attn';
 import { useMemo, useState } from 'preact/hooks';
-import { product } from '../arrays.ts';
+import { product } from '../arithmetic/arrays.ts';
 import { arraysToJson, arrayToCsv, arrayToNpy } from '../export/arrays.ts';
 import { download } from '../export/download.ts';
-import type { LabInputs, LabResult, NamedResult } from '../lab_run.ts';
-import { fixed, shapeText } from '../numbers.ts';
-import { fileOf, inputsFile, snippetsOf } from '../snippets.ts';
+import type { LabInputs, LabResult, NamedResult } from '../lab/run.ts';
+import { fixed, shapeText } from '../formats/numbers.ts';
+import { fileOf, inputsFile, snippetsOf } from '../lab/snippets.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';
 import { Code } from '../ui/code.tsx';

@@ -1,7 +1,7 @@
 /** What is loaded, what else can be, and files that are dropped. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { hubHost, readAddress } from '../model_address.ts';
-import { megabytes, wholeMegabytes } from '../numbers.ts';
+import { hubHost, readAddress } from '../model/address.ts';
+import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
 import {
   beside,

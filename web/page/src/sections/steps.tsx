@@ -2,7 +2,7 @@ import type { FunctionComponent } from 'preact';
 import { useEffect } from 'preact/hooks';
 import '../styles/stepper.css';
 import '../styles/steps.css';
-import { fixed, shortNumber } from '../numbers.ts';
+import { fixed, shortNumber } from '../formats/numbers.ts';
 import { changeInFocus, changeLayer, isChanged, undoChanges, update, view, type Edit } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
 import { Blocks } from '../ui/blocks.tsx';

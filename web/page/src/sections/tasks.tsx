@@ -1,7 +1,7 @@
 /** The tasks of heads that say more than one answer of a text. A chunk of its own: asked for with the first model that has such a head. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import type { Derived } from '../state/derived.ts';
 import { readLines } from '../state/lines.ts';
 import type { LoadedModel } from '../state/model.ts';

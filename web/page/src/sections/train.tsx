@@ -1,5 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
-import { linkHash } from '../state/hash.ts';
+import { useEffect } from 'preact/hooks';
 import { run } from '../state/run.ts';
 import '../styles/train.css';
 import { SettingsForm } from '../train/form.tsx';
@@ -105,33 +104,5 @@ function Buttons() {
         </p>
       )}
     </div>
-  );
-}
-
-/** A link that leads to this section and its settings, and holds nothing of the texts above. */
-export function LinkButton() {
-  const [said, setSaid] = useState('');
-  const copy = async () => {
-    const params = new URLSearchParams([...new URLSearchParams(linkHash())].filter(([name]) => name.startsWith('train.')));
-    params.set('go', 'train');
-    const link = `${location.origin}${location.pathname}#${params.toString()}`;
-    try {
-      await navigator.clipboard.writeText(link);
-      setSaid('Copied.');
-    } catch {
-      setSaid(link);
-    }
-  };
-  return (
-    <>
-      <button type="button" onClick={() => void copy()}>
-        Link to this run
-      </button>
-      {said && (
-        <span class="note train-link" role="group" aria-label="Link">
-          {said}
-        </span>
-      )}
-    </>
   );
 }

@@ -1,5 +1,5 @@
 import { useId } from 'preact/hooks';
-import { fixed, shortNumber } from '../numbers.ts';
+import { fixed, shortNumber } from '../formats/numbers.ts';
 import {
   agreement,
   explaining,

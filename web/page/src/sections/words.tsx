@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import { shownModel } from '../state/derived.ts';
 import {
   analogies,

@@ -2,7 +2,7 @@
 import { effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { fromRows, mergeHeads, transposed } from '../arrays.ts';
+import { fromRows, mergeHeads, transposed } from '../arithmetic/arrays.ts';
 import { engine } from './model.ts';
 import { explain, newestOnly } from './status.ts';
 

@@ -1,7 +1,7 @@
 /** The attention of one layer, computed otherwise: another scale, another score function, dropout. */
 import type { AttentionOptions, EncoderTrace, Mask, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { mergeHeads } from '../arrays.ts';
+import { mergeHeads } from '../arithmetic/arrays.ts';
 import type { LayerChanges } from './view.ts';
 
 export interface Variant {

@@ -6,11 +6,11 @@ import configUrl from '../../../../testdata/models/sentiment/config.json?url';
 import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
 import tokenizerUrl from '../../../../testdata/models/sentiment/tokenizer.json?url';
 import tokenizerConfigUrl from '../../../../testdata/models/sentiment/tokenizer_config.json?url';
-import { cut, longestName } from '../cut.ts';
-import { encoderSize } from '../flops.ts';
-import { AddressError, hubHost, readAddress } from '../model_address.ts';
-import { explainLoading, type Origin } from '../model_errors.ts';
-import { modelFiles, readyToLoad } from '../model_folder.ts';
+import { cut, longestName } from '../formats/cut.ts';
+import { encoderSize } from '../model/flops.ts';
+import { AddressError, hubHost, readAddress } from '../model/address.ts';
+import { explainLoading, type Origin } from '../model/errors.ts';
+import { modelFiles, readyToLoad } from '../model/folder.ts';
 import { codeOf, explain, status } from './status.ts';
 import { initialView, update, view, type DType, type View } from './view.ts';
 

@@ -1,7 +1,7 @@
 /** What int8 weights change: the model above and the same one with the other kind of weights beside it, on the text above and on the lines of "Use it". */
 import { computed } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
-import { median } from '../numbers.ts';
+import { median } from '../formats/numbers.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
 import { faultOf, linesText, readLines } from './lines.ts';
 import { answerFunction, beside, type LoadedModel } from './model.ts';

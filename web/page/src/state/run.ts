@@ -1,8 +1,8 @@
 /** What the model makes of the view: computed anew, in the worker, whenever one of the two changes. */
-import { hasPositionBias } from '../model_kind.ts';
+import { hasPositionBias } from '../model/kind.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
-import { cut, longestToken } from '../cut.ts';
+import { cut, longestToken } from '../formats/cut.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
 import { engine, failure, answerFunction, headMaskOf, model, type LoadedModel } from './model.ts';

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { cut, longestMessage, longestToken } from '../cut.ts';
+import { cut, longestMessage, longestToken } from '../formats/cut.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
 import { engine, type LoadedModel } from './model.ts';
 import { principalComponents } from './pca.ts';

@@ -1,9 +1,9 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
-import { arraysIn, nameFor } from '../array_files.ts';
-import { cut, longestName } from '../cut.ts';
-import { matrixText } from '../matrix_text.ts';
-import { shapeText, shortestFloat32 } from '../numbers.ts';
+import { arraysIn, nameFor } from '../formats/array_files.ts';
+import { cut, longestName } from '../formats/cut.ts';
+import { matrixText } from '../formats/matrix_text.ts';
+import { shapeText, shortestFloat32 } from '../formats/numbers.ts';
 import type { FieldValue } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { codeOf, explain } from '../state/status.ts';

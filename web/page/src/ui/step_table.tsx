@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { fixed, shortestFloat32 } from '../numbers.ts';
+import { fixed, shortestFloat32 } from '../formats/numbers.ts';
 import { useWidth } from './size.ts';
 import { Subscripted } from './subscripted.tsx';
 

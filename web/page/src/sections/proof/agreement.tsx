@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { counted, scientific } from '../../numbers.ts';
+import { counted, scientific } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/derived.ts';
 import { type LoadedModel } from '../../state/model.ts';
 import { comparison, type Compared, type Comparison } from '../../state/reference.ts';

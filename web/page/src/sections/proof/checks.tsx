@@ -1,4 +1,4 @@
-import { counted, scientific } from '../../numbers.ts';
+import { counted, scientific } from '../../formats/numbers.ts';
 import { type LoadedModel } from '../../state/model.ts';
 import { selfCheck, type SelfCheck } from '../../state/self_check.ts';
 import { Failed, Part } from './part.tsx';

@@ -1,4 +1,4 @@
-import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../numbers.ts';
+import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/derived.ts';
 import {
   answerName,

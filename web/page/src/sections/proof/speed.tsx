@@ -1,5 +1,5 @@
-import { encoderSize, gigaflops, multiplyAdds } from '../../flops.ts';
-import { counted, median, megabytes, milliseconds } from '../../numbers.ts';
+import { encoderSize, gigaflops, multiplyAdds } from '../../model/flops.ts';
+import { counted, median, megabytes, milliseconds } from '../../formats/numbers.ts';
 import { type LoadedModel } from '../../state/model.ts';
 import { measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed } from '../../state/speed.ts';
 import { Formula, Group } from '../../ui/formula.tsx';

@@ -1,4 +1,4 @@
-import { fixed, shortNumber } from '../../numbers.ts';
+import { fixed, shortNumber } from '../../formats/numbers.ts';
 import { answerFunction, answerName } from '../../state/model.ts';
 import { answers, baseline } from '../../state/run.ts';
 import { reach, type Walk } from '../../state/walk.ts';

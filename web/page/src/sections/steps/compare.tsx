@@ -1,5 +1,5 @@
 import { Fragment } from 'preact';
-import { bracketed, brief, fixed } from '../../numbers.ts';
+import { bracketed, brief, fixed } from '../../formats/numbers.ts';
 import { changeInFocus, changeLayer, type ScoreFunction } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Call, Eq, Formula, I, Plus, Sub, Transposed } from '../../ui/formula.tsx';

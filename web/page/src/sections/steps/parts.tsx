@@ -1,10 +1,10 @@
 /** What the steps share: their numbers, their tables, and the weights that can be written over. */
-import { hasPositionBias, isRotary } from '../../model_kind.ts';
+import { hasPositionBias, isRotary } from '../../model/kind.ts';
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { ComponentChildren } from 'preact';
-import { roundedTo8Bits } from '../../int8.ts';
-import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../parameter_names.ts';
+import { roundedTo8Bits } from '../../model/int8.ts';
+import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../model/parameter_names.ts';
 import { model } from '../../state/model.ts';
 import { baselineTrace, originalOf } from '../../state/run.ts';
 import { changeInFocus, changeLayer, update, view, withEdit, type Edit } from '../../state/view.ts';
