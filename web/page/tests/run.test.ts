@@ -3,7 +3,8 @@ import type { Attn } from 'attn/worker';
 import { effect } from '@preact/signals';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { largestDifference } from '../src/arithmetic/differences.ts';
-import { engine, failure, model, type LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
+import { engine, failure, model } from '../src/state/model.ts';
 import {
   answers,
   baseline,

@@ -8,7 +8,8 @@ import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '.
 import { derived, editedWeights, headsOff, shownModel } from '../src/state/derived.ts';
 import { followHeads, heads } from '../src/state/heads.ts';
 import { lines, linesText, type Lines } from '../src/state/lines.ts';
-import { engine, model, type LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
+import { engine, model } from '../src/state/model.ts';
 import { overlay, toggleInOverlay, toggleOverlay } from '../src/state/overlay.ts';
 import { cellInFocus, pointTo } from '../src/state/pointed.ts';
 import { answersWithout } from '../src/state/pooling.ts';

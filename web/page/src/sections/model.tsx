@@ -3,26 +3,12 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, readAddress } from '../model/address.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
-import {
-  beside,
-  chooseDType,
-  chooseFiles,
-  chooseModel,
-  chooseOnHub,
-  expectedBytes,
-  failure,
-  keepLoaded,
-  knownModels,
-  loading,
-  model,
-  nameOf,
-  otherHostOf,
-  restart,
-  type Failure,
-  type LoadedModel,
-} from '../state/model.ts';
+import { expectedBytes, knownModels, nameOf, otherHostOf } from '../model/known.ts';
+import type { LoadedModel, DType } from '../model/loaded.ts';
+import { chooseDType, chooseFiles, chooseModel, chooseOnHub, keepLoaded, restart } from '../state/load_model.ts';
+import { beside, failure, loading, model, type Failure } from '../state/model.ts';
 import { status } from '../state/status.ts';
-import { update, view, type DType } from '../state/view.ts';
+import { update, view } from '../state/view.ts';
 import '../styles/model.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
 import { Progress } from '../ui/progress.tsx';

@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
 import type { Derived } from '../state/derived.ts';
 import { readLines } from '../state/lines.ts';
-import type { LoadedModel } from '../state/model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import { taskTexts, type TaskText } from '../state/task_texts.ts';
 import {
   aggregation,

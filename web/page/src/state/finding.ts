@@ -2,7 +2,8 @@
 import { computed } from '@preact/signals';
 import { derived, shownModel } from './derived.ts';
 import { exampleInFocus, type Example } from './examples.ts';
-import { engine, headMaskOf, type LoadedModel } from './model.ts';
+import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { answersOf } from './pooling.ts';
 import { run, withModel, type LabelScore } from './run.ts';
 import { headWeights } from './shown.ts';

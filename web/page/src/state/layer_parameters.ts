@@ -1,7 +1,7 @@
 /** The weights of the layer in focus, as they are now. */
 import type { Tensor } from 'attn';
 import { layerNames, type LayerNames, type LinearNames } from '../model/parameter_names.ts';
-import type { LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import type { Edit } from './view.ts';
 
 export interface LayerParameters {

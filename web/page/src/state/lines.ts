@@ -3,7 +3,8 @@ import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { derived, editedWeights, headsOff, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { answersWithout } from './pooling.ts';
 import { withModel } from './run.ts';
 

@@ -5,7 +5,8 @@ import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptio
 import { cut, longestToken } from '../formats/cut.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
-import { engine, failure, answerFunction, headMaskOf, model, type LoadedModel } from './model.ts';
+import { answerFunction, headMaskOf, type LoadedModel } from '../model/loaded.ts';
+import { engine, failure, model } from './model.ts';
 import { codeOf, explain, newestOnly, oneAtATime, status } from './status.ts';
 import { view, type Edit, type View } from './view.ts';
 

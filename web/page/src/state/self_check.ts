@@ -3,7 +3,7 @@ import type { EncoderTrace } from 'attn';
 import { checkLayer, type Note } from '../check/layer.ts';
 import { encoderSize } from '../model/flops.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
-import type { LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import { run, withModel } from './run.ts';
 import type { Compared } from './reference.ts';
 

@@ -5,7 +5,8 @@ import type { Attn } from 'attn/worker';
 import { encoderSize, gigaflops, multiplyAdds } from '../model/flops.ts';
 import { median } from '../formats/numbers.ts';
 import { idle, inBackground, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { run, withModel } from './run.ts';
 import { explain } from './status.ts';
 

@@ -2,12 +2,11 @@
 import { computed, signal } from '@preact/signals';
 import type { Part } from '../draw/part.ts';
 import type { Scale } from '../draw/scale.ts';
+import type { DType } from '../model/loaded.ts';
 
 export type HeadOrder = 'index' | 'entropy' | 'kind';
 export type SpecialTokens = 'show' | 'hide' | 'renormalise';
 export type ScoreFunction = 'scaled_dot' | 'dot' | 'general' | 'additive';
-/** How a model's weights are kept and multiplied. */
-export type DType = 'int8' | 'float32';
 
 /** One number that was written over another. */
 export interface Edit {

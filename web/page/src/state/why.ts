@@ -4,7 +4,7 @@ import type { TextModel as DirectModel } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
 import { editedWeights, shownModel } from './derived.ts';
 import { linesText, readLines } from './lines.ts';
-import { answerFunction, type LoadedModel } from './model.ts';
+import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { explain } from './status.ts';
 import type { Edit } from './view.ts';

@@ -1,7 +1,8 @@
 /** A run of training on the page: what was chosen, and what the worker tells of it. */
 import { batch, computed, signal } from '@preact/signals';
 import { download } from '../export/download.ts';
-import { model, openFolder } from '../state/model.ts';
+import { openFolder } from '../state/load_model.ts';
+import { model } from '../state/model.ts';
 import { run } from '../state/run.ts';
 import { update } from '../state/view.ts';
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { counted, scientific } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/derived.ts';
-import { type LoadedModel } from '../../state/model.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
 import { comparison, type Compared, type Comparison } from '../../state/reference.ts';
 import { Formula, Group } from '../../ui/formula.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';

@@ -1,5 +1,5 @@
 import { counted, scientific } from '../../formats/numbers.ts';
-import { type LoadedModel } from '../../state/model.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
 import { selfCheck, type SelfCheck } from '../../state/self_check.ts';
 import { Failed, Part } from './part.tsx';
 import { ComparedTable } from './agreement.tsx';

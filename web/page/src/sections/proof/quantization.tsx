@@ -1,16 +1,9 @@
 import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/derived.ts';
-import {
-  answerName,
-  beside,
-  besideFailure,
-  closeBeside,
-  expectedBytes,
-  loadingBeside,
-  openBeside,
-  otherOf,
-  type LoadedModel,
-} from '../../state/model.ts';
+import { expectedBytes } from '../../model/known.ts';
+import { answerName, otherOf, type LoadedModel } from '../../model/loaded.ts';
+import { closeBeside, openBeside } from '../../state/load_model.ts';
+import { beside, besideFailure, loadingBeside } from '../../state/model.ts';
 import { quantized, type Answered, type Quantized } from '../../state/quantized.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Progress } from '../../ui/progress.tsx';

@@ -1,6 +1,6 @@
 import { encoderSize, gigaflops, multiplyAdds } from '../../model/flops.ts';
 import { counted, median, megabytes, milliseconds } from '../../formats/numbers.ts';
-import { type LoadedModel } from '../../state/model.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
 import { measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed } from '../../state/speed.ts';
 import { Formula, Group } from '../../ui/formula.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
