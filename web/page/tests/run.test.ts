@@ -20,7 +20,8 @@ import {
   type Run,
 } from '../src/state/run.ts';
 import { status } from '../src/state/status.ts';
-import { initialView, update, view, type LayerChanges, type View } from '../src/state/view.ts';
+import type { LayerChanges } from '../src/state/changes.ts';
+import { initialView, update, view, type View } from '../src/state/view.ts';
 import { aMoment, failing, gate, open, openNamed, until } from './state.ts';
 
 let attn: Attn;

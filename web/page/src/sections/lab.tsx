@@ -11,6 +11,7 @@ import '../styles/lab.css';
 import { MatrixField } from '../ui/matrix_field.tsx';
 import { Term } from '../ui/term.tsx';
 import { Results } from './lab_results.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 /** `torch`: the hint where weights are out × in. */
 const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: string; torch?: string; optional?: boolean }[]>> = {
@@ -225,11 +226,7 @@ export function Lab() {
             Run attention
           </button>
           {running && <span class="note">Computing …</span>}
-          {errors.field === 'run' && (
-            <p role="alert" class="error">
-              {errors.message}
-            </p>
-          )}
+          <Alert why={errors.field === 'run' && errors.message} />
         </div>
       </form>
       {ran ? (
@@ -273,11 +270,7 @@ function ShortField({
       <span class="note" id={`${id}-hint`}>
         {hint}
       </span>
-      {error && (
-        <p role="alert" id={`${id}-error`} class="error">
-          {error}
-        </p>
-      )}
+      <Alert id={`${id}-error`} why={error} />
     </div>
   );
 }

@@ -12,6 +12,7 @@ import { explain, status } from '../state/status.ts';
 import { Code } from '../ui/code.tsx';
 import { MapElement } from '../ui/map_element.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Results({ result, inputs }: { result: LabResult; inputs: LabInputs }) {
   const [batch, setBatch] = useState(0);
@@ -81,11 +82,7 @@ function Programs({ inputs }: { inputs: LabInputs }) {
           <button type="button" onClick={save}>
             Save {inputsFile}
           </button>
-          {failure && (
-            <p role="alert" class="error">
-              {failure}
-            </p>
-          )}
+          <Alert why={failure} />
         </div>
       )}
       {snippets.map(({ title, code }) => (
@@ -178,11 +175,7 @@ function SaveResults({ of }: { of: LabResult }) {
           {format}
         </button>
       ))}
-      {failure && (
-        <p role="alert" class="error">
-          {failure}
-        </p>
-      )}
+      <Alert why={failure} />
     </div>
   );
 }

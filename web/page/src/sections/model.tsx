@@ -13,6 +13,7 @@ import '../styles/model.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
 import { Progress } from '../ui/progress.tsx';
 import { Term } from '../ui/term.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Model() {
   const [more, setMore] = useState(false);
@@ -249,11 +250,7 @@ function Address({ onChoose }: { onChoose: (id: string) => void }) {
           {plan}
         </p>
       )}
-      {error && (
-        <p role="alert" id="address-error" class="error">
-          {error}
-        </p>
-      )}
+      <Alert id="address-error" why={error} />
     </form>
   );
 }

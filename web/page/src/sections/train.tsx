@@ -9,6 +9,7 @@ import { taskWords } from '../train/words.ts';
 import { Curves, Norms, Numbers } from './train/progress.tsx';
 import { Heads, Moments } from './train/looks.tsx';
 import { Keep } from './train/keep.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Train() {
   // What stands above may still grow until its map is there.
@@ -98,11 +99,7 @@ function Buttons() {
         Start again
       </button>
       {isStarting && <span class="note">Loading what trains …</span>}
-      {failure.value && (
-        <p role="alert" class="error">
-          Training has stopped. {failure.value}
-        </p>
-      )}
+      <Alert what="Training has stopped." why={failure.value} />
     </div>
   );
 }

@@ -6,7 +6,8 @@ import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersWithout, type Answers } from './pooling.ts';
 import { explain } from './status.ts';
-import { view, type Edit } from './view.ts';
+import type { Edit } from './changes.ts';
+import { view } from './view.ts';
 
 export interface Ablation {
   readonly model: LoadedModel;

@@ -2,7 +2,7 @@
 import type { AttentionOptions, EncoderTrace, Mask, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { mergeHeads } from '../arithmetic/arrays.ts';
-import type { LayerChanges } from './view.ts';
+import type { LayerChanges } from './changes.ts';
 
 export interface Variant {
   readonly trace: {

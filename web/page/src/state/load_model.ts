@@ -9,6 +9,7 @@ import { modelFiles, readyToLoad } from '../model/folder.ts';
 import { nameOf } from '../model/known.ts';
 import { otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, fetchSentiment, knownChoice, sentiment, type Choice } from '../model/sources.ts';
+import { noChanges } from './changes.ts';
 import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine } from './model.ts';
 import { codeOf, explain, status } from './status.ts';
 import { initialView, update, view, type View } from './view.ts';
@@ -190,8 +191,9 @@ export function closeBeside(): void {
 }
 
 function speakOf(id: string): void {
-  const { padding, drawn, off, weights, change, layer, head, cell, locked } = initialView;
-  update({ model: id, padding, drawn, off, weights, change, layer, head, cell, locked });
+  const { layer, head, cell, locked } = initialView;
+  // A causal mask is about any model.
+  update({ model: id, ...noChanges, causal: view.value.causal, layer, head, cell, locked });
 }
 
 /** A view from a link may be about another model than the one that is loaded; from here on it is about that. */

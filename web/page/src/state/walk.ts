@@ -8,7 +8,8 @@ import { additiveUnit } from './layer_variant.ts';
 import { engine } from './model.ts';
 import { baseline, baselineTrace, layerTrace, run, type LayerInFocus, type LayerTrace } from './run.ts';
 import { explain, newestOnly } from './status.ts';
-import { view, type LayerChanges } from './view.ts';
+import type { LayerChanges } from './changes.ts';
+import { view } from './view.ts';
 
 export interface Walk extends LayerInFocus {
   readonly head: number;

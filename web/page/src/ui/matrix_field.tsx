@@ -7,6 +7,7 @@ import { shapeText, shortestFloat32 } from '../formats/numbers.ts';
 import type { FieldValue } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { codeOf, explain } from '../state/status.ts';
+import { Alert } from './alert.tsx';
 
 /** More numbers than this are kept aside, not printed into the field. */
 const maximumPrinted = 4096;
@@ -146,11 +147,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
           </select>
         </label>
       )}
-      {error && (
-        <p role="alert" id={`${id}-error`} class="error">
-          {error}
-        </p>
-      )}
+      <Alert id={`${id}-error`} why={error} />
     </div>
   );
 }

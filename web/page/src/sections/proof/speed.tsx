@@ -5,19 +5,21 @@ import { measure, measuring, sampleMilliseconds, samples, speed, speedFailure, t
 import { Formula, Group } from '../../ui/formula.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
-import { Disturbed, Failed, Part } from './part.tsx';
+import { Alert } from '../../ui/alert.tsx';
+import { Part } from '../../ui/part.tsx';
+import { Disturbed } from './disturbed.tsx';
 
 export function SpeedPart({ of }: { of: LoadedModel }) {
   const made = speed.value?.model === of ? speed.value : undefined;
   return (
-    <Part title="How fast, here">
+    <Part class="proof-part" title="How fast, here">
       <p>
         <button type="button" disabled={measuring.value} onClick={() => void measure()}>
           Measure again
         </button>{' '}
         <span aria-live="polite">{measuring.value ? 'Measuring …' : ''}</span>
       </p>
-      <Failed what="The speed could not be measured." why={speedFailure.value} />
+      <Alert what="The speed could not be measured." why={speedFailure.value} />
       {made && <Measured of={made} />}
     </Part>
   );

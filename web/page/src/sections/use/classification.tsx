@@ -7,7 +7,7 @@ import { BarNumber } from '../../ui/bar_number.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
 import { WhyPart } from '../why.tsx';
-import { Part } from './part.tsx';
+import { Part } from '../../ui/part.tsx';
 
 const madeFor: Readonly<Partial<Record<Task, string>>> = {
   embedding: 'to compare texts',
@@ -22,7 +22,7 @@ export function Classification({ of }: { of: LoadedModel }) {
   const current = made?.model === of ? made : undefined;
   const { labels } = of;
   return (
-    <Part title="What does the classifier answer?">
+    <Part class="use-part" title="What does the classifier answer?">
       {!labels && (
         <p>
           {of.name} has no classifier: it was made {madeFor[of.task] ?? 'for something else'}, not to sort texts into classes. The sentiment

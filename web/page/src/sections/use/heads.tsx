@@ -9,7 +9,8 @@ import { update, view } from '../../state/view.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Paper } from '../../ui/papers.tsx';
 import { Term } from '../../ui/term.tsx';
-import { Part } from './part.tsx';
+import { Part } from '../../ui/part.tsx';
+import { Alert } from '../../ui/alert.tsx';
 
 /** The view has more than this section wants to hear of. */
 const wantedOff = computed(() => view.value.off);
@@ -27,7 +28,7 @@ export function Heads({ of }: { of: LoadedModel }) {
   const current = made?.model === of && made.off === off ? made : undefined;
   const count = (length: number) => Array.from({ length }, (_, i) => i);
   return (
-    <Part title="What if heads are switched off?">
+    <Part class="use-part" title="What if heads are switched off?">
       <p>
         A head that is switched off contributes nothing: its results are multiplied by 0 before the heads are put together. That is an{' '}
         <Term word="ablation">ablation</Term>. Press a button to switch its head off, everywhere on this page.
@@ -91,7 +92,7 @@ export function InTurn({ of }: { of: LoadedModel }) {
   const [layer, head] = [Math.floor(strongest / of.heads), strongest % of.heads];
   const most = Math.abs(data?.[strongest] ?? 0);
   return (
-    <Part title="Which heads matter?">
+    <Part class="use-part" title="Which heads matter?">
       <p>
         {of.labels
           ? 'Each head is switched off alone, and the classifier answers again for the sentence at the top of the page.'
@@ -116,11 +117,7 @@ export function InTurn({ of }: { of: LoadedModel }) {
           </>
         )}
       </div>
-      {ablationFailure.value && (
-        <p role="alert" class="error">
-          The heads could not be tried. {ablationFailure.value}
-        </p>
-      )}
+      <Alert what="The heads could not be tried." why={ablationFailure.value} />
       {made && (
         <>
           <p>

@@ -9,7 +9,8 @@ import { Call, Eq, Formula } from '../../ui/formula.tsx';
 import { MatrixMap } from '../../ui/matrix_map.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
-import { Part } from './part.tsx';
+import { Part } from '../../ui/part.tsx';
+import { Alert } from '../../ui/alert.tsx';
 
 /** |x| */
 const Length = ({ children }: { children: string }) => (
@@ -38,7 +39,7 @@ export function Similarity() {
   const failure = lines.failure.value;
   const current = made && made.model === shownModel.value ? made : undefined;
   return (
-    <Part title="Which texts are alike?">
+    <Part class="use-part" title="Which texts are alike?">
       <p>
         The <Term word="cosine" /> of two vectors says how similar their directions are. Bright cells are pairs that the model finds similar. On the
         diagonal is every text with itself.
@@ -76,16 +77,8 @@ export function Similarity() {
               aria-describedby={fault ? 'use-texts-error' : undefined}
               onInput={(event) => (linesText.value = event.currentTarget.value)}
             />
-            {fault && (
-              <p role="alert" id="use-texts-error" class="error">
-                {fault}
-              </p>
-            )}
-            {failure && (
-              <p role="alert" class="error">
-                The texts could not be compared. {failure}
-              </p>
-            )}
+            <Alert id="use-texts-error" why={fault} />
+            <Alert what="The texts could not be compared." why={failure} />
           </div>
           {current && <Nearest of={current} />}
         </div>
@@ -100,15 +93,11 @@ export function Similarity() {
           </div>
         )}
       </div>
-      {current && (
-        <>
-          {asTable && (
-            <div class="use-lines">
-              <SimilarityTable name="Cosine similarity" of={current} answers={current.all} />
-              {current.without && <SimilarityTable name="Cosine similarity without the heads that are off" of={current} answers={current.without} />}
-            </div>
-          )}
-        </>
+      {current && asTable && (
+        <div class="use-lines">
+          <SimilarityTable name="Cosine similarity" of={current} answers={current.all} />
+          {current.without && <SimilarityTable name="Cosine similarity without the heads that are off" of={current} answers={current.without} />}
+        </div>
       )}
     </Part>
   );

@@ -7,7 +7,8 @@ import type { LoadedModel } from '../../model/loaded.ts';
 import { chooseModel } from '../../state/load_model.ts';
 import { loading } from '../../state/model.ts';
 import { explain } from '../../state/status.ts';
-import { Part } from './part.tsx';
+import { Part } from '../../ui/part.tsx';
+import { Alert } from '../../ui/alert.tsx';
 
 /** Parts for heads that say more than one answer of a text: fetched with the first model that has one. */
 const tasks = signal<typeof import('../tasks.tsx') | undefined>(undefined);
@@ -25,12 +26,7 @@ export function TaskOf({ of }: { of: LoadedModel }) {
     );
   }, [of]);
   if (!isWanted) return null;
-  if (tasksFailure.value)
-    return (
-      <p role="alert" class="error">
-        The part of the page for this model could not be fetched. Reload the page. {tasksFailure.value}
-      </p>
-    );
+  if (tasksFailure.value) return <Alert what="The part of the page for this model could not be fetched. Reload the page." why={tasksFailure.value} />;
   return tasks.value ? <tasks.value.TaskPart of={of} /> : null;
 }
 
@@ -42,7 +38,7 @@ const small = [
 
 export function MoreTasks({ of }: { of: LoadedModel }) {
   return (
-    <Part title="What else can such a model do?">
+    <Part class="use-part" title="What else can such a model do?">
       <p>
         The layers stay the same; what they are good for depends on the head on top. Two more small models are beside this page. They replace the
         model above, and come when you ask for them.
