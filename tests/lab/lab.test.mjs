@@ -28,7 +28,7 @@ async function output(program, args, options = {}) {
 
 const source = async (name) => (await runnerImport(at(name), { logLevel: 'error' })).module;
 const [{ Generator }, { initialLab }, { readLab }, { runLab }, { fileOf, inputsFile, snippetsOf }] = await Promise.all(
-  ['wasm-tests/support/generator.ts', ...['state/lab', 'lab_inputs', 'lab_run', 'snippets'].map((name) => `web/page/src/${name}.ts`)].map(source),
+  ['wasm-tests/support/generator.ts', ...['state/lab', 'lab/inputs', 'lab/run', 'lab/snippets'].map((name) => `web/page/src/${name}.ts`)].map(source),
 );
 
 const number = (text) => ({ nan: NaN, '-nan': NaN, inf: Infinity, '-inf': -Infinity })[text] ?? Number(text);

@@ -4,6 +4,7 @@ const lib = 'web/lib/src';
 /** @type {Readonly<Record<string, { folder: string, files?: readonly string[], suites?: readonly string[] }>>} Without files: all; without suites: the page's tests. */
 export const groups = {
   page: { folder: 'web/page/src/state' },
+  'page-models': { folder: 'web/page/src/model', files: ['loaded.ts', 'known.ts', 'sources.ts'] },
   arguments: {
     folder: lib,
     files: [

@@ -1,7 +1,7 @@
 /** The picture that goes with a link to the page: the map that the page opens with, as the model gives it when the page is built. */
 import { fileURLToPath } from 'node:url';
 import { load } from 'attn';
-import { paint } from '../src/palette.ts';
+import { paint } from '../src/draw/palette.ts';
 import { initialView } from '../src/state/view.ts';
 import { Canvas, type Colour } from './canvas.ts';
 import { widthOf } from './stroke_font.ts';

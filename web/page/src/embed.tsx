@@ -2,9 +2,11 @@
 import { render } from 'preact';
 import { mapOptionsOf } from './export/figures.ts';
 import { selectionOf } from './export/selection.ts';
-import { wholeMegabytes } from './numbers.ts';
+import { wholeMegabytes } from './formats/numbers.ts';
 import { keepInHash, linkHash } from './state/hash.ts';
-import { chooseModel, expectedBytes, loading, model, nameOf, otherHostOf, startPage } from './state/model.ts';
+import { expectedBytes, nameOf, otherHostOf } from './model/known.ts';
+import { chooseModel, startPage } from './state/load_model.ts';
+import { loading, model } from './state/model.ts';
 import { ownMapIn, type OwnMap } from './state/own_map.ts';
 import { follow, run } from './state/run.ts';
 import { shown } from './state/shown.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { arraysIn, nameFor } from '../src/array_files.ts';
+import { arraysIn, nameFor } from '../src/formats/array_files.ts';
 import { arraysToJson, arrayToCsv, arrayToNpy } from '../src/export/arrays.ts';
 
 const none = () => Promise.reject(new Error('no safetensors'));

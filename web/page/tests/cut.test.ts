@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { cut, longestMessage } from '../src/cut.ts';
-import { parseMatrixText } from '../src/matrix_text.ts';
-import { parseNpy } from '../src/npy.ts';
-import { nameOf } from '../src/state/model.ts';
+import { cut, longestMessage } from '../src/formats/cut.ts';
+import { parseMatrixText } from '../src/formats/matrix_text.ts';
+import { parseNpy } from '../src/formats/npy.ts';
+import { nameOf } from '../src/model/known.ts';
 import { explain } from '../src/state/status.ts';
 import { faultOfWord } from '../src/state/words.ts';
 

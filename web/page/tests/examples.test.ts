@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Attn as Direct, TextModel } from 'attn';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examples } from '../src/state/examples.ts';
-import type { LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
 import { inTestdata, loadDirect, openModel } from './models.ts';
 
 /** What to do when it does not hold any more. */

@@ -4,7 +4,7 @@ import { toCsv } from '../src/export/csv.ts';
 import { toJson } from '../src/export/json.ts';
 import { toNpy } from '../src/export/npy.ts';
 import { linesOf, mapOf } from '../src/export/figures.ts';
-import { parseNpy } from '../src/npy.ts';
+import { parseNpy } from '../src/formats/npy.ts';
 import type { Place, Shown } from '../src/state/shown.ts';
 
 const placesFor = (labels: readonly string[]): Place[] => labels.map((label, i) => ({ label, tokens: [i], source: 0, range: [i, i + 1] }));

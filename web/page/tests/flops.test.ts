@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { encoderSize, gigaflops, multiplyAdds } from '../src/flops.ts';
+import { encoderSize, gigaflops, multiplyAdds } from '../src/model/flops.ts';
 
 const config = (name: string) => JSON.parse(readFileSync(new URL(`../../../testdata/models/${name}/config.json`, import.meta.url), 'utf8'));
 

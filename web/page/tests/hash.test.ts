@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseMatrixText } from '../src/matrix_text.ts';
+import { parseMatrixText } from '../src/formats/matrix_text.ts';
 import { fromHash, longestHash, toHash } from '../src/state/hash.ts';
 import { initialLab, labToParams } from '../src/state/lab.ts';
 import { initialView, type View } from '../src/state/view.ts';

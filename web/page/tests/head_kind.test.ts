@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headSummary, kindText, lookText } from '../src/head_kind.ts';
+import { headSummary, kindText, lookText } from '../src/model/head_kind.ts';
 
 const length = 8;
 const special = Array.from({ length }, (_, i) => i === 0 || i === length - 1);

@@ -1,6 +1,6 @@
 import { load, type Attn } from 'attn';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { roundedTo8Bits } from '../src/int8.ts';
+import { roundedTo8Bits } from '../src/model/int8.ts';
 
 let attn: Attn;
 beforeAll(async () => (attn = await load()));

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readLab } from '../src/lab_inputs.ts';
-import { runLab, type LabInputs } from '../src/lab_run.ts';
-import { matrixText } from '../src/matrix_text.ts';
-import { shortestFloat32 } from '../src/numbers.ts';
-import { fileOf, inputsFile, maximumPrinted, snippetsOf } from '../src/snippets.ts';
+import { readLab } from '../src/lab/inputs.ts';
+import { runLab, type LabInputs } from '../src/lab/run.ts';
+import { matrixText } from '../src/formats/matrix_text.ts';
+import { shortestFloat32 } from '../src/formats/numbers.ts';
+import { fileOf, inputsFile, maximumPrinted, snippetsOf } from '../src/lab/snippets.ts';
 import { initialLab, labFromParams, labToParams, type Lab } from '../src/state/lab.ts';
 
 const tensor = (dims: readonly number[], from = 0) => ({

@@ -1,15 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
-  chosenLine,
-  faultOf,
-  furthest,
-  initialLines,
-  largestOf,
-  linesFromParams,
-  linesText,
   linesToParams,
-  neighboursOf,
   readLines,
+  linesFromParams,
+  neighboursOf,
+  largestOf,
+  chosenLine,
+  initialLines,
+  furthest,
+  linesText,
+  faultOf,
+  type Lines,
 } from '../src/state/lines.ts';
 import {
   faultOfMap,
@@ -22,7 +23,6 @@ import {
   wordsToParams,
   wordsView,
 } from '../src/state/words.ts';
-import type { Lines } from '../src/state/lines.ts';
 
 const none = new URLSearchParams();
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { matrixText, MatrixTextError, parseMatrixText } from '../src/matrix_text.ts';
-import { shortestFloat32 } from '../src/numbers.ts';
+import { matrixText, MatrixTextError, parseMatrixText } from '../src/formats/matrix_text.ts';
+import { shortestFloat32 } from '../src/formats/numbers.ts';
 
 describe('arrays as text', () => {
   it('reads rows as JSON and Python print them', () => {

@@ -2,32 +2,20 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { AttnError, type ErrorCode, type ModelOptions } from 'attn';
 import type { Attn } from 'attn/worker';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { expectedBytes, knownModels, nameOf } from '../src/model/known.ts';
+import { answerFunction, answerName, headMaskOf, type LoadedModel } from '../src/model/loaded.ts';
 import {
-  answerFunction,
-  answerName,
-  beside,
-  besideFailure,
   chooseDType,
   chooseFiles,
   chooseModel,
   chooseOnHub,
   closeBeside,
-  engine,
-  expectedBytes,
-  failure,
-  headMaskOf,
   keepLoaded,
-  knownModels,
-  loading,
-  loadingBeside,
-  model,
-  nameOf,
   openBeside,
   restart,
-  startEngine,
   startPage,
-  type LoadedModel,
-} from '../src/state/model.ts';
+} from '../src/state/load_model.ts';
+import { beside, besideFailure, engine, failure, loading, loadingBeside, model, startEngine } from '../src/state/model.ts';
 import { status } from '../src/state/status.ts';
 import { initialView, view } from '../src/state/view.ts';
 import { inTestdata } from './models.ts';

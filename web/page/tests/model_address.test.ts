@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AddressError, nameInPath, readAddress } from '../src/model_address.ts';
+import { AddressError, nameInPath, readAddress } from '../src/model/address.ts';
 
 const page = 'https://example.org/attn/index.html#text=a';
 const read = (text: string) => readAddress(text, page);

@@ -4,7 +4,9 @@ import type { Attn } from 'attn/worker';
 import { expect, it, vi } from 'vitest';
 
 vi.stubEnv('ATTN_INT8_BYTES', '0');
-const { chooseModel, engine, expectedBytes, failure, otherHostOf } = await import('../src/state/model.ts');
+const { expectedBytes, otherHostOf } = await import('../src/model/known.ts');
+const { chooseModel } = await import('../src/state/load_model.ts');
+const { engine, failure } = await import('../src/state/model.ts');
 
 it('asks the Hub for them, which the button says before', async () => {
   const id = 'all-MiniLM-L6-v2';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { modelFiles, readyToLoad } from '../src/model_folder.ts';
+import { modelFiles, readyToLoad } from '../src/model/folder.ts';
 
 const of = (...paths: string[]) => modelFiles(paths.map((path) => [path, path] as const));
 const commit = '0123456789abcdef0123456789abcdef01234567';

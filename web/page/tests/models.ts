@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { load, type Attn as Direct, type TextModel as DirectModel } from 'attn';
 import type { Attn } from 'attn/worker';
-import type { LoadedModel } from '../src/state/model.ts';
-import type { DType } from '../src/state/view.ts';
+import type { LoadedModel, DType } from '../src/model/loaded.ts';
 
 export const inTestdata = (path: string): URL => new URL(`../../../testdata/${path}`, import.meta.url);
 

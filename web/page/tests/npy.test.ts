@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NpyError, parseNpy } from '../src/npy.ts';
+import { NpyError, parseNpy } from '../src/formats/npy.ts';
 
 /** A .npy file as numpy.save lays it out: the header is padded to a multiple of 64 bytes. */
 function npy(header: string, body: ArrayBuffer, version = 1): Uint8Array {

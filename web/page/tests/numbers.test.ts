@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { mergeHeads, splitHeads, transposed } from '../src/arrays.ts';
-import { bracketed, fixed, joined, median, shortestFloat32, shortNumber, teaching } from '../src/numbers.ts';
+import { mergeHeads, splitHeads, transposed } from '../src/arithmetic/arrays.ts';
+import { bracketed, fixed, joined, median, shortestFloat32, shortNumber, teaching } from '../src/formats/numbers.ts';
 
 describe('numbers as text', () => {
   it('are ASCII with fixed decimals and never a negative zero', () => {

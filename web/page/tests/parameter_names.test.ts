@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { load, type Tensor } from 'attn';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { layerNames, onPaper, type LinearNames } from '../src/parameter_names.ts';
+import { layerNames, onPaper, type LinearNames } from '../src/model/parameter_names.ts';
 
 const folder = (model: string) => new URL(`../../../testdata/models/${model}/`, import.meta.url);
 

@@ -1,7 +1,7 @@
 import type { Attn as Direct, TextModel as DirectModel } from 'attn';
 import type { Attn } from 'attn/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { largestDifference } from '../src/differences.ts';
+import { largestDifference } from '../src/arithmetic/differences.ts';
 import { answersWithout, poolingOf } from '../src/state/pooling.ts';
 import { loadDirect, openModel } from './models.ts';
 

@@ -4,7 +4,7 @@ import type { Attn } from 'attn/worker';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { erf } from '../src/check/float64.ts';
 import { checkLayer } from '../src/check/layer.ts';
-import type { LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
 import { compare, readReference, tolerance, type Compared } from '../src/state/reference.ts';
 import { noteInto, rowsToCheck } from '../src/state/self_check.ts';
 import { checkedSteps, inTestdata, loadDirect, openModel } from './models.ts';

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Attn as Direct } from 'attn';
 import { linesText, initialLines } from '../src/state/lines.ts';
-import { beside, model, type LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
+import { beside, model } from '../src/state/model.ts';
 import { compareBoth, cosinesOf, differencesOf, quantized, together, verdictOf, type Quantized } from '../src/state/quantized.ts';
 import { follow, run } from '../src/state/run.ts';
 import { update, view } from '../src/state/view.ts';

@@ -2,8 +2,9 @@ import type { Attn as Direct, EncoderTrace, Tensor, TextForwardOptions } from 'a
 import type { Attn } from 'attn/worker';
 import { effect } from '@preact/signals';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { largestDifference } from '../src/differences.ts';
-import { engine, failure, model, type LoadedModel } from '../src/state/model.ts';
+import { largestDifference } from '../src/arithmetic/differences.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
+import { engine, failure, model } from '../src/state/model.ts';
 import {
   answers,
   baseline,
@@ -19,7 +20,8 @@ import {
   type Run,
 } from '../src/state/run.ts';
 import { status } from '../src/state/status.ts';
-import { initialView, update, view, type LayerChanges, type View } from '../src/state/view.ts';
+import type { LayerChanges } from '../src/state/changes.ts';
+import { initialView, update, view, type View } from '../src/state/view.ts';
 import { aMoment, failing, gate, open, openNamed, until } from './state.ts';
 
 let attn: Attn;

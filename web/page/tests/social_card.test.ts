@@ -4,7 +4,7 @@ import { Canvas } from '../card/canvas.ts';
 import { cardTags, sourceAddress } from '../card/plugin.ts';
 import { cardHeight, cardWidth, drawCard, firstMap, gridOf, type AttentionMap } from '../card/social_card.ts';
 import { linesOf, widthOf } from '../card/stroke_font.ts';
-import { paint } from '../src/palette.ts';
+import { paint } from '../src/draw/palette.ts';
 
 let map: AttentionMap;
 let card: Canvas;

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { AttnError, type Attn as Direct, type ErrorCode, type TextModel as DirectModel } from 'attn';
 import type { Attn } from 'attn/worker';
 import { expect, vi } from 'vitest';
-import { engine, model, type LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
+import { engine, model } from '../src/state/model.ts';
 import { initialView, view, type View } from '../src/state/view.ts';
 import { loadDirect, openModel } from './models.ts';
 

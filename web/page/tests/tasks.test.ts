@@ -1,7 +1,8 @@
 import type { Attn as Direct } from 'attn';
 import type { Attn } from 'attn/worker';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { engine, model, type LoadedModel } from '../src/state/model.ts';
+import type { LoadedModel } from '../src/model/loaded.ts';
+import { engine, model } from '../src/state/model.ts';
 import { linkHash } from '../src/state/hash.ts';
 import { follow, run } from '../src/state/run.ts';
 import { taskTexts, taskTextsFromParams, taskTextsToParams } from '../src/state/task_texts.ts';

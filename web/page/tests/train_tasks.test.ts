@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { isHeld, puzzles } from '../src/train/puzzles.ts';
 import { hash, Random } from '../src/train/random.ts';
-import { changes, faultOf, fitted, fromParams, ranges, runsOf, settingsFor, taskIds, toParams, type Settings } from '../src/train/settings.ts';
+import {
+  changes,
+  faultOf,
+  fitted,
+  settingsFromParams,
+  ranges,
+  runsOf,
+  settingsFor,
+  taskIds,
+  settingsToParams,
+  type Settings,
+} from '../src/train/settings.ts';
 import { first, ignored, written, type Example, type Task } from '../src/train/task.ts';
 import { Moments } from '../src/train/moments.ts';
 import { overlap } from '../src/train/maps.tsx';
@@ -118,10 +129,10 @@ describe('numbers from a seed', () => {
 });
 
 describe('settings in an address', () => {
-  const roundTrip = (of: Settings) => fromParams(new URLSearchParams(toParams(of).map(([name, value]) => [name, value])));
+  const roundTrip = (of: Settings) => settingsFromParams(new URLSearchParams(settingsToParams(of).map(([name, value]) => [name, value])));
   it('come back, and what a task begins with is not written', () => {
     for (const task of taskIds) {
-      expect(toParams(settingsFor(task)).length).toBe(task === 'reverse' ? 0 : 1);
+      expect(settingsToParams(settingsFor(task)).length).toBe(task === 'reverse' ? 0 : 1);
       const other: Settings = {
         task,
         layers: 2,
@@ -152,7 +163,7 @@ describe('settings in an address', () => {
     'train.batch=',
     'train.seed=-1',
     'train.task=x',
-  ])('are left as they were by %s', (text) => expect(fromParams(new URLSearchParams(text))).toEqual(settingsFor('reverse')));
+  ])('are left as they were by %s', (text) => expect(settingsFromParams(new URLSearchParams(text))).toEqual(settingsFor('reverse')));
 
   it('have a width that the heads share out', () => {
     for (let heads = 1; heads <= 4; ++heads)

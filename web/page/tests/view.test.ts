@@ -3,7 +3,8 @@ import { fromHash, keepInHash, linkHash, longestHash, toHash, unread } from '../
 import { initialLab, lab, updateLab } from '../src/state/lab.ts';
 import { chosenLine, initialLines, linesText } from '../src/state/lines.ts';
 import { explain, newestOnly, oneAtATime } from '../src/state/status.ts';
-import { changeInFocus, changeLayer, initialView, isChanged, setText, undoChanges, update, view, withEdit, type View } from '../src/state/view.ts';
+import { withEdit } from '../src/state/changes.ts';
+import { changeInFocus, changeLayer, initialView, isChanged, setText, undoChanges, update, view, type View } from '../src/state/view.ts';
 import { initialWords, updateWords, wordsView } from '../src/state/words.ts';
 import { aMoment, failing } from './state.ts';
 

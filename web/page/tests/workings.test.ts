@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { largestDifference } from '../src/differences.ts';
-import { dotWorking, meanAndVariance, softmaxWorking } from '../src/workings.ts';
+import { largestDifference } from '../src/arithmetic/differences.ts';
+import { dotWorking, meanAndVariance, softmaxWorking } from '../src/arithmetic/workings.ts';
 
 describe('how a number came about', () => {
   it('a dot product: the largest products in their own order, the others added up', () => {

@@ -1,9 +1,9 @@
 /** One layer of a model once more: each of its results from what went into it, row by row, by check/float64.ts. */
-import { hasPositionBias } from '../model_kind.ts';
+import { hasPositionBias } from '../model/kind.ts';
 import type { EncoderTrace, Tensor } from 'attn';
-import { product } from '../arrays.ts';
-import { roundedTo8Bits } from '../int8.ts';
-import { layerNames, type LinearNames, type ParameterRows } from '../parameter_names.ts';
+import { product } from '../arithmetic/arrays.ts';
+import { roundedTo8Bits } from '../model/int8.ts';
+import { layerNames, type LinearNames, type ParameterRows } from '../model/parameter_names.ts';
 import { activated, activations, layerNorm, linear, mixture, scores, softmax, type Bounded } from './float64.ts';
 
 /** What of a model is asked for. */

@@ -1,5 +1,5 @@
 /** The cells of a map on a canvas. */
-import { colour, inkOn, paint } from '../palette.ts';
+import { colour, inkOn, paint } from './palette.ts';
 import type { Shown } from '../state/shown.ts';
 import { poolMax } from './pool.ts';
 import { levelOf, type Scale } from './scale.ts';

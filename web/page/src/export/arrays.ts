@@ -1,7 +1,7 @@
 /** The lab's results as files. */
 import type { Tensor } from 'attn';
-import { matrixText } from '../matrix_text.ts';
-import { product } from '../arrays.ts';
+import { matrixText } from '../formats/matrix_text.ts';
+import { product } from '../arithmetic/arrays.ts';
 import { float32Text } from './csv.ts';
 import { toNpy } from './npy.ts';
 

@@ -1,6 +1,6 @@
-import { counted } from '../numbers.ts';
+import { counted } from '../formats/numbers.ts';
 import { bundled, rightOf100 } from '../state/bundled.ts';
-import { answerFunction, type LoadedModel } from '../state/model.ts';
+import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, run, type LabelScore } from '../state/run.ts';
 import { isChanged } from '../state/view.ts';
 import '../styles/answer.css';

@@ -1,4 +1,4 @@
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import { layerTrace, run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/shown.ts';
 import { view } from '../state/view.ts';

@@ -15,6 +15,7 @@ import { Paper } from '../ui/papers.tsx';
 import { Term } from '../ui/term.tsx';
 import { FlowDiagram } from './example/diagram.tsx';
 import { steps, titles } from './example/steps.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Example() {
   useEffect(followExample, []);
@@ -64,11 +65,7 @@ export function Example() {
           </h3>
           <p>{current.text}</p>
           {current.formula}
-          {exampleFailure.value && (
-            <p role="alert" class="error">
-              The example could not be computed. {exampleFailure.value}
-            </p>
-          )}
+          <Alert what="The example could not be computed." why={exampleFailure.value} />
           {made ? (
             <div class="step-tables" key={`${step} ${exampleVersion.value}`}>
               {current.body(made)}

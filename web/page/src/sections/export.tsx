@@ -5,6 +5,7 @@ import { selectionOf } from '../export/selection.ts';
 import type { Run } from '../state/run.ts';
 import { explain, status } from '../state/status.ts';
 import { view } from '../state/view.ts';
+import { Alert } from '../ui/alert.tsx';
 
 const isOpen = signal(false);
 /** Counts how often the keyboard has asked for the formats. */
@@ -54,11 +55,7 @@ export function Export({ of }: { of: Run }) {
           </button>
         ))}
       </div>
-      {message && (
-        <p role="alert" class="error">
-          {message}
-        </p>
-      )}
+      <Alert why={message} />
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { lookText } from '../head_kind.ts';
+import { lookText } from '../model/head_kind.ts';
 import { brokenAnswers, finding, findingText } from '../state/finding.ts';
 import { heads } from '../state/heads.ts';
 import { run } from '../state/run.ts';

@@ -1,5 +1,5 @@
 import { useCallback } from 'preact/hooks';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import { leastOf } from '../draw/scale.ts';
 import { fewest, isWhole, within, zoomed, zoomStep, type Part } from '../draw/part.ts';
 import { bundled } from '../state/bundled.ts';

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { headKinds, kindText, leastShare, leastSpread, type HeadKind } from '../head_kind.ts';
-import { paint } from '../palette.ts';
+import { headKinds, kindText, leastShare, leastSpread, type HeadKind } from '../model/head_kind.ts';
+import { paint } from '../draw/palette.ts';
 import { bundled } from '../state/bundled.ts';
 import { heads, toggleHead, type Head } from '../state/heads.ts';
 import { run } from '../state/run.ts';

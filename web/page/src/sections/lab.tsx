@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Mask } from 'attn';
 import type { Attn } from 'attn/worker';
-import { minRankOf, readLab } from '../lab_inputs.ts';
-import { FieldError, runLab, type FieldName, type LabInputs, type LabResult } from '../lab_run.ts';
-import { shapeText } from '../numbers.ts';
+import { minRankOf, readLab } from '../lab/inputs.ts';
+import { FieldError, runLab, type FieldName, type LabInputs, type LabResult } from '../lab/run.ts';
+import { shapeText } from '../formats/numbers.ts';
 import { lab, updateLab, type Lab as LabState, type LabMode, type MatrixName } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';
@@ -11,6 +11,7 @@ import '../styles/lab.css';
 import { MatrixField } from '../ui/matrix_field.tsx';
 import { Term } from '../ui/term.tsx';
 import { Results } from './lab_results.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 /** `torch`: the hint where weights are out × in. */
 const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: string; torch?: string; optional?: boolean }[]>> = {
@@ -225,11 +226,7 @@ export function Lab() {
             Run attention
           </button>
           {running && <span class="note">Computing …</span>}
-          {errors.field === 'run' && (
-            <p role="alert" class="error">
-              {errors.message}
-            </p>
-          )}
+          <Alert why={errors.field === 'run' && errors.message} />
         </div>
       </form>
       {ran ? (
@@ -273,11 +270,7 @@ function ShortField({
       <span class="note" id={`${id}-hint`}>
         {hint}
       </span>
-      {error && (
-        <p role="alert" id={`${id}-error`} class="error">
-          {error}
-        </p>
-      )}
+      <Alert id={`${id}-error`} why={error} />
     </div>
   );
 }

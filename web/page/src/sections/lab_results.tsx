@@ -1,17 +1,18 @@
 /** What came out of the lab: a map, tables of every step, files, and the programs that give the same. */
 import type { Tensor } from 'attn';
 import { useMemo, useState } from 'preact/hooks';
-import { product } from '../arrays.ts';
+import { product } from '../arithmetic/arrays.ts';
 import { arraysToJson, arrayToCsv, arrayToNpy } from '../export/arrays.ts';
 import { download } from '../export/download.ts';
-import type { LabInputs, LabResult, NamedResult } from '../lab_run.ts';
-import { fixed, shapeText } from '../numbers.ts';
-import { fileOf, inputsFile, snippetsOf } from '../snippets.ts';
+import type { LabInputs, LabResult, NamedResult } from '../lab/run.ts';
+import { fixed, shapeText } from '../formats/numbers.ts';
+import { fileOf, inputsFile, snippetsOf } from '../lab/snippets.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';
 import { Code } from '../ui/code.tsx';
 import { MapElement } from '../ui/map_element.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Results({ result, inputs }: { result: LabResult; inputs: LabInputs }) {
   const [batch, setBatch] = useState(0);
@@ -81,11 +82,7 @@ function Programs({ inputs }: { inputs: LabInputs }) {
           <button type="button" onClick={save}>
             Save {inputsFile}
           </button>
-          {failure && (
-            <p role="alert" class="error">
-              {failure}
-            </p>
-          )}
+          <Alert why={failure} />
         </div>
       )}
       {snippets.map(({ title, code }) => (
@@ -178,11 +175,7 @@ function SaveResults({ of }: { of: LabResult }) {
           {format}
         </button>
       ))}
-      {failure && (
-        <p role="alert" class="error">
-          {failure}
-        </p>
-      )}
+      <Alert why={failure} />
     </div>
   );
 }

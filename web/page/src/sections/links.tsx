@@ -1,5 +1,5 @@
 import { strongest } from '../draw/lines.ts';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import type { Shown } from '../state/shown.ts';
 import { lockAt } from './focus.tsx';
 

@@ -1,32 +1,19 @@
 /** What is loaded, what else can be, and files that are dropped. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { hubHost, readAddress } from '../model_address.ts';
-import { megabytes, wholeMegabytes } from '../numbers.ts';
+import { hubHost, readAddress } from '../model/address.ts';
+import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
-import {
-  beside,
-  chooseDType,
-  chooseFiles,
-  chooseModel,
-  chooseOnHub,
-  expectedBytes,
-  failure,
-  keepLoaded,
-  knownModels,
-  loading,
-  model,
-  nameOf,
-  otherHostOf,
-  restart,
-  type Failure,
-  type LoadedModel,
-} from '../state/model.ts';
+import { expectedBytes, knownModels, nameOf, otherHostOf } from '../model/known.ts';
+import type { LoadedModel, DType } from '../model/loaded.ts';
+import { chooseDType, chooseFiles, chooseModel, chooseOnHub, keepLoaded, restart } from '../state/load_model.ts';
+import { beside, failure, loading, model, type Failure } from '../state/model.ts';
 import { status } from '../state/status.ts';
-import { update, view, type DType } from '../state/view.ts';
+import { update, view } from '../state/view.ts';
 import '../styles/model.css';
 import { droppedFiles } from '../ui/dropped_files.ts';
 import { Progress } from '../ui/progress.tsx';
 import { Term } from '../ui/term.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Model() {
   const [more, setMore] = useState(false);
@@ -263,11 +250,7 @@ function Address({ onChoose }: { onChoose: (id: string) => void }) {
           {plan}
         </p>
       )}
-      {error && (
-        <p role="alert" id="address-error" class="error">
-          {error}
-        </p>
-      )}
+      <Alert id="address-error" why={error} />
     </form>
   );
 }

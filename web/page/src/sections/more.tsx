@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import { cellInFocus } from '../state/pointed.ts';
 import { run, type Run } from '../state/run.ts';
 import { cellIn, lineOf, shown, type Shown } from '../state/shown.ts';

@@ -2,8 +2,9 @@ import type { FunctionComponent } from 'preact';
 import { useEffect } from 'preact/hooks';
 import '../styles/stepper.css';
 import '../styles/steps.css';
-import { fixed, shortNumber } from '../numbers.ts';
-import { changeInFocus, changeLayer, isChanged, undoChanges, update, view, type Edit } from '../state/view.ts';
+import { counted, fixed, shortNumber } from '../formats/numbers.ts';
+import { partsOf, type Edit } from '../state/changes.ts';
+import { isChanged, undoChanges, update, view } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
 import { Blocks } from '../ui/blocks.tsx';
 import { Subscripted } from '../ui/subscripted.tsx';
@@ -22,6 +23,7 @@ import { ScaleStep } from './steps/scale.tsx';
 import { SoftmaxStep } from './steps/softmax.tsx';
 import { columnInFocus, publishedNumber, rowInFocus, sizesOf, type StepProps } from './steps/parts.tsx';
 import { picturesOf } from './steps/picture.ts';
+import { Alert } from '../ui/alert.tsx';
 
 interface Step {
   readonly title: string;
@@ -70,11 +72,7 @@ export function Steps() {
           {walk && !walk.run.model.labels ? 'how far does the change reach?' : 'what does the classifier say now?'}
         </p>
       </div>
-      {walkFailure.value && (
-        <p role="alert" class="error">
-          The steps could not be computed. {walkFailure.value}
-        </p>
-      )}
+      <Alert what="The steps could not be computed." why={walkFailure.value} />
       {walk ? <Loaded walk={walk} /> : <p class="note">The steps appear with the first map.</p>}
     </section>
   );
@@ -158,56 +156,27 @@ function Loaded({ walk }: { walk: Walk }) {
 /** What has been changed that this walk is about, each with its undo. */
 function Changes({ walk }: { walk: Walk }) {
   if (!isChanged.value) return null;
-  const { causal, padding, drawn, off, weights, change } = view.value;
   const { layer, run } = walk;
   const { heads } = run.model;
-  const own = changeInFocus.value;
-  const without = (edits: readonly Edit[], edit: Edit) => edits.filter((each) => each !== edit);
   const placeOf = ({ name, index }: Edit) => {
     const width = name === 'X' ? run.model.hiddenSize : (run.model.shapes.get(name)?.[1] ?? 0);
     if (width === 0) return `${name}, number ${index + 1}`;
     const [row, column] = [Math.floor(index / width), index % width];
     return name === 'X' ? `X of ${run.tokens[row] ?? row + 1}, number ${column + 1}` : `${name}, in ${column + 1}, out ${row + 1}`;
   };
-  const numberOf = (value: number | undefined) => (value === undefined ? '' : ` instead of ${fixed(value, 4)}`);
-  const list: { what: string; undo: () => void }[] = [
-    ...(causal ? [{ what: 'later tokens hidden', undo: () => update({ causal: false }) }] : []),
-    ...padding.map((j) => ({
-      what: `${run.tokens[j] ?? `token ${j + 1}`} hidden as padding`,
-      undo: () => update({ padding: padding.filter((each) => each !== j) }),
-    })),
-    ...(drawn.length > 0
-      ? [{ what: `${drawn.length} cell${drawn.length === 1 ? '' : 's'} blocked by the drawn mask`, undo: () => update({ drawn: [] }) }]
-      : []),
-    ...off.map((index) => ({
-      what: `layer ${Math.floor(index / heads) + 1}, head ${(index % heads) + 1} switched off`,
-      undo: () => update({ off: off.filter((each) => each !== index) }),
-    })),
-    ...(own.factor !== 1 ? [{ what: `score scale × ${own.factor}`, undo: () => changeLayer({ factor: 1 }) }] : []),
-    ...(own.score !== 'scaled_dot' ? [{ what: `score function ${own.score}`, undo: () => changeLayer({ score: 'scaled_dot' }) }] : []),
-    ...(own.dropout > 0 ? [{ what: `dropout ${own.dropout}, seed ${own.seed}`, undo: () => changeLayer({ dropout: 0 }) }] : []),
-    ...own.edits.map((edit) => ({
-      what: `${placeOf(edit)}: ${edit.value}${numberOf(publishedNumber(walk, edit))}`,
-      undo: () => changeLayer({ edits: without(own.edits, edit) }),
-    })),
-    ...weights.map((edit) => ({
-      what: `${placeOf(edit)}: ${edit.value}${numberOf(publishedNumber(walk, edit))}`,
-      undo: () => update({ weights: without(weights, edit) }),
-    })),
-    ...(change && change.layer !== layer
-      ? [{ what: `changes in layer ${change.layer + 1}; one here replaces them`, undo: () => update({ change: undefined }) }]
-      : []),
-  ];
+  const edit = (of: Edit) => {
+    const published = publishedNumber(walk, of);
+    return `${placeOf(of)}: ${of.value}${published === undefined ? '' : ` instead of ${fixed(published, 4)}`}`;
+  };
+  const list = partsOf(view.value, { layer, heads, token: (j) => run.tokens[j] ?? `token ${j + 1}`, edit });
   return (
     <details class="changes" open={list.length <= 6}>
-      <summary>
-        {list.length} change{list.length === 1 ? '' : 's'}
-      </summary>
+      <summary>{counted(list.length, 'change')}</summary>
       <ul>
-        {list.map(({ what, undo }) => (
+        {list.map(({ what, without }) => (
           <li key={what}>
             <span>{what}</span>
-            <button type="button" class="quiet" aria-label={`Undo: ${what}`} onClick={undo}>
+            <button type="button" class="quiet" aria-label={`Undo: ${what}`} onClick={() => update(without)}>
               Undo
             </button>
           </li>

@@ -1,10 +1,9 @@
 /** The tasks of heads that say more than one answer of a text. A chunk of its own: asked for with the first model that has such a head. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { fixed } from '../numbers.ts';
-import type { Derived } from '../state/derived.ts';
+import { fixed } from '../formats/numbers.ts';
 import { readLines } from '../state/lines.ts';
-import type { LoadedModel } from '../state/model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import { taskTexts, type TaskText } from '../state/task_texts.ts';
 import {
   aggregation,
@@ -26,6 +25,8 @@ import '../styles/tasks.css';
 import { BarNumber } from '../ui/bar_number.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
+import { Alert } from '../ui/alert.tsx';
+import { Part } from '../ui/part.tsx';
 
 /** What the head of this model is for, if it is one of these tasks. */
 export function TaskPart({ of }: { of: LoadedModel }) {
@@ -39,15 +40,6 @@ export function TaskPart({ of }: { of: LoadedModel }) {
     default:
       return of.labels?.length === 1 ? <Ranks of={of} /> : null;
   }
-}
-
-function Part({ title, children }: { title: string; children: ComponentChildren }) {
-  return (
-    <div class="use-part task">
-      <h3>{title}</h3>
-      {children}
-    </div>
-  );
 }
 
 interface FieldProps {
@@ -75,22 +67,10 @@ function Field({ name, of, rows, fault, area }: FieldProps) {
         aria-describedby={fault ? error : undefined}
         onInput={(event) => (taskTexts[of].value = event.currentTarget.value)}
       />
-      {fault && (
-        <p role="alert" id={error} class="error">
-          {fault}
-        </p>
-      )}
+      <Alert id={error} why={fault} />
     </div>
   );
 }
-
-/** Why there is no newer result. */
-const Failed = ({ of, what }: { of: Derived<unknown>; what: string }) =>
-  of.failure.value ? (
-    <p role="alert" class="error">
-      {what} {of.failure.value}
-    </p>
-  ) : null;
 
 const percent = (score: number) => `${(100 * score).toFixed(0)} %`;
 
@@ -124,7 +104,7 @@ function Entities({ of }: { of: LoadedModel }) {
   const lookOf = (label: string) => Math.max(0, types.indexOf(typeOf(label))) % looks;
   const known = types.filter((type) => typeNames[type]);
   return (
-    <Part title="What does the text name?">
+    <Part class="use-part task" title="What does the text name?">
       <p>
         This model has one answer for each <Term word="token" />. Neighbours with the same answer are one name; its score is the mean of theirs.
         {known.length > 0 && ` ${known.map((type) => `${type} is ${typeNames[type]}`).join(', ')}.`} Write about people and places you know.
@@ -142,7 +122,7 @@ function Entities({ of }: { of: LoadedModel }) {
           </select>
         </div>
       </div>
-      <Failed of={entities} what="The text could not be read." />
+      <Alert what="The text could not be read." why={entities.failure.value} />
       {current && (
         <>
           <p class="task-text" role="group" aria-label="Text with its names marked">
@@ -216,7 +196,7 @@ function Masks({ of }: { of: LoadedModel }) {
     });
   };
   return (
-    <Part title="Which word is missing?">
+    <Part class="use-part task" title="Which word is missing?">
       <p>
         This model was trained to guess hidden words. For each mask it gives every <Term word="token" /> that it knows a share; these are the
         likeliest. Select a word of your own and put the mask in its place.
@@ -227,7 +207,7 @@ function Masks({ of }: { of: LoadedModel }) {
           Insert {mask ?? 'the mask'}
         </button>
       </div>
-      <Failed of={filled} what="The masks could not be filled." />
+      <Alert what="The masks could not be filled." why={filled.failure.value} />
       {current && (
         <div class="task-lists">
           {current.found.map((candidates, i) => (
@@ -257,14 +237,14 @@ function Answers({ of }: { of: LoadedModel }) {
   const current = !wrongQuestion && !wrongContext && made?.of === of ? made : undefined;
   const best = current?.found[0];
   return (
-    <Part title="What is the answer?">
+    <Part class="use-part task" title="What is the answer?">
       <p>
         This model reads the question and the text together, and says for each <Term word="token" /> how likely the answer begins and ends there. The
         score of an answer is the product of the two.
       </p>
       <Field name="Question" of="question" rows={1} fault={wrongQuestion} />
       <Field name="Text to answer from" of="context" rows={5} fault={wrongContext} />
-      <Failed of={found} what="The question could not be answered." />
+      <Alert what="The question could not be answered." why={found.failure.value} />
       {current && (
         <>
           <p class="task-text" role="group" aria-label="Text with the answer marked">
@@ -299,14 +279,14 @@ function Ranks({ of }: { of: LoadedModel }) {
   const made = ranks.value.value;
   const current = !wrongQuery && !wrongDocuments && made?.of === of ? made : undefined;
   return (
-    <Part title="Which line fits the query best?">
+    <Part class="use-part task" title="Which line fits the query best?">
       <p>
         A head with one answer can be a cross-encoder: it reads query and line together and gives one number, the higher the better they fit. If this
         model was made for something else, so is its order.
       </p>
       <Field name="Query" of="query" rows={1} fault={wrongQuery} />
       <Field name="Lines to rank, one a line" of="documents" rows={5} fault={wrongDocuments} />
-      <Failed of={ranks} what="The lines could not be put in order." />
+      <Alert what="The lines could not be put in order." why={ranks.failure.value} />
       {current && (
         <ol class="ranked" aria-label="Lines by relevance">
           {current.found.map(({ index, score }) => (

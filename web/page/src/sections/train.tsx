@@ -1,5 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
-import { linkHash } from '../state/hash.ts';
+import { useEffect } from 'preact/hooks';
 import { run } from '../state/run.ts';
 import '../styles/train.css';
 import { SettingsForm } from '../train/form.tsx';
@@ -10,6 +9,7 @@ import { taskWords } from '../train/words.ts';
 import { Curves, Norms, Numbers } from './train/progress.tsx';
 import { Heads, Moments } from './train/looks.tsx';
 import { Keep } from './train/keep.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Train() {
   // What stands above may still grow until its map is there.
@@ -99,39 +99,7 @@ function Buttons() {
         Start again
       </button>
       {isStarting && <span class="note">Loading what trains …</span>}
-      {failure.value && (
-        <p role="alert" class="error">
-          Training has stopped. {failure.value}
-        </p>
-      )}
+      <Alert what="Training has stopped." why={failure.value} />
     </div>
-  );
-}
-
-/** A link that leads to this section and its settings, and holds nothing of the texts above. */
-export function LinkButton() {
-  const [said, setSaid] = useState('');
-  const copy = async () => {
-    const params = new URLSearchParams([...new URLSearchParams(linkHash())].filter(([name]) => name.startsWith('train.')));
-    params.set('go', 'train');
-    const link = `${location.origin}${location.pathname}#${params.toString()}`;
-    try {
-      await navigator.clipboard.writeText(link);
-      setSaid('Copied.');
-    } catch {
-      setSaid(link);
-    }
-  };
-  return (
-    <>
-      <button type="button" onClick={() => void copy()}>
-        Link to this run
-      </button>
-      {said && (
-        <span class="note train-link" role="group" aria-label="Link">
-          {said}
-        </span>
-      )}
-    </>
   );
 }

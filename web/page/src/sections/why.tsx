@@ -1,5 +1,5 @@
 import { useId } from 'preact/hooks';
-import { fixed, shortNumber } from '../numbers.ts';
+import { fixed, shortNumber } from '../formats/numbers.ts';
 import {
   agreement,
   explaining,
@@ -17,6 +17,7 @@ import {
 } from '../state/why.ts';
 import '../styles/why.css';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 const abouts: Readonly<Record<Method, string>> = {
   leave_one_out: 'The plain truth: the answer’s logit, less that of the text without the token.',
@@ -54,11 +55,7 @@ export function WhyPart({ texts }: { texts: readonly string[] }) {
           {doing && `${doing} …`}
         </span>
       </div>
-      {whyFailure.value && (
-        <p role="alert" class="error">
-          It could not be explained. {whyFailure.value}
-        </p>
-      )}
+      <Alert what="It could not be explained." why={whyFailure.value} />
       {made && <Answer of={made} />}
     </div>
   );

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import { shownModel } from '../state/derived.ts';
 import {
   analogies,
@@ -24,6 +24,7 @@ import { Formula } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
 import { WordMapPicture } from '../ui/word_map.tsx';
+import { Alert } from '../ui/alert.tsx';
 
 export function Words() {
   useEffect(() => {
@@ -66,13 +67,6 @@ function tableSize(shapes: ReadonlyMap<string, readonly number[]>): string {
   return dims ? `${dims[0]} tokens of ${dims[1]} numbers each` : 'one row for each token of its vocabulary';
 }
 
-const Failed = ({ why }: { why: string | undefined }) =>
-  why ? (
-    <p role="alert" class="error">
-      The word table could not be read. {why}
-    </p>
-  ) : null;
-
 /** One word; what is wrong with it stands beside it. */
 function WordField({ label, value, found, onInput }: { label: string; value: string; found: Word | undefined; onInput: (text: string) => void }) {
   const id = useId();
@@ -91,11 +85,7 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
         aria-describedby={fault ? `${id}-error` : undefined}
         onInput={(event) => onInput(event.currentTarget.value)}
       />
-      {fault && (
-        <p role="alert" id={`${id}-error`} class="error">
-          {fault}
-        </p>
-      )}
+      <Alert id={`${id}-error`} why={fault} />
     </div>
   );
 }
@@ -125,7 +115,7 @@ function Neighbours() {
         The words whose rows have the largest <Term word="cosine" /> with the row of yours.
       </p>
       <WordField label="Word" value={wordsView.value.word} found={made?.word} onInput={(word) => updateWords({ word })} />
-      <Failed why={neighbours.failure.value} />
+      <Alert what="The word table could not be read." why={neighbours.failure.value} />
       {made && made.near.length > 0 && <Ranked name="Nearest words" near={made.near} />}
     </div>
   );
@@ -141,7 +131,7 @@ function Pair() {
         <WordField label="First word" value={first} found={made?.words[0]} onInput={(text) => updateWords({ first: text })} />
         <WordField label="Second word" value={second} found={made?.words[1]} onInput={(text) => updateWords({ second: text })} />
       </div>
-      <Failed why={similarity.failure.value} />
+      <Alert what="The word table could not be read." why={similarity.failure.value} />
       <p class="words-answer" aria-live="polite">
         Similarity: {made?.similarity === undefined ? 'none' : <BarNumber value={made.similarity} />}
       </p>
@@ -182,7 +172,7 @@ function AnalogyPart() {
           </button>
         ))}
       </div>
-      <Failed why={analogy.failure.value} />
+      <Alert what="The word table could not be read." why={analogy.failure.value} />
       <p class="words-answer" aria-live="polite">
         {best ? (
           <>
@@ -223,12 +213,8 @@ function MapPart() {
             aria-describedby={fault ? 'words-map-error' : undefined}
             onInput={(event) => updateWords({ map: event.currentTarget.value })}
           />
-          {fault && (
-            <p role="alert" id="words-map-error" class="error">
-              {fault}
-            </p>
-          )}
-          <Failed why={wordMap.failure.value} />
+          <Alert id="words-map-error" why={fault} />
+          <Alert what="The word table could not be read." why={wordMap.failure.value} />
           {made?.missing.map((word) => (
             <p key={word.text} class="note">
               {faultOfWord(word)}

@@ -2,10 +2,12 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import { editedWeights, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { answersWithout, type Answers } from './pooling.ts';
 import { explain } from './status.ts';
-import { view, type Edit } from './view.ts';
+import type { Edit } from './changes.ts';
+import { view } from './view.ts';
 
 export interface Ablation {
   readonly model: LoadedModel;

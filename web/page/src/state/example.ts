@@ -2,7 +2,8 @@
 import { effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { fromRows, mergeHeads, transposed } from '../arrays.ts';
+import { fromRows, mergeHeads, transposed } from '../arithmetic/arrays.ts';
+import { firstOf, flag, fromParams, place, property, toParams, type Codec, type Params, type Properties } from './address.ts';
 import { engine } from './model.ts';
 import { explain, newestOnly } from './status.ts';
 
@@ -22,47 +23,62 @@ export interface Example {
 /** The article numbers its inputs; words are easier to follow. */
 export const exampleWords = ['cats', 'chase', 'mice'] as const;
 
-/** X, Wq, Wk and Wv are those of “Illustrated: Self-Attention” (Raimi Karim 2019). It ends before Wo, so that one is ours. */
-export const initialExample: Example = {
-  step: 0,
-  matrices: {
-    X: [
-      [1, 0, 1, 0],
-      [0, 2, 0, 2],
-      [1, 1, 1, 1],
-    ],
-    Wq: [
-      [1, 0, 1],
-      [1, 0, 0],
-      [0, 0, 1],
-      [0, 1, 1],
-    ],
-    Wk: [
-      [0, 0, 1],
-      [1, 1, 0],
-      [0, 1, 0],
-      [1, 1, 0],
-    ],
-    Wv: [
-      [0, 2, 0],
-      [0, 3, 0],
-      [1, 0, 3],
-      [1, 1, 0],
-    ],
-    Wo: [
-      [1, 0, 0, 0],
-      [0, 1, 0, 0],
-      [0, 0, 1, 0],
-      [0, 0, 0, 1],
-      [1, 0, 0, 0],
-      [0, 1, 0, 0],
-    ],
+/** A row of numbers after the other; what does not fit is as it was, and so is the very object: it says that these are the article's numbers. */
+const matrixOf = (name: ExampleMatrix): Codec<Example['matrices']> => ({
+  encode: (matrices) => matrices[name].map((row) => row.join(',')).join(';'),
+  decode(written, matrices) {
+    const rows = written.split(';').map((row) => row.split(',').map((number) => (number.trim() === '' ? NaN : Number(number))));
+    const fits = rows.length === matrices[name].length && rows.every((row) => row.length === matrices[name][0]!.length);
+    return fits && rows.flat().every((value) => Number.isFinite(Math.fround(value))) ? { ...matrices, [name]: rows } : matrices;
   },
-  usualScale: false,
-  causal: false,
-};
+});
 
 export const exampleSteps = 10;
+
+/** X, Wq, Wk and Wv are those of “Illustrated: Self-Attention” (Raimi Karim 2019). It ends before Wo, so that one is ours. */
+const articleMatrices: Example['matrices'] = {
+  X: [
+    [1, 0, 1, 0],
+    [0, 2, 0, 2],
+    [1, 1, 1, 1],
+  ],
+  Wq: [
+    [1, 0, 1],
+    [1, 0, 0],
+    [0, 0, 1],
+    [0, 1, 1],
+  ],
+  Wk: [
+    [0, 0, 1],
+    [1, 1, 0],
+    [0, 1, 0],
+    [1, 1, 0],
+  ],
+  Wv: [
+    [0, 2, 0],
+    [0, 3, 0],
+    [1, 0, 3],
+    [1, 1, 0],
+  ],
+  Wo: [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+    [0, 0, 0, 1],
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+  ],
+};
+
+const properties: Properties<Example> = {
+  step: property('step', 0, { encode: place.encode, decode: (step, before) => Math.min(place.decode(step, before, undefined), exampleSteps - 1) }),
+  matrices: { first: articleMatrices, address: Object.fromEntries(exampleMatrices.map((name) => [name, matrixOf(name)])) },
+  usualScale: property('scale', false, { encode: (isUsual) => (isUsual ? 'root' : '1'), decode: (scale) => scale === 'root' }),
+  causal: property('causal', false, flag),
+};
+
+export const initialExample = firstOf(properties);
+
 export const example = signal<Example>(initialExample);
 
 export function updateExample(changes: Partial<Example>): void {
@@ -86,43 +102,9 @@ function replaceExample(by: Example): void {
 /** The article's numbers, in the step that is open. */
 export const resetExample = (): void => replaceExample({ ...initialExample, step: example.value.step });
 
-/** What differs from the article is in the address: a row of numbers after the other. */
-const written = (rows: Rows) => rows.map((row) => row.join(',')).join(';');
+export const exampleToParams = (): Params => toParams(properties, example.value, 'hand.');
 
-export function exampleToParams(): readonly (readonly [string, string])[] {
-  const { step, matrices, usualScale, causal } = example.value;
-  const all: readonly (readonly [string, string, string])[] = [
-    ['step', String(step + 1), '1'],
-    ...exampleMatrices.map((name) => [name, written(matrices[name]), written(initialExample.matrices[name])] as const),
-    ['scale', usualScale ? 'root' : '1', '1'],
-    ['causal', String(Number(causal)), '0'],
-  ];
-  return all.filter(([, now, first]) => now !== first).map(([name, now]) => [`hand.${name}`, now] as const);
-}
-
-/** What is not known or makes no sense is as in the article. */
-export function exampleFromParams(params: URLSearchParams): void {
-  const read = (name: string) => params.get(`hand.${name}`) ?? '';
-  const step = Number(read('step'));
-  const matrix = (name: ExampleMatrix): Rows => {
-    const original = initialExample.matrices[name];
-    const rows = read(name)
-      .split(';')
-      .map((row) => row.split(',').map((number) => (number.trim() === '' ? NaN : Number(number))));
-    const fits = rows.length === original.length && rows.every((row) => row.length === original[0]!.length);
-    return fits && rows.flat().every((value) => Number.isFinite(Math.fround(value))) ? rows : original;
-  };
-  const found = exampleMatrices.map((name) => [name, matrix(name)] as const);
-  replaceExample({
-    step: Number.isInteger(step) && step > 0 ? Math.min(step, exampleSteps) - 1 : 0,
-    // The very object where nothing differs: it says that these are the article's numbers.
-    matrices: found.every(([name, rows]) => rows === initialExample.matrices[name])
-      ? initialExample.matrices
-      : (Object.fromEntries(found) as Example['matrices']),
-    usualScale: read('scale') === 'root',
-    causal: read('causal') === '1',
-  });
-}
+export const exampleFromParams = (params: URLSearchParams): void => replaceExample({ ...initialExample, ...fromParams(properties, params, 'hand.') });
 
 /** As the article prints the weights, shortened to one decimal: it goes on with these. */
 const shortenedWeights = fromRows([

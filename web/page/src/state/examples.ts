@@ -1,8 +1,9 @@
 /** Sentences to begin with. Each opens on its own head and cell, found by tools/page/find_examples.mjs. */
 import { computed } from '@preact/signals';
 import found from './examples.json';
+import { noChanges } from './changes.ts';
 import { headInFocus, layerInFocus } from './shown.ts';
-import { initialView, update, view, type View } from './view.ts';
+import { initialView, update, view } from './view.ts';
 
 export interface Example {
   /** What it is about; those to break are called by their text. */
@@ -30,23 +31,6 @@ export const exampleInFocus = computed(() => {
 
 /** The model as it was published, looking at what the example is about. */
 export function openExample({ text, pair, layer, head, row, column }: Example): void {
-  const { causal, padding, drawn, off, weights, change, locked, special, mergeWords, part, overlay }: View = initialView;
-  update({
-    text,
-    pair,
-    layer,
-    head,
-    cell: { row, column },
-    causal,
-    padding,
-    drawn,
-    off,
-    weights,
-    change,
-    locked,
-    special,
-    mergeWords,
-    part,
-    overlay,
-  });
+  const { locked, special, mergeWords, part, overlay } = initialView;
+  update({ text, pair, layer, head, cell: { row, column }, ...noChanges, locked, special, mergeWords, part, overlay });
 }

@@ -1,12 +1,14 @@
 /** What the example in the fields shows, in numbers that are computed here: nothing of it is written down beforehand. */
 import { computed } from '@preact/signals';
+import { hasChanges, type ModelChanges } from './changes.ts';
 import { derived, shownModel } from './derived.ts';
 import { exampleInFocus, type Example } from './examples.ts';
-import { engine, headMaskOf, type LoadedModel } from './model.ts';
+import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { answersOf } from './pooling.ts';
 import { run, withModel, type LabelScore } from './run.ts';
 import { headWeights } from './shown.ts';
-import { initialView, view, type View } from './view.ts';
+import { initialView, view } from './view.ts';
 
 export interface Finding {
   readonly example: Example;
@@ -24,10 +26,7 @@ export interface Finding {
 }
 
 /** Nothing is changed but, perhaps, that the example's own head is off. */
-function isPlain({ causal, padding, drawn, off, weights, change }: View, head: number): boolean {
-  const plain = !causal && padding.length === 0 && drawn.length === 0 && weights.length === 0 && change === undefined;
-  return plain && off.every((each) => each === head);
-}
+const isPlain = (of: ModelChanges, head: number): boolean => !hasChanges({ ...of, off: [] }) && of.off.every((each) => each === head);
 
 /** Examples are about the model in the page. */
 const example = computed(() => {

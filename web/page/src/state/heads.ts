@@ -2,10 +2,11 @@
 import { effect, signal } from '@preact/signals';
 import { poolMax } from '../draw/pool.ts';
 import { levelOf, scaleFor } from '../draw/scale.ts';
-import { headSummary, type HeadSummary } from '../head_kind.ts';
+import { headSummary, type HeadSummary } from '../model/head_kind.ts';
 import { run, type Run } from './run.ts';
 import { headWeights, lineOf, sourcesOf } from './shown.ts';
-import { toggled, update, view } from './view.ts';
+import { toggled } from './changes.ts';
+import { update, view } from './view.ts';
 
 export interface Head extends HeadSummary {
   readonly layer: number;

@@ -1,8 +1,8 @@
 /** The weights of the layer in focus, as they are now. */
 import type { Tensor } from 'attn';
-import { layerNames, type LayerNames, type LinearNames } from '../parameter_names.ts';
-import type { LoadedModel } from './model.ts';
-import type { Edit } from './view.ts';
+import { layerNames, type LayerNames, type LinearNames } from '../model/parameter_names.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import type { Edit } from './changes.ts';
 
 export interface LayerParameters {
   /** Where the weights are; undefined for a family that is not known here. */

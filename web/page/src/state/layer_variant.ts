@@ -1,8 +1,8 @@
 /** The attention of one layer, computed otherwise: another scale, another score function, dropout. */
 import type { AttentionOptions, EncoderTrace, Mask, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { mergeHeads } from '../arrays.ts';
-import type { LayerChanges } from './view.ts';
+import { mergeHeads } from '../arithmetic/arrays.ts';
+import type { LayerChanges } from './changes.ts';
 
 export interface Variant {
   readonly trace: {

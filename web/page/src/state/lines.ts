@@ -2,8 +2,10 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
+import { firstOf, fromParams, place, property, text, toParams, type Params, type Properties } from './address.ts';
 import { derived, editedWeights, headsOff, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { answersWithout } from './pooling.ts';
 import { withModel } from './run.ts';
 
@@ -11,19 +13,27 @@ export const fewestLines = 3;
 export const mostLines = 30;
 
 /** Two things to sort by: what is spoken of, and whether it is liked. */
-export const initialLines = [
-  'The acting is wonderful.',
-  'A superb performance by the whole cast.',
-  'The acting is dreadful.',
-  'The music is beautiful.',
-  'The music is an awful noise.',
-  'I laughed from beginning to end.',
-  'A dull waste of two hours.',
-  'Funny, warm and moving.',
-].join('\n');
+const properties: Properties<{ readonly lines: string; readonly line: number }> = {
+  lines: property(
+    'lines',
+    [
+      'The acting is wonderful.',
+      'A superb performance by the whole cast.',
+      'The acting is dreadful.',
+      'The music is beautiful.',
+      'The music is an awful noise.',
+      'I laughed from beginning to end.',
+      'A dull waste of two hours.',
+      'Funny, warm and moving.',
+    ].join('\n'),
+    text,
+  ),
+  /** From 0. */
+  line: property('line', 0, place),
+};
+export const { lines: initialLines } = firstOf(properties);
 
 export const linesText = signal(initialLines);
-/** From 0. */
 export const chosenLine = signal(0);
 
 export const readLines = (text: string): readonly string[] =>
@@ -40,20 +50,12 @@ export function faultOf(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** More characters than this would crowd out the view, which matters more in a link. */
-const longest = 2000;
-
-/** What differs from the first texts, as pairs of an address. */
-export function linesToParams(): readonly (readonly [string, string])[] {
-  const [text, line] = [linesText.value, chosenLine.value];
-  const texts: readonly (readonly [string, string])[] = text === initialLines || text.length > longest ? [] : [['lines', text]];
-  return line === 0 ? texts : [...texts, ['line', String(line + 1)]];
-}
+export const linesToParams = (): Params => toParams(properties, { lines: linesText.value, line: chosenLine.value }, '', 2000);
 
 export function linesFromParams(params: URLSearchParams): void {
-  linesText.value = params.get('lines') ?? initialLines;
-  const line = Number(params.get('line') ?? 1);
-  chosenLine.value = Number.isInteger(line) && line > 0 ? line - 1 : 0;
+  const { lines, line } = { ...firstOf(properties), ...fromParams(properties, params) };
+  linesText.value = lines;
+  chosenLine.value = line;
 }
 
 export interface LineAnswers {

@@ -3,7 +3,8 @@ import { computed } from '@preact/signals';
 import { levelOf, scaleFor } from '../draw/scale.ts';
 import { run } from './run.ts';
 import { gather, headWeights, layerInFocus, shown } from './shown.ts';
-import { toggled, update, view } from './view.ts';
+import { toggled } from './changes.ts';
+import { update, view } from './view.ts';
 
 export interface Overlay {
   readonly heads: readonly number[];

@@ -1,7 +1,7 @@
 /** One vector a text and the probabilities of the labels, from a forward: for heads that are off, which embed() and classify() do not know. */
 import type { Encoding, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { answerFunction, headMaskOf, type LoadedModel } from './model.ts';
+import { answerFunction, headMaskOf, type LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 
 const poolings = ['mean', 'cls', 'max'] as const;

@@ -1,13 +1,13 @@
 /** What int8 weights change: the model above and the same one with the other kind of weights beside it, on the text above and on the lines of "Use it". */
 import { computed } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
-import { median } from '../numbers.ts';
+import { median } from '../formats/numbers.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
 import { faultOf, linesText, readLines } from './lines.ts';
-import { answerFunction, beside, type LoadedModel } from './model.ts';
+import { answerFunction, type DType, type LoadedModel } from '../model/loaded.ts';
+import { beside } from './model.ts';
 import { restoreWeights, run, withModel, type LabelScore } from './run.ts';
 import { sample } from './speed.ts';
-import type { DType } from './view.ts';
 
 /** |Δ| of two lists of numbers. */
 export interface Differences {

@@ -2,9 +2,10 @@
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import referenceUrl from '../../../../testdata/page_reference.safetensors?url';
-import { largestDifference } from '../differences.ts';
+import { largestDifference } from '../arithmetic/differences.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { withModel } from './run.ts';
 
 interface Case {

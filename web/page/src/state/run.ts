@@ -1,13 +1,15 @@
 /** What the model makes of the view: computed anew, in the worker, whenever one of the two changes. */
-import { hasPositionBias } from '../model_kind.ts';
+import { hasPositionBias } from '../model/kind.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
-import { cut, longestToken } from '../cut.ts';
+import { cut, longestToken } from '../formats/cut.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
-import { engine, failure, answerFunction, headMaskOf, model, type LoadedModel } from './model.ts';
+import { answerFunction, type LoadedModel } from '../model/loaded.ts';
+import { engine, failure, model } from './model.ts';
 import { codeOf, explain, newestOnly, oneAtATime, status } from './status.ts';
-import { view, type Edit, type View } from './view.ts';
+import { changesOf, forwardWith, hasChanges, noChanges, type Edit } from './changes.ts';
+import { view, type View } from './view.ts';
 
 export interface LabelScore {
   readonly label: string;
@@ -81,28 +83,6 @@ async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<vo
 /** The model's own numbers, where some of them were written over. */
 export const restoreWeights = (of: LoadedModel): Promise<void> => applyWeights(of, []);
 
-/** What View says of the whole model, as options of a forward. */
-function optionsOf(of: LoadedModel, { causal, drawn, off }: View, length: number): TextForwardOptions {
-  const options: TextForwardOptions = { outputAttentions: true, outputHiddenStates: true, outputLogits: of.labels !== undefined, isCausal: causal };
-  if (drawn.length > 0) {
-    const data = new Uint8Array(length * length);
-    for (const cell of drawn) if (cell < data.length) data[cell] = 1;
-    options.mask = { kind: 'block', data, dims: [length, length] };
-  }
-  if (off.length > 0) options.headMask = headMaskOf(of, off);
-  return options;
-}
-
-/** The ids with some tokens hidden, as padding is. */
-function hide(encoding: Encoding, padding: readonly number[]): Encoding {
-  if (padding.length === 0) return encoding;
-  const attentionMask = encoding.attentionMask.slice();
-  for (const j of padding) if (j < attentionMask.length) attentionMask[j] = 0;
-  return { ...encoding, attentionMask };
-}
-
-const unchanged = (of: View): View => ({ ...of, causal: false, padding: [], drawn: [], off: [], weights: [], change: undefined });
-
 /** What is inside of one layer of a forward with these options, and nothing else of it. */
 async function traceLayer(
   of: LoadedModel,
@@ -131,9 +111,10 @@ interface Computed {
 async function compute(of: LoadedModel, now: View): Promise<Computed> {
   const encoding = await of.text.tokenize(now.pair === undefined ? now.text : [[now.text, now.pair]]);
   const tokens = encoding.tokens[0]!.map((token) => cut(token, longestToken));
-  const inputs = hide(encoding, now.padding);
   await applyWeights(of, now.weights);
-  let options = optionsOf(of, now, tokens.length);
+  const plain = { outputAttentions: true, outputHiddenStates: true, outputLogits: of.labels !== undefined };
+  const { inputs, options: asked } = forwardWith(now, { inputs: encoding, options: plain }, of);
+  let options = asked;
   let variant: Variant | undefined;
   const { change } = now;
   if (change && change.layer < of.layers) {
@@ -175,7 +156,8 @@ async function traceOf({ run: of, inputs, options, variant }: Computed, layer: n
 }
 
 /** What of the view a run depends on. */
-const keyOf = (of: View) => JSON.stringify([of.text, of.pair, of.causal, of.padding, of.drawn, of.off, of.weights, of.change]);
+const keyOf = (of: View) => JSON.stringify([of.text, of.pair, changesOf(of)]);
+const unchanged = (of: View): View => ({ ...of, ...noChanges });
 
 /** Counts the visitor's wishes to have the same computed once more. */
 const wishes = signal(0);
@@ -218,7 +200,7 @@ export function follow(): void {
         try {
           if (!computed || computed.run.model !== of || key !== keyOf(now) || fulfilled !== wish) {
             const base = baseline.value;
-            const isPlain = keyOf(now) === keyOf(unchanged(now));
+            const isPlain = !hasChanges(now);
             if (!isPlain && (base?.model !== of || base.view.text !== now.text || base.view.pair !== now.pair)) {
               const made = await compute(of, unchanged(now));
               if (cancelled()) return;
@@ -248,7 +230,7 @@ export function follow(): void {
           const layer = Math.min(now.layer, of.layers - 1);
           if (layerTrace.value?.run !== computed.run || layerTrace.value.layer !== layer)
             layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parameters(of, layer, now.weights)) };
-          if (key === keyOf(unchanged(now))) baselineTrace.value = undefined;
+          if (!hasChanges(now)) baselineTrace.value = undefined;
           else if (plain && (baselineTrace.value?.run !== plain.run || baselineTrace.value.layer !== layer)) {
             await applyWeights(of, []);
             baselineTrace.value = await traceOf(plain, layer);

@@ -1,9 +1,9 @@
 /** What can be checked of any model without references: rows that sum to 1, and every layer once more in double precision, without the module. */
 import type { EncoderTrace } from 'attn';
 import { checkLayer, type Note } from '../check/layer.ts';
-import { encoderSize } from '../flops.ts';
+import { encoderSize } from '../model/flops.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
-import type { LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import { run, withModel } from './run.ts';
 import type { Compared } from './reference.ts';
 

@@ -1,6 +1,7 @@
 /** One head as it is on the screen: the weights of the layer and head in focus, without special tokens or with whole words where that is asked for. */
 import { computed } from '@preact/signals';
 import { scaleFor, type Scale } from '../draw/scale.ts';
+import { hidingIn, type ModelChanges } from './changes.ts';
 import { run, type Run } from './run.ts';
 import { view, type SpecialTokens, type View } from './view.ts';
 
@@ -113,11 +114,10 @@ export function gather(weights: Float32Array, length: number, places: readonly P
 }
 
 /** Where every token of a row is kept from every token of a column; undefined: nowhere. */
-export function blockedOf({ causal, padding, drawn }: View, length: number, places: readonly Place[]): Uint8Array | undefined {
-  if (!causal && padding.length === 0 && drawn.length === 0) return undefined;
-  const hidden = new Set(padding);
-  const cells = new Set(drawn);
-  const isBlocked = (i: number, j: number) => (causal && j > i) || hidden.has(j) || cells.has(i * length + j);
+export function blockedOf(changes: ModelChanges, length: number, places: readonly Place[]): Uint8Array | undefined {
+  const hiding = hidingIn(changes, length);
+  if (hiding.length === 0) return undefined;
+  const isBlocked = (i: number, j: number) => hiding.some(({ isHidden }) => isHidden(i, j));
   const size = places.length;
   const result = new Uint8Array(size * size);
   for (let p = 0; p < size; ++p)

@@ -2,10 +2,11 @@
 import { effect, signal, untracked } from '@preact/signals';
 import type { Encoding, RuntimeInfo } from 'attn';
 import type { Attn } from 'attn/worker';
-import { encoderSize, gigaflops, multiplyAdds } from '../flops.ts';
-import { median } from '../numbers.ts';
+import { encoderSize, gigaflops, multiplyAdds } from '../model/flops.ts';
+import { median } from '../formats/numbers.ts';
 import { idle, inBackground, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { run, withModel } from './run.ts';
 import { explain } from './status.ts';
 

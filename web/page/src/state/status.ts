@@ -1,6 +1,6 @@
 /** The one line that says what is going on and what went wrong. */
 import { signal } from '@preact/signals';
-import { cut, longestMessage } from '../cut.ts';
+import { cut, longestMessage } from '../formats/cut.ts';
 
 export interface Status {
   readonly text: string;

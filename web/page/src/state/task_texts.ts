@@ -1,5 +1,6 @@
 /** What a visitor wrote for the tasks that some models have (sections/tasks.tsx): here, since a link says it whatever is loaded. */
 import { signal, type Signal } from '@preact/signals';
+import type { Params } from './address.ts';
 
 const texts = {
   /** For a model that marks what a text names. */
@@ -19,7 +20,7 @@ export const taskTexts = Object.fromEntries(names.map((name) => [name, signal<st
 /** More characters than this would crowd out the view in a link. */
 const longest = 1500;
 
-export const taskTextsToParams = (): readonly (readonly [string, string])[] =>
+export const taskTextsToParams = (): Params =>
   names.flatMap((name) => {
     const text = taskTexts[name].value;
     return text === texts[name] || text.length > longest ? [] : [[`use.${name}`, text] as const];

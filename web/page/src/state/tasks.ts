@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { Answer, Entity, FilledMask, RankedDocument } from 'attn';
 import { derived, editedWeights, shownModel } from './derived.ts';
 import { readLines } from './lines.ts';
-import type { LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { taskTexts } from './task_texts.ts';
 

@@ -1,5 +1,5 @@
 /** What a visitor should know of a text before believing what the model says of it. */
-import { counted } from '../numbers.ts';
+import { counted } from '../formats/numbers.ts';
 import type { Run } from './run.ts';
 
 /** What tokenizers write for what is not in their vocabulary. */

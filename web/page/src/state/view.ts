@@ -2,34 +2,14 @@
 import { computed, signal } from '@preact/signals';
 import type { Part } from '../draw/part.ts';
 import type { Scale } from '../draw/scale.ts';
+import type { DType } from '../model/loaded.ts';
+import { firstOf, flag, fraction, oneOf, place, places, property, readWholes, text, type Properties } from './address.ts';
+import { hasChanges, kinds, noChanges, ofLayer, unlessNothing, withNewText, type LayerChanges, type ModelChanges } from './changes.ts';
 
 export type HeadOrder = 'index' | 'entropy' | 'kind';
 export type SpecialTokens = 'show' | 'hide' | 'renormalise';
-export type ScoreFunction = 'scaled_dot' | 'dot' | 'general' | 'additive';
-/** How a model's weights are kept and multiplied. */
-export type DType = 'int8' | 'float32';
 
-/** One number that was written over another. */
-export interface Edit {
-  /** 'X' for what goes into the layer, else the name of a parameter in the checkpoint. */
-  readonly name: string;
-  /** Row-major. */
-  readonly index: number;
-  readonly value: number;
-}
-
-/** What one layer does otherwise than its checkpoint says; the layers after it follow. */
-export interface LayerChanges {
-  readonly layer: number;
-  /** Of the scale that the layer has, 1/√D. */
-  readonly factor: number;
-  readonly score: ScoreFunction;
-  readonly dropout: number;
-  readonly seed: number;
-  readonly edits: readonly Edit[];
-}
-
-export interface View {
+export interface View extends ModelChanges {
   readonly text: string;
   /** The second text of a pair; undefined: there is none. */
   readonly pair: string | undefined;
@@ -56,45 +36,46 @@ export interface View {
   readonly asTable: boolean;
   /** Of the walk through one head; from 0. */
   readonly step: number;
-
-  // Changes to the whole model: to every layer.
-  readonly causal: boolean;
-  /** Tokens that nobody may look at, as if they were padding. */
-  readonly padding: readonly number[];
-  /** Cells of the drawn mask, row · L + column: what is blocked. */
-  readonly drawn: readonly number[];
-  /** Heads that are switched off, layer · H + head. */
-  readonly off: readonly number[];
-  /** Numbers of weights that were written over. */
-  readonly weights: readonly Edit[];
-  readonly change: LayerChanges | undefined;
 }
 
-export const initialView: View = {
-  text: 'A film with wonderful actors and a terrible script.',
-  pair: undefined,
-  model: 'sentiment',
-  dtype: 'int8',
-  layer: 1,
-  head: 3,
-  cell: { row: 4, column: 8 },
-  locked: false,
-  order: 'index',
-  special: 'show',
-  threshold: 0,
-  scaleBy: 'auto',
-  part: undefined,
-  overlay: [],
-  mergeWords: false,
-  asTable: false,
-  step: 0,
-  causal: false,
-  padding: [],
-  drawn: [],
-  off: [],
-  weights: [],
-  change: undefined,
+export const properties: Properties<View> = {
+  model: property('model', 'sentiment', text),
+  dtype: property<DType>('dtype', 'int8', oneOf('int8', 'float32')),
+  text: property('text', 'A film with wonderful actors and a terrible script.', text),
+  pair: property<string | undefined>('pair', undefined, { encode: (pair) => pair ?? '', decode: (pair) => pair }),
+  layer: property('layer', 1, place),
+  head: property('head', 3, place),
+  cell: property(
+    'cell',
+    { row: 4, column: 8 },
+    {
+      encode: ({ row, column }) => `${row}.${column}`,
+      decode: (cell) => {
+        const [row = 0, column = 0] = readWholes(cell);
+        return { row, column };
+      },
+    },
+  ),
+  locked: property('locked', false, flag),
+  order: property<HeadOrder>('order', 'index', oneOf('index', 'entropy', 'kind')),
+  special: property<SpecialTokens>('special', 'show', oneOf('show', 'hide', 'renormalise')),
+  threshold: property('threshold', 0, fraction(1)),
+  scaleBy: property<View['scaleBy']>('colours', 'auto', oneOf('auto', 'head', 'row', 'log')),
+  part: property<Part | undefined>('part', undefined, {
+    encode: (part) => (part ? `${part.row}.${part.column}.${part.count}` : ''),
+    decode: (part) => {
+      const [row = 0, column = 0, count = 0] = readWholes(part);
+      return count > 0 ? { row, column, count } : undefined;
+    },
+  }),
+  overlay: property('overlay', [], places),
+  mergeWords: property('words', false, flag),
+  asTable: property('table', false, flag),
+  step: property('step', 0, place),
+  ...kinds,
 };
+
+export const initialView = firstOf(properties);
 
 export const view = signal<View>(initialView);
 
@@ -102,46 +83,15 @@ export function update(changes: Partial<View>): void {
   view.value = { ...view.value, ...changes };
 }
 
-/** New text: what was said of single tokens is about other ones now. */
-export function setText(text: string, pair: string | undefined): void {
-  const { change } = view.value;
-  const kept = change && { ...change, edits: change.edits.filter(({ name }) => name !== 'X') };
-  update({ text, pair, locked: false, padding: [], drawn: [], change: kept });
-}
-
-const noChange = { factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] } as const;
-
-/** Changes the layer in focus. What another layer had been changed to is let go: one layer at a time. */
-export function changeLayer(changes: Partial<Omit<LayerChanges, 'layer'>>): void {
-  const { layer, change } = view.value;
-  const now = { ...(change?.layer === layer ? change : { ...noChange, layer }), ...changes };
-  const nothing = now.factor === 1 && now.score === 'scaled_dot' && now.dropout === 0 && now.edits.length === 0;
-  update({ change: nothing ? undefined : now });
-}
+export const setText = (text: string, pair: string | undefined): void => update({ text, pair, locked: false, ...withNewText(view.value) });
 
 /** The changes of the layer in focus. */
-export const changeInFocus = computed<LayerChanges>(() => {
-  const { layer, change } = view.value;
-  return change?.layer === layer ? change : { ...noChange, layer };
-});
+export const changeInFocus = computed<LayerChanges>(() => ofLayer(view.value.change, view.value.layer));
 
-export const isChanged = computed(() => {
-  const { causal, padding, drawn, off, weights, change } = view.value;
-  return causal || padding.length > 0 || drawn.length > 0 || off.length > 0 || weights.length > 0 || change !== undefined;
-});
+/** Changes the layer in focus. */
+export const changeLayer = (changes: Partial<Omit<LayerChanges, 'layer'>>): void =>
+  update({ change: unlessNothing({ ...changeInFocus.value, ...changes }) });
 
-/** The model as its authors published it. */
-export function undoChanges(): void {
-  const { causal, padding, drawn, off, weights, change } = initialView;
-  update({ causal, padding, drawn, off, weights, change });
-}
+export const isChanged = computed(() => hasChanges(view.value));
 
-/** With one edit more; an edit of the same number is replaced. */
-export const withEdit = (edits: readonly Edit[], edit: Edit): readonly Edit[] => [
-  ...edits.filter(({ name, index }) => name !== edit.name || index !== edit.index),
-  edit,
-];
-
-/** Without that number if it is there, else with it, in order. */
-export const toggled = (list: readonly number[], number: number): readonly number[] =>
-  list.includes(number) ? list.filter((each) => each !== number) : [...list, number].sort((a, b) => a - b);
+export const undoChanges = (): void => update(noChanges);

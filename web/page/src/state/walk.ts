@@ -2,13 +2,14 @@
 import { computed, effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { product } from '../arrays.ts';
-import { largestDifference } from '../differences.ts';
+import { product } from '../arithmetic/arrays.ts';
+import { largestDifference } from '../arithmetic/differences.ts';
 import { additiveUnit } from './layer_variant.ts';
 import { engine } from './model.ts';
 import { baseline, baselineTrace, layerTrace, run, type LayerInFocus, type LayerTrace } from './run.ts';
 import { explain, newestOnly } from './status.ts';
-import { view, type LayerChanges } from './view.ts';
+import type { LayerChanges } from './changes.ts';
+import { view } from './view.ts';
 
 export interface Walk extends LayerInFocus {
   readonly head: number;

@@ -2,12 +2,13 @@
 import { effect, signal } from '@preact/signals';
 import type { TextModel as DirectModel } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
+import type { Params } from './address.ts';
 import { editedWeights, shownModel } from './derived.ts';
 import { linesText, readLines } from './lines.ts';
-import { answerFunction, type LoadedModel } from './model.ts';
+import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { explain } from './status.ts';
-import type { Edit } from './view.ts';
+import type { Edit } from './changes.ts';
 
 export type Method = NonNullable<NonNullable<Parameters<DirectModel['attribute']>[1]>['method']>;
 
@@ -48,7 +49,7 @@ export const methodInFocus = signal<Method>('integrated_gradients');
 const isAwaited = signal(false);
 
 /** An explanation on the page is made again where its link is opened. */
-export function whyToParams(): readonly (readonly [string, string])[] {
+export function whyToParams(): Params {
   const text = readLines(linesText.value)[lineToExplain.value];
   const isShown = why.value !== undefined && isCurrent(why.value) && why.value.text === text;
   return isShown || isAwaited.value ? [['why', `${lineToExplain.value + 1}.${methodInFocus.value}`]] : [];

@@ -2,9 +2,11 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { cut, longestMessage, longestToken } from '../cut.ts';
+import { cut, longestMessage, longestToken } from '../formats/cut.ts';
+import { firstOf, fromParams, property, text, toParams, type Params, type Properties } from './address.ts';
 import { derived, editedWeights, shownModel } from './derived.ts';
-import { engine, type LoadedModel } from './model.ts';
+import type { LoadedModel } from '../model/loaded.ts';
+import { engine } from './model.ts';
 import { principalComponents } from './pca.ts';
 import { toLengthOne } from './pooling.ts';
 import { withModel } from './run.ts';
@@ -22,14 +24,25 @@ export interface WordsView {
   readonly neighbours: number;
 }
 
-export const initialWords: WordsView = {
-  word: 'funny',
-  first: 'good',
-  second: 'bad',
-  analogy: ['man', 'king', 'woman'],
-  map: 'good great bad terrible funny boring actor actress man woman king queen music song',
-  neighbours: 2,
+const properties: Properties<WordsView> = {
+  word: property('word', 'funny', text),
+  first: property('first', 'good', text),
+  second: property('second', 'bad', text),
+  analogy: property<WordsView['analogy']>('analogy', ['man', 'king', 'woman'], {
+    encode: (words) => words.join(':'),
+    decode(words, before) {
+      const [a, b, c, ...more] = words.split(':');
+      return a === undefined || b === undefined || c === undefined || more.length > 0 ? before : [a, b, c];
+    },
+  }),
+  map: property('map', 'good great bad terrible funny boring actor actress man woman king queen music song', text),
+  neighbours: property<number>('neighbours', 2, {
+    encode: String,
+    decode: (count, before) => (/^\d{1,15}$/.test(count) && Number(count) <= mostMapNeighbours ? Number(count) : before),
+  }),
 };
+
+export const initialWords = firstOf(properties);
 
 export const wordsView = signal(initialWords);
 
@@ -37,31 +50,10 @@ export function updateWords(changes: Partial<WordsView>): void {
   wordsView.value = { ...wordsView.value, ...changes };
 }
 
-const fields = ['word', 'first', 'second', 'analogy', 'map', 'neighbours'] as const;
-const written = (of: WordsView, field: (typeof fields)[number]) => (field === 'analogy' ? of.analogy.join(':') : String(of[field]));
-/** More characters than this would crowd out the view, which matters more in a link. */
-const longest = 1000;
+export const wordsToParams = (): Params => toParams(properties, wordsView.value, 'words.', 1000);
 
-/** What differs from the first words, as pairs of an address. */
-export const wordsToParams = (): readonly (readonly [string, string])[] =>
-  fields
-    .map((field) => [`words.${field}`, written(wordsView.value, field), written(initialWords, field)] as const)
-    .filter(([, now, first]) => now !== first && now.length <= longest)
-    .map(([name, now]) => [name, now] as const);
-
-/** What is not there or makes no sense is as in the first words. */
 export function wordsFromParams(params: URLSearchParams): void {
-  const read = (field: (typeof fields)[number]) => params.get(`words.${field}`) ?? written(initialWords, field);
-  const [a, b, c, ...more] = read('analogy').split(':');
-  const count = Number(read('neighbours'));
-  wordsView.value = {
-    word: read('word'),
-    first: read('first'),
-    second: read('second'),
-    analogy: a === undefined || b === undefined || c === undefined || more.length > 0 ? initialWords.analogy : [a, b, c],
-    map: read('map'),
-    neighbours: Number.isInteger(count) && count >= 0 && count <= mostMapNeighbours ? count : initialWords.neighbours,
-  };
+  wordsView.value = { ...initialWords, ...fromParams(properties, params, 'words.') };
 }
 
 /** Analogies that are told of word tables (Mikolov et al. 2013), of those words that the small model knows too. */

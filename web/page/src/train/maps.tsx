@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { paint } from '../palette.ts';
+import { paint } from '../draw/palette.ts';
 import { NumberTable } from '../ui/number_table.tsx';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 
 export interface HeadMap {
   readonly name: string;

@@ -1,4 +1,5 @@
 /** What a visitor chooses of a model and its training, and how it stands in an address. */
+import type { Params } from '../state/address.ts';
 import type { TaskId } from './task.ts';
 
 export interface Settings {
@@ -132,16 +133,16 @@ export function runsOf(settings: Settings, beside: string): readonly Settings[] 
 }
 
 /** What differs from what the task begins with, as pairs of an address. */
-export function toParams(settings: Settings): readonly (readonly [string, string])[] {
+export function settingsToParams(settings: Settings): Params {
   const plain = settingsFor(settings.task);
-  const task: readonly (readonly [string, string])[] = settings.task === 'reverse' ? [] : [['train.task', settings.task]];
+  const task: Params = settings.task === 'reverse' ? [] : [['train.task', settings.task]];
   const names = Object.keys(common) as readonly (keyof typeof common)[];
   const text = (value: string | number | boolean) => String(typeof value === 'boolean' ? Number(value) : value);
   return [...task, ...names.filter((name) => settings[name] !== plain[name]).map((name) => [`train.${name}`, text(settings[name])] as const)];
 }
 
 /** What is not known or makes no sense is as the task has it. */
-export function fromParams(params: URLSearchParams): Settings {
+export function settingsFromParams(params: URLSearchParams): Settings {
   const task = taskIds.find((id) => id === params.get('train.task')) ?? 'reverse';
   const plain = settingsFor(task);
   const read = (name: string) => params.get(`train.${name}`);

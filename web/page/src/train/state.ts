@@ -1,13 +1,14 @@
 /** A run of training on the page: what was chosen, and what the worker tells of it. */
 import { batch, computed, signal } from '@preact/signals';
 import { download } from '../export/download.ts';
-import { model, openFolder } from '../state/model.ts';
+import { firstOf, fromParams, oneOf, property, toParams, type Params, type Properties } from '../state/address.ts';
+import { openFolder } from '../state/load_model.ts';
+import { model } from '../state/model.ts';
 import { run } from '../state/run.ts';
 import { update } from '../state/view.ts';
-
 import { connect, type Client } from './client.ts';
 import type { Looks, Progress, Report, Saved } from './messages.ts';
-import { changes, fromParams, runsOf, settingsFor, toParams, type Settings } from './settings.ts';
+import { changes, runsOf, settingsFor, settingsFromParams, settingsToParams, type Settings } from './settings.ts';
 import type { Norm, Point } from './trainer.ts';
 import { taskWords } from './words.ts';
 
@@ -262,23 +263,28 @@ export const answersAbove = computed(() => {
 
 /** Of an example, in an address. */
 const longestExample = 300;
+const properties: Properties<{ readonly beside: string; readonly example: string | undefined; readonly pace: string }> = {
+  beside: property('beside', '', oneOf(...Object.keys(changes))),
+  example: property<string | undefined>('example', undefined, {
+    encode: (text) => text ?? '',
+    decode: (text) => text.slice(0, longestExample) || undefined,
+  }),
+  pace: property('pace', 'full', oneOf(...Object.keys(paces))),
+};
 
-export const trainToParams = (): readonly (readonly [string, string])[] => [
-  ...toParams(settings.value),
-  ...[['beside', beside.value, ''] as const, ['example', example.value ?? '', ''] as const, ['pace', pace.value, 'full'] as const].flatMap(
-    ([name, now, plain]) => (now === plain || now.length > longestExample ? [] : [[`train.${name}`, now] as const]),
-  ),
+export const trainToParams = (): Params => [
+  ...settingsToParams(settings.value),
+  ...toParams(properties, { beside: beside.value, example: example.value, pace: pace.value }, 'train.', longestExample),
 ];
 
 export function trainFromParams(params: URLSearchParams): void {
-  const read = (name: string) => params.get(`train.${name}`) ?? '';
-  const before = JSON.stringify([settings.value, beside.value]);
-  const [now, other] = [fromParams(params), Object.hasOwn(changes, read('beside')) ? read('beside') : ''];
-  if (JSON.stringify([now, other]) !== before) forget();
+  const now = settingsFromParams(params);
+  const also = { ...firstOf(properties), ...fromParams(properties, params, 'train.') };
+  if (JSON.stringify([now, also.beside]) !== JSON.stringify([settings.value, beside.value])) forget();
   batch(() => {
     settings.value = now;
-    beside.value = other;
-    example.value = read('example').slice(0, longestExample) || undefined;
-    pace.value = Object.hasOwn(paces, read('pace')) ? read('pace') : 'full';
+    beside.value = also.beside;
+    example.value = also.example;
+    pace.value = also.pace;
   });
 }

@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { drawCells, labelEvery, levelsOf, type Look } from '../draw/heatmap.ts';
 import { cutOut, isWhole, moved as movedPart, showing, within, zoomed, type Part } from '../draw/part.ts';
 import { drawOverlay, headColour } from '../draw/overlay.ts';
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import type { Overlay } from '../state/overlay.ts';
 import type { Place, Shown } from '../state/shown.ts';
 import { Minimap } from './minimap.tsx';

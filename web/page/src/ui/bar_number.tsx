@@ -1,4 +1,4 @@
-import { fixed } from '../numbers.ts';
+import { fixed } from '../formats/numbers.ts';
 import '../styles/bars.css';
 
 /** A number from 0 to 1 with a bar as long as it is; negative ones have none. */

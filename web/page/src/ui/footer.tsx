@@ -1,4 +1,4 @@
-import { megabytes } from '../numbers.ts';
+import { megabytes } from '../formats/numbers.ts';
 import { Paper, type PaperName } from './papers.tsx';
 
 /** Address of the repository, where package.json names one (card/plugin.ts). */

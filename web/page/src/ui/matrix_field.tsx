@@ -1,12 +1,13 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
-import { arraysIn, nameFor } from '../array_files.ts';
-import { cut, longestName } from '../cut.ts';
-import { matrixText } from '../matrix_text.ts';
-import { shapeText, shortestFloat32 } from '../numbers.ts';
+import { arraysIn, nameFor } from '../formats/array_files.ts';
+import { cut, longestName } from '../formats/cut.ts';
+import { matrixText } from '../formats/matrix_text.ts';
+import { shapeText, shortestFloat32 } from '../formats/numbers.ts';
 import type { FieldValue } from '../state/lab.ts';
 import { engine } from '../state/model.ts';
 import { codeOf, explain } from '../state/status.ts';
+import { Alert } from './alert.tsx';
 
 /** More numbers than this are kept aside, not printed into the field. */
 const maximumPrinted = 4096;
@@ -146,11 +147,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
           </select>
         </label>
       )}
-      {error && (
-        <p role="alert" id={`${id}-error`} class="error">
-          {error}
-        </p>
-      )}
+      <Alert id={`${id}-error`} why={error} />
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import type { Tensor } from 'attn';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { paint } from '../palette.ts';
+import { paint } from '../draw/palette.ts';
 
 /** A square matrix of texts as a picture, its rows and columns numbered; a click chooses a row. A table beside it has to say the same in numbers. */
 export function MatrixMap({

@@ -1,7 +1,8 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { fixed, shortestFloat32 } from '../numbers.ts';
+import { fixed, shortestFloat32 } from '../formats/numbers.ts';
 import { useWidth } from './size.ts';
 import { Subscripted } from './subscripted.tsx';
+import { Alert } from './alert.tsx';
 
 export interface Place {
   readonly row: number;
@@ -239,11 +240,7 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
           </tbody>
         </table>
       </div>
-      {error && (
-        <p role="alert" class="error">
-          {error}
-        </p>
-      )}
+      <Alert why={error} />
       <p class="note pagers">
         {pager(rows, 'rows', from.row, shownRows, pageRows, (row) => setStart({ ...from, row }))}
         {pager(columns, 'columns', from.column, shownColumns, pageColumns, (column) => setStart({ ...from, column }))}

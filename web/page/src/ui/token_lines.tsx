@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { cut } from '../cut.ts';
+import { cut } from '../formats/cut.ts';
 import { curve, rowLines, strongest } from '../draw/lines.ts';
 import type { Shown } from '../state/shown.ts';
 import type { Cell } from './attention_map.tsx';

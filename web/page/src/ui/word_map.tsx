@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks';
-import { counted } from '../numbers.ts';
+import { counted } from '../formats/numbers.ts';
 import { fit, placeLabels } from '../draw/labels.ts';
 import type { WordMap } from '../state/words.ts';
 import { SavePicture } from './save_picture.tsx';

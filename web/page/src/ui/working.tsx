@@ -1,7 +1,7 @@
 /** How the selected number came about. */
 import { Fragment, type ComponentChildren } from 'preact';
-import { bracketed, brief, fixed, joined } from '../numbers.ts';
-import { dotWorking } from '../workings.ts';
+import { bracketed, brief, fixed, joined } from '../formats/numbers.ts';
+import { dotWorking } from '../arithmetic/workings.ts';
 
 /** `name` says which number: "Q of film, number 3". */
 export function Working({

@@ -1,6 +1,6 @@
 /** The steps of the example: what each says, its formula and its tables. */
 import type { ComponentChildren } from 'preact';
-import { bracketed, brief } from '../../numbers.ts';
+import { bracketed, brief } from '../../formats/numbers.ts';
 import { example, exampleWords, initialExample, updateExample, type ComputedExample } from '../../state/example.ts';
 import { Call, Eq, Formula, I, Sub, Sum, Transposed } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';

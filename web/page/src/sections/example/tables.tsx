@@ -1,6 +1,6 @@
 /** Tables of the example: rows carry the three words. */
 import type { Tensor } from 'attn';
-import { bracketed, brief, teaching } from '../../numbers.ts';
+import { bracketed, brief, teaching } from '../../formats/numbers.ts';
 import { example, exampleWords, setNumber, type ExampleMatrix } from '../../state/example.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 

@@ -1,16 +1,17 @@
 import type { ComponentChildren } from 'preact';
-import { counted, scientific } from '../../numbers.ts';
+import { counted, scientific } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/derived.ts';
-import { type LoadedModel } from '../../state/model.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
 import { comparison, type Compared, type Comparison } from '../../state/reference.ts';
 import { Formula, Group } from '../../ui/formula.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
-import { Failed, Part } from './part.tsx';
+import { Alert } from '../../ui/alert.tsx';
+import { Part } from '../../ui/part.tsx';
 
 export function Agreement({ of }: { of: LoadedModel }) {
   const made = comparison.value.value?.model === of ? comparison.value.value : undefined;
   return (
-    <Part title="The same numbers as PyTorch">
+    <Part class="proof-part" title="The same numbers as PyTorch">
       {of.id !== 'sentiment' && (
         <p>
           The page has PyTorch’s numbers for the sentiment classifier only, not for {of.name}. attn’s own tests compare every family of models with
@@ -22,7 +23,7 @@ export function Agreement({ of }: { of: LoadedModel }) {
       {of.id === 'sentiment' && editedWeights.value.length > 0 && (
         <p>You have changed weights, so this is not the model that PyTorch computed. Undo the changes, and it is compared again.</p>
       )}
-      <Failed what="The comparison with PyTorch failed." why={comparison.failure.value} />
+      <Alert what="The comparison with PyTorch failed." why={comparison.failure.value} />
       {made && editedWeights.value.length === 0 && <Agreed of={made} />}
       {!made && of.id === 'sentiment' && !comparison.failure.value && <p>Comparing …</p>}
     </Part>

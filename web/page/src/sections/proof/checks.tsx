@@ -1,18 +1,19 @@
-import { counted, scientific } from '../../numbers.ts';
-import { type LoadedModel } from '../../state/model.ts';
+import { counted, scientific } from '../../formats/numbers.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
 import { selfCheck, type SelfCheck } from '../../state/self_check.ts';
-import { Failed, Part } from './part.tsx';
+import { Alert } from '../../ui/alert.tsx';
+import { Part } from '../../ui/part.tsx';
 import { ComparedTable } from './agreement.tsx';
 
 export function Checks({ of }: { of: LoadedModel }) {
   const made = selfCheck.value.value?.model === of ? selfCheck.value.value : undefined;
   return (
-    <Part title="Computed once more, without the module">
+    <Part class="proof-part" title="Computed once more, without the module">
       <p>
         Any model can be checked in two ways. Every row of attention weights has to sum to 1. And each step of each layer is computed once more in
         plain JavaScript with 64-bit numbers, from the weights and from what went into the step: not one line of the module has a part in it.
       </p>
-      <Failed what="The check failed." why={selfCheck.failure.value} />
+      <Alert what="The check failed." why={selfCheck.failure.value} />
       {of.dtype === 'int8' && (
         <p>
           The weights are int8: before each product the rows that go in are rounded to 8 bits. The check rounds them in the same way, and multiplies

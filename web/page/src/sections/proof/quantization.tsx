@@ -1,21 +1,15 @@
-import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../numbers.ts';
+import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/derived.ts';
-import {
-  answerName,
-  beside,
-  besideFailure,
-  closeBeside,
-  expectedBytes,
-  loadingBeside,
-  openBeside,
-  otherOf,
-  type LoadedModel,
-} from '../../state/model.ts';
+import { expectedBytes } from '../../model/known.ts';
+import { answerName, otherOf, type LoadedModel } from '../../model/loaded.ts';
+import { closeBeside, openBeside } from '../../state/load_model.ts';
+import { beside, besideFailure, loadingBeside } from '../../state/model.ts';
 import { quantized, type Answered, type Quantized } from '../../state/quantized.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Progress } from '../../ui/progress.tsx';
 import { Term } from '../../ui/term.tsx';
-import { Failed, Part } from './part.tsx';
+import { Alert } from '../../ui/alert.tsx';
+import { Part } from '../../ui/part.tsx';
 import { shortened } from './checks.tsx';
 
 const dtypes = ['float32', 'int8'] as const;
@@ -30,7 +24,7 @@ export function Quantization({ of }: { of: LoadedModel }) {
   const edited = editedWeights.value.length > 0;
   const bytes = of.id === 'files' || of.id === 'sentiment' ? undefined : expectedBytes(of.id, other);
   return (
-    <Part title="What int8 changes">
+    <Part class="proof-part" title="What int8 changes">
       <p>
         <Term word="int8" /> weights take a quarter of the memory of <Term word="float32" /> ones, and a quarter of the download where the files are
         int8 already. What do they cost? Load the model in both forms and compare them on your text. The one above is {of.dtype}.
@@ -43,11 +37,7 @@ export function Quantization({ of }: { of: LoadedModel }) {
         </p>
       )}
       {way && <Progress of={way} />}
-      {besideFailure.value && (
-        <p role="alert" class="error">
-          {besideFailure.value.what} {besideFailure.value.cause} {besideFailure.value.fix}
-        </p>
-      )}
+      <Alert what={besideFailure.value?.what} why={besideFailure.value && `${besideFailure.value.cause} ${besideFailure.value.fix}`} />
       {beside.value && (
         <>
           <p>
@@ -56,7 +46,7 @@ export function Quantization({ of }: { of: LoadedModel }) {
             </button>{' '}
             <span aria-live="polite">{made || edited || quantized.failure.value ? '' : 'Comparing …'}</span>
           </p>
-          <Failed what="The two could not be compared." why={quantized.failure.value} />
+          <Alert what="The two could not be compared." why={quantized.failure.value} />
           {edited ? <p>You have changed weights. Undo the changes, and the two are compared again.</p> : made && <Compare of={made} />}
         </>
       )}

@@ -1,23 +1,25 @@
-import { encoderSize, gigaflops, multiplyAdds } from '../../flops.ts';
-import { counted, median, megabytes, milliseconds } from '../../numbers.ts';
-import { type LoadedModel } from '../../state/model.ts';
+import { encoderSize, gigaflops, multiplyAdds } from '../../model/flops.ts';
+import { counted, median, megabytes, milliseconds } from '../../formats/numbers.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
 import { measure, measuring, sampleMilliseconds, samples, speed, speedFailure, type Speed } from '../../state/speed.ts';
 import { Formula, Group } from '../../ui/formula.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
-import { Disturbed, Failed, Part } from './part.tsx';
+import { Alert } from '../../ui/alert.tsx';
+import { Part } from '../../ui/part.tsx';
+import { Disturbed } from './disturbed.tsx';
 
 export function SpeedPart({ of }: { of: LoadedModel }) {
   const made = speed.value?.model === of ? speed.value : undefined;
   return (
-    <Part title="How fast, here">
+    <Part class="proof-part" title="How fast, here">
       <p>
         <button type="button" disabled={measuring.value} onClick={() => void measure()}>
           Measure again
         </button>{' '}
         <span aria-live="polite">{measuring.value ? 'Measuring …' : ''}</span>
       </p>
-      <Failed what="The speed could not be measured." why={speedFailure.value} />
+      <Alert what="The speed could not be measured." why={speedFailure.value} />
       {made && <Measured of={made} />}
     </Part>
   );

@@ -1,5 +1,5 @@
-import { fixed, shortNumber } from '../../numbers.ts';
-import { answerFunction, answerName } from '../../state/model.ts';
+import { fixed, shortNumber } from '../../formats/numbers.ts';
+import { answerFunction, answerName } from '../../model/loaded.ts';
 import { answers, baseline } from '../../state/run.ts';
 import { reach, type Walk } from '../../state/walk.ts';
 import { NumberTable } from '../../ui/number_table.tsx';

@@ -1,6 +1,7 @@
 import { Fragment } from 'preact';
-import { bracketed, brief, fixed } from '../../numbers.ts';
-import { changeInFocus, changeLayer, type ScoreFunction } from '../../state/view.ts';
+import { bracketed, brief, fixed } from '../../formats/numbers.ts';
+import type { ScoreFunction } from '../../state/changes.ts';
+import { changeInFocus, changeLayer } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Call, Eq, Formula, I, Plus, Sub, Transposed } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { fixed } from '../../numbers.ts';
+import { fixed } from '../../formats/numbers.ts';
 import { Call, Eq, Formula, I, Plus, Sub } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Working } from '../../ui/working.tsx';

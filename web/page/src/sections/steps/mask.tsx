@@ -1,4 +1,5 @@
-import { toggled, update, view } from '../../state/view.ts';
+import { hidingIn, toggled } from '../../state/changes.ts';
+import { update, view } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Eq, Formula, Sub } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
@@ -12,11 +13,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
   const { L, tokens } = sizes;
   const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
   const value = at(masked, row, column);
-  const reasons = [
-    causal && column > row && 'the key comes later, and the causal mask hides later keys',
-    padding.includes(column) && 'the key is hidden as padding',
-    drawn.includes(row * L + column) && 'you blocked it in the drawn mask',
-  ].filter((each) => each !== false);
+  const reasons = hidingIn(view.value, L).flatMap(({ reason, isHidden }) => (isHidden(row, column) ? [reason] : []));
   return (
     <>
       <p>

@@ -1,10 +1,10 @@
 import type { Tensor } from 'attn';
-import { bracketed, brief, fixed, joined } from '../../numbers.ts';
-import type { LinearNames } from '../../parameter_names.ts';
+import { bracketed, brief, fixed, joined } from '../../formats/numbers.ts';
+import type { LinearNames } from '../../model/parameter_names.ts';
 import { Call, Eq, Formula, I, Plus } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Working } from '../../ui/working.tsx';
-import { meanAndVariance } from '../../workings.ts';
+import { meanAndVariance } from '../../arithmetic/workings.ts';
 import { at, before, isShown, LinearTables, numberInFocus, reader, rowInFocus, TokenTable, WeightsBehind, type StepProps } from './parts.tsx';
 
 /** A norm of rows: its formula, its numbers, its weights. */

@@ -1,13 +1,14 @@
 /** What the steps share: their numbers, their tables, and the weights that can be written over. */
-import { hasPositionBias, isRotary } from '../../model_kind.ts';
+import { hasPositionBias, isRotary } from '../../model/kind.ts';
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { ComponentChildren } from 'preact';
-import { roundedTo8Bits } from '../../int8.ts';
-import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../parameter_names.ts';
+import { roundedTo8Bits } from '../../model/int8.ts';
+import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../model/parameter_names.ts';
 import { model } from '../../state/model.ts';
 import { baselineTrace, originalOf } from '../../state/run.ts';
-import { changeInFocus, changeLayer, update, view, withEdit, type Edit } from '../../state/view.ts';
+import { withEdit, type Edit } from '../../state/changes.ts';
+import { changeInFocus, changeLayer, update, view } from '../../state/view.ts';
 import type { Walk } from '../../state/walk.ts';
 import { StepTable, type Place, type StepAxis, type StepTableProps } from '../../ui/step_table.tsx';
 import { Dot, type DotProps } from '../../ui/working.tsx';

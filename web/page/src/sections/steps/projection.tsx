@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { splitHeads } from '../../arrays.ts';
+import { splitHeads } from '../../arithmetic/arrays.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Eq, Formula, I, Plus, Sub } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';

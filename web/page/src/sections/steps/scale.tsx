@@ -1,4 +1,4 @@
-import { fixed, joined } from '../../numbers.ts';
+import { fixed, joined } from '../../formats/numbers.ts';
 import { changeInFocus, changeLayer } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Eq, Formula, I, Plus, Transposed } from '../../ui/formula.tsx';

@@ -1,10 +1,10 @@
-import { bracketed, brief, fixed } from '../../numbers.ts';
+import { bracketed, brief, fixed } from '../../formats/numbers.ts';
 import { changeInFocus, changeLayer } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Call, Eq, Formula, Sub, Sum } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Working } from '../../ui/working.tsx';
-import { softmaxWorking } from '../../workings.ts';
+import { softmaxWorking } from '../../arithmetic/workings.ts';
 import { at, before, columnInFocus, PairTable, rowInFocus, Slider, type StepProps } from './parts.tsx';
 
 export function SoftmaxStep({ walk, sizes }: StepProps) {

@@ -1,5 +1,6 @@
+import { useState } from 'preact/hooks';
+import { linkHash } from '../../state/hash.ts';
 import { answersAbove, openAbove, runs, saveWeights, step } from '../../train/state.ts';
-import { LinkButton } from '../train.tsx';
 
 /** What can be done with the model. */
 export function Keep() {
@@ -38,5 +39,33 @@ export function Keep() {
         </p>
       )}
     </div>
+  );
+}
+
+/** A link that leads to this section and its settings, and holds nothing of the texts above. */
+function LinkButton() {
+  const [said, setSaid] = useState('');
+  const copy = async () => {
+    const params = new URLSearchParams([...new URLSearchParams(linkHash())].filter(([name]) => name.startsWith('train.')));
+    params.set('go', 'train');
+    const link = `${location.origin}${location.pathname}#${params.toString()}`;
+    try {
+      await navigator.clipboard.writeText(link);
+      setSaid('Copied.');
+    } catch {
+      setSaid(link);
+    }
+  };
+  return (
+    <>
+      <button type="button" onClick={() => void copy()}>
+        Link to this run
+      </button>
+      {said && (
+        <span class="note train-link" role="group" aria-label="Link">
+          {said}
+        </span>
+      )}
+    </>
   );
 }

@@ -5,6 +5,7 @@ import { changes } from '../../train/settings.ts';
 import { another, beside, example, lookAt, looks, moment, moments, phase, refused, setExample, settings, step } from '../../train/state.ts';
 import type { Looks } from '../../train/messages.ts';
 import { taskWords } from '../../train/words.ts';
+import { Alert } from '../../ui/alert.tsx';
 
 /** Before anything was trained: what one would expect. */
 function preview(): { readonly tokens: readonly string[]; readonly expected: Float32Array } | undefined {
@@ -82,11 +83,7 @@ function ExampleField() {
       <button type="button" disabled={phase.value === 'idle'} onClick={another}>
         Another example
       </button>
-      {why && (
-        <p role="alert" id="train-example-error" class="error">
-          {why}
-        </p>
-      )}
+      <Alert id="train-example-error" why={why} />
     </div>
   );
 }

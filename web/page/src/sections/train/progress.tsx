@@ -1,4 +1,4 @@
-import { fixed, shortNumber } from '../../numbers.ts';
+import { fixed, shortNumber } from '../../formats/numbers.ts';
 import { Curve, type Line } from '../../train/curve.tsx';
 import { changes } from '../../train/settings.ts';
 import { beside, moment, runs, settings, step, stepsPerSecond } from '../../train/state.ts';

@@ -1,9 +1,9 @@
 /** The typed-array lab without its looks: checks shapes, runs the module, names what came out. */
 import type { AttentionOptions, AttentionResult, Mask, MultiHeadAttentionOptions, Tensor, TraceName } from 'attn';
 import type { Attn } from 'attn/worker';
-import { product, transposed } from './arrays.ts';
-import { counted, shapeText } from './numbers.ts';
-import type { MatrixName } from './state/lab.ts';
+import { product, transposed } from '../arithmetic/arrays.ts';
+import { counted, shapeText } from '../formats/numbers.ts';
+import type { MatrixName } from '../state/lab.ts';
 
 export type FieldName = MatrixName | 'Heads' | 'Scale';
 

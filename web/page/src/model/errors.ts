@@ -1,6 +1,6 @@
 /** Why a model did not load, in the page's words: the cause and what to do; what the package said of it stands behind them. */
-import { hubHost } from './model_address.ts';
-import { codeOf, explain } from './state/status.ts';
+import { hubHost } from './address.ts';
+import { codeOf, explain } from '../state/status.ts';
 
 /** Where it was to come from. */
 export interface Origin {

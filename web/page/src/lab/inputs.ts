@@ -1,10 +1,10 @@
 /** What is in the lab's fields, as arrays and options; what cannot be read is a FieldError. */
 import type { Mask, Tensor } from 'attn';
-import { transposed } from './arrays.ts';
-import { cut, longestName } from './cut.ts';
-import { FieldError, type LabInputs } from './lab_run.ts';
-import { parseMatrixText } from './matrix_text.ts';
-import type { Lab, MatrixName } from './state/lab.ts';
+import { transposed } from '../arithmetic/arrays.ts';
+import { cut, longestName } from '../formats/cut.ts';
+import { FieldError, type LabInputs } from './run.ts';
+import { parseMatrixText } from '../formats/matrix_text.ts';
+import type { Lab, MatrixName } from '../state/lab.ts';
 
 /** One list is enough for a mask. */
 export const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);

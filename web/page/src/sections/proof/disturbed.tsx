@@ -1,21 +1,4 @@
-import type { ComponentChildren } from 'preact';
-import { type Disturbance } from '../../state/speed.ts';
-
-export function Part({ title, children }: { title: string; children: ComponentChildren }) {
-  return (
-    <div class="proof-part">
-      <h3>{title}</h3>
-      {children}
-    </div>
-  );
-}
-
-export const Failed = ({ what, why }: { what: string; why: string | undefined }) =>
-  why ? (
-    <p role="alert" class="error">
-      {what} {why}
-    </p>
-  ) : null;
+import type { Disturbance } from '../../state/speed.ts';
 
 /** Why the speed is lower than this computer's. */
 export function Disturbed({ by: { kind, from, to } }: { by: Disturbance }) {

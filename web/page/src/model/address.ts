@@ -1,5 +1,5 @@
 /** What somebody writes who means a model: its name on the Hub, an address of the Hub in any of its forms, or the address of a folder. */
-import { cut, longestName } from './cut.ts';
+import { cut, longestName } from '../formats/cut.ts';
 
 /** The message says what is wrong and what to write instead. */
 export class AddressError extends Error {}

@@ -1,5 +1,5 @@
 /** A model among files that were dropped or chosen: in which folder it is, what it is called, and what is put right before it is read. */
-import { nameInPath } from './model_address.ts';
+import { nameInPath } from './address.ts';
 
 /** What is wrong with the files, and what to do. */
 export interface FilesProblem {

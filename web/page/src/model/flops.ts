@@ -1,5 +1,5 @@
 /** How much arithmetic a forward is. */
-import { isGated } from './model_kind.ts';
+import { isGated } from './kind.ts';
 
 export interface EncoderSize {
   readonly layers: number;

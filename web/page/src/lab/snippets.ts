@@ -1,9 +1,9 @@
 /** Programs that give the lab's numbers: JavaScript with this package, C++ with the library, Python with PyTorch. Each runs as pasted. */
 import type { Mask, Tensor } from 'attn';
-import { transposed } from './arrays.ts';
-import { alignedDims, multiHeadOptions, stateOf, type LabInputs } from './lab_run.ts';
-import { matrixText } from './matrix_text.ts';
-import { shortestFloat32 } from './numbers.ts';
+import { transposed } from '../arithmetic/arrays.ts';
+import { alignedDims, multiHeadOptions, stateOf, type LabInputs } from './run.ts';
+import { matrixText } from '../formats/matrix_text.ts';
+import { shortestFloat32 } from '../formats/numbers.ts';
 
 export interface Snippet {
   readonly title: 'JavaScript' | 'C++' | 'PyTorch';

@@ -1,0 +1,55 @@
+/** What is known of a model before it is loaded: its name, its size, and who is going to be asked for it. */
+import { cut, longestName } from '../formats/cut.ts';
+import { hubHost, readAddress } from './address.ts';
+import type { DType } from './loaded.ts';
+
+/**
+ * Models that the page knows by name. The int8 files of the second stand beside the page, unless it was built without them (vite.config.ts): then it is
+ * asked for on the Hub. A link to it never begins a download.
+ */
+export const knownModels = [
+  { id: 'sentiment', name: 'sentiment classifier', about: '2 layers × 4 heads, in this page already', bytes: 2_160_000 },
+  {
+    id: 'all-MiniLM-L6-v2',
+    name: 'all-MiniLM-L6-v2',
+    about: '6 layers × 12 heads, sentence embeddings',
+    bytes: 91_000_000,
+    int8Bytes: Number(import.meta.env['ATTN_INT8_BYTES'] ?? 0),
+    repository: 'sentence-transformers/all-MiniLM-L6-v2',
+  },
+  { id: 'entities', name: 'entity model', about: '3 layers × 4 heads, names in a text', bytes: 1_600_000 },
+  { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_560_000 },
+] as const;
+
+/** What loading a model is going to bring, as far as that is known: bytes. */
+export function expectedBytes(id: string, dtype: DType): number | undefined {
+  const known = knownModels.find((each) => each.id === id);
+  return (dtype === 'int8' && known && 'int8Bytes' in known && known.int8Bytes) || known?.bytes;
+}
+
+/** Tests have no page. */
+export const page = (): string => (globalThis as { readonly location?: Location }).location?.href ?? 'http://localhost/';
+
+export function nameOf(id: string): string {
+  const known = knownModels.find((each) => each.id === id);
+  if (known) return known.name;
+  try {
+    return readAddress(id, page()).name;
+  } catch {
+    return cut(id, longestName);
+  }
+}
+
+/** Whether the files of a model that the page knows were there when it was built. */
+export const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));
+
+/** The host that loading a model is going to ask, where that is another than the page's. */
+export function otherHostOf(id: string): string | undefined {
+  if (knownModels.some((each) => each.id === id)) return isCarried(id) ? undefined : hubHost;
+  try {
+    const { host } = readAddress(id, page());
+    return host === new URL(page()).host ? undefined : host;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,166 @@
+import { useState } from 'preact/hooks';
+import { colour } from '../../draw/palette.ts';
+import { fixed } from '../../formats/numbers.ts';
+import type { LoadedModel } from '../../model/loaded.ts';
+import { shownModel } from '../../state/derived.ts';
+import { chosenLine, faultOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../../state/lines.ts';
+import { BarNumber } from '../../ui/bar_number.tsx';
+import { Call, Eq, Formula } from '../../ui/formula.tsx';
+import { MatrixMap } from '../../ui/matrix_map.tsx';
+import { NumberTable } from '../../ui/number_table.tsx';
+import { Term } from '../../ui/term.tsx';
+import { Part } from '../../ui/part.tsx';
+import { Alert } from '../../ui/alert.tsx';
+
+/** |x| */
+const Length = ({ children }: { children: string }) => (
+  <mrow>
+    <mo>|</mo>
+    <mi>{children}</mi>
+    <mo>|</mo>
+  </mrow>
+);
+
+/** What the vectors of this model are good for. */
+function goodFor({ id, name, labels }: LoadedModel): string {
+  if (id === 'sentiment')
+    return 'The sentiment classifier has learned one thing: whether a film review is positive. Its vectors group texts by that, whatever they are about. To group them by topic, load all-MiniLM-L6-v2 above.';
+  if (id === 'all-MiniLM-L6-v2')
+    return 'all-MiniLM-L6-v2 was trained to give texts with similar meanings similar vectors: acting goes with acting and music with music, good or bad.';
+  if (labels) return `${name} was trained to tell ${labels.join(', ')} apart, so its vectors group texts mostly by that.`;
+  return `How ${name} groups texts depends on what it was trained for. The groups mean most if it was trained to compare sentences.`;
+}
+
+export function Similarity() {
+  const [asTable, setAsTable] = useState(false);
+  const texts = readLines(linesText.value);
+  const fault = faultOf(texts);
+  const made = lines.value.value;
+  const failure = lines.failure.value;
+  const current = made && made.model === shownModel.value ? made : undefined;
+  return (
+    <Part class="use-part" title="Which texts are alike?">
+      <p>
+        The <Term word="cosine" /> of two vectors says how similar their directions are. Bright cells are pairs that the model finds similar. On the
+        diagonal is every text with itself.
+      </p>
+      <Formula>
+        <Call name="cos">
+          <mi>a</mi>
+          <mo>,</mo>
+          <mi>b</mi>
+        </Call>
+        <Eq />
+        <mfrac>
+          <mrow>
+            <mi>a</mi>
+            <mo>·</mo>
+            <mi>b</mi>
+          </mrow>
+          <mrow>
+            <Length>a</Length>
+            <Length>b</Length>
+          </mrow>
+        </mfrac>
+      </Formula>
+      {shownModel.value && <p class="use-good-for">{goodFor(shownModel.value)}</p>}
+      <div class="use-texts">
+        <div>
+          <div class="field">
+            <label for="use-texts">Texts, one a line</label>
+            <textarea
+              id="use-texts"
+              rows={9}
+              spellcheck={false}
+              value={linesText.value}
+              aria-invalid={fault ? 'true' : undefined}
+              aria-describedby={fault ? 'use-texts-error' : undefined}
+              onInput={(event) => (linesText.value = event.currentTarget.value)}
+            />
+            <Alert id="use-texts-error" why={fault} />
+            <Alert what="The texts could not be compared." why={failure} />
+          </div>
+          {current && <Nearest of={current} />}
+        </div>
+        {current && (
+          <div>
+            <Maps of={current} />
+            <p class="buttons">
+              <button type="button" aria-expanded={asTable} onClick={() => setAsTable(!asTable)}>
+                View similarities as table
+              </button>
+            </p>
+          </div>
+        )}
+      </div>
+      {current && asTable && (
+        <div class="use-lines">
+          <SimilarityTable name="Cosine similarity" of={current} answers={current.all} />
+          {current.without && <SimilarityTable name="Cosine similarity without the heads that are off" of={current} answers={current.without} />}
+        </div>
+      )}
+    </Part>
+  );
+}
+
+function Maps({ of }: { of: Lines }) {
+  const { all, without } = of;
+  const low = Math.min(...all.similarity.data, ...(without?.similarity.data ?? []));
+  const chosen = Math.min(chosenLine.value, of.texts.length - 1);
+  const choose = (row: number) => (chosenLine.value = row);
+  const ramp = Array.from({ length: 9 }, (_, i) => colour(i / 8)).join(', ');
+  return (
+    <div>
+      <div class="use-maps">
+        <MatrixMap title={without ? 'All heads' : 'Similarity of the lines'} matrix={all.similarity} low={low} chosen={chosen} onChoose={choose} />
+        {without && <MatrixMap title="Without the heads that are off" matrix={without.similarity} low={low} chosen={chosen} onChoose={choose} />}
+      </div>
+      <p class="use-legend">
+        <span>{fixed(low, 2)}</span>
+        <span aria-hidden="true" style={{ background: `linear-gradient(to right, ${ramp})` }} />
+        <span>1.00</span>
+      </p>
+    </div>
+  );
+}
+
+function Nearest({ of }: { of: Lines }) {
+  const line = Math.min(chosenLine.value, of.texts.length - 1);
+  return (
+    <div class="use-near">
+      <div class="field">
+        <label for="use-line">Nearest to line</label>
+        <select id="use-line" value={line} onChange={(event) => (chosenLine.value = Number(event.currentTarget.value))}>
+          {of.texts.map((text, i) => (
+            <option key={i} value={i}>
+              {i + 1} {text}
+            </option>
+          ))}
+        </select>
+      </div>
+      <ol class="ranked" aria-label="Lines by similarity">
+        {neighboursOf(of, line).map(({ line: other, before, after }) => (
+          <li key={other}>
+            <span class="ranked-name">
+              <span class="figure">{other + 1}</span> {of.texts[other]}
+            </span>
+            {of.without && <span class="change">was {fixed(before, 4)}</span>}
+            <BarNumber value={after} />
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function SimilarityTable({ name, of, answers }: { name: string; of: Lines; answers: LineAnswers }) {
+  const count = of.texts.length;
+  return (
+    <NumberTable
+      name={name}
+      rows={{ kind: 'text', count, label: (i) => `${i + 1} ${of.texts[i]}` }}
+      columns={{ kind: 'text', count, label: (i) => String(i + 1) }}
+      cell={(i, j) => fixed(answers.similarity.data[i * count + j]!, 4)}
+    />
+  );
+}
