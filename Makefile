@@ -50,7 +50,7 @@ test:
 
 coverage:
 	@tools/setup native wasm node models fuzz
-	@$(MAKE) wasm
+	@$(MAKE) wasm-release
 	@node tools/coverage.mjs
 
 mutants: wasm

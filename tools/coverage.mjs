@@ -71,7 +71,7 @@ function native() {
 function node() {
   const [raw, out] = [at('build/coverage/v8'), at('build/coverage/node')];
   for (const folder of [raw, out]) rmSync(folder, { recursive: true, force: true });
-  run(process.execPath, ['wasm-tests/run.mjs', 'node-relaxed-threads'], { NODE_V8_COVERAGE: raw });
+  run(process.execPath, ['tools/test.mjs', '--only', 'node-relaxed-threads'], { NODE_V8_COVERAGE: raw });
   run(process.execPath, [
     at('node_modules/c8/bin/c8.js'),
     'report',

@@ -125,7 +125,7 @@ const parts = {
     if (!run('make', 'wasm-release') || !run('node', 'tools/package.mjs', ...named)) return;
     copyFileSync(at('build/attn.tgz'), join(out, `attn-${version}.tgz`));
     // publint and are-the-types-wrong are among these.
-    run('node', 'wasm-tests/run.mjs', 'packaging');
+    run('node', 'tools/test.mjs', '--only', 'packaging');
     if (values.matrix) run('node', '--test', '--test-reporter=spec', 'tests/bundlers/bundlers.test.mjs');
   },
   wheels() {
