@@ -226,7 +226,7 @@ function startError(error: unknown): unknown {
 }
 
 const sharingRefusal = (platform: Platform) =>
-  platform.createThread ? platform.sharingRefusal() : ATTN_THREADS ? noWorkers : "this build of attn has none ('make package' makes one that does)";
+  platform.createThread ? platform.sharingRefusal() : ATTN_THREADS ? noWorkers : "this build of attn has no others ('make page' makes one that does)";
 
 /** How many threads there will be, as far as that can be known before; what is told of it goes to `notes`. */
 function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {

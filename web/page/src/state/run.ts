@@ -220,9 +220,9 @@ export function follow(): void {
               run.value = made.run;
             });
             const { tokens, milliseconds } = computed.run;
-            status.value = {
-              text: `Ready: ${of.name}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`,
-            };
+            const text = `Ready: ${of.name}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`;
+            const limit = (await engine.peek()?.info)?.notes.find((note) => note.includes('this build'));
+            status.value = { text: limit ? `${text} It uses ${limit}.` : text };
           }
           // What is inside a layer of a long text takes longer than its maps: typing goes first.
           if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
