@@ -1,3 +1,3 @@
-import { defineAttentionMap } from '../../web/lib/src/attention_map.js';
+import { defineAttentionMap } from '../../web/lib/src/element/attention_map.js';
 
 defineAttentionMap();

@@ -1,4 +1,4 @@
-// attn: models as files, without a program. `npx attn` (web/lib/src/cli.ts) does and prints the same.
+// attn: models as files, without a program. `npx attn` (web/lib/src/cli/cli.ts) does and prints the same.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

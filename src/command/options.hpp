@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-// What may be written behind `attn`. web/lib/src/cli_options.ts has the same table and says the same.
+// What may be written behind `attn`. web/lib/src/cli/options.ts has the same table and says the same.
 namespace command {
 
 /// A call that is wrong.

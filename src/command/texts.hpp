@@ -4,7 +4,7 @@
 
 namespace command {
 
-/// attn embed, classify, tag, fill, answer, rank: a line in, a line out. web/lib/src/cli_texts.ts writes the same bytes.
+/// attn embed, classify, tag, fill, answer, rank: a line in, a line out. web/lib/src/cli/texts.ts writes the same bytes.
 /// Throws Misuse, attn::Error, std::runtime_error.
 void run_texts(const Call& call);
 

@@ -6,7 +6,15 @@ export const groups = {
   page: { folder: 'web/page/src/state' },
   arguments: {
     folder: lib,
-    files: ['arrays.ts', 'signature.ts', 'options.ts', 'results.ts', 'utf8.ts', 'error.ts', 'dispose.ts'],
+    files: [
+      'args/arrays.ts',
+      'args/signature.ts',
+      'args/options.ts',
+      'args/error.ts',
+      'engine/results.ts',
+      'platform/utf8.ts',
+      'platform/dispose.ts',
+    ],
     suites: [
       'arguments',
       'bad_input',
@@ -22,25 +30,41 @@ export const groups = {
   },
   files: {
     folder: lib,
-    files: ['safetensors.ts', 'export_model.ts', 'sha256.ts', 'model_options.ts', 'model_files.ts', 'binary.ts'],
+    files: ['model/safetensors.ts', 'model/export_model.ts', 'model/sha256.ts', 'model/model_files.ts', 'args/model_options.ts', 'load/binary.ts'],
     suites: ['safetensors', 'int8_files', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model', 'arguments'],
   },
   models: {
     folder: lib,
-    files: ['model_url.ts', 'model_cache.ts', 'load_model.ts', 'node.ts'],
+    files: ['model/model_url.ts', 'model/model_cache.ts', 'model/load_model.ts', 'node.ts'],
     suites: ['load_model', 'kept_models', 'aborting', 'model_folder_files'],
   },
-  text: { folder: lib, files: ['text_model.ts', 'breathe.ts'], suites: ['text_model', 'aborting', 'model_edits', 'model_folder_files', 'hostile'] },
+  text: {
+    folder: lib,
+    files: ['model/text_model.ts', 'platform/breathe.ts'],
+    suites: ['text_model', 'aborting', 'model_edits', 'model_folder_files', 'hostile'],
+  },
   worker: {
     folder: lib,
-    files: ['channel.ts', 'client.ts', 'host.ts', 'remote_model.ts'],
+    files: ['channel.ts', 'client.ts', 'host.ts', 'remote_model.ts'].map((name) => `worker/${name}`),
     suites: ['worker', 'text_model', 'aborting', 'model_edits', 'load_model', 'odd_input'],
   },
   loading: {
     folder: lib,
-    files: ['load.ts', 'download.ts', 'abort.ts', 'engine.ts', 'heap.ts', 'instance.ts', 'features.ts'],
+    files: [
+      'load/load.ts',
+      'load/instance.ts',
+      'engine/engine.ts',
+      'engine/heap.ts',
+      'platform/download.ts',
+      'platform/abort.ts',
+      'platform/features.ts',
+    ],
     suites: ['loading', 'module', 'threads', 'odd_input', 'aborting', 'hostile', 'worker', 'model_folder_files'],
   },
-  starting: { folder: lib, files: ['start_worker.ts', 'thread.ts', 'web.ts', 'placed.ts'], suites: ['start_worker', 'loading'] },
+  starting: {
+    folder: lib,
+    files: ['platform/start_worker.ts', 'platform/placed.ts', 'load/thread.ts', 'load/web.ts'],
+    suites: ['start_worker', 'loading'],
+  },
   tokenizer: { folder: `${lib}/tokenizer`, suites: ['tokenizer'] },
 };

@@ -1,5 +1,5 @@
 /** What cost.mjs needs of the package's sources, in one bundle. */
-export { AttnError } from '../../web/lib/src/error.ts';
+export { AttnError } from '../../web/lib/src/args/error.ts';
 export { Budget } from '../../web/lib/src/tokenizer/text.ts';
 import * as rare from '../../web/lib/src/tokenizer/rare.ts';
 import { useRareParts } from '../../web/lib/src/tokenizer/rare_parts.ts';

@@ -1,19 +1,19 @@
 /** attn/worker whose other end runs beside the caller, on a port: in a worker of its own no mutant could be switched on. */
 import { MessageChannel } from 'node:worker_threads';
 import type * as Contract from '../../web/lib/src/worker.js';
-import type { Endpoint } from '../../web/lib/src/comlink.js';
-import { remoteLoader, transfer } from '../../web/lib/src/client.js';
-import nodeEndpoint from '../../web/lib/src/comlink-node.js';
-import { serve } from '../../web/lib/src/host.js';
+import type { Endpoint } from '../../web/lib/src/worker/comlink.js';
+import { remoteLoader, transfer } from '../../web/lib/src/worker/client.js';
+import nodeEndpoint from '../../web/lib/src/worker/comlink-node.js';
+import { serve } from '../../web/lib/src/worker/host.js';
 import { load as loadDirect } from '../../web/lib/src/node.js';
 
-export { AttnError } from '../../web/lib/src/error.js';
+export { AttnError } from '../../web/lib/src/args/error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
   connect() {
     const { port1, port2 } = new MessageChannel();
-    serve(loadDirect, () => import('../../web/lib/src/load_model.js'), nodeEndpoint(port2) as Endpoint);
+    serve(loadDirect, () => import('../../web/lib/src/model/load_model.js'), nodeEndpoint(port2) as Endpoint);
     port1.unref();
     port2.unref();
     return {

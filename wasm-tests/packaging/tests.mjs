@@ -214,7 +214,7 @@ export async function packaging() {
       if (place < 0) continue;
       const before = code.slice(0, place).split('\n');
       const { originalSource, originalLine } = new SourceMap(map).findEntry(before.length - 1, before.at(-1).length);
-      assert.equal(originalSource, '../src/error.ts');
+      assert.equal(originalSource, '../src/args/error.ts');
       const source = map.sourcesContent[map.sources.indexOf(originalSource)];
       assert.match(source.split('\n')[originalLine], /class AttnError/);
       placed++;

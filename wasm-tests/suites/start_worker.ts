@@ -1,10 +1,10 @@
 /** What starts workers on pages, and what pages are asked, by itself: with hosts that are made up, since no engine of the tests is all of them. */
 import { assert } from 'chai';
-import { AttnError } from '../../web/lib/src/error.ts';
-import { createThread } from '../../web/lib/src/thread.ts';
-import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/placed.ts';
-import { startWorker } from '../../web/lib/src/start_worker.ts';
-import { web } from '../../web/lib/src/web.ts';
+import { AttnError } from '../../web/lib/src/args/error.ts';
+import { createThread } from '../../web/lib/src/load/thread.ts';
+import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/platform/placed.ts';
+import { startWorker } from '../../web/lib/src/platform/start_worker.ts';
+import { web } from '../../web/lib/src/load/web.ts';
 import { assertThrows } from '../support/errors.ts';
 import { withGlobal } from '../support/fake_caches.ts';
 

@@ -4,8 +4,8 @@
  */
 import type { AttnError, ErrorCode } from 'attn';
 import { assert } from 'chai';
-import { AttnError as SourceError } from '../../web/lib/src/error.ts';
-import { Tokenizer as PublicTokenizer } from '../../web/lib/src/text_tokenizer.ts';
+import { AttnError as SourceError } from '../../web/lib/src/args/error.ts';
+import { Tokenizer as PublicTokenizer } from '../../web/lib/src/tokenizer/text_tokenizer.ts';
 import { readNormalizer } from '../../web/lib/src/tokenizer/normalizers.ts';
 import { readPreTokenizer } from '../../web/lib/src/tokenizer/pre_tokenizers.ts';
 import { Section } from '../../web/lib/src/tokenizer/schema.ts';

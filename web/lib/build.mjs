@@ -110,10 +110,25 @@ if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 const comlink = {
   name: 'comlink',
   resolveId(id) {
-    const file = { './comlink.js': 'comlink.mjs', './comlink-node.js': 'node-adapter.mjs' }[id];
+    const file = { 'comlink.js': 'comlink.mjs', 'comlink-node.js': 'node-adapter.mjs' }[basename(id)];
     return file && join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm', file);
   },
 };
+
+/** Stands for the threads of a build without them. */
+const noGlue = '\0no-glue';
+
+/** Emscripten's glue, of which src/engine/glue has the types: a file next to the bundle, or a part of it. */
+const glue = (isPart) => ({
+  name: 'glue',
+  resolveId(id) {
+    if (!/\/glue\/attn[\w-]*\.mjs$/.test(id)) return undefined;
+    const name = basename(id);
+    if (!isPart(name)) return { id: `./${name}`, external: true };
+    return existsSync(join(out, name)) ? join(out, name) : noGlue;
+  },
+  load: (id) => (id === noGlue ? 'export default undefined' : undefined),
+});
 
 /** Sources are named as the package's users see them; their text is in the map. */
 const sourcemapPathTransform = (source, map) => {
@@ -139,31 +154,19 @@ async function bundle() {
   const bundled = await rolldown({
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
-    external: [/^node:/, /attn(-train)?(-threads|-threads-node)?\.mjs$/],
-    plugins: [comlink],
+    external: /^node:/,
+    plugins: [comlink, glue(() => false)],
   });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
   for (const file of output) if (file.type === 'chunk') write(file);
 }
-
-/** Stands for the threads of a build without them. */
-const noGlue = '\0no-glue';
-
-const glue = {
-  name: 'glue',
-  resolveId(id) {
-    if (!/^\.\/attn(-train)?(-threads)?\.mjs$/.test(id)) return undefined;
-    return existsSync(join(out, id)) ? join(out, id) : noGlue;
-  },
-  load: (id) => (id === noGlue ? 'export default undefined' : undefined),
-};
 
 /** The worker in one file, the glue in it too. */
 async function bundleWorker(name) {
   const bundled = await rolldown({
     ...common,
     input: join(here, 'src', `${name}.ts`),
-    plugins: [comlink, glue],
+    plugins: [comlink, glue(() => true)],
   });
   const { output } = await bundled.generate({ ...format, dir: out, codeSplitting: false });
   const chunks = output.filter(({ type }) => type === 'chunk');
@@ -173,8 +176,8 @@ async function bundleWorker(name) {
 
 /** What npx runs, on the package as any user has it: shared parts would be files of their own that pages load, too. */
 async function bundleCommand() {
-  const external = ['./node.js', /^node:/];
-  const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli.ts'), external });
+  const entry = { name: 'entry', resolveId: (id) => (id === '../node.js' ? { id: './node.js', external: true } : undefined) };
+  const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli', 'cli.ts'), external: /^node:/, plugins: [entry] });
   const { output } = await bundled.generate({ ...format, dir: out, banner: '#!/usr/bin/env node' });
   write(output[0]);
 }
@@ -185,8 +188,8 @@ async function bundleCommonJs() {
     ...common,
     platform: 'node',
     input: Object.fromEntries(['node', 'worker-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
-    plugins: [comlink, glue],
-    external: [/^node:/, /attn-(train-)?threads-node\.mjs$/],
+    plugins: [comlink, glue((name) => !name.includes('threads'))],
+    external: /^node:/,
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
@@ -202,8 +205,8 @@ async function bundleAlone(name, source) {
 }
 
 await bundle();
-await bundleAlone('element', 'attention_map.ts');
-await bundleAlone('tokenizer', 'text_tokenizer.ts');
+await bundleAlone('element', 'element/attention_map.ts');
+await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
 await bundleWorker('worker-host');
 await bundleWorker('worker-host-train');
 await bundleCommand();

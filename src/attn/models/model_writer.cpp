@@ -9,7 +9,7 @@
 #include "attn/io/safetensors_layout.hpp"
 #include "attn/models/family.hpp"
 
-// The package writes the same (web/lib/src/export_model.ts).
+// The package writes the same (web/lib/src/model/export_model.ts).
 namespace attn::detail {
 namespace {
 

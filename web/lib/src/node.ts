@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { TextDecoder, TextEncoder } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
-import single from './attn.mjs';
-import { complete } from './complete.js';
-import { loader } from './load.js';
-import type { Disk } from './model_files.js';
+import single from './engine/glue/attn.mjs';
+import { complete } from './platform/complete.js';
+import { loader } from './load/load.js';
+import type { Disk } from './model/model_files.js';
 
-export { AttnError } from './error.js';
+export { AttnError } from './args/error.js';
 
 /** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
 function pathOf(location: string | URL): string | undefined {
@@ -60,7 +60,7 @@ const loadDirect = loader({
   // The single-threaded glue asks nothing of its host: the bytes are given to it.
   single,
   ...(ATTN_THREADS && {
-    threaded: async () => (await import('./attn-threads-node.mjs')).default,
+    threaded: async () => (await import('./engine/glue/attn-threads-node.mjs')).default,
     createThread(onError) {
       // By this the glue knows that it runs as a thread.
       const worker = new Worker(new URL('./attn-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
@@ -75,9 +75,9 @@ const loadDirect = loader({
     const path = pathOf(location);
     return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
   },
-  models: () => import('./load_model.js'),
-  onDemand: () => import('./on_demand.js'),
-  training: async () => (await import('./training-node.js')).training,
+  models: () => import('./model/load_model.js'),
+  onDemand: () => import('./model/on_demand.js'),
+  training: async () => (await import('./load/training-node.js')).training,
   trains: true, // there is nothing to download
   disk,
 });

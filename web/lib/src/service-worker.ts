@@ -1,13 +1,13 @@
 /** The package where import() is not allowed and no worker can be started: service workers, worklets. All of it comes with the first import. */
 import type * as Contract from './attn.js';
-import single from './attn.mjs';
-import { complete } from './complete.js';
-import { loader } from './load.js';
-import * as models from './load_model.js';
-import * as onDemand from './on_demand.js';
-import { web } from './web.js';
+import single from './engine/glue/attn.mjs';
+import { complete } from './platform/complete.js';
+import { loader } from './load/load.js';
+import * as models from './model/load_model.js';
+import * as onDemand from './model/on_demand.js';
+import { web } from './load/web.js';
 
-export { AttnError } from './error.js';
+export { AttnError } from './args/error.js';
 
 const loadStatic = loader({ ...web, single, models: async () => models, onDemand: async () => onDemand });
 

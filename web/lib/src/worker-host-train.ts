@@ -1,13 +1,13 @@
 /** The worker of attn/worker for training; like worker-host.js in one file. */
-import single from './attn.mjs';
-import threaded from './attn-train-threads.mjs';
-import type { Endpoint } from './comlink.js';
-import { serve } from './host.js';
-import { loader } from './load.js';
-import * as models from './load_model.js';
-import * as onDemand from './on_demand.js';
-import { training } from './training-web.js';
-import { web } from './web.js';
+import single from './engine/glue/attn.mjs';
+import threaded from './engine/glue/attn-train-threads.mjs';
+import type { Endpoint } from './worker/comlink.js';
+import { serve } from './worker/host.js';
+import { loader } from './load/load.js';
+import * as models from './model/load_model.js';
+import * as onDemand from './model/on_demand.js';
+import { training } from './load/training-web.js';
+import { web } from './load/web.js';
 
 const load = loader({
   ...web,

@@ -1,11 +1,11 @@
 /** attn/worker in Node. */
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './worker.js';
-import { remoteLoader, transfer } from './client.js';
-import nodeEndpoint from './comlink-node.js';
-import { leaveOut } from './placed.js';
+import { remoteLoader, transfer } from './worker/client.js';
+import nodeEndpoint from './worker/comlink-node.js';
+import { leaveOut } from './platform/placed.js';
 
-export { AttnError } from './error.js';
+export { AttnError } from './args/error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({

@@ -1,10 +1,10 @@
 /** attn/worker in browsers. */
 import type * as Contract from './worker.js';
-import { remoteLoader, transfer } from './client.js';
-import { pageUrl } from './placed.js';
-import { startWorker } from './start_worker.js';
+import { remoteLoader, transfer } from './worker/client.js';
+import { pageUrl } from './platform/placed.js';
+import { startWorker } from './platform/start_worker.js';
 
-export { AttnError } from './error.js';
+export { AttnError } from './args/error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({

@@ -1,6 +1,6 @@
 /** Entities of the labels that tokens have, as transformers' TokenClassificationPipeline puts them together. */
 
-import type { Aggregation } from '../aggregation.js';
+import type { Aggregation } from '../args/aggregation.js';
 import type { Entity } from '../attn.js';
 
 /** A token, or several: what it may be, and where. */

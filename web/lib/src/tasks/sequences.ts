@@ -1,5 +1,5 @@
 /** Tokens of texts in windows. */
-import { AttnError, fail } from '../error.js';
+import { AttnError, fail } from '../args/error.js';
 import type { Part } from '../tokenizer/post_processors.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 

@@ -1,7 +1,7 @@
 /** What a model's head is for: entities, masks, answers, the order of documents. */
 import type { Entity, TextModel as Contract } from '../attn.js';
-import { assertTask, inBatches, inText, limits, type Row, tokenized } from '../batches.js';
-import { AttnError, describe, fail } from '../error.js';
+import { assertTask, inBatches, inText, limits, type Row, tokenized } from '../model/batches.js';
+import { AttnError, describe, fail } from '../args/error.js';
 import {
   answerOptions,
   classifyTokensOptions,
@@ -11,8 +11,8 @@ import {
   readText,
   readTextOptions,
   readTexts,
-} from '../model_options.js';
-import type { Parts } from '../model_parts.js';
+} from '../args/model_options.js';
+import type { Parts } from '../model/model_parts.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
 import { entitiesOf, type Scored } from './entities.js';

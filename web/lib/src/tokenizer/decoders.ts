@@ -1,5 +1,5 @@
 /** What makes a text of tokens again: a token at a time, or some of them together, to be put one after the other. */
-import { decodeUtf8, encodeUtf8 } from '../utf8.js';
+import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 import { limits } from './limits.js';
 import { regex } from './patterns.js';
 import { byteCodes, codesOf } from './text.js';

@@ -1,4 +1,4 @@
-import { describe, fail } from '../error.js';
+import { describe, fail } from '../args/error.js';
 import { limits } from './limits.js';
 import { Section, atMost, choose, listOf, unsupported, wrong } from './schema.js';
 import { type Budget, codesOf, stringOf, utf8 } from './text.js';

@@ -1,4 +1,4 @@
-import { fail } from '../error.js';
+import { fail } from '../args/error.js';
 import { limits } from './limits.js';
 import { atMost, type Section, choose, idOf, listOf, op, Parts, unsupported, wrong } from './schema.js';
 import type { Budget } from './text.js';

@@ -1,4 +1,4 @@
-import { fail } from '../error.js';
+import { fail } from '../args/error.js';
 import { limits } from './limits.js';
 import { op, type Section } from './schema.js';
 import { codesOf, transform, utf8, type Text } from './text.js';

@@ -1,5 +1,5 @@
-import { isPlainObject } from '../arrays.js';
-import { AttnError, describe, fail, reason } from '../error.js';
+import { isPlainObject } from '../args/arrays.js';
+import { AttnError, describe, fail, reason } from '../args/error.js';
 import { limits } from './limits.js';
 
 /** Whose errors those of a file are. */

@@ -1,4 +1,4 @@
-import { fail } from '../error.js';
+import { fail } from '../args/error.js';
 import { limits } from './limits.js';
 
 /** What a text may cost: characters that it becomes at once, since a file's rules can double it again and again, and steps until it is tokens. */

@@ -3,8 +3,8 @@
  * Text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around → padded.
  */
 import type { Encoding } from '../attn.js';
-import { allocate, AttnError } from '../error.js';
-import type { Text } from '../model_options.js';
+import { allocate, AttnError } from '../args/error.js';
+import type { Text } from '../args/model_options.js';
 import { AddedTokens } from './added_tokens.js';
 import { cleanUp, type Decoder, readDecoder, spaced } from './decoders.js';
 import { readModel, type Model } from './models.js';

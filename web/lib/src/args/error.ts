@@ -1,0 +1,158 @@
+import type { AttnError as AttnErrorType, ErrorCode } from '../attn.js';
+
+export type Detail = Readonly<Record<string, unknown>>;
+
+/** What is kept of a message, of a fact of the detail, of a list and of its items: names in files may be as long as the file. error.cpp has the same. */
+const most = { message: 2048, fact: 1000, items: 1000, item: 200 };
+
+/** The start and the end of a text that is too long, cut between characters. */
+function cut(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const start = text.slice(0, Math.floor((length * 2) / 3)).replace(/[\ud800-\udbff]$/, '');
+  return `${start} … ${text.slice(-Math.floor(length / 4)).replace(/^[\udc00-\udfff]/, '')}`;
+}
+
+function cutFact(value: unknown): unknown {
+  if (typeof value === 'string') return cut(value, most.fact);
+  if (!Array.isArray(value)) return value;
+  return value.slice(0, most.items).map((item: unknown) => (typeof item === 'string' ? cut(item, most.item) : item));
+}
+
+export class AttnError extends Error implements AttnErrorType {
+  readonly code: ErrorCode;
+  readonly detail: Detail;
+
+  constructor(code: ErrorCode, message: string, detail: Detail = {}, options?: { cause?: unknown }) {
+    super(cut(message, most.message), options);
+    this.code = code;
+    this.detail = Object.freeze(Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, cutFact(value)])));
+  }
+
+  static {
+    // On the prototype, as the built-in errors have it: not a property of each error that a log would print.
+    Object.defineProperty(this.prototype, 'name', { value: 'AttnError', configurable: true, writable: true });
+  }
+}
+
+/** ABORTED because the caller wanted it: by the name that fetch gives its own, for those who tell errors apart by that. */
+export function abortError(message: string, detail?: Detail, options?: { cause?: unknown }): AttnError {
+  const error = new AttnError('ABORTED', message, detail, options);
+  Object.defineProperty(error, 'name', { value: abortName, configurable: true, writable: true });
+  return error;
+}
+export const abortName = 'AbortError';
+
+/** Makes the errors of fetching, or reading files, in an operation. */
+export const networkErrors =
+  (op: string, more: Detail = {}) =>
+  (message: string, detail: Detail, cause?: unknown): AttnError =>
+    new AttnError('NETWORK', `${op}: ${message}`, { op, ...more, ...detail }, cause === undefined ? undefined : { cause });
+
+/** Throws "op: argument got, expected expected", where got is such as "is missing" or "has 8 elements". */
+export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string): never {
+  throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });
+}
+
+/** What was thrown, in words. Never throws, whatever it is. */
+export function reason(thrown: unknown): string {
+  try {
+    return cut(String(thrown instanceof Error ? thrown.message : thrown), most.fact);
+  } catch {
+    return 'what was thrown cannot be read';
+  }
+}
+
+/** Never throws, as instanceof does for a revoked Proxy. */
+export function isAttnError(thrown: unknown): thrown is AttnError {
+  try {
+    return thrown instanceof AttnError;
+  } catch {
+    return false;
+  }
+}
+
+/** Of an argument that is code of the caller's (getters, Proxies, conversions): what that has thrown is ARGUMENT. */
+export function unreadable(op: string, argument: string, cause: unknown): AttnError {
+  if (isAttnError(cause)) return cause;
+  const got = `what throws when it is read (${reason(cause)})`;
+  const expected = 'a value that can be read';
+  return new AttnError('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, { op, argument, expected, got }, { cause });
+}
+
+/** What `read` makes of an argument. */
+export function reading<T>(op: string, argument: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw unreadable(op, argument, cause);
+  }
+}
+
+/** What `make` allocates; MEMORY where the engine refuses. */
+export function allocate<T>(op: string, bytes: number, make: () => T, what = 'the result'): T {
+  try {
+    return make();
+  } catch (cause) {
+    throw new AttnError('MEMORY', `${op}: the engine has no ${bytes} bytes for ${what}`, { op, got: bytes }, { cause });
+  }
+}
+
+/** A value in words, for "got". Never throws, whatever the value does when it is looked at. */
+export function describe(value: unknown): string {
+  if (value === undefined) return 'is missing';
+  try {
+    switch (typeof value) {
+      case 'string':
+        return `is ${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)}`;
+      case 'number':
+      case 'boolean':
+        return `is ${value}`;
+      case 'bigint':
+        return `is the BigInt ${value}`;
+      case 'symbol':
+        return 'is a symbol';
+      case 'function':
+        return 'is a function';
+    }
+    if (value === null) return 'is null';
+    const tag = Object.prototype.toString.call(value).slice(8, -1);
+    return tag === 'Object' ? 'is an object' : `is ${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
+  } catch {
+    return 'is an object that cannot be read';
+  }
+}
+
+/** "(2,8,384)". */
+export function shapeText(dims: readonly number[]): string {
+  return `(${dims.join(',')})`;
+}
+
+/** Number of edits from a to b. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; ++i) {
+    const next = [i];
+    for (let j = 1; j <= b.length; ++j) next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+/** What the writer of `name` may have meant: torch's spelling counts as the same, and a part of the name as near. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[_-]/g, '');
+  const wanted = plain(name).slice(0, 64);
+  let best: string | undefined;
+  let least = Math.max(2, Math.floor(wanted.length / 3)) + 1;
+  for (const candidate of known) {
+    const edits = distance(wanted, plain(candidate));
+    if (edits < least) [best, least] = [candidate, edits];
+  }
+  return best ?? known.find((candidate) => wanted.includes(plain(candidate)));
+}
+
+/** "did you mean isCausal?", or what there is. */
+export function hint(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  return near === undefined ? `there are ${known.join(', ')}` : `did you mean ${near}?`;
+}

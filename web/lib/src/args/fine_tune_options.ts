@@ -1,0 +1,15 @@
+/** Names of fineTune()'s options, for the model and for attn/worker. */
+import type { FineTuneOptions } from '../attn.js';
+
+export const fineTuneOptions = [
+  'epochs',
+  'batchSize',
+  'learningRate',
+  'weightDecay',
+  'layers',
+  'labels',
+  'seed',
+  'validation',
+  'signal',
+  'onProgress',
+] as const satisfies readonly (keyof FineTuneOptions)[];

@@ -1,0 +1,314 @@
+/** Arguments of loadModel() and of a TextModel, read at the door: by the model itself, and by attn/worker before it sends them. */
+import type { ModelOptions } from '../attn.js';
+import { elements, isPlainObject, readBytes } from './arrays.js';
+import { AttnError, describe, fail, hint, reading } from './error.js';
+import { type ExportKind, exportKinds } from './export_kinds.js';
+import { readCallback, readSignal } from './options.js';
+import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
+import { type Aggregation, aggregations } from './aggregation.js';
+
+/** What a model's folder may hold that is read; the first three it must. modules.json may name other folders than these. */
+export const fileNames: readonly string[] = [
+  'config.json',
+  'tokenizer.json',
+  'model.safetensors',
+  'tokenizer_config.json',
+  'modules.json',
+  '1_Pooling/config.json',
+  '2_Dense/config.json',
+  '2_Dense/model.safetensors',
+  'sentence_bert_config.json',
+  'config_sentence_transformers.json',
+];
+/** A file's path in the folder. */
+export type FileName = string;
+
+const inModule = /^[\w-][\w.-]*\/([\w.-]+)$/;
+/** Whether a model may have such a file: one of a module is what its own folder would have. */
+const mayBeRead = (name: string) => fileNames.includes(name) || fileNames.includes(inModule.exec(name)?.[1] ?? '');
+
+/** What the caller gave for a file: bytes, a Blob, or text. */
+export type Given = Uint8Array<ArrayBuffer> | Blob | string;
+export type Source = { readonly location: string } | { readonly files: readonly (readonly [name: string, content: Given, source: unknown])[] };
+
+const op = 'loadModel';
+const tagOf = (value: unknown) => Object.prototype.toString.call(value).slice(8, -1);
+
+export const readSource = (value: unknown): Source => reading(op, 'source', () => sourceOf(value));
+
+function sourceOf(value: unknown): Source {
+  const tag = tagOf(value);
+  if ((typeof value === 'string' && value !== '') || tag === 'URL') return { location: String(value) };
+  if (!isPlainObject(value)) fail('ARGUMENT', op, 'source', describe(value), "a folder's URL or path, or an object of files by name");
+  const files = Object.keys(value as object).map((name) => {
+    const content = (value as Readonly<Record<string, unknown>>)[name];
+    if (typeof content === 'string') return [name, content, content] as const;
+    const kind = tagOf(content);
+    const isBlob = (kind === 'Blob' || kind === 'File') && typeof Blob === 'function';
+    // A slice is a Blob of our own, and fails for what is none.
+    const given = isBlob ? Blob.prototype.slice.call(content) : readBytes(op, `source[${JSON.stringify(name)}]`, content);
+    return [name, given, content] as const;
+  });
+  if (files.length === 0) fail('ARGUMENT', op, 'source', 'is an object without files', fileNames.slice(0, 3).join(', '));
+  return { files };
+}
+
+const cacheModes = ['default', 'none', 'reload'] as const;
+const weightKinds = ['auto', 'float32', 'int8'] as const;
+
+/** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
+const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
+
+/** Where a folder is not there, or a server of one page gave that for it: its name may have been meant for libraries that know the Hub. */
+export function withAdvice(error: unknown, source: Source): unknown {
+  if (!(error instanceof AttnError) || !('location' in source) || !hubId.test(source.location)) return error;
+  const { code, message, detail, cause } = error;
+  const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
+  if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
+  const advice = `if it is an id of the Hub, write the URL of its files, https://HOST/${source.location}/resolve/main, or the path of a copy`;
+  return new AttnError(code, `${message}; source is ${JSON.stringify(source.location)}: ${advice}`, detail, { cause });
+}
+
+export interface CheckedModelOptions {
+  readonly fetch: ModelOptions['fetch'];
+  readonly cache: (typeof cacheModes)[number];
+  readonly weights: (typeof weightKinds)[number];
+  /** By file, in lower case. */
+  readonly sha256: ReadonlyMap<string, string>;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ModelOptions['onProgress'];
+}
+
+export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
+
+function modelOptions(value: unknown): CheckedModelOptions {
+  const names = ['fetch', 'cache', 'weights', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, weights, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const digests = new Map<string, string>();
+  if (sha256 !== undefined) {
+    if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
+    for (const name of Object.keys(sha256 as object)) {
+      const digest = (sha256 as Readonly<Record<string, unknown>>)[name];
+      // A digest of a file that is never read would pin nothing.
+      if (!mayBeRead(name))
+        throw new AttnError('ARGUMENT', `${op}: sha256 names the file ${JSON.stringify(name)}, which is not read; ${hint(name, fileNames)}`, {
+          op,
+          argument: 'sha256',
+          expected: fileNames.join(', '),
+          got: name,
+        });
+      const argument = `sha256[${JSON.stringify(name)}]`;
+      if (typeof digest !== 'string' || !/^[0-9a-f]{64}$/i.test(digest)) fail('ARGUMENT', op, argument, describe(digest), '64 hex digits');
+      digests.set(name, digest.toLowerCase());
+    }
+  }
+  return {
+    fetch: readCallback(op, 'fetch', fetch) as ModelOptions['fetch'],
+    cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
+    weights: weights === undefined ? 'auto' : weightKinds[choice(op, 'weights', weights, weightKinds)]!,
+    sha256: digests,
+    signal: readSignal(op, signal),
+    onProgress: readCallback(op, 'onProgress', onProgress) as ModelOptions['onProgress'],
+  };
+}
+
+/** JSON's value, frozen all the way down. */
+export function frozen<T extends object>(value: T): Readonly<T> {
+  const open: object[] = [value];
+  for (let object = open.pop(); object; object = open.pop()) {
+    Object.freeze(object);
+    for (const member of Object.values(object)) if (typeof member === 'object' && member !== null) open.push(member as object);
+  }
+  return value;
+}
+
+export type Text = string | readonly [string, string];
+
+/** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
+export const readTexts = (operation: string, value: unknown, pairs: boolean): Text[] =>
+  reading(operation, 'texts', () => textsOf(operation, value, pairs));
+
+function textsOf(operation: string, value: unknown, pairs: boolean): Text[] {
+  const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
+  if (typeof value === 'string') return [value];
+  if (!Array.isArray(value)) fail('ARGUMENT', operation, 'texts', describe(value), expected);
+  const texts = elements(value as unknown[], (text, i): Text => {
+    if (typeof text === 'string') return text;
+    if (!pairs || !Array.isArray(text))
+      fail('ARGUMENT', operation, `texts[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
+    const { length } = text as unknown[];
+    if (length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${length} elements`, 'a pair of strings');
+    const part = (which: 0 | 1): string => {
+      const value = (text as unknown[])[which];
+      if (typeof value !== 'string') fail('ARGUMENT', operation, `texts[${i}][${which}]`, describe(value), 'a string');
+      return value;
+    };
+    return [part(0), part(1)];
+  });
+  const mixed = texts.findIndex((text) => typeof text !== typeof texts[0]);
+  if (mixed >= 0)
+    fail('ARGUMENT', operation, `texts[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
+  return texts;
+}
+
+/** Several texts. */
+export const readDocuments = (value: unknown): string[] => {
+  if (typeof value === 'string') fail('ARGUMENT', 'rank', 'documents', describe(value), 'an Array of strings');
+  return readTexts('rank', value, false) as string[];
+};
+
+/** TokenizeOptions, and what an operation has beside them. */
+export interface TextOptions {
+  readonly maxLength?: number;
+  readonly truncation?: boolean;
+  readonly pooling?: string;
+  readonly normalize?: boolean;
+  readonly batchSize?: number;
+  readonly prompt?: string;
+  readonly promptName?: string;
+  readonly aggregation?: Aggregation;
+  readonly stride?: number;
+  readonly ignoreLabels?: readonly string[];
+  readonly topK?: number;
+  readonly targets?: readonly string[];
+  readonly maxAnswerLength?: number;
+  readonly allowEmpty?: boolean;
+  readonly addSpecialTokens?: boolean;
+  readonly truncationSide?: 'left' | 'right';
+  readonly paddingSide?: 'left' | 'right';
+}
+
+export interface CheckedTextOptions {
+  /** What is left to send: each option that was given. */
+  readonly plain: TextOptions;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
+}
+
+const mostBatch = 2 ** 20;
+const sides = ['left', 'right'] as const;
+const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
+
+export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
+  reading(operation, 'options', () => textOptions(operation, value, names));
+
+function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
+  const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
+  const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
+  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
+  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens } = given;
+  const flag = (name: string, each: unknown) => {
+    if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
+    return each;
+  };
+  const text = (name: string, each: unknown) => {
+    if (each !== undefined && typeof each !== 'string') fail('ARGUMENT', operation, name, describe(each), 'a string');
+    return each;
+  };
+  const strings = (name: string, each: unknown) => {
+    if (each === undefined) return undefined;
+    if (!Array.isArray(each)) fail('ARGUMENT', operation, name, describe(each), 'an Array of strings');
+    return elements(each as unknown[], (value, i) => text(`${name}[${i}]`, value ?? null) as string);
+  };
+  const side = (name: 'truncationSide' | 'paddingSide') =>
+    given[name] === undefined ? undefined : sides[choice(operation, name, given[name], sides)];
+  const count = (name: string, each: unknown, least = 1) => (each === undefined ? undefined : whole(operation, name, each, least, 2 ** 31 - 1));
+  const all = {
+    maxLength: maxLength === undefined ? undefined : whole(operation, 'maxLength', maxLength, 1, 2 ** 31 - 1),
+    truncation: flag('truncation', truncation),
+    pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
+    normalize: flag('normalize', normalize),
+    batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
+    prompt: text('prompt', prompt),
+    promptName: text('promptName', promptName),
+    aggregation: aggregation === undefined ? undefined : aggregations[choice(operation, 'aggregation', aggregation, aggregations)],
+    stride: count('stride', stride, 0),
+    ignoreLabels: strings('ignoreLabels', ignoreLabels),
+    topK: count('topK', topK),
+    targets: strings('targets', targets),
+    maxAnswerLength: count('maxAnswerLength', maxAnswerLength),
+    allowEmpty: flag('allowEmpty', allowEmpty),
+    addSpecialTokens: flag('addSpecialTokens', addSpecialTokens),
+    truncationSide: side('truncationSide'),
+    paddingSide: side('paddingSide'),
+  };
+  return {
+    plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
+    signal: readSignal(operation, signal),
+    onProgress: readCallback(operation, 'onProgress', onProgress) as CheckedTextOptions['onProgress'],
+  };
+}
+
+/** The kind of weights that is asked for. */
+export const readExportOptions = (value: unknown): ExportKind | undefined =>
+  reading('export', 'options', () => {
+    const [weights] = value === undefined ? [] : readMembers('export', 'options', value, ['weights']);
+    return weights === undefined ? undefined : exportKinds[choice('export', 'weights', weights, exportKinds)]!;
+  });
+
+export const tokenizeOptions = ['maxLength', 'truncation', 'addSpecialTokens', 'truncationSide'];
+export const encodeOptions = [...tokenizeOptions, 'paddingSide'];
+export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
+export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
+
+export const classifyTokensOptions = [...tokenizeOptions, 'aggregation', 'stride', 'ignoreLabels', 'batchSize', 'signal'];
+export const fillMaskOptions = ['topK', 'targets'];
+export const answerOptions = ['topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const rankOptions = [...tokenizeOptions, 'topK', 'batchSize', 'signal'];
+
+/** One text. */
+export function readText(operation: string, name: string, value: unknown): string {
+  if (typeof value !== 'string') fail('ARGUMENT', operation, name, describe(value), 'a string');
+  return value;
+}
+
+/** Whether special tokens are left out. */
+export const readDecodeOptions = (value: unknown): boolean =>
+  reading('decode', 'options', () => {
+    const [skip = false] = value === undefined ? [] : readMembers('decode', 'options', value, ['skipSpecialTokens']);
+    if (typeof skip !== 'boolean') fail('ARGUMENT', 'decode', 'skipSpecialTokens', describe(skip), 'true or false');
+    return skip;
+  });
+
+/** Ids of tokens, in an Array or a typed one. */
+export const readIds = (value: unknown): number[] =>
+  reading('decode', 'ids', () => {
+    if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && !(value instanceof DataView)))
+      fail('ARGUMENT', 'decode', 'ids', describe(value), 'an Array of whole numbers, or a typed one');
+    return elements(Array.from(value as ArrayLike<unknown>), (id, i) => whole('decode', `ids[${i}]`, id, 0, 2 ** 31 - 1));
+  });
+
+export function readToken(operation: string, value: unknown): string {
+  if (typeof value !== 'string') fail('ARGUMENT', operation, 'token', describe(value), 'a string');
+  return value;
+}
+
+export function readParameterName(value: unknown): string {
+  if (typeof value !== 'string') fail('ARGUMENT', 'getParameter', 'name', describe(value), 'a string');
+  return value;
+}
+
+export function readId(operation: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', operation, 'id', describe(value), 'a whole number');
+  return value;
+}
+
+/** Leaves of a method that takes an Encoding first, whose parts the module knows by name. */
+export const readEncoded = (operation: string, signature: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] =>
+  reading(operation, 'inputs', () => encodedOf(operation, signature, inputs, others));
+
+function encodedOf(operation: string, { arguments: list }: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] {
+  if (!isPlainObject(inputs)) fail('ARGUMENT', operation, 'inputs', describe(inputs), 'an Encoding, as tokenize() gives it');
+  const { inputIds, attentionMask, tokenTypeIds, dims } = inputs as Readonly<Record<string, unknown>>;
+  if (dims === undefined) fail('ARGUMENT', operation, 'inputs.dims', 'is missing', 'an Array of two whole numbers');
+  const values: Readonly<Record<string, unknown>> = {
+    inputIds,
+    dims,
+    attentionMask: attentionMask === undefined ? undefined : { kind: 'attend', data: attentionMask, dims },
+    tokenTypeIds,
+    ...others,
+  };
+  const leaves: Leaf[] = [];
+  for (const argument of list) readLeaves(operation, argument, '', values[argument.name], 0, dims, leaves);
+  return leaves;
+}

@@ -1,0 +1,83 @@
+/** Options of load(). */
+import type { LoadOptions } from '../attn.js';
+import { arrayTag, isArrayBuffer } from './arrays.js';
+import { describe, fail, reading } from './error.js';
+import { choice, readMembers, whole } from './signature.js';
+
+/** What `wasm` is, told by tags, so that objects of other realms are fine. */
+export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'bytes' {
+  const expected = 'a URL, an ArrayBuffer, a Uint8Array, a Response or a WebAssembly.Module';
+  if (wasm === '') fail('ARGUMENT', 'load', 'wasm', 'is ""', expected);
+  const tag = Object.prototype.toString.call(wasm).slice(8, -1);
+  if (typeof wasm === 'string' || tag === 'URL') return 'location';
+  if (tag === 'Response') return 'response';
+  if (tag === 'WebAssembly.Module') return 'module';
+  if (isArrayBuffer(wasm) || arrayTag(wasm) === 'Uint8Array') return 'bytes';
+  fail('ARGUMENT', 'load', 'wasm', describe(wasm), expected);
+}
+
+/** A signal that behaves: the caller's may be anything that has its members, and what these throw when they are used is ARGUMENT. */
+export function readSignal(op: string, value: unknown): AbortSignal | undefined {
+  if (value === undefined) return undefined;
+  const members = ['aborted', 'addEventListener', 'removeEventListener'];
+  if (typeof value !== 'object' || value === null || !members.every((name) => name in value))
+    fail('ARGUMENT', op, 'signal', describe(value), 'an AbortSignal');
+  const signal = value as AbortSignal;
+  const use = <T>(work: () => T) => reading(op, 'signal', work);
+  const facade = {
+    get aborted() {
+      return use(() => signal.aborted);
+    },
+    get reason() {
+      return use(() => signal.reason as unknown);
+    },
+    addEventListener: (type: string, listener: () => void) => use(() => signal.addEventListener(type, listener)),
+    removeEventListener(type: string, listener: () => void) {
+      try {
+        signal.removeEventListener(type, listener);
+      } catch {
+        // Nobody listens any more.
+      }
+    },
+  };
+  return facade as unknown as AbortSignal;
+}
+
+export function readCallback(op: string, name: string, value: unknown): unknown {
+  if (value !== undefined && typeof value !== 'function') fail('ARGUMENT', op, name, describe(value), 'a function');
+  return value;
+}
+
+export interface CheckedLoadOptions {
+  readonly wasm: LoadOptions['wasm'];
+  readonly variant: 'auto' | 'simd' | 'relaxed';
+  readonly threads: number | 'auto';
+  readonly maximumMemory: number | undefined;
+  readonly training: boolean | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: LoadOptions['onProgress'];
+}
+
+const names = ['wasm', 'variant', 'threads', 'maximumMemory', 'training', 'signal', 'onProgress'] as const satisfies readonly (keyof LoadOptions)[];
+const variants = ['auto', 'simd', 'relaxed'] as const;
+
+/** `leastMemory`: bytes that the module starts with. */
+export function readLoadOptions(value: unknown, leastMemory: number): CheckedLoadOptions {
+  return reading('load', 'options', () => readOptions('load', value, leastMemory));
+}
+
+function readOptions(op: string, value: unknown, leastMemory: number): CheckedLoadOptions {
+  const [wasm, variant, threads, maximumMemory, training, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  if (wasm !== undefined) wasmKind(wasm);
+  if (typeof threads === 'string' && threads !== 'auto') fail('ARGUMENT', op, 'threads', describe(threads), "a whole number from 1 to 64, or 'auto'");
+  if (training !== undefined && typeof training !== 'boolean') fail('ARGUMENT', op, 'training', describe(training), 'true or false');
+  return {
+    wasm: wasm as LoadOptions['wasm'],
+    variant: variant === undefined ? 'auto' : variants[choice(op, 'variant', variant, variants)]!,
+    threads: threads === undefined ? 1 : threads === 'auto' ? 'auto' : whole(op, 'threads', threads, 1, 64),
+    maximumMemory: maximumMemory === undefined ? undefined : whole(op, 'maximumMemory', maximumMemory, leastMemory, 2 ** 32),
+    training,
+    signal: readSignal(op, signal),
+    onProgress: readCallback(op, 'onProgress', onProgress) as LoadOptions['onProgress'],
+  };
+}

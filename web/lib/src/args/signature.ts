@@ -1,0 +1,315 @@
+/**
+ * Arguments at the door. What a function takes is said by the module (src/bindings), and every argument is read here by
+ * that: each property of the caller's once, all of them before anything is allocated; a name that is not known is an
+ * error, never ignored.
+ */
+import {
+  type Checked,
+  elements,
+  isPlainObject,
+  readFile,
+  readIds,
+  readMask,
+  readNumbers,
+  readStateDict,
+  readTensor,
+  readVector,
+  type State,
+} from './arrays.js';
+import { AttnError, describe, fail, hint, reading } from './error.js';
+import type { NativeLayer } from '../engine/native.js';
+
+export interface Argument {
+  readonly name: string;
+  readonly kind:
+    | 'tensor'
+    | 'mask'
+    | 'flag'
+    | 'int'
+    | 'seed'
+    | 'number'
+    | 'window'
+    | 'choice'
+    | 'trace'
+    | 'names'
+    | 'indices'
+    | 'ids'
+    | 'dims'
+    | 'vector_or_id'
+    | 'bytes'
+    | 'state'
+    | 'modules'
+    | 'groups'
+    | 'labels'
+    | 'pair'
+    | 'limit'
+    | 'group';
+  readonly required?: boolean;
+  /** The words that there are; of bytes, what they should be. */
+  readonly choices?: readonly string[];
+  /** Of a group. */
+  readonly members?: readonly Argument[];
+  /** Of its leaves, as soon as it has been left out. */
+  count?: number;
+  /** Of the kinds that training has (training.ts). */
+  read?: (op: string, argument: string, value: unknown) => Leaf[];
+}
+
+export interface Signature {
+  readonly name: string;
+  /** The class whose method this is; its constructor is called 'constructor'. */
+  readonly owner?: string;
+  readonly result:
+    | 'tensor'
+    | 'tensors'
+    | 'int8_tensors'
+    | 'shapes'
+    | 'number'
+    | 'property'
+    | 'attention'
+    | 'encoder'
+    | 'gradients'
+    | 'loss'
+    | 'neighbours'
+    | 'about'
+    | 'quantized'
+    | 'raw'
+    | 'text_model'
+    | 'trace'
+    | 'none';
+  readonly arguments: readonly Argument[];
+  /** The training build alone has it. */
+  readonly missing?: boolean;
+}
+
+/** The class behind loadModel(): no member of an instance. */
+export const internalClass = 'TextModel';
+
+/** Where a module is; throws when it was disposed of. In attn/worker its number. */
+export type LookUp = (op: string) => NativeLayer | number;
+
+/** Modules of the caller's. */
+export interface ModulesLeaf {
+  readonly op: string;
+  readonly modules: readonly LookUp[];
+}
+
+/** Groups of parameters; NaN is what was left out. */
+export interface GroupsLeaf {
+  readonly op: string;
+  readonly groups: readonly { readonly names: RegExp; readonly learningRate: number; readonly weightDecay: number }[];
+}
+
+/** What a C++ function is given: a number, NaN for what was left out, or what the heap takes. */
+export type Leaf = number | Checked | State | ModulesLeaf | GroupsLeaf;
+
+/** The modules that a call was given. What it made holds them, so that they are not collected before it. */
+export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
+  leaves.flatMap((leaf) => (typeof leaf === 'object' && 'modules' in leaf ? leaf.modules : []));
+
+/** Of what the training build alone has. */
+export function noTraining(op: string): never {
+  throw new AttnError('ENVIRONMENT', `${op}: gradients come with load({ training: true })`, { op });
+}
+
+/** What training has beside the gradients of functions and layers. */
+const training = 'crossEntropy mseLoss binaryCrossEntropyWithLogits clipGradNorm linearSchedule cosineSchedule SGD Adam AdamW';
+
+/** The signatures that a module would have more if it computed gradients. */
+export function missingFrom(signatures: readonly Signature[]): Signature[] {
+  const added: Signature[] = [];
+  const add = (name: string, owner?: string) => added.push({ name, ...(owner && { owner }), result: 'none', arguments: [], missing: true });
+  for (const { name, owner, arguments: list } of signatures) {
+    // What takes a tensor has a gradient with respect to it.
+    if (!owner && list[0]?.kind === 'tensor') add(`${name}Backward`);
+    if (owner && name === 'constructor' && owner !== internalClass) for (const method of ['backward', 'gradients', 'zeroGrad']) add(method, owner);
+  }
+  for (const name of training.split(' ')) {
+    if (/^[A-Z]/.test(name)) add('constructor', name);
+    else add(name);
+  }
+  return added;
+}
+
+/** What an op of a layer is called in messages: forward is what the layer is for. */
+export const opOf = (owner: string, method: string): string => (method === 'forward' ? owner : method);
+
+/** Gives a function the name that stack traces and consoles show. */
+export function named<T extends object>(name: string, value: T): T {
+  return Object.defineProperty(value, 'name', { value: name, configurable: true });
+}
+
+/** Gives a class the methods that the module says it has; `call` does the work of each. */
+export function defineMethods<Self>(
+  made: { readonly prototype: Self },
+  name: string,
+  signatures: readonly Signature[],
+  call: (self: Self, op: string, signature: Signature, args: readonly unknown[]) => unknown,
+): void {
+  for (const signature of signatures) {
+    if (signature.owner !== name || signature.name === 'constructor') continue;
+    const op = opOf(name, signature.name);
+    const method = named(signature.name, function (this: Self, ...args: unknown[]): unknown {
+      return call(this, op, signature, args);
+    });
+    const place = signature.result === 'property' ? { get: method } : { value: method, writable: true };
+    Object.defineProperty(made.prototype, signature.name, { ...place, configurable: true });
+  }
+}
+
+/** Reads the known names of an options object once each, in their order. */
+export function readMembers(op: string, argument: string, value: unknown, known: readonly string[], path = ''): unknown[] {
+  if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
+  for (const name of Object.keys(value as object))
+    if (!known.includes(name)) {
+      if (name === 'forBackward' && known.includes('mask')) noTraining(op);
+      throw new AttnError('ARGUMENT', `${op}: unknown option ${JSON.stringify(path + name)}; ${hint(name, known)}`, {
+        op,
+        argument: path + name,
+        expected: known.join(', '),
+        got: name,
+      });
+    }
+  return known.map((name) => (value as Readonly<Record<string, unknown>>)[name]);
+}
+
+/** The index of a string among the choices. */
+export function choice(op: string, argument: string, value: unknown, choices: readonly string[]): number {
+  if (typeof value !== 'string') fail('ARGUMENT', op, argument, describe(value), `one of ${choices.join(', ')}`);
+  const index = choices.indexOf(value);
+  if (index < 0) fail('CONFIG', op, argument, describe(value), `one of ${choices.join(', ')}`);
+  return index;
+}
+
+/** A whole number; of the wrong kind it is ARGUMENT, out of its range CONFIG. */
+export function whole(op: string, argument: string, value: unknown, least: number, most: number): number {
+  const expected = `a whole number from ${least} to ${most}`;
+  if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), expected);
+  if (value < least || value > most) fail('CONFIG', op, argument, describe(value), expected);
+  return value;
+}
+
+/** A whole number whose range C++ knows. */
+function integer(op: string, argument: string, value: unknown, isOption: boolean): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), 'a whole number');
+  if (!Number.isSafeInteger(value)) fail(isOption ? 'CONFIG' : 'OUT_OF_RANGE', op, argument, describe(value), 'less than 2^53');
+  return value;
+}
+
+/** Two whole numbers [left, right]. */
+function pair(op: string, argument: string, value: unknown): number[] {
+  const expected = 'an Array [left, right] of two whole numbers';
+  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
+  const both = elements(value as unknown[], (side, i) => integer(op, `${argument}[${i}]`, side, true));
+  if (both.length !== 2) fail('ARGUMENT', op, argument, `one of ${both.length}`, expected);
+  return both;
+}
+
+function finite(op: string, argument: string, value: unknown): number {
+  if (typeof value !== 'number') fail('ARGUMENT', op, argument, describe(value), 'a finite number');
+  if (!Number.isFinite(value)) fail('CONFIG', op, argument, describe(value), 'a finite number');
+  return value;
+}
+
+/** Bit i: name i. */
+function names(op: string, argument: string, value: unknown, known: readonly string[], expected: string): number {
+  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
+  const each = elements(value as unknown[], (name, i) => {
+    if (typeof name !== 'string') fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), 'a name');
+    const index = known.indexOf(name);
+    if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `the name of an intermediate (${hint(name, known)})`);
+    return 1 << index;
+  });
+  return each.reduce((bits, bit) => bits | bit, 0);
+}
+
+function countLeaves({ kind, members = [] }: Argument): number {
+  if (kind === 'dims') return 0;
+  return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' || kind === 'pair' ? 2 : 1);
+}
+
+/** Leaves for an argument that was left out. Calls without options are many and short: theirs are counted once. */
+function leaveOut(argument: Argument, leaves: Leaf[]): void {
+  for (let count = (argument.count ??= countLeaves(argument)); count > 0; --count) leaves.push(NaN);
+}
+
+/** `depth`: how many option objects it is inside of; `next`: the argument after it. */
+export function readLeaves(op: string, argument: Argument, path: string, value: unknown, depth: number, next: unknown, leaves: Leaf[]): void {
+  const { name, kind, choices = [], members = [] } = argument;
+  const full = path + name;
+  if (value === undefined && !argument.required) return leaveOut(argument, leaves);
+  switch (kind) {
+    case 'tensor':
+      leaves.push(readTensor(op, full, value));
+      break;
+    case 'mask':
+      leaves.push(readMask(op, full, value, choices));
+      break;
+    case 'flag':
+      if (typeof value !== 'boolean') fail('ARGUMENT', op, full, describe(value), 'true or false');
+      leaves.push(value ? 1 : 0);
+      break;
+    case 'int':
+      leaves.push(integer(op, full, value, depth > 0));
+      break;
+    case 'seed':
+      leaves.push(whole(op, full, value, 0, Number.MAX_SAFE_INTEGER));
+      break;
+    case 'number':
+      leaves.push(finite(op, full, value));
+      break;
+    case 'window':
+      leaves.push(...pair(op, full, value));
+      break;
+    case 'choice':
+      leaves.push(choice(op, full, value, choices));
+      break;
+    case 'trace':
+      // -1: every name that C++ counts as all.
+      leaves.push(typeof value === 'boolean' ? (value ? -1 : NaN) : names(op, full, value, choices, 'true, false or an Array of names'));
+      break;
+    case 'names':
+      leaves.push(names(op, full, value, choices, 'an Array of names'));
+      break;
+    case 'indices':
+      leaves.push(readNumbers(op, full, value));
+      break;
+    case 'ids':
+      leaves.push(readIds(op, full, value, next));
+      break;
+    case 'dims': // read with the ids before
+      break;
+    case 'vector_or_id':
+      if (typeof value === 'number') leaves.push(integer(op, full, value, false), NaN);
+      else leaves.push(NaN, readVector(op, full, value));
+      break;
+    case 'bytes':
+      leaves.push(readFile(op, full, value, choices[0]!));
+      break;
+    case 'state':
+      leaves.push(readStateDict(op, full, value));
+      break;
+    case 'group': {
+      const known = members.map((member) => member.name);
+      if (value === undefined) {
+        const needed = members.filter((member) => member.required).map((member) => member.name);
+        fail('ARGUMENT', op, full, 'is missing', `{ ${needed.join(', ')} }`);
+      }
+      // The outermost object's name is left out of its members': there they speak for themselves.
+      const inner = depth > 0 ? `${full}.` : '';
+      const values = readMembers(op, full, value, known, inner);
+      leaves.push(1);
+      members.forEach((member, i) => readLeaves(op, member, inner, values[i], depth + 1, undefined, leaves));
+      break;
+    }
+    default:
+      leaves.push(...argument.read!(op, full, value));
+  }
+}
+
+export function readArguments(op: string, { arguments: list, missing }: Signature, args: readonly unknown[]): Leaf[] {
+  if (missing) noTraining(op);
+  const leaves: Leaf[] = [];
+  list.forEach((argument, i) => reading(op, argument.name, () => readLeaves(op, argument, '', args[i], 0, args[i + 1], leaves)));
+  return leaves;
+}

@@ -1,0 +1,183 @@
+/** npx attn: models as files, without a program. The native program `attn` (src/command/attn.cpp) does and prints the same. */
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { TextModel } from '../attn.js';
+import { Misuse, readCall } from './options.js';
+import { runTexts } from './texts.js';
+import { reason } from '../args/error.js';
+import type { ExportKind } from '../args/export_kinds.js';
+import { AttnError, load } from '../node.js';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+const textOf = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise);
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${text}`);
+
+/** What there is at a path. */
+async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
+  try {
+    return (await stat(path)).isDirectory() ? 'folder' : 'file';
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException).code))) return 'nothing';
+    throw error;
+  }
+}
+
+/** What a JSON file holds; undefined where there is none, or it is not JSON. */
+async function read(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+async function sizesOf(folder: string): Promise<number[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const sizes = await Promise.all(
+    entries.map(async (entry) => {
+      const path = join(folder, entry.name);
+      return entry.isDirectory() ? sizesOf(path) : [(await stat(path)).size];
+    }),
+  );
+  return sizes.flat();
+}
+
+/** Bytes of the tensors by their type, in the order of its name. */
+async function typesOf(file: string): Promise<string> {
+  const bytes = await readFile(file);
+  const size = Number(bytes.readBigUInt64LE(0));
+  const { __metadata__: _, ...header } = JSON.parse(bytes.toString('utf8', 8, 8 + size)) as Record<string, unknown>;
+  const types = new Map<string, [count: number, bytes: number]>();
+  for (const { dtype, data_offsets } of Object.values(header) as { dtype: string; data_offsets: [number, number] }[]) {
+    const [count, sum] = types.get(dtype) ?? [0, 0];
+    types.set(dtype, [count + 1, sum + data_offsets[1] - data_offsets[0]]);
+  }
+  return [...types]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([dtype, [count, sum]]) => `${count} ${dtype} of ${megabytes(sum)}`)
+    .join(', ');
+}
+
+/** How sentence-transformers calls the ways of pooling in its files. */
+const poolings = ['cls_token', 'mean_tokens', 'max_tokens', 'mean_sqrt_len_tokens', 'weightedmean_tokens', 'lasttoken'];
+
+async function modulesOf(folder: string): Promise<string> {
+  const list = await read(join(folder, 'modules.json'));
+  if (!Array.isArray(list)) return 'none, so mean pooling';
+  const names = list.filter(isObject).map(async ({ type, path }) => {
+    const name = String(type).replace(/^.*\./, '');
+    const config = await read(join(folder, String(path), 'config.json'));
+    if (name !== 'Pooling' || !isObject(config)) return name;
+    const modes = poolings.filter((mode) => config[`pooling_mode_${mode}`] === true).map((mode) => mode.replace(/_tokens?$/, ''));
+    const mode = config['pooling_mode'];
+    return `${name} (${typeof mode === 'string' ? mode : modes.join(', ') || 'mean'})`;
+  });
+  return (await Promise.all(names)).join(', ');
+}
+
+/** The folder of config.json in that of the model. */
+async function baseOf(folder: string): Promise<string> {
+  const list = await read(join(folder, 'modules.json'));
+  const module = Array.isArray(list) ? list.filter(isObject).find(({ type }) => /(^|\.)Transformer$/.test(String(type))) : undefined;
+  return join(folder, textOf(module?.['path'], ''));
+}
+
+function printAnswer({ weights, labels }: TextModel): void {
+  const all = labels ?? [];
+  const more = all.length > 10 ? ` and ${all.length - 10} more` : '';
+  print('head', all.length === 0 ? 'none' : `${all.length} labels: ${all.slice(0, 10).join(', ')}${more}`);
+  print('attn', `takes it, as ${weights}`);
+}
+
+async function inspect(folder: string): Promise<number> {
+  if ((await kindOf(folder)) !== 'folder') {
+    console.error(`attn: FOLDER is ${folder}, which is no folder; expected that of a model`);
+    return 1;
+  }
+  const sizes = await sizesOf(folder);
+  const base = await baseOf(folder);
+  const config = ((await read(join(base, 'config.json'))) ?? {}) as Json;
+  const [architecture] = Array.isArray(config['architectures']) ? (config['architectures'] as unknown[]) : [];
+  const first = (...names: string[]) => names.map((name) => config[name]).find((value) => typeof value === 'number') ?? '?';
+  print('model', `${textOf(architecture, '?')} (${textOf(config['model_type'], '?')})`);
+  print(
+    'sizes',
+    `${first('num_hidden_layers', 'n_layers', 'n_layer')} layers, ${first('num_attention_heads', 'n_heads', 'n_head')} heads, hidden ${first('hidden_size', 'dim', 'n_embd')}, ` +
+      `intermediate ${first('intermediate_size', 'hidden_dim', 'n_inner')}, vocabulary ${first('vocab_size')}, positions ${first('max_position_embeddings', 'n_positions')}`,
+  );
+  const tokenizer = await read(join(base, 'tokenizer.json'));
+  const kind = isObject(tokenizer) && isObject(tokenizer['model']) ? tokenizer['model']['type'] : undefined;
+  print('tokenizer', textOf(kind, 'none'));
+  print('modules', await modulesOf(folder));
+  print('weights', await typesOf(join(base, 'model.safetensors')).catch(() => 'none that can be read'));
+  print('files', `${sizes.length} of ${megabytes(sizes.reduce((sum, size) => sum + size, 0))}`);
+  const attn = await load({ threads: 1 });
+  try {
+    printAnswer(await attn.loadModel(folder));
+    return 0;
+  } catch (error) {
+    if (!(error instanceof AttnError)) throw error;
+    print('attn', `refuses it: ${error.code}: ${error.message}`);
+    return 1;
+  } finally {
+    attn.dispose();
+  }
+}
+
+async function convert(folder: string, out: string, weights: ExportKind): Promise<number> {
+  const kind = await kindOf(out);
+  if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file; expected a new folder`);
+  if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty; expected a new folder`);
+  const attn = await load({ threads: 1 });
+  try {
+    const model = await attn.loadModel(folder, { weights: weights === 'int8' ? 'int8' : 'float32' });
+    const files = Object.entries(await model.export({ weights }));
+    try {
+      for (const [name, bytes] of files) {
+        const path = join(out, name);
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, bytes);
+      }
+    } catch (error) {
+      // A part of a model is none, and the next call would not take OUT.
+      const written = kind === 'folder' ? await readdir(out).catch(() => []) : [''];
+      for (const name of written) await rm(join(out, name), { recursive: true, force: true }).catch(() => {});
+      throw error;
+    }
+    return 0;
+  } finally {
+    attn.dispose();
+  }
+}
+
+async function run(args: readonly string[]): Promise<number> {
+  const call = readCall(args);
+  if (call === 'version') {
+    const { version } = (await read(fileURLToPath(new URL('../package.json', import.meta.url)))) as { version: string };
+    console.log(version);
+    return 0;
+  }
+  if ('help' in call) {
+    console.log(call.help);
+    return call.wrong ? 2 : 0;
+  }
+  const [first, second] = call.paths;
+  if (call.command === 'inspect') return inspect(first!);
+  if (call.command === 'convert') return convert(first!, second!, call.options.weights as ExportKind);
+  await runTexts(call);
+  return 0;
+}
+
+// Who reads has read enough: that is no error of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+try {
+  process.exitCode = await run(process.argv.slice(2));
+} catch (error) {
+  console.error(error instanceof AttnError ? `attn: ${error.code}: ${error.message}` : `attn: ${reason(error)}`);
+  process.exitCode = error instanceof Misuse ? 2 : 1;
+}

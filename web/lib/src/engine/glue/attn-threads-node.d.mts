@@ -1,0 +1,4 @@
+// Emscripten's glue, beside the compiled package: dist/attn-threads-node.mjs.
+import type { Factory } from '../native.js';
+declare const factory: Factory;
+export default factory;

@@ -1,0 +1,161 @@
+/**
+ * The way into the WASM heap and back. All inputs of a call lie in one allocation, arguments first; results are
+ * copied out, so no view of the heap ever leaves this file.
+ */
+import type { Tensor } from '../attn.js';
+import { arrayLength, type Checked, failDetached } from '../args/arrays.js';
+import { AttnError } from '../args/error.js';
+import { descriptorInts, entryInts, fields, type Native, type Pointer } from './native.js';
+import { decodeUtf8 } from '../platform/utf8.js';
+
+const align = 64;
+const alignUp = (bytes: number) => Math.ceil(bytes / align) * align;
+const descriptorBytes = 4 * descriptorInts;
+const heapBytes = ({ size, type }: Checked) => alignUp(type === 'Uint8Array' ? size : 4 * size);
+
+/** A part of a result: what it is, of which layer (-1: there is one only), its number or name. */
+export interface Entry {
+  readonly field: (typeof fields)[number];
+  readonly layer: number;
+  readonly name: number | string;
+  readonly tensor: Tensor;
+}
+
+export interface Result {
+  readonly entries: readonly Entry[];
+  /** Whether a trace was asked for. */
+  readonly traced: boolean;
+  readonly number: number;
+}
+
+export class Heap {
+  readonly #native: Native;
+  readonly #memory: WebAssembly.Memory;
+  #bytes!: Uint8Array;
+  #ints!: Int32Array;
+  #floats!: Float32Array;
+  #doubles!: Float64Array;
+
+  constructor(native: Native) {
+    this.#native = native;
+    this.#memory = native.wasmMemory;
+    this.#take(this.#memory.buffer);
+  }
+
+  #take(buffer: ArrayBufferLike): void {
+    this.#bytes = new Uint8Array(buffer);
+    this.#ints = new Int32Array(buffer);
+    this.#floats = new Float32Array(buffer);
+    this.#doubles = new Float64Array(buffer);
+  }
+
+  /** Growing detaches the views, and writes to a detached view are lost silently: to be called after whatever may allocate. */
+  #retake(): void {
+    const { buffer } = this.#memory;
+    if (this.#bytes.buffer !== buffer) this.#take(buffer);
+  }
+
+  #allocate(op: string, bytes: number): Pointer {
+    // Embind would wrap what 32 bits do not hold.
+    if (bytes > 0xffff_0000) throw new AttnError('MEMORY', `${op}: the inputs need ${bytes} bytes, expected less than 4 GiB`, { op, got: bytes });
+    const base = this.#native.reserve(bytes) >>> 0;
+    this.#retake();
+    return base;
+  }
+
+  #write({ data, dims, size, type, kind }: Checked, descriptor: Pointer, address: Pointer): void {
+    const at = descriptor / 4;
+    this.#ints[at] = address;
+    this.#ints[at + 1] = dims.length;
+    for (let axis = 0; axis < dims.length; ++axis) this.#ints[at + 2 + axis] = dims[axis]!;
+    this.#ints[at + 10] = kind;
+    this.#ints[at + 11] = type === 'Uint8Array' ? 1 : 4;
+    if (size === 0) return;
+    if (type === 'Float32Array') this.#floats.set(data, address / 4);
+    else if (type === 'Int32Array') this.#ints.set(data, address / 4);
+    else this.#bytes.set(data, address);
+  }
+
+  /** Calls body with the address of the arguments: numbers as they are, arrays by the address of their descriptors. Freed afterwards. */
+  withArguments<T>(op: string, leaves: readonly (number | Checked)[], body: (frame: Pointer) => T): T {
+    let descriptor = 8 * leaves.length;
+    let total = descriptor;
+    for (const leaf of leaves) if (typeof leaf !== 'number') total += descriptorBytes;
+    const start = (total = alignUp(total));
+    for (const leaf of leaves)
+      if (typeof leaf !== 'number') {
+        // A getter among later arguments may have taken the buffer away since it was checked.
+        if (arrayLength(leaf.data) !== leaf.size) failDetached(leaf.op, leaf.argument, leaf.size);
+        total += heapBytes(leaf);
+      }
+    const base = this.#allocate(op, total);
+    try {
+      let data = base + start;
+      descriptor += base;
+      for (let i = 0; i < leaves.length; ++i) {
+        const leaf = leaves[i]!;
+        if (typeof leaf === 'number') this.#doubles[base / 8 + i] = leaf;
+        else {
+          this.#write(leaf, descriptor, data);
+          this.#doubles[base / 8 + i] = descriptor;
+          descriptor += descriptorBytes;
+          data += heapBytes(leaf);
+        }
+      }
+      return body(base);
+    } finally {
+      this.#native.release(base);
+    }
+  }
+
+  /** A copy of the tensor whose descriptor is at this int; without data where there is none, as for a shape. */
+  #tensor(descriptor: number): Tensor {
+    const rank = this.#ints[descriptor + 1]!;
+    const dims: number[] = [];
+    let size = 1;
+    for (let axis = 0; axis < rank; ++axis) {
+      dims.push(this.#ints[descriptor + 2 + axis]!);
+      size *= dims[axis]!;
+    }
+    const data = (this.#ints[descriptor]! >>> 0) / 4;
+    if (data === 0) size = 0;
+    const isInt8 = this.#ints[descriptor + 11] === 1;
+    const bytes = isInt8 ? size : 4 * size;
+    try {
+      // slice, not subarray: a copy on a buffer of its own, which is not shared in threads builds either.
+      if (!isInt8) return { data: this.#floats.slice(data, data + size), dims };
+      const copy = this.#bytes.slice(4 * data, 4 * data + size);
+      return { data: new Int8Array(copy.buffer) as ArrayLike<number> as Float32Array, dims };
+    } catch (cause) {
+      throw new AttnError('MEMORY', `the engine has no ${bytes} bytes for a result`, { got: bytes }, { cause });
+    }
+  }
+
+  /** The name in UTF-8. Not Embind's string, which loses a byte order mark at the start. */
+  #name(start: Pointer, size: number): string {
+    return decodeUtf8(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
+  }
+
+  /** Copies a result out and frees it. */
+  takeResult(result: Pointer): Result {
+    this.#retake();
+    try {
+      const start = (result >>> 0) / 4;
+      const entries: Entry[] = [];
+      let at = (this.#ints[start + 2]! >>> 0) / 4;
+      for (let count = this.#ints[start]!; count > 0; --count, at += entryInts) {
+        const field = fields[this.#ints[at]!]!;
+        const name = this.#ints[at + 2]!;
+        entries.push({
+          field,
+          layer: this.#ints[at + 1]!,
+          name: field === 'named' ? this.#name(name, this.#ints[at + 3]!) : name,
+          tensor: this.#tensor(at + 4),
+        });
+      }
+      return { entries, traced: (this.#ints[start + 1]! & 1) !== 0, number: this.#doubles[start / 2 + 2]! };
+    } finally {
+      this.#native.freeResult(result);
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/** What bytes are, before an engine sees them. */
+import { AttnError } from '../args/error.js';
+import { decodeUtf8 } from '../platform/utf8.js';
+
+/** The builds, as their custom section "attn" names them. */
+export type Build = `${'' | 'train-'}${'simd' | 'relaxed'}${'' | '-threads'}`;
+
+const isBuild = (name: string): name is Build => /^(train-)?(simd|relaxed)(-threads)?$/.test(name);
+
+export const variantOf = (build: Build): 'simd' | 'relaxed' => (build.includes('simd') ? 'simd' : 'relaxed');
+export const isThreaded = (build: Build): boolean => build.endsWith('-threads');
+export const isTraining = (build: Build): boolean => build.startsWith('train-');
+export const buildOf = (training: boolean, variant: 'simd' | 'relaxed', threaded: boolean): Build =>
+  `${training ? 'train-' : ''}${variant}${threaded ? '-threads' : ''}`;
+
+/** Refuses what servers and version control give in place of a binary file. `subject` is "wasm is" or "URL x returned". */
+export function refuseText(op: string, argument: string, bytes: Uint8Array, expected: string, subject = `${argument} is`): void {
+  const start = String.fromCharCode(...bytes.subarray(0, 64)).replace(/^(\u00ef\u00bb\u00bf)?\s*/, '');
+  // Whole words, since safetensors begin with a number that may look like the first letters.
+  const got = /^<(!doctype|!--|html|head|body|\?xml)/i.test(start)
+    ? 'HTML'
+    : start.startsWith('version https://git-lfs')
+      ? 'a Git LFS pointer (the file itself was not checked out)'
+      : start.startsWith('\u001f\u008b\u0008')
+        ? 'gzip data (the server does not say Content-Encoding: gzip)'
+        : undefined;
+  if (got) throw new AttnError('FORMAT', `${op}: ${subject} ${got}, not ${expected}`, { op, argument, expected, got });
+}
+
+interface Sections {
+  /** Contents of the custom section "attn". */
+  attn?: string;
+  /** Where the bytes end too early. */
+  truncatedAt?: number;
+}
+
+/** Walks the sections of a WebAssembly module. */
+function sections(bytes: Uint8Array): Sections {
+  const found: Sections = {};
+  let at = 8;
+  const number = (): number | undefined => {
+    let value = 0;
+    for (let shift = 0; shift < 35; shift += 7) {
+      const byte = bytes[at++];
+      if (byte === undefined) return undefined;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+    return undefined;
+  };
+  while (at < bytes.length) {
+    const start = at;
+    const id = bytes[at++];
+    const size = number();
+    const end = at + (size ?? 0);
+    if (size === undefined || end > bytes.length) return { ...found, truncatedAt: start };
+    if (id === 0) {
+      const length = number() ?? 0;
+      const text = (from: number, to: number) => decodeUtf8(bytes.slice(from, to));
+      if (at + length <= end && text(at, at + length) === 'attn') found.attn = text(at + length, end);
+    }
+    at = end;
+  }
+  return found;
+}
+
+/** Which build the bytes of a module are. Throws FORMAT, saying what they are instead. */
+export function identifyBytes(bytes: Uint8Array, subject: string): Build {
+  const refuse = (got: string): never => {
+    throw new AttnError('FORMAT', `load: ${subject} ${got}, not attn's WebAssembly`, {
+      op: 'load',
+      argument: 'wasm',
+      expected: "attn's WebAssembly",
+      got,
+    });
+  };
+  refuseText('load', 'wasm', bytes, 'WebAssembly', subject);
+  if (bytes.length < 8) refuse(`${bytes.length} bytes`);
+  const [a, b, c, d, version] = bytes;
+  if (a !== 0 || b !== 0x61 || c !== 0x73 || d !== 0x6d || version !== 1)
+    refuse(`bytes that start with ${Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, '0')).join(' ')}`);
+  const { attn, truncatedAt } = sections(bytes);
+  if (truncatedAt !== undefined) refuse(`a truncated module (${bytes.length} bytes; the section at ${truncatedAt} goes on beyond them)`);
+  if (attn === undefined || !isBuild(attn)) return refuse('a module of something else, or cut off (it has no section "attn")');
+  return attn;
+}
+
+export function identifyModule(module: WebAssembly.Module): Build {
+  let section: ArrayBuffer | undefined;
+  try {
+    [section] = WebAssembly.Module.customSections(module, 'attn');
+  } catch (cause) {
+    // Only its tag says that it is a module.
+    throw new AttnError('ARGUMENT', 'load: wasm is not a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
+  }
+  const name = section && decodeUtf8(section);
+  if (name === undefined || !isBuild(name))
+    throw new AttnError('FORMAT', 'load: wasm is a module of something else (it has no section "attn")', { op: 'load', argument: 'wasm' });
+  return name;
+}

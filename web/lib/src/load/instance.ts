@@ -1,0 +1,141 @@
+/** The public functions and classes of one running module, made from what it says of itself. */
+import type { Attn } from '../attn.js';
+import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
+import { Engine, type Runtime } from '../engine/engine.js';
+import { AttnError } from '../args/error.js';
+import type { NativeLayer } from '../engine/native.js';
+import { scriptsFailed } from '../platform/placed.js';
+import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
+import { writeSafetensors } from '../model/safetensors.js';
+import type { Lender } from '../model/model_parts.js';
+
+/** A handle that belongs to another object, which frees it. */
+class Adopted {
+  /** Until it is disposed of. */
+  layer: { dispose(): void } | undefined;
+  readonly #brand = true;
+
+  constructor(
+    readonly handle: NativeLayer,
+    readonly owner: object,
+  ) {}
+
+  /** Not by instanceof, which asks a Proxy of the caller's. */
+  static is(value: unknown): value is Adopted {
+    return typeof value === 'object' && value !== null && #brand in value;
+  }
+}
+
+type LayerClass = new (...args: unknown[]) => object;
+
+function createClass(engine: Engine, constructor: Signature, forgotten: Lender['forgotten']): LayerClass {
+  const name = constructor.owner!;
+  let of: (op: string, self: Layer) => NativeLayer;
+  class Layer {
+    // Each instance of attn has classes of its own, so this field tells another instance's modules apart.
+    #handle: NativeLayer | undefined;
+    /** As long as somebody has a layer of another's handle, its owner must not be collected. */
+    #adopted: Adopted | undefined;
+    /** Of an optimiser: its modules. */
+    #uses: readonly LookUp[] = [];
+
+    constructor(...args: unknown[]) {
+      engine.assertUsable(name);
+      const [adopted] = args;
+      if (Adopted.is(adopted)) {
+        this.#handle = adopted.handle;
+        this.#adopted = adopted;
+        adopted.layer = this;
+      } else {
+        const leaves = readArguments(name, constructor, args);
+        this.#uses = usedBy(leaves);
+        this.#handle = engine.create(name, leaves);
+        forgotten?.register(this, this.#handle, this);
+      }
+      // An optimiser is not for other optimisers.
+      if (!this.#uses.length) engine.lookUps.set(this, (op) => of(op, this));
+    }
+
+    static {
+      of = (op, self) => {
+        // Also for `const { forward } = mha`: there is no module to work on.
+        if (typeof self !== 'object' || self === null || !(#handle in self))
+          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
+        if (engine.disposed || !self.#handle)
+          throw new AttnError('DISPOSED', `${op}: this ${engine.disposed ? 'instance' : 'module'} was disposed of`, { op });
+        for (const find of self.#uses) find(op);
+        return self.#handle;
+      };
+    }
+
+    dispose(): void {
+      const handle = this.#handle;
+      if (!handle) return;
+      this.#handle = undefined;
+      if (this.#adopted) return void (this.#adopted.layer = undefined);
+      forgotten?.unregister(this);
+      engine.free(handle);
+    }
+
+    [disposeSymbol](): void {
+      this.dispose();
+    }
+  }
+
+  defineMethods(Layer, name, engine.signatures, (self, op, signature, args) => {
+    of(op, self);
+    engine.assertUsable(op);
+    const leaves = readArguments(op, signature, args);
+    return engine.call(op, signature, leaves, of(op, self)); // once more: a getter may have disposed of it
+  });
+  return named(name, Layer);
+}
+
+const engines = new WeakMap<Attn, Engine>();
+
+/** What is inside an instance. */
+export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
+
+export function createInstance(runtime: Runtime): Attn {
+  const engine = new Engine(runtime);
+  endWith(engine, runtime.stop); // its threads run by themselves
+  const forgotten = registryOf<NativeLayer>((handle) => engine.free(handle));
+  const all: Record<PropertyKey, unknown> = {
+    get info() {
+      return engine.info;
+    },
+    writeSafetensors(...args: readonly unknown[]) {
+      engine.assertUsable('writeSafetensors');
+      return writeSafetensors(...args);
+    },
+    dispose: () => engine.dispose(),
+    [disposeSymbol]: () => engine.dispose(),
+  };
+  const lender: Lender = {
+    engine,
+    disk: runtime.disk,
+    onDemand: () => runtime.onDemand().catch(scriptsFailed),
+    forgotten,
+    adopt(name, handle, owner) {
+      const adopted = new Adopted(handle, owner);
+      new (all[name] as LayerClass)(adopted);
+      return adopted;
+    },
+  };
+  // What models take is not in the way of those who load none.
+  all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(lender, source, options);
+  for (const signature of engine.signatures) {
+    const { name, owner } = signature;
+    if (owner === internalClass) continue;
+    if (owner === undefined)
+      all[name] = named(name, (...args: unknown[]) => {
+        engine.assertUsable(name);
+        return engine.call(name, signature, readArguments(name, signature, args));
+      });
+    else if (name === 'constructor') all[owner] = createClass(engine, signature, forgotten);
+  }
+  runtime.training?.complete(all);
+  const attn = Object.freeze(all) as unknown as Attn;
+  engines.set(attn, engine);
+  return attn;
+}

@@ -1,0 +1,411 @@
+/** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in Platform. */
+import type { Attn, LoadOptions } from '../attn.js';
+import { readBytes } from '../args/arrays.js';
+import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './binary.js';
+import { abortable, aborted } from '../platform/abort.js';
+import { assertFetch, download, nameOf, network, type Report } from '../platform/download.js';
+import { AttnError, fail, reason, unreadable } from '../args/error.js';
+import { acceptsRelaxed, assertCompiles, assertEngine } from '../platform/features.js';
+import { fromNative, isNativeError } from '../engine/engine.js';
+import { createInstance } from './instance.js';
+import type { Disk } from '../model/model_files.js';
+import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from '../engine/native.js';
+import { leaveOut, noWorkers, pageUrl, placed } from '../platform/placed.js';
+import { type CheckedLoadOptions, readLoadOptions, wasmKind } from '../args/options.js';
+import type { modelGradients } from '../model/model_gradients.js';
+import type { complete, hold, prepare } from '../engine/training.js';
+
+/** What models take, apart from what all take. */
+export type Models = () => Promise<typeof import('../model/load_model.js')>;
+/** And what few of those who have one ask for. */
+export type OnDemand = () => Promise<typeof import('../model/on_demand.js')>;
+
+/** Builds and what runs them. */
+interface Builds {
+  /** The package's own files. Functions: import.meta.url is not there on every host. */
+  readonly urls: { readonly [build in Build]?: () => URL };
+  readonly single: Factory;
+  /** Both are missing where no worker can be started. */
+  readonly threaded?: () => Promise<Factory>;
+  readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
+}
+
+/** The builds that compute gradients, and what calls of theirs take: training.ts. */
+export interface Training extends Builds {
+  readonly prepare: typeof prepare;
+  readonly hold: typeof hold;
+  readonly complete: typeof complete;
+  readonly modelGradients: typeof modelGradients;
+}
+
+export interface Platform extends Builds {
+  /** Missing where nothing can be loaded later. */
+  readonly training?: () => Promise<Training>;
+  /** Whether that is what load() takes when it is not told. */
+  readonly trains?: boolean;
+  readonly models: Models;
+  readonly onDemand: OnDemand;
+  readonly cores: () => number;
+  /** Why there is no shared memory here; undefined where there is. */
+  readonly sharingRefusal: () => string | undefined;
+  /** Why, with shared memory, more than one thread cannot be had here. */
+  readonly waitingRefusal: () => string | undefined;
+  /** Opens a file that is not fetched: undefined for what fetch is for. */
+  readonly readFile?: (location: string | URL) => Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }> | undefined;
+  /** Folders of models that are not fetched. */
+  readonly disk?: Disk;
+}
+
+/** Thread workers that have not started after this time (ms) will not: blocked by a policy, or left out by a bundler. */
+const threadsTimeout = 10_000;
+
+interface Opened {
+  readonly module: WebAssembly.Module;
+  readonly build: Build;
+  /** Bytes, 0 where only the engine knows. */
+  readonly size: number;
+}
+
+/** Why an engine did not compile what looks like a build of ours. */
+function refused(subject: string, build: Build, error: unknown): AttnError {
+  const detail = { op: 'load', argument: 'wasm', build };
+  const cause = { cause: error };
+  try {
+    assertCompiles();
+  } catch (forbidden) {
+    const help = "a Content-Security-Policy needs script-src 'wasm-unsafe-eval'; elsewhere give a WebAssembly.Module";
+    return new AttnError('ENVIRONMENT', `load: this host does not let WebAssembly be compiled (${reason(forbidden)}); ${help}`, detail, cause);
+  }
+  if (variantOf(build) === 'relaxed' && !acceptsRelaxed())
+    return new AttnError('ENVIRONMENT', `load: ${subject} the ${build} build, and this engine does not accept relaxed SIMD`, detail, cause);
+  return new AttnError('FORMAT', `load: ${subject} damaged WebAssembly (${reason(error)})`, detail, cause);
+}
+
+async function compileBytes(bytes: Uint8Array<ArrayBuffer>, subject: string, report: Report): Promise<Opened> {
+  const build = identifyBytes(bytes, subject);
+  report('compile', bytes.length, bytes.length);
+  try {
+    return { module: await WebAssembly.compile(bytes), build, size: bytes.length };
+  } catch (error) {
+    throw refused(subject, build, error);
+  }
+}
+
+async function compileResponse(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  const subject = `${name} returned`;
+  // Where the server says the right type the engine compiles while the bytes arrive; the copy is for progress and for telling what is wrong.
+  // To the letter: Node refuses the type in capitals.
+  const streams =
+    typeof WebAssembly.compileStreaming === 'function' && !response.bodyUsed && response.headers.get('content-type') === 'application/wasm';
+  if (!streams || !response.ok || !response.body) return compileBytes(await download(response, name, signal, report), subject, report);
+  const copy = response.clone();
+  const compiling = WebAssembly.compileStreaming(response);
+  compiling.catch(() => {}); // waited for below, once it is known what the bytes are
+  const bytes = await download(copy, name, signal, report);
+  const build = identifyBytes(bytes, subject);
+  report('compile', bytes.length, bytes.length);
+  try {
+    return { module: await compiling, build, size: bytes.length };
+  } catch (error) {
+    throw refused(subject, build, error);
+  }
+}
+
+async function fetchWasm(location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  const name = `URL ${String(location)}`;
+  assertFetch('load', 'give load({ wasm }) a module or bytes');
+  // fetch takes a signal of the host's own only.
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  signal?.addEventListener('abort', end);
+  try {
+    let response: Response;
+    try {
+      response = await fetch(location, { credentials: 'same-origin', signal: ending.signal });
+    } catch (error) {
+      if (signal?.aborted) throw aborted(signal);
+      throw network(`${name} could not be fetched (${reason(error)})`, { url: String(location) }, error);
+    }
+    return await compileResponse(response, name, signal, report);
+  } finally {
+    signal?.removeEventListener('abort', end);
+  }
+}
+
+async function openLocation(platform: Platform, location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  let file: Awaited<ReturnType<NonNullable<Platform['readFile']>>> | undefined;
+  try {
+    file = await platform.readFile?.(location);
+  } catch (error) {
+    throw network(`${String(location)} could not be read (${reason(error)})`, { url: String(location) }, error);
+  }
+  if (!file) return fetchWasm(location, signal, report);
+  report('download', file.bytes.length, file.bytes.length);
+  return compileBytes(file.bytes, `${file.name} holds`, report);
+}
+
+/** One of the package's own files. Where it is not found, what puts it there. */
+async function openOwn(platform: Platform, builds: Builds, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+  const file = `attn-${build}.wasm`;
+  const help = `a bundler may have left out attn/dist/${file}: copy it beside the bundle, or give load({ wasm })`;
+  let location: URL;
+  try {
+    location = new URL(placed(builds.urls[build]!().href), pageUrl());
+  } catch (cause) {
+    const message = `load: ${file} has no address here (${reason(cause)}): ${leaveOut}, or give load({ wasm })`;
+    throw new AttnError('ENVIRONMENT', message, { op: 'load' }, { cause });
+  }
+  try {
+    return await openLocation(platform, location, signal, report);
+  } catch (error) {
+    if (!(error instanceof AttnError) || !['NETWORK', 'FORMAT'].includes(error.code)) throw error;
+    throw new AttnError(error.code, `${error.message}; ${help}`, error.detail, { cause: error.cause ?? error });
+  }
+}
+
+/** The caller's own `wasm`. */
+async function openGiven(
+  platform: Platform,
+  wasm: NonNullable<LoadOptions['wasm']>,
+  signal: AbortSignal | undefined,
+  report: Report,
+): Promise<Opened> {
+  switch (wasmKind(wasm)) {
+    case 'location':
+      return openLocation(platform, wasm as string | URL, signal, report);
+    case 'response':
+      return compileResponse(wasm as Response, nameOf(wasm as Response), signal, report);
+    case 'module':
+      return { module: wasm as WebAssembly.Module, build: identifyModule(wasm as WebAssembly.Module), size: 0 };
+    case 'bytes':
+      return compileBytes(readBytes('load', 'wasm', wasm), 'wasm is', report);
+  }
+}
+
+function createMemory(threaded: boolean, maximumMemory: number | undefined): WebAssembly.Memory {
+  let maximum = maximumMemory === undefined ? maximumPages : Math.floor(maximumMemory / pageBytes);
+  for (;;) {
+    try {
+      return new WebAssembly.Memory({ initial: initialPages, maximum, shared: threaded });
+    } catch (cause) {
+      // The address space of a shared memory is reserved at once: where 4 GiB are not to be had, less may be.
+      if (threaded && maximumMemory === undefined && maximum > 128 * initialPages) maximum /= 2;
+      else
+        throw new AttnError(
+          'MEMORY',
+          `load: a memory of ${initialPages * pageBytes} to ${maximum * pageBytes} bytes cannot be had`,
+          { op: 'load' },
+          { cause },
+        );
+    }
+  }
+}
+
+const threadsFailed = (why: string) => new AttnError('ENVIRONMENT', `load: ${why}`, { op: 'load', argument: 'threads' });
+
+interface Started {
+  readonly native: Native;
+  /** Ends the threads. */
+  stop(): void;
+}
+
+/** Instantiates the module with the glue around it. */
+async function start(platform: Builds, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
+  const memory = createMemory(isThreaded(build), maximumMemory);
+  const workers: ThreadWorker[] = [];
+  const stop = () => workers.forEach((worker) => worker.terminate());
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    const factory = isThreaded(build) ? await platform.threaded!() : platform.single;
+    const native = await new Promise<Native>((resolve, reject) => {
+      if (threads > 1)
+        timer = setTimeout(() => reject(threadsFailed(`the thread workers did not start within ${threadsTimeout / 1000} s`)), threadsTimeout);
+      factory({
+        wasmMemory: memory,
+        threads,
+        createWorker() {
+          const failed = (why: string) => reject(threadsFailed(`a thread worker could not be started (${why})`));
+          try {
+            const worker = platform.createThread!(failed);
+            workers.push(worker);
+            return worker;
+          } catch (error) {
+            failed(reason(error));
+            throw error;
+          }
+        },
+        instantiateWasm(imports, done) {
+          WebAssembly.instantiate(module, imports)
+            .then((instance) => done(instance, module))
+            .catch(reject);
+          return {};
+        },
+      }).then(resolve, reject);
+    });
+    if (maximumMemory !== undefined) native.setMemoryLimit(maximumMemory);
+    if (threads > 1) native.setNumThreads(threads);
+    return { native, stop };
+  } catch (error) {
+    stop();
+    throw error;
+  } finally {
+    if (timer !== undefined) clearTimeout(timer); // worklets have none
+  }
+}
+
+function startError(error: unknown): unknown {
+  if (error instanceof AttnError) return error;
+  if (isNativeError(error)) return fromNative(error);
+  const cause = { cause: error };
+  if (error instanceof WebAssembly.LinkError)
+    return new AttnError(
+      'FORMAT',
+      `load: the .wasm is of another version of attn than this package (${reason(error)})`,
+      { op: 'load', argument: 'wasm' },
+      cause,
+    );
+  if (error instanceof RangeError) return new AttnError('MEMORY', `load: out of memory (${reason(error)})`, { op: 'load' }, cause);
+  return new AttnError('ENVIRONMENT', `load: the module did not start (${reason(error)})`, { op: 'load' }, cause);
+}
+
+const sharingRefusal = (platform: Platform) =>
+  platform.createThread ? platform.sharingRefusal() : ATTN_THREADS ? noWorkers : "this build of attn has none ('make package' makes one that does)";
+
+/** How many threads there will be, as far as that can be known before; what is told of it goes to `notes`. */
+function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {
+  const refusal = sharingRefusal(platform) ?? platform.waitingRefusal();
+  const cores = platform.cores();
+  const asked = wanted === 'auto' ? Math.max(1, Math.min(4, Math.floor(cores / 2))) : wanted;
+  const threads = refusal === undefined ? asked : 1;
+  if (wanted === 'auto' && asked === 1) notes.push(`one thread: 'auto' takes half of the cores, and there are ${cores}`);
+  else if (threads < asked) notes.push(`one thread instead of ${asked}: ${refusal}`);
+  return threads;
+}
+
+function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
+  return (phase, loaded, total) => {
+    if (signal?.aborted) throw aborted(signal);
+    if (!onProgress) return;
+    try {
+      onProgress(total === undefined ? { phase, loaded } : { phase, loaded, total });
+    } catch (cause) {
+      throw new AttnError('ARGUMENT', `load: onProgress threw (${reason(cause)})`, { op: 'load', argument: 'onProgress' }, { cause });
+    }
+  };
+}
+
+/** What runs a build that computes gradients, or undefined for one that does not. */
+async function trainingOf(platform: Platform, training: boolean): Promise<Training | undefined> {
+  if (!training) return undefined;
+  try {
+    return await platform.training!();
+  } catch (cause) {
+    // Of a host that has none, too: service workers, and a worker of attn/worker that was not asked for it.
+    const why = platform.training
+      ? `its scripts could not be loaded (${reason(cause)}); ${leaveOut}`
+      : 'there is none without load({ training: true })';
+    throw new AttnError('ENVIRONMENT', `load: training is not to be had here: ${why}`, { op: 'load', argument: 'training' }, { cause });
+  }
+}
+
+/** A running instance of what was opened. */
+async function instantiate(
+  platform: Platform,
+  training: Training | undefined,
+  opened: Opened,
+  threads: number,
+  notes: string[],
+  options: CheckedLoadOptions,
+): Promise<Attn> {
+  try {
+    const started = await start(training ?? platform, opened, threads, options.maximumMemory);
+    try {
+      const { models, onDemand, disk } = platform;
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, onDemand, disk, training });
+    } catch (error) {
+      started.stop();
+      throw error;
+    }
+  } catch (error) {
+    throw startError(error);
+  }
+}
+
+/** With the caller's own `wasm`. */
+async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm']>, options: CheckedLoadOptions, report: Report): Promise<Attn> {
+  const notes: string[] = [];
+  // A module that the engine has compiled needs no probing, and some hosts do not let us probe.
+  if (wasmKind(wasm) !== 'module') assertEngine();
+  let threads = threadsOf(platform, options.threads, notes);
+  const opened = await openGiven(platform, wasm, options.signal, report);
+  const { build, size } = opened;
+  const contradicts = (name: 'variant' | 'training', expected: string) =>
+    fail('CONFIG', 'load', name, `is ${JSON.stringify(options[name])}`, `${expected}, since the given wasm is the ${build} build`);
+  if (options.training !== undefined && options.training !== isTraining(build)) contradicts('training', String(isTraining(build)));
+  if (options.variant !== 'auto' && options.variant !== variantOf(build)) contradicts('variant', `"auto" or ${JSON.stringify(variantOf(build))}`);
+  const sharing = sharingRefusal(platform);
+  if (isThreaded(build) && sharing !== undefined)
+    throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory: ${sharing}`, {
+      op: 'load',
+      argument: 'wasm',
+    });
+  if (!isThreaded(build) && threads > 1) {
+    notes.push(`one thread instead of ${threads}: the given wasm is the ${build} build`);
+    threads = 1;
+  }
+  if (variantOf(build) === 'simd') notes.push('simd: the given wasm is that build');
+  const training = await trainingOf(platform, isTraining(build));
+  report('start', size, size);
+  return instantiate(platform, training, opened, threads, notes, options);
+}
+
+/** With one of the package's own builds. */
+async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: Report): Promise<Attn> {
+  const notes: string[] = [];
+  assertEngine();
+  const { variant: wanted, signal } = options;
+  if (wanted === 'relaxed' && !acceptsRelaxed())
+    throw new AttnError('ENVIRONMENT', 'load: the variant relaxed was asked for, and this engine does not accept relaxed SIMD', {
+      op: 'load',
+      argument: 'variant',
+    });
+  const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
+  const threads = threadsOf(platform, options.threads, notes);
+  const training = await trainingOf(platform, options.training ?? platform.trains ?? false);
+  if (variant === 'simd') notes.push(wanted === 'simd' ? 'simd: asked for' : 'simd: this engine does not accept relaxed SIMD');
+  const attempt = async (count: number) => {
+    const opened = await openOwn(platform, training ?? platform, buildOf(!!training, variant, count > 1), signal, report);
+    report('start', opened.size, opened.size);
+    return instantiate(platform, training, opened, count, notes, options);
+  };
+  try {
+    return await attempt(threads);
+  } catch (error) {
+    // Whatever keeps threads from starting, a file that a bundler left out or a policy, keeps one thread from nothing.
+    const given = error instanceof AttnError && (error.code === 'ABORTED' || error.code === 'ARGUMENT');
+    if (threads === 1 || given || signal?.aborted) throw error;
+    notes.push(`one thread instead of ${threads}: ${reason(error).replace(/^load: /, '')}`);
+    return attempt(1);
+  }
+}
+
+async function run(platform: Platform, options: CheckedLoadOptions): Promise<Attn> {
+  const { wasm, signal } = options;
+  const report = reporterOf(options);
+  const attn = await (wasm === undefined ? loadOwn(platform, options, report) : loadGiven(platform, wasm, options, report));
+  if (signal?.aborted) {
+    attn.dispose();
+    throw aborted(signal);
+  }
+  return attn;
+}
+
+/** load() for one host. */
+export function loader(platform: Platform): (options?: LoadOptions) => Promise<Attn> {
+  return async (options) => {
+    const checked = readLoadOptions(options, initialPages * pageBytes);
+    return abortable(checked.signal, () => run(platform, checked)).catch((error: unknown) => {
+      throw unreadable('load', 'options', error);
+    });
+  };
+}

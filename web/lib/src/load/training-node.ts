@@ -1,0 +1,30 @@
+/** Training in Node. */
+import { Worker } from 'node:worker_threads';
+import single from '../engine/glue/attn-train.mjs';
+import type { Training } from './load.js';
+import { modelGradients } from '../model/model_gradients.js';
+import { complete, hold, prepare } from '../engine/training.js';
+
+export const training: Training = {
+  urls: {
+    'train-simd': () => new URL('./attn-train-simd.wasm', import.meta.url),
+    'train-relaxed': () => new URL('./attn-train-relaxed.wasm', import.meta.url),
+    ...(ATTN_THREADS && {
+      'train-simd-threads': () => new URL('./attn-train-simd-threads.wasm', import.meta.url),
+      'train-relaxed-threads': () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url),
+    }),
+  },
+  single,
+  ...(ATTN_THREADS && {
+    threaded: async () => (await import('../engine/glue/attn-train-threads-node.mjs')).default,
+    createThread(onError) {
+      const worker = new Worker(new URL('./attn-train-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+      worker.on('error', (error) => onError(error.message));
+      return worker;
+    },
+  }),
+  prepare,
+  hold,
+  complete,
+  modelGradients,
+};

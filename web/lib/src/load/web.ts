@@ -1,0 +1,29 @@
+/** What all hosts that are not Node have in common: files of the package by their URLs, and what they allow. */
+import type { Platform } from './load.js';
+import { noWorkers } from '../platform/placed.js';
+
+declare const WorkerGlobalScope: undefined | (new () => object);
+
+export const web: Pick<Platform, 'urls' | 'cores' | 'sharingRefusal' | 'waitingRefusal'> = {
+  // Written out, so that bundlers see each file.
+  urls: {
+    simd: () => new URL('./attn-simd.wasm', import.meta.url),
+    relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
+    ...(ATTN_THREADS && {
+      'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
+      'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+    }),
+  },
+  cores: () => globalThis.navigator?.hardwareConcurrency ?? 1,
+  sharingRefusal() {
+    if (typeof Worker !== 'function') return noWorkers;
+    if (!globalThis.crossOriginIsolated)
+      return 'the page is not cross-origin isolated (headers Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp)';
+    return typeof SharedArrayBuffer === 'function' ? undefined : 'this engine has no SharedArrayBuffer';
+  },
+  waitingRefusal() {
+    if (typeof WorkerGlobalScope === 'undefined' || !(globalThis instanceof WorkerGlobalScope))
+      return 'the main thread of a page may not wait for others; load attn in a worker, or through attn/worker';
+    return undefined;
+  },
+};

@@ -1,0 +1,132 @@
+/** Texts as batches of token ids, and what a model makes of them, batch by batch. */
+import type { Encoding, Task, Tensor } from '../attn.js';
+import { aborted } from '../platform/abort.js';
+import { breathe } from '../platform/breathe.js';
+import { AttnError, reason } from '../args/error.js';
+import { type About, type Parts, signatureOf } from './model_parts.js';
+import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
+import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tokenizer.js';
+
+/** Tokens of a text, or of a part of it, without padding. */
+export interface Row {
+  /** Of the text. */
+  readonly index: number;
+  readonly ids: Int32Array;
+  readonly types: Int32Array;
+}
+
+/** How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results. */
+const mostSorted = 8192;
+const defaultBatch = 32;
+
+/** What the caller's options say beside what the checkpoint does. */
+export function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
+  const wanted = options.maxLength ?? maxLength;
+  if (wanted > positions)
+    throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {
+      op: operation,
+      argument: 'maxLength',
+      expected: `at most ${positions}`,
+      got: String(wanted),
+    });
+  const { truncation = true, addSpecialTokens, truncationSide } = options;
+  return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
+}
+
+/** Rows side by side, filled up to the longest. With what does not matter: it is masked, and nothing is made of it. */
+export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
+  const length = Math.max(...rows.map(({ ids }) => ids.length));
+  const size = rows.length * length;
+  const [inputIds, attentionMask, tokenTypeIds] = encodingOf(operation, size);
+  rows.forEach(({ ids, types }, i) => {
+    inputIds.set(ids, i * length);
+    tokenTypeIds.set(types, i * length);
+    attentionMask.fill(1, i * length, i * length + ids.length);
+  });
+  return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
+}
+
+export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
+  return inText(operation, index, () => {
+    const { inputIds: ids, tokenTypeIds: types } = tokenizer.encode([text], limit);
+    return { index, ids, types };
+  });
+}
+
+/** What a tokenizer says of its only text is said of the caller's, who has many. */
+export function inText<T>(op: string, index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof AttnError) || error.detail['index'] !== 0) throw error;
+    const message = error.message.replace(/^\w+:/, `${op}:`).replace(/\btext(s\[0\]| 0\b)/, `texts[${index}]`);
+    throw new AttnError(error.code, message, { ...error.detail, op, index });
+  }
+}
+
+export function assertTask(op: string, { task }: About, expected: Task): void {
+  if (task === expected) return;
+  const got = task === 'embedding' ? 'one without a head' : `one for ${task}`;
+  const wanted = `one with a head for ${expected}`;
+  throw new AttnError('UNSUPPORTED', `${op}: the checkpoint is ${got}, expected ${wanted}`, {
+    op,
+    argument: 'the checkpoint',
+    expected: wanted,
+    got,
+  });
+}
+
+/** What is done with texts, a batch at a time. */
+export interface Work<R extends Row> {
+  /** How many there are, and the rows of one of them. */
+  readonly count: number;
+  rowsOf(index: number): readonly R[];
+  /** The method of the module, and what it takes beside a batch of this length. */
+  readonly method: string;
+  others(rows: readonly R[], length: number): Readonly<Record<string, unknown>>;
+  use(rows: readonly R[], result: Tensor): void;
+}
+
+/** Long texts go first, so that what does not fit into memory is known at once. */
+export async function inBatches<R extends Row>(
+  op: string,
+  find: () => Parts,
+  { plain: { batchSize = defaultBatch }, signal, onProgress }: CheckedTextOptions,
+  { count, rowsOf, method, others, use }: Work<R>,
+): Promise<void> {
+  const { engine } = find().lender;
+  engine.assertUsable(op);
+  const signature = signatureOf(engine, method);
+  const turn = async () => {
+    await breathe();
+    if (signal?.aborted) throw aborted(signal, op);
+  };
+  let done = 0;
+  const report = () => {
+    try {
+      onProgress?.({ done, total: count });
+    } catch (cause) {
+      throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
+    }
+  };
+  if (signal?.aborted) throw aborted(signal, op);
+  report();
+  for (let start = 0; start < count; start += mostSorted) {
+    const rows: R[] = [];
+    for (let from = start; from < Math.min(start + mostSorted, count); from += batchSize) {
+      if (from > start) await turn();
+      const end = Math.min(from + batchSize, start + mostSorted, count);
+      for (let index = from; index < end; ++index) rows.push(...rowsOf(index));
+    }
+    rows.sort((a, b) => b.ids.length - a.ids.length);
+    for (let from = 0; from < rows.length; from += batchSize) {
+      await turn();
+      const batch = rows.slice(from, from + batchSize);
+      const inputs = padded(op, batch);
+      const leaves = readEncoded(op, signature, inputs, others(batch, inputs.dims[1]!));
+      use(batch, engine.call(op, signature, leaves, find().handle) as Tensor);
+      done += batch.length;
+      report();
+    }
+  }
+}

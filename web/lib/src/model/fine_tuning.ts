@@ -1,0 +1,259 @@
+/** fineTune(): batches, order, validation and progress of a run whose steps are the module's. The native library drives it so, too (text_model.cpp). */
+import type { FineTuneOptions, FineTuneResult } from '../attn.js';
+import { aborted } from '../platform/abort.js';
+import { elements, isPlainObject } from '../args/arrays.js';
+import { breathe } from '../platform/breathe.js';
+import { AttnError, describe, fail, reading, reason } from '../args/error.js';
+import { fineTuneOptions } from '../args/fine_tune_options.js';
+import { membersOf } from './export_model.js';
+import type { Result } from '../engine/heap.js';
+import { type Lent, textLabelsOf } from './model_gradients.js';
+import { readCallback, readSignal } from '../args/options.js';
+import { readArguments, readMembers, whole } from '../args/signature.js';
+import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
+
+const op = 'fineTune';
+
+type Text = string | readonly [string, string];
+interface Example {
+  readonly text: Text;
+  readonly label: number | string;
+}
+/** A text's tokens, and the number of its example. */
+type Row = ReturnType<Lent['tokenized']>;
+
+/** What config.json says of a head. */
+const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
+
+function readText(argument: string, value: unknown): Text {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'a string or a pair of strings');
+  const parts = elements(value as unknown[], (part, i) => {
+    if (typeof part !== 'string') fail('ARGUMENT', op, `${argument}[${i}]`, describe(part), 'a string');
+    return part as string;
+  });
+  if (parts.length !== 2) fail('ARGUMENT', op, argument, `has ${parts.length} elements`, 'a pair of strings');
+  return parts as unknown as [string, string];
+}
+
+export function readExamples(value: unknown): Example[] {
+  return reading(op, 'examples', () => {
+    if (!Array.isArray(value)) fail('ARGUMENT', op, 'examples', describe(value), 'an Array of { text, label }');
+    const examples = elements(value as unknown[], (example, i): Example => {
+      const path = `examples[${i}]`;
+      if (!isPlainObject(example)) fail('ARGUMENT', op, path, describe(example), '{ text, label }');
+      const [text, label] = readMembers(op, path, example, ['text', 'label'], `${path}.`);
+      if (typeof label !== 'string' && typeof label !== 'number') fail('ARGUMENT', op, `${path}.label`, describe(label), 'a number or a string');
+      return { text: readText(`${path}.text`, text), label: label as number | string };
+    });
+    if (examples.length === 0) fail('ARGUMENT', op, 'examples', 'is empty', 'at least one');
+    return examples;
+  });
+}
+
+export function readFineTuneOptions(value: unknown) {
+  return reading(op, 'options', () => {
+    const given = value === undefined ? [] : readMembers(op, 'options', value, fineTuneOptions);
+    const [epochs, batchSize, learningRate, weightDecay, layers, labels, seed, validation, signal, onProgress] = given;
+    const number = (name: string, each: unknown, otherwise: number) => {
+      if (each === undefined) return otherwise;
+      if (typeof each !== 'number') fail('ARGUMENT', op, name, describe(each), 'a number');
+      return each as number;
+    };
+    const share = number('validation', validation, 0);
+    if (!(share >= 0 && share < 1)) fail('CONFIG', op, 'validation', describe(validation), 'a number from 0 up to, not including, 1');
+    if (typeof layers === 'string' && layers !== 'all' && layers !== 'head')
+      fail('CONFIG', op, 'layers', JSON.stringify(layers), "'head', 'all' or a number of layers");
+    const names = labels === undefined ? undefined : readLabels(labels);
+    const count = layers === undefined || layers === 'all' ? undefined : layers === 'head' ? 0 : whole(op, 'layers', layers, 0, 2 ** 31 - 1);
+    return {
+      epochs: epochs === undefined ? 3 : whole(op, 'epochs', epochs, 1, 2 ** 24),
+      batchSize: batchSize === undefined ? 16 : whole(op, 'batchSize', batchSize, 1, 2 ** 20),
+      learningRate: number('learningRate', learningRate, count === 0 ? 1e-3 : 5e-5),
+      weightDecay: number('weightDecay', weightDecay, 0.01),
+      layers: count,
+      labels: names,
+      seed: seed === undefined ? 0 : whole(op, 'seed', seed, 0, Number.MAX_SAFE_INTEGER),
+      validation: share,
+      signal: readSignal(op, signal),
+      onProgress: readCallback(op, 'onProgress', onProgress) as FineTuneOptions['onProgress'],
+    };
+  });
+}
+
+function readLabels(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) fail('ARGUMENT', op, 'labels', describe(value), 'an Array of strings');
+  const labels = elements(value as unknown[], (label, i) => {
+    if (typeof label !== 'string') fail('ARGUMENT', op, `labels[${i}]`, describe(label), 'a string');
+    return label as string;
+  });
+  const twice = labels.findIndex((label, i) => labels.indexOf(label) < i);
+  if (twice >= 0) fail('ARGUMENT', op, `labels[${twice}]`, `${JSON.stringify(labels[twice])} again`, 'each label once');
+  if (labels.length === 0) fail('ARGUMENT', op, 'labels', 'is empty', 'at least one');
+  return labels;
+}
+
+/** Labels of the head that is to be trained. */
+function labelsOf(examples: readonly Example[], asked: readonly string[] | undefined, ofModel: readonly string[] | undefined): readonly string[] {
+  if (asked || ofModel) return (asked ?? ofModel)!;
+  const names = [...new Set(examples.map(({ label }) => label).filter((label) => typeof label === 'string'))];
+  if (names.length > 0)
+    return names
+      .map((name) => [encodeUtf8(name), name] as const)
+      .sort(byBytes)
+      .map(([, name]) => name);
+  const most = examples.reduce((max, { label }) => (Number.isInteger(label) ? Math.max(max, label as number) : max), 1);
+  if (most > Math.max(1, examples.length)) fail('OUT_OF_RANGE', op, 'labels', `would be ${most + 1}`, 'as many as there are examples at the most');
+  return Array.from({ length: most + 1 }, (_, i) => `LABEL_${i}`);
+}
+
+/** As C++ has std::string in order. */
+function byBytes([a]: readonly [Uint8Array, string], [b]: readonly [Uint8Array, string]): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; ++i) if (a[i] !== b[i]) return a[i]! - b[i]!;
+  return a.length - b.length;
+}
+
+function targetsOf(examples: readonly Example[], labels: readonly string[]): number[] {
+  return examples.map(({ label }, i) => {
+    if (typeof label === 'number') return label;
+    const index = labels.indexOf(label);
+    if (index < 0) fail('OUT_OF_RANGE', op, `examples[${i}].label`, JSON.stringify(label), `one of ${labels.join(', ')}`);
+    return index;
+  });
+}
+
+/** config.json of a model whose head was not in its files. */
+function configWith(members: readonly string[], architecture: string, labels: readonly string[]): string {
+  const kept = members.filter((member) => !headMembers.includes(JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(member)![0]) as string));
+  const names = labels.map((label, i) => `"${i}": ${JSON.stringify(label)}`).join(', ');
+  const numbers = labels.map((label, i) => `${JSON.stringify(label)}: ${i}`).join(', ');
+  const head = [`"architectures": ["${architecture}ForSequenceClassification"]`, `"id2label": {${names}}`, `"label2id": {${numbers}}`];
+  return `{\n  ${[...head, ...kept].join(',\n  ')}\n}\n`;
+}
+
+/** Models that are being trained. */
+const busy = new WeakSet<object>();
+
+export async function fineTune(lent: Lent, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
+  const { find, limits, signatureOf, readEncoded, padded, tokenized } = lent;
+  const examples = readExamples(given);
+  const { epochs, batchSize, learningRate, weightDecay, layers, seed, validation, signal, onProgress, ...asked } = readFineTuneOptions(options);
+  if (signal?.aborted) throw aborted(signal, op);
+  const { about, tokenizer, lender, base } = find();
+  const { engine } = lender;
+  engine.assertUsable(op);
+  if (busy.has(model)) throw new AttnError('BUSY', `${op}: this model is being trained already`, { op });
+  if (about.quantized)
+    fail('UNSUPPORTED', op, 'the model', 'is int8, which has no gradients', 'float32 weights: loaded with weights float32, int8 files become those');
+  const before = textLabelsOf(about);
+  const labels = labelsOf(examples, asked.labels, before);
+  const isNew = labels.length !== before?.length || labels.some((label, i) => label !== before[i]);
+  const targets = targetsOf(examples, labels);
+
+  const call = (name: string, ...args: readonly unknown[]) => {
+    const { handle } = find();
+    engine.assertUsable(op);
+    const signature = signatureOf(engine, name);
+    return engine.call(op, signature, readArguments(op, signature, args), handle) as Result;
+  };
+  const tensor = (values: readonly number[]) => ({ data: Float32Array.from(values), dims: [values.length] });
+  const turn = async () => {
+    await breathe();
+    if (signal?.aborted) throw aborted(signal, op);
+  };
+  busy.add(model);
+  try {
+    const rows: Row[] = [];
+    const limit = limits(op, about, {});
+    for (const [i, { text }] of examples.entries()) {
+      if (i % 64 === 63) await turn();
+      rows.push(tokenized(op, tokenizer, text, i, limit));
+    }
+    const order = (count: number, epoch: number) => [...call('trainingOrder', count, epoch, seed).entries[0]!.tensor.data];
+    const places = order(rows.length, 0);
+    const heldOut = Math.min(rows.length - 1, Math.round(validation * rows.length));
+    const [validating, training] = [places.slice(0, heldOut), places.slice(heldOut)];
+    const perEpoch = Math.ceil(training.length / batchSize);
+    const steps = epochs * perEpoch;
+    const begun = call('beginFineTuning', tensor(targets), isNew ? encodeUtf8(JSON.stringify(labels)) : undefined, {
+      steps,
+      learningRate,
+      weightDecay,
+      layers,
+      seed,
+    });
+    if (isNew) {
+      const name = `${base}config.json`;
+      const config = configWith(membersOf(decodeUtf8(find().files.get(name)!)), begun.entries[0]!.name as string, labels);
+      lent.renew(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
+    }
+
+    const batchOf = (some: readonly number[]) => some.map((place) => rows[place]!).sort((a, b) => b.ids.length - a.ids.length);
+    const targetsAt = (some: readonly Row[]) => tensor(some.map(({ index }) => targets[index]!));
+    const encoded = (name: string, some: readonly Row[], others: Readonly<Record<string, unknown>>) => {
+      const { handle } = find();
+      engine.assertUsable(op);
+      const signature = signatureOf(engine, name);
+      return engine.call(op, signature, readEncoded(op, signature, padded(op, some), others), handle) as Result;
+    };
+    const portions = (some: readonly number[]) =>
+      Array.from({ length: Math.ceil(some.length / batchSize) }, (_, i) => batchOf(some.slice(i * batchSize, (i + 1) * batchSize)));
+    const vectors: Float32Array[] = [];
+    if (layers === 0)
+      for (const some of portions(places)) {
+        await turn();
+        const { data, dims } = encoded('poolForHead', some, {}).entries[0]!.tensor;
+        const width = dims[1]!;
+        some.forEach(({ index }, i) => (vectors[index] = data.slice(i * width, (i + 1) * width)));
+      }
+    const pooledAt = (some: readonly Row[]) => {
+      const width = vectors[some[0]!.index]!.length;
+      const data = new Float32Array(some.length * width);
+      some.forEach(({ index }, i) => data.set(vectors[index]!, i * width));
+      return { data, dims: [some.length, width] };
+    };
+    const run = (ofAll: string, ofHead: string, some: readonly Row[]) =>
+      layers === 0 ? call(ofHead, pooledAt(some), targetsAt(some)) : encoded(ofAll, some, { targets: targetsAt(some) });
+
+    let step = 0;
+    let mean = 0;
+    let accuracy: number | undefined;
+    for (let epoch = 1; epoch <= epochs; ++epoch) {
+      let sum = 0;
+      const batches = portions(order(training.length, epoch).map((place) => training[place]!));
+      for (const [i, some] of batches.entries()) {
+        await turn();
+        const { number: loss } = run('fineTuneStep', 'fineTuneHeadStep', some);
+        sum += loss;
+        mean = sum / (i + 1);
+        const progress: Parameters<NonNullable<typeof onProgress>>[0] = { epoch, step: ++step, steps, loss };
+        if (i + 1 === batches.length && validating.length > 0) {
+          let all = 0;
+          let right: number | undefined;
+          for (const part of portions(validating)) {
+            await turn();
+            const { number, entries } = run('judge', 'judgeHead', part);
+            all += number;
+            if (entries.length > 0) right = (right ?? 0) + entries[0]!.tensor.data[0]!;
+          }
+          progress.validationLoss = all / validating.length;
+          if (right !== undefined) progress.validationAccuracy = accuracy = right / validating.length;
+        }
+        try {
+          onProgress?.(progress);
+        } catch (cause) {
+          throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
+        }
+      }
+    }
+    return { loss: mean, ...(accuracy !== undefined && { validationAccuracy: accuracy }) };
+  } finally {
+    busy.delete(model);
+    try {
+      call('endFineTuning');
+    } catch {
+      // The model has gone, or never began.
+    }
+  }
+}

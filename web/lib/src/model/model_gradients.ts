@@ -1,0 +1,136 @@
+/** Gradients of text models and what they explain. It comes with the first training build. */
+import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients } from '../attn.js';
+import { aborted } from '../platform/abort.js';
+import { elements } from '../args/arrays.js';
+import { breathe } from '../platform/breathe.js';
+import { describe, fail, reading } from '../args/error.js';
+import { fineTune } from './fine_tuning.js';
+import type { Result } from '../engine/heap.js';
+import type { readEncoded } from '../args/model_options.js';
+import { readSignal } from '../args/options.js';
+import { choice, readArguments, readMembers, whole } from '../args/signature.js';
+import type { limits, padded, tokenized } from './batches.js';
+import type { About, Parts, signatureOf } from './model_parts.js';
+
+/** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
+export interface Lent {
+  find(): Parts;
+  readonly limits: typeof limits;
+  readonly signatureOf: typeof signatureOf;
+  readonly readEncoded: typeof readEncoded;
+  readonly padded: typeof padded;
+  readonly tokenized: typeof tokenized;
+  /** Labels of a new head, and the files and config.json that go with it. */
+  renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
+}
+
+const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
+const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
+const mostSteps = 10_000;
+
+/** Names of the numbers that a head has as its result, where it has some. */
+function namesOf({ task, labels }: About): readonly string[] | undefined {
+  return task === 'question-answering' ? ['start', 'end'] : labels;
+}
+
+/** The same of a head of whole texts. */
+export const textLabelsOf = ({ task, labels }: About): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
+
+/** A label's number. C++ knows how many there are. */
+function numberOf(op: string, argument: string, labels: readonly string[] | undefined, value: unknown): number {
+  if (typeof value === 'string') {
+    const index = labels?.indexOf(value) ?? -1;
+    if (index < 0)
+      fail('OUT_OF_RANGE', op, argument, JSON.stringify(value), labels ? `one of ${labels.join(', ')}` : 'a number, for there are no labels');
+    return index;
+  }
+  if (!Number.isSafeInteger(value)) fail('ARGUMENT', op, argument, describe(value), 'a whole number or the name of a label');
+  return value as number;
+}
+
+/** The number of a label, or of a token that fills a mask. */
+function outputOf(op: string, { about, tokenizer }: Parts, value: unknown): number {
+  if (about.task !== 'fill-mask' || typeof value !== 'string') return numberOf(op, 'target.label', namesOf(about), value);
+  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', JSON.stringify(value), 'a token of the vocabulary');
+}
+
+export function gradients({ find, signatureOf, readEncoded }: Lent, inputs: Encoding, options: unknown): TextModelGradients {
+  const op = 'gradients';
+  const { target, wrt } = reading(op, 'options', () => {
+    const [given, names] = readMembers(op, 'options', options, ['target', 'wrt']);
+    const [label, component, row, token] = readMembers(op, 'target', given, ['label', 'component', 'row', 'token'], 'target.');
+    if (!Array.isArray(names)) fail('ARGUMENT', op, 'wrt', describe(names), `an Array of ${wrtNames.join(', ')}`);
+    const asked = elements(names as unknown[], (name, i) => wrtNames[choice(op, `wrt[${i}]`, name, wrtNames)]!);
+    return {
+      target: { label: label === undefined ? undefined : outputOf(op, find(), label), component, row, token },
+      wrt: Object.fromEntries(asked.map((name) => [name, true])),
+    };
+  });
+  const { lender, handle } = find();
+  lender.engine.assertUsable(op);
+  const signature = signatureOf(lender.engine, op);
+  const leaves = readEncoded(op, signature, inputs, { target, wrt });
+  find();
+  const { number, entries } = lender.engine.call(op, signature, leaves, handle) as Result;
+  const of = (which: string) => entries.filter(({ field }) => field === which);
+  return {
+    value: number,
+    ...(wrt['embeddings'] && { embeddings: of('output')[0]!.tensor }),
+    ...(wrt['attentions'] && { attentions: of('attentions').map(({ tensor }) => tensor) }),
+    ...(wrt['parameters'] && { parameters: new Map(of('named').map(({ name, tensor }) => [name as string, tensor])) }),
+  };
+}
+
+/** The number of the largest. */
+const largest = ({ data }: Tensor): number => data.reduce((best, value, i) => (value > data[best]! ? i : best), 0);
+
+export async function attribute({ find, limits, signatureOf }: Lent, model: Contract, text: unknown, options: unknown): Promise<TextAttribution> {
+  const op = 'attribute';
+  if (typeof text !== 'string') fail('ARGUMENT', op, 'text', describe(text), 'a string');
+  const { method, given, steps, signal } = reading(op, 'options', () => {
+    const [method, target, steps, signal] = options === undefined ? [] : readMembers(op, 'options', options, ['method', 'target', 'steps', 'signal']);
+    return {
+      method: method === undefined ? methods[0] : methods[choice(op, 'method', method, methods)]!,
+      given: target === undefined ? undefined : numberOf(op, 'target', textLabelsOf(find().about), target),
+      steps: steps === undefined ? 50 : whole(op, 'steps', steps, 1, mostSteps),
+      signal: readSignal(op, signal),
+    };
+  });
+  if (signal?.aborted) throw aborted(signal, op);
+  const { about, tokenizer, lender } = find();
+  const encoding = tokenizer.encode([text as string], limits(op, about, {}));
+  const { inputIds, tokenTypeIds, tokens, offsets, dims } = encoding;
+  let target = given;
+  if (target === undefined) {
+    const isOfText = about.task === 'text-classification' || about.task === 'multiple-choice';
+    if (!isOfText && method !== 'attention_rollout')
+      fail('ARGUMENT', op, 'target', 'is missing', 'the number of a component of the pooled vector, for the checkpoint has no head for texts');
+    target = isOfText ? largest(model.forward(encoding).logits!) : 0;
+  }
+  const special = Int32Array.from(offsets[0]!, (offset) => (offset === null ? 1 : 0));
+  const sums = new Float64Array(dims[1]!);
+  const ends = [0, 0];
+  const signature = signatureOf(lender.engine, op);
+  for (let portion = 0, portions = 1; portion < portions; ++portion) {
+    if (portion > 0) await breathe();
+    if (signal?.aborted) throw aborted(signal, op);
+    const { handle } = find();
+    lender.engine.assertUsable(op);
+    const leaves = readArguments(op, signature, [inputIds, tokenTypeIds, special, tokenizer.padId, method, target, steps, portion]);
+    const { number, entries } = lender.engine.call(op, signature, leaves, handle) as Result;
+    const [scores, values] = entries.map(({ tensor }) => tensor.data);
+    for (let i = 0; i < sums.length; ++i) sums[i]! += scores![i]!;
+    if (portion === 0) [ends[0], ends[1]] = values!;
+    portions = number;
+  }
+  const difference = ends[0]! - ends[1]!;
+  const missing = sums.reduce((sum, score) => sum + score, 0) - difference;
+  return {
+    tokens: tokens[0]!,
+    offsets: offsets[0]!,
+    scores: Float32Array.from(sums),
+    ...(method === 'integrated_gradients' && { delta: missing === 0 ? 0 : Math.abs(missing) / Math.abs(difference) }),
+  };
+}
+
+export const modelGradients = { gradients, attribute, fineTune };

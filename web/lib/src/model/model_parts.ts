@@ -1,0 +1,57 @@
+/** What a model is made of, and what its instance lends it. */
+import type { Engine } from '../engine/engine.js';
+import type { OnDemand } from '../load/load.js';
+import type { Disk } from './model_files.js';
+import type { FileName } from '../args/model_options.js';
+import type { NativeLayer } from '../engine/native.js';
+import { internalClass, type Signature } from '../args/signature.js';
+import type { Task } from '../attn.js';
+import type { Tokenizer } from '../tokenizer/tokenizer.js';
+
+/** What an instance lends to its models. */
+export interface Lender {
+  readonly engine: Engine;
+  readonly disk: Disk | undefined;
+  readonly onDemand: OnDemand;
+  /** Frees the handles of what is collected. */
+  readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
+  /** A layer of the class around a handle that belongs to the owner; it is there until somebody disposes of it. */
+  adopt(name: string, handle: NativeLayer, owner: object): { readonly layer: { dispose(): void } | undefined };
+}
+
+/** What the module says of a model. */
+export interface About {
+  readonly maxLength: number;
+  readonly positions: number;
+  /** Numbers of an embedding, by one pooling and by those that the files name. */
+  readonly pooledSize: number;
+  readonly embeddingSize: number;
+  readonly task: Task;
+  readonly labels?: readonly string[];
+  /** Whether texts are to be made small letters of. */
+  readonly lowerCase: boolean;
+  /** Whether token types are what tokenizer.json says, or all 0. */
+  readonly tokenTypes: boolean;
+  readonly defaultPrompt: string;
+  /** By name. */
+  readonly prompts: ReadonlyMap<string, string>;
+  /** Whether a prompt's tokens are pooled, too. */
+  readonly includePrompt: boolean;
+  readonly quantized: boolean;
+  /** What the files call the decoder that is the word table itself; empty where there is none. */
+  readonly tiedDecoder: string;
+}
+
+export interface Parts {
+  readonly lender: Lender;
+  readonly handle: NativeLayer;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly about: About;
+  readonly tokenizer: Tokenizer;
+  /** The small files by name, for export(), and the folder of config.json in front. */
+  readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
+  readonly base: string;
+}
+
+export const signatureOf = ({ signatures }: Engine, name: string): Signature =>
+  signatures.find((each) => each.owner === internalClass && each.name === name)!;

@@ -1,0 +1,330 @@
+/** A model's folder on a server: fetched, kept in the Cache API, asked whether it is still the same, and resumed after a break. */
+import { abortable } from '../platform/abort.js';
+import { assertBytes, assertFetch } from '../platform/download.js';
+import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
+import { bodyOf, Keeper, keptWith, type Parts } from './model_cache.js';
+import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
+import { pageUrl } from '../platform/placed.js';
+import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
+
+const op = 'loadModel';
+const weights: FileName = 'model.safetensors';
+
+/** What tells one state of a file from another, for If-Range: that takes no weak ETag. */
+function validatorOf({ headers }: Response): string {
+  const tag = headers.get('etag');
+  return (tag?.startsWith('"') ? tag : headers.get('last-modified')) ?? '';
+}
+
+/** Bytes that the server says will come; of a compressed body it counts others than those that arrive here. */
+function lengthOf({ headers }: Response): number | undefined {
+  const length = headers.get('content-encoding') === null ? Number(headers.get('content-length')) : 0;
+  return length > 0 ? length : undefined;
+}
+
+/** How long a server is waited for that may say whether what is kept is still the same. */
+const patience = 3000;
+
+/** What tells one state of a file from another; the first that is known of both says whether they are the same. A weak ETag will do for that. */
+function isOther(kept: Headers, now: Headers): boolean {
+  for (const name of ['etag', 'last-modified']) {
+    const [before, after] = [kept, now].map((headers) => headers.get(name)?.replace(/^W\//, ''));
+    if (before && after) return before !== after;
+  }
+  return false;
+}
+
+const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
+
+function discard(response: Response): void {
+  response.body?.cancel().catch(() => {});
+}
+
+/** `work` under a lock, told whether it has it; where there are no locks it is as if it had. */
+async function withLock<T>(name: string, work: (locked: boolean) => Promise<T>): Promise<T> {
+  let result: Promise<T> | undefined;
+  try {
+    await globalThis.navigator?.locks?.request(name, { ifAvailable: true }, (lock) => (result = work(lock !== null)));
+  } catch {
+    // Refused, or the work has failed, which is said below.
+  }
+  return result ?? work(true);
+}
+
+export class UrlFolder implements Folder {
+  readonly #base: URL;
+  readonly #options: CheckedModelOptions;
+  readonly #signal: AbortSignal;
+  readonly #keeper: Keeper | undefined;
+  /** Whether anything is written to the cache: of several loads at once only one does. */
+  readonly #keeps: boolean;
+  /** Of which load all of the model is kept: its files are read from there. */
+  #kept: string | undefined;
+  /** What the browser's own cache may answer: nothing by itself where the server was asked, or shall be. Engines without one may refuse the word. */
+  #httpCache: RequestCache | undefined;
+  #parts: Parts | undefined;
+  /** What the server said of files that it has. */
+  readonly #headers = new Map<FileName, Headers>();
+  /** What the server said of files that it does not have. */
+  readonly #status = new Map<FileName, number>();
+
+  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, keeper: Keeper | undefined, keeps: boolean) {
+    this.#base = base;
+    this.#options = options;
+    this.#signal = signal;
+    this.#keeper = keeper;
+    this.#keeps = keeps;
+    this.#httpCache = options.cache === 'reload' ? 'reload' : undefined;
+  }
+
+  /** `work` with the folder at a URL, whose files nobody else keeps meanwhile. */
+  static async use<T>(location: string, options: CheckedModelOptions, signal: AbortSignal, work: (folder: Folder) => Promise<T>): Promise<T> {
+    if (!options.fetch) assertFetch(op, 'give the files themselves, or a fetch');
+    let base: URL;
+    try {
+      base = new URL(location, pageUrl());
+    } catch {
+      fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
+    }
+    base.hash = '';
+    base.pathname = base.pathname.replace(/\/?$/, '/');
+    if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
+    const keeper = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await Keeper.open() : undefined;
+    if (!keeper) return work(new UrlFolder(base, options, signal, keeper, false));
+    return withLock(`attn-model ${base.href}`, async (locked) => {
+      const folder = new UrlFolder(base, options, signal, keeper, locked);
+      await folder.#look(keeper);
+      return work(folder);
+    });
+  }
+
+  /** Whether what is kept will do. */
+  async #look(keeper: Keeper): Promise<void> {
+    if (this.#options.cache === 'reload') return;
+    // The weights are put last: where they are, all else is that there was.
+    const kept = await keeper.match(this.#url(weights));
+    if (!kept) return;
+    discard(kept);
+    if (await this.#isRenewed(keeper)) this.#httpCache = 'no-cache';
+    else this.#kept = kept.headers.get(keptWith) ?? '';
+  }
+
+  /** Whether the server says that it has another file by now. If it does not say, or not soon, what is kept is taken. */
+  async #isRenewed(keeper: Keeper): Promise<boolean> {
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    const timer = setTimeout(end, patience);
+    this.#signal.addEventListener('abort', end);
+    let renewed = false;
+    const compare = async (file: FileName) => {
+      const kept = await keeper.match(this.#url(file));
+      if (!kept) return;
+      discard(kept);
+      // No header of ours: to another origin that would need its permission.
+      const response = await this.#ask(file, { method: 'HEAD', cache: 'no-cache', signal: ending.signal });
+      discard(response);
+      if (response.ok && isOther(kept.headers, response.headers)) renewed = true;
+    };
+    // A digest says by itself whether the file is the right one.
+    const asked = fileNames.filter((file) => !this.#options.sha256.has(file));
+    try {
+      await abortable(ending.signal, () => Promise.allSettled(asked.map(compare)));
+    } catch {
+      // It took too long, or nobody waits any more.
+    } finally {
+      clearTimeout(timer);
+      this.#signal.removeEventListener('abort', end);
+      end();
+    }
+    return renewed;
+  }
+
+  /** What the folder's URL asks for (a token, a version) is asked for with each file. */
+  #url(file: string): string {
+    const url = new URL(this.#base);
+    url.pathname += file;
+    return url.href;
+  }
+
+  nameOf(file: string): string {
+    return `URL ${this.#url(file)}`;
+  }
+
+  async #ask(file: string, init: RequestInit = {}): Promise<Response> {
+    const url = this.#url(file);
+    let response: Response;
+    try {
+      const cache = this.#httpCache && { cache: this.#httpCache };
+      response = await (this.#options.fetch ?? globalThis.fetch).call(undefined, url, {
+        credentials: 'same-origin',
+        signal: this.#signal,
+        ...cache,
+        ...init,
+      });
+    } catch (error) {
+      // An extension has no server that would answer 404 for a file that it does not have.
+      if (/-extension:$/.test(this.#base.protocol) && !this.#signal.aborted) return new Response(null, { status: 404 });
+      throw network(`URL ${url} could not be fetched (${reason(error)})`, { url }, error);
+    }
+    if (typeof response?.ok !== 'boolean' || typeof response.headers?.get !== 'function')
+      fail('ARGUMENT', op, 'fetch', `gave what ${describe(response)}`, 'a Response');
+    if (response.bodyUsed) fail('ARGUMENT', op, 'fetch', 'gave a Response whose body has been read', 'a fresh Response');
+    return response;
+  }
+
+  /** A file that the server has answered with; undefined where it has none. */
+  #opened(file: FileName, response: Response, parts?: Parts): ModelFile | undefined {
+    const url = this.#url(file);
+    const name = `URL ${url}`;
+    const { status } = response;
+    if (!response.ok) {
+      discard(response);
+      this.#status.set(file, status);
+      // Stores that do not list their files say 403 of one that is not there.
+      if (status === 404 || status === 410 || status === 403) return undefined;
+      throw network(`${name} answered ${status} ${response.statusText}`.trimEnd(), { url, status });
+    }
+    this.#headers.set(file, response.headers);
+    const before = parts?.size ?? 0;
+    const length = lengthOf(response);
+    const total = length === undefined ? undefined : before + length;
+    const kept = file === weights ? this.#parts : undefined;
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      let came = 0;
+      try {
+        if (before > 0) yield* kept!.pieces();
+        for await (const chunk of bodyOf(response)) {
+          assertBytes(chunk);
+          came += chunk.length;
+          await kept?.write(chunk);
+          yield chunk;
+        }
+      } catch (error) {
+        throw network(`${name} broke off after ${before + came} bytes (${reason(error)})`, { url, got: before + came, expected: total }, error);
+      }
+      // More than was promised is no break: the length of a compressed body may be all that the server tells.
+      if (length !== undefined && came < length)
+        throw network(`${name} broke off: ${before + came} bytes came, expected ${total}`, { url, got: before + came, expected: total });
+    }
+    return { name, phase: 'download', total, pieces };
+  }
+
+  /** The rest of what an earlier load has left; undefined where the file has to come from its start. */
+  async #resume(parts: Parts): Promise<ModelFile | undefined> {
+    const { size, validator, total } = parts;
+    if (size === 0) return undefined;
+    const isWhole = size === total;
+    // The last byte of a whole file: the answer says whether it is still the same.
+    const from = isWhole ? size - 1 : size;
+    const ours = this.#base.origin === globalThis.location?.origin;
+    // To another origin If-Range would need its permission; there the answer's own validator decides.
+    const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) };
+    const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
+      if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
+      return undefined;
+    });
+    if (!response) return undefined;
+    const now = validatorOf(response);
+    const [, start, , all] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
+    const continues =
+      response.status === 206 &&
+      (now === validator || (ours && now === '')) &&
+      response.headers.get('content-encoding') === null &&
+      (start === undefined || Number(start) === from) &&
+      (all === undefined || total === undefined || Number(all) === total);
+    if (continues && !isWhole) return this.#opened(weights, response, parts);
+    discard(response);
+    this.#headers.set(weights, response.headers);
+    return continues ? { name: this.nameOf(weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
+  }
+
+  /** Of a Response of the caller's own making every member may throw. */
+  async open(file: FileName): Promise<ModelFile | undefined> {
+    try {
+      return await this.#open(file);
+    } catch (error) {
+      if (isAttnError(error)) throw error;
+      const url = this.#url(file);
+      throw network(`what fetch gave for URL ${url} could not be read (${reason(error)})`, { url }, error);
+    }
+  }
+
+  async #open(file: FileName): Promise<ModelFile | undefined> {
+    const url = this.#url(file);
+    if (this.#kept !== undefined) {
+      const response = await this.#keeper!.match(url);
+      const other = response?.headers.get(keptWith) ?? '';
+      // Files of two loads may belong to two states of the model.
+      if (response && this.#kept !== '' && other !== '' && this.#kept !== other) {
+        discard(response);
+        throw new AttnError('FORMAT', `${op}: ${file} was kept anew meanwhile`, { op, url });
+      }
+      return response && { name: `URL ${url} (as it was kept)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
+    }
+    if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
+    const parts = (this.#parts = await this.#keeper!.parts(url));
+    const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
+    if (rest) return rest;
+    const response = await this.#ask(file);
+    // A server that does not answer now may let the next load go on.
+    if (response.ok) {
+      await parts.restart();
+      const encoded = response.headers.get('content-encoding') !== null;
+      parts.describe(encoded ? '' : validatorOf(response), lengthOf(response));
+    }
+    return this.#opened(file, response);
+  }
+
+  async existing(files: readonly string[]): Promise<string[]> {
+    if (this.#kept !== undefined) return [];
+    const there = await Promise.all(
+      files.map(async (file) => {
+        const response = await this.#ask(file).catch(() => undefined);
+        if (response) discard(response);
+        return response?.ok === true && !isHtml(response);
+      }),
+    );
+    return files.filter((_, i) => there[i]);
+  }
+
+  absent(file: FileName): AttnError {
+    const url = this.#url(file);
+    if (this.#kept !== undefined) return new AttnError('FORMAT', `${op}: ${file} has gone from the cache`, { op, url });
+    const status = this.#status.get(file);
+    return network(`URL ${url} answered ${status}`, { file, url, status });
+  }
+
+  async settle(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
+    const keeper = this.#keeper!;
+    const parts = this.#parts;
+    if (this.#kept !== undefined) {
+      if (outcome !== 'bad') return false;
+      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await keeper.delete(this.#url(file));
+      this.#kept = undefined;
+      return true;
+    }
+    if (!parts) return false;
+    const kept = outcome === 'complete' && (await this.#keep(keeper, parts, small));
+    // Without a validator nobody could tell whether the rest belongs to it.
+    const goesOn = !kept && (outcome === 'broken' || this.#signal.aborted) && parts.validator !== '';
+    await (goesOn ? parts.close() : parts.clear());
+    return false;
+  }
+
+  /** Whether all of it is kept now. */
+  async #keep(keeper: Keeper, parts: Parts, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
+    const whole = await parts.whole(this.#signal);
+    if (!whole) return false;
+    const load = crypto.randomUUID();
+    const put = (file: FileName, body: BodyInit, size: number) => keeper.put(this.#url(file), body, size, load, this.#headers.get(file));
+    // Those of an earlier state say that all else is there.
+    await keeper.delete(this.#url(weights));
+    for (const file of new Set([...fileNames, ...small.keys()])) {
+      const bytes = small.get(file);
+      // What an earlier state of the folder had, this one may not have.
+      if (!bytes) await keeper.delete(this.#url(file));
+      else if (!(await put(file, bytes, bytes.length))) return false;
+    }
+    return put(weights, whole.body, whole.size);
+  }
+}

@@ -1,0 +1,10 @@
+/** What not every user of a model asks for: it comes with the first call of one of these, or with a long text. */
+import * as earlyEnd from '../tokenizer/early_end.js';
+import { useEarlyEnd } from '../tokenizer/tokenizer.js';
+
+export { exportFiles } from './export_model.js';
+export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
+export { Sha256 } from './sha256.js';
+export * as rare from '../tokenizer/rare.js';
+
+useEarlyEnd(earlyEnd);

@@ -1,0 +1,439 @@
+/**
+ * The caller's end of attn/worker: checks arguments as the direct package does, sends them, and answers for a worker
+ * that is gone, for which Comlink would wait for ever.
+ */
+import type * as Direct from '../attn.js';
+import type * as Contract from '../worker.js';
+import { abortable, aborted } from '../platform/abort.js';
+import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached, isWhole, readBytes } from '../args/arrays.js';
+import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
+import * as Comlink from './comlink.js';
+import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
+import { download, nameOf } from '../platform/download.js';
+import { abortError, AttnError, describe, fail, isAttnError, reason, unreadable } from '../args/error.js';
+import { initialPages, pageBytes } from '../engine/native.js';
+import { type CheckedLoadOptions, readLoadOptions, wasmKind } from '../args/options.js';
+import { leaveOut, scriptsFailed } from '../platform/placed.js';
+import { writeSafetensors } from '../model/safetensors.js';
+import { defineMethods, internalClass, type Leaf, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
+
+/** A worker that was just started. */
+export interface Connection {
+  readonly endpoint: Comlink.Endpoint;
+  /** What to do if it does not start. */
+  readonly help: string;
+  /** Calls back when the worker fails or ends. */
+  onDeath(callback: (reason: string) => void): void;
+  terminate(): void;
+  /** Whether an answer is waited for: in Node an idle worker does not keep the process. */
+  setWaiting(waiting: boolean): void;
+}
+
+export interface ClientPlatform {
+  /** training: with what that takes, where it does not come by itself. */
+  connect(training: boolean): Connection;
+  /** What a location means to the caller, in a form that means the same to the worker. */
+  locate(location: string): string;
+  /** Locks that end with the worker that holds them, where other signs of its end are missing. */
+  locks(): LockManager | undefined;
+}
+
+const marked = new WeakSet<object>();
+
+export const transfer: typeof Contract.transfer = (value) => {
+  if (typeof value !== 'object' || value === null) fail('ARGUMENT', 'transfer', 'value', describe(value), 'a tensor, a mask, an array or its buffer');
+  marked.add(value);
+  return value;
+};
+
+export const isMarked = (value: object): boolean => marked.has(value);
+
+/** Arguments on their way, and the buffers that move with them. */
+export class Parcel {
+  readonly #buffers = new Set<ArrayBuffer>();
+
+  array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
+    // Cloning a view would clone the whole buffer. The array's own properties are the caller's to shadow.
+    const own = moves || isWhole(array, type) ? array : (copyOf(array, type) as A);
+    if (moves || own !== array) this.#buffers.add(arrayBuffer(own) as ArrayBuffer);
+    return own;
+  }
+
+  #checked<A extends Data>(checked: Checked<A>): Checked<A> {
+    const { op, argument, data, size, type, source, copied } = checked;
+    // A getter among later arguments may have taken the buffer away since it was checked.
+    if (arrayLength(data) !== size) failDetached(op, argument, size);
+    return { ...checked, data: this.array(data, type, copied || marked.has(source)), source: data };
+  }
+
+  leaves(leaves: readonly Leaf[]): Leaf[] {
+    return this.seal(
+      leaves.map((leaf) => {
+        if (typeof leaf === 'number') return leaf;
+        // Numbers in the place of what finds them, which cannot be sent.
+        if ('modules' in leaf) return { ...leaf, modules: leaf.modules.map((find) => find(leaf.op)) as never };
+        if ('groups' in leaf) return leaf;
+        if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
+        return this.#checked(leaf);
+      }),
+    );
+  }
+
+  /** Marks args so that Comlink moves the buffers with them. */
+  seal<T extends object>(args: T): T {
+    return Comlink.transfer(args, [...this.#buffers]);
+  }
+}
+
+/** A worker with an instance in it, and everything that waits for it. The engine holds it as long as the worker runs. */
+class Link {
+  readonly #connection: Connection;
+  readonly #host: Comlink.Remote<Host>;
+  /** Who is to be told, and what must not be collected until then. */
+  readonly #waiting = new Map<(error: AttnError) => void, object | undefined>();
+  readonly #asked = new Set<Promise<unknown>>();
+  #gone: AttnError | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#host = Comlink.wrap<Host>(connection.endpoint);
+    connection.onDeath((why) => this.end(new AttnError('ABORTED', `attn/worker: the worker is gone (${why})`)));
+  }
+
+  /** Ends the worker; whoever waits gets this error. */
+  end(error: AttnError): void {
+    if (this.#gone) return;
+    this.#gone = error;
+    this.#connection.terminate();
+    for (const reject of this.#waiting.keys()) reject(error);
+    this.#waiting.clear();
+  }
+
+  /** One question to the worker. Sent before this returns, so calls keep their order. */
+  ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>, asker?: object): Promise<T> {
+    const asked = this.#ask(question, asker);
+    const answered = () => void this.#asked.delete(asked);
+    this.#asked.add(asked);
+    asked.then(answered, answered);
+    return asked;
+  }
+
+  /** Waits until everything that was asked has its answer. */
+  async answered(): Promise<void> {
+    await Promise.allSettled(this.#asked);
+  }
+
+  #ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>, asker: object | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#gone) throw this.#gone;
+      const done = () => {
+        this.#waiting.delete(reject);
+        if (this.#waiting.size === 0) this.#connection.setWaiting(false);
+      };
+      this.#waiting.set(reject, asker);
+      this.#connection.setWaiting(true);
+      const failed = (error: unknown) => reject(isAttnError(error) ? error : unsent(error));
+      (async () => question(this.#host))().finally(done).then(resolve, failed);
+    });
+  }
+}
+
+/** Everything that we send is plain: that leaves a buffer that cannot be moved, as a WebAssembly memory's, and running out of memory. */
+function unsent(cause: unknown): AttnError {
+  const isFull = cause instanceof RangeError || /out of memory/i.test(reason(cause));
+  return new AttnError(isFull ? 'MEMORY' : 'ARGUMENT', `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
+}
+
+const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was ended, for nobody had its instance any more'));
+
+/** What an instance and all that it has made hold. When nobody has any of it any more, and nothing is waited for, the worker is ended. */
+export class Session {
+  readonly #link: Link;
+  disposed = false;
+
+  constructor(link: Link) {
+    this.#link = link;
+    endWith(this, ending(link));
+  }
+
+  end(error: AttnError): void {
+    this.#link.end(error);
+  }
+
+  ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>): Promise<T> {
+    return this.#link.ask(question, this);
+  }
+
+  answered(): Promise<void> {
+    return this.#link.answered();
+  }
+
+  assertUsable(op: string): void {
+    if (this.disposed) throw new AttnError('DISPOSED', `${op}: this instance was disposed of`, { op });
+  }
+
+  call(op: string, question: (host: Comlink.Remote<Host>) => Promise<unknown>): Promise<never> {
+    this.assertUsable(op);
+    return this.ask(question) as Promise<never>;
+  }
+}
+
+/** What lives in the worker already and goes with its owner, which must not be collected as long as somebody has the layer. */
+export interface Adopted {
+  readonly owner: object;
+  /** Until it is disposed of. */
+  layer: object | undefined;
+}
+
+interface LayerClass {
+  /** What `new` is called on. */
+  readonly create: object;
+  adopt(id: number, owner: object): Adopted;
+}
+
+function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, constructor: Signature): LayerClass {
+  const name = constructor.owner!;
+  let find: (op: string, self: RemoteLayer) => number;
+  let call: (self: RemoteLayer, op: string, signature: Signature, args: readonly unknown[]) => Promise<unknown>;
+  class RemoteLayer {
+    readonly #id: number;
+    readonly #adopted: Adopted | undefined;
+    /** Of an optimiser: its modules. */
+    readonly #uses: readonly LookUp[];
+    #disposed = false;
+
+    constructor(id: number, adopted?: Adopted, uses: readonly LookUp[] = []) {
+      this.#id = id;
+      this.#adopted = adopted;
+      this.#uses = uses;
+      if (!uses.length) lookUps.set(this, (op) => find(op, this));
+      if (!adopted) forgotten?.register(this, id, this);
+    }
+
+    static {
+      find = (op, self) => {
+        session.assertUsable(op);
+        if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this module was disposed of`, { op });
+        for (const each of self.#uses) each(op);
+        return self.#id;
+      };
+      call = async (self, op, signature, args) => {
+        if (typeof self !== 'object' || self === null || !(#id in self))
+          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
+        find(op, self);
+        const leaves = new Parcel().leaves(readArguments(op, signature, args));
+        find(op, self); // once more: a getter may have disposed of it
+        return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
+      };
+    }
+
+    async dispose(): Promise<void> {
+      if (this.#disposed) return;
+      this.#disposed = true;
+      if (this.#adopted) return void (this.#adopted.layer = undefined);
+      forgotten?.unregister(this);
+      // An instance that is gone has taken its modules along.
+      if (!session.disposed) await session.ask((host) => host.release(this.#id)).catch(() => {});
+    }
+
+    [disposeSymbol](): Promise<void> {
+      return this.dispose();
+    }
+
+    [asyncDisposeSymbol](): Promise<void> {
+      return this.dispose();
+    }
+  }
+  defineMethods(RemoteLayer, name, signatures, call!);
+
+  async function create(args: readonly unknown[]): Promise<RemoteLayer> {
+    session.assertUsable(name);
+    const leaves = readArguments(name, constructor, args);
+    const sent = new Parcel().leaves(leaves);
+    return new RemoteLayer(await session.call(name, (host) => host.create(name, sent)), undefined, usedBy(leaves));
+  }
+  // `new` of a function that returns an object gives that object: here the promise.
+  const made = named(name, function (...args: unknown[]) {
+    return create(args);
+  });
+  return {
+    create: made,
+    adopt(id, owner) {
+      const adopted: Adopted = { owner, layer: undefined };
+      adopted.layer = new RemoteLayer(id, adopted);
+      return adopted;
+    },
+  };
+}
+
+/** The caller's onProgress, for the worker to call. What it throws is an error of the caller's. */
+export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined): ((p: P) => void) | undefined {
+  return (
+    onProgress &&
+    ((p) => {
+      try {
+        onProgress(p);
+      } catch (cause) {
+        throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
+      }
+    })
+  );
+}
+
+/** What an instance lends to its models. */
+export interface RemoteLender {
+  readonly session: Session;
+  readonly signatures: readonly Signature[];
+  readonly platform: ClientPlatform;
+  /** Releases what is collected, by its number. */
+  readonly forgotten: FinalizationRegistry<number> | undefined;
+  /** Of modules that somebody has. */
+  readonly lookUps: WeakMap<object, LookUp>;
+  adopt(name: string, id: number, owner: object): Adopted;
+}
+
+function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
+  let disposing: Promise<void> | undefined;
+  /** Models that are being loaded: before the worker is asked for one, scripts may have to come. */
+  const loading = new Set<Promise<unknown>>();
+
+  /** Calls made before still get their answers. */
+  function dispose(): Promise<void> {
+    disposing ??= Promise.all(loading)
+      .then(() => session.ask((host) => host.dispose()))
+      .catch(() => {}) // the worker may be gone already
+      .then(() => session.answered())
+      .then(() => session.end(new AttnError('DISPOSED', 'attn/worker: this instance was disposed of')));
+    session.disposed = true;
+    return disposing;
+  }
+
+  const all: Record<PropertyKey, unknown> = {
+    get info() {
+      return (async () => session.call('info', (host) => host.info()))();
+    },
+    // Writing a file takes no more than reading the tensors does: there is nothing to send.
+    async writeSafetensors(...args: readonly unknown[]) {
+      session.assertUsable('writeSafetensors');
+      return writeSafetensors(...args);
+    },
+    dispose,
+    [disposeSymbol]: dispose,
+    [asyncDisposeSymbol]: dispose,
+    terminate: () => session.end(abortError('attn/worker: the worker was terminated')),
+  };
+  const classes = new Map<string, LayerClass>();
+  const lender: RemoteLender = {
+    session,
+    signatures,
+    platform,
+    lookUps,
+    forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
+    adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
+  };
+  async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
+    session.assertUsable('loadModel');
+    const scripts = await import('./remote_model.js').catch(scriptsFailed);
+    return scripts.loadModel(lender, source, options);
+  }
+  all['loadModel'] = (source: unknown, options?: unknown) => {
+    const model = loadModel(source, options);
+    const forget = () => void loading.delete(done);
+    const done = model.then(forget, forget);
+    loading.add(done);
+    return model;
+  };
+  for (const signature of signatures) {
+    const { name, owner } = signature;
+    if (owner === internalClass) continue;
+    if (owner === undefined)
+      all[name] = named(name, async (...args: unknown[]) => {
+        session.assertUsable(name);
+        const leaves = new Parcel().leaves(readArguments(name, signature, args));
+        return session.call(name, (host) => host.call(name, leaves));
+      });
+    else if (name === 'constructor') {
+      classes.set(owner, createClass(lender, signature));
+      all[owner] = classes.get(owner)!.create;
+    }
+  }
+  return Object.freeze(all) as unknown as Contract.Attn;
+}
+
+/** The caller's `wasm` in a form that a worker can be sent. */
+async function plainWasm(
+  platform: ClientPlatform,
+  { wasm, signal }: CheckedLoadOptions,
+  report: Progress | undefined,
+  parcel: Parcel,
+): Promise<Direct.LoadOptions['wasm']> {
+  if (wasm === undefined) return undefined;
+  switch (wasmKind(wasm)) {
+    case 'location':
+      return platform.locate(String(wasm as string | URL));
+    case 'response': {
+      const response = wasm as Response;
+      const bytes = await abortable(signal, () =>
+        download(response, nameOf(response), signal, (phase, loaded, total) =>
+          report?.(total === undefined ? { phase, loaded } : { phase, loaded, total }),
+        ),
+      );
+      return parcel.array(bytes, 'Uint8Array', true);
+    }
+    case 'module':
+      return wasm;
+    case 'bytes':
+      return parcel.array(readBytes('load', 'wasm', wasm), 'Uint8Array', marked.has(wasm as Uint8Array));
+  }
+}
+
+/** Whether the worker lives is told by a lock that it holds: a worker that was terminated, or ran out of memory, sends no event. */
+async function watch(link: Link, locks: LockManager | undefined): Promise<void> {
+  const name = locks && `attn-worker-${crypto.randomUUID()}`;
+  const held = await link.ask((host) => host.hello(name));
+  if (!locks || !name || !held) return;
+  locks.request(name, () => link.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'))).catch(() => {});
+}
+
+/** load() for one host. */
+export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
+  return async (options) => {
+    const checked = readLoadOptions(options, initialPages * pageBytes);
+    const { variant, threads, maximumMemory, training, signal, onProgress } = checked;
+    if (signal?.aborted) throw aborted(signal);
+    keepErrors();
+    const report = watched('load', onProgress);
+    const parcel = new Parcel();
+    const wasm = await plainWasm(platform, checked, report, parcel).catch((error: unknown) => {
+      throw unreadable('load', 'options', error);
+    });
+    const plain: PlainLoadOptions = { variant, threads, wasm, maximumMemory, training };
+
+    let connection: Connection;
+    try {
+      connection = platform.connect(training === true);
+    } catch (cause) {
+      if (cause instanceof AttnError) throw cause;
+      throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)}); ${leaveOut}`, { op: 'load' }, { cause });
+    }
+    const link = new Link(connection);
+    const onAbort = () => link.end(aborted(signal!));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      if (signal?.aborted) throw aborted(signal);
+      await watch(link, platform.locks()).catch((error: unknown) => {
+        if (signal?.aborted || !(error instanceof AttnError) || error.code !== 'ABORTED') throw error;
+        throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${connection.help}`, { op: 'load' }, { cause: error });
+      });
+      const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
+      const lookUps = new WeakMap<object, LookUp>();
+      if (!signatures.some(({ missing }) => missing)) (await import('../engine/training.js').catch(scriptsFailed)).prepare(signatures, lookUps);
+      return createRemote(new Session(link), signatures, platform, lookUps);
+    } catch (error) {
+      link.end(error as AttnError);
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
+  };
+}

@@ -1,0 +1,188 @@
+/** The worker's end of attn/worker. */
+import type { Attn, load as Load, TextModel } from '../attn.js';
+import { type AskedMethod, type Host, keepErrors } from './channel.js';
+import * as Comlink from './comlink.js';
+import type { Engine } from '../engine/engine.js';
+import { AttnError } from '../args/error.js';
+import { engineOf } from '../load/instance.js';
+import type { Models } from '../load/load.js';
+import type { NativeLayer } from '../engine/native.js';
+import { internalClass, type Leaf, opOf, type Signature } from '../args/signature.js';
+
+/** Buffers of an answer: they are nobody else's, so they move instead of being copied. */
+function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
+  if (ArrayBuffer.isView(answer)) into.push(answer.buffer as ArrayBuffer);
+  else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
+  else if (typeof answer === 'object' && answer !== null) for (const value of Object.values(answer)) buffersOf(value, into);
+  return into;
+}
+
+function move(answer: unknown): unknown {
+  return typeof answer === 'object' && answer !== null ? Comlink.transfer(answer, buffersOf(answer)) : answer;
+}
+
+/**
+ * Calls in the order in which they came. Between the batches of a long one others get their turn, but those that change or end what it works
+ * with wait for it, and later calls wait for them.
+ */
+class Turns {
+  #change: Promise<unknown> = Promise.resolve();
+  readonly #running = new Set<Promise<unknown>>();
+
+  take<T>(changes: boolean, work: () => T | Promise<T>): Promise<T> {
+    const turn = (changes ? Promise.all(this.#running) : this.#change).then(work);
+    const done = turn.then(
+      () => void this.#running.delete(done),
+      () => void this.#running.delete(done),
+    );
+    this.#running.add(done);
+    if (changes) this.#change = done;
+    return turn;
+  }
+}
+
+/** What changes a module. */
+const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
+
+/** What takes a signal, in the options at its end. */
+const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'rank', 'attribute', 'fineTune'];
+
+export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
+  let attn: Attn | undefined;
+  let loaded: Engine | undefined;
+  /** Layers and models; a model's words are one of them, and go with it. */
+  const modules = new Map<number, { owner: string; layer: NativeLayer; turns: Turns; model?: TextModel; words?: number }>();
+  /** All calls: the end of the instance waits for them. */
+  const all = new Turns();
+  const tasks = new Map<number, AbortController>();
+  let lastId = 0;
+
+  function engine(): Engine {
+    if (!loaded) throw new AttnError('INTERNAL', 'attn/worker: nothing is loaded yet');
+    return loaded;
+  }
+  const signature = (name: string, owner?: string) => engine().signatures.find((each) => each.name === name && each.owner === owner)!;
+
+  const inTurn = <T>(turns: Turns, changes: boolean, work: () => T | Promise<T>) => all.take(false, () => turns.take(changes, work));
+
+  const moduleOf = (id: number, name: string) => {
+    const module = modules.get(id);
+    if (!module) throw new AttnError('DISPOSED', `${name}: this module was disposed of`, { op: name });
+    return module;
+  };
+
+  /** Modules came by their numbers. */
+  const withModules = (leaves: readonly Leaf[]) =>
+    leaves.map((leaf) =>
+      typeof leaf === 'object' && 'modules' in leaf
+        ? { ...leaf, modules: leaf.modules.map((id) => (op: string) => moduleOf(id as unknown as number, op).layer) }
+        : leaf,
+    );
+
+  /**
+   * Work whose progress the caller sees. Each report is answered, so it ends after the last of them has been seen, or with what the callback
+   * threw, and then at once.
+   */
+  async function during<P, T>(
+    onProgress: ((p: P) => unknown) | undefined,
+    work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
+    task?: number,
+  ): Promise<T> {
+    const controller = new AbortController();
+    if (task !== undefined) tasks.set(task, controller);
+    const reports: Promise<unknown>[] = [];
+    const report = (p: P) => {
+      const answer = Promise.resolve(onProgress!(p));
+      answer.catch(() => controller.abort()); // thrown below
+      reports.push(answer);
+    };
+    const [done] = await Promise.allSettled([work(controller.signal, onProgress ? { onProgress: report } : {})]);
+    if (task !== undefined) tasks.delete(task);
+    const seen = await Promise.allSettled(reports);
+    (onProgress as Comlink.ProxyMethods | undefined)?.[Comlink.releaseProxy]();
+    for (const each of [...seen, done]) if (each.status === 'rejected') throw each.reason;
+    return (done as PromiseFulfilledResult<T>).value;
+  }
+
+  const host: Host = {
+    hello(lock) {
+      return new Promise((held) => {
+        if (lock === undefined) return held(false);
+        const forever = new Promise<never>(() => {});
+        // Refused where the origin is opaque.
+        const hold = () => {
+          held(true);
+          return forever;
+        };
+        navigator.locks.request(lock, hold).catch(() => held(false));
+      });
+    },
+    async load(options, onProgress) {
+      attn = await during(onProgress, (_, reporting) => load({ ...options, ...reporting }));
+      loaded = engineOf(attn);
+      // Without functions, which cannot be sent.
+      return JSON.parse(JSON.stringify(loaded.signatures)) as readonly Signature[];
+    },
+    info: () => engine().info,
+    call: (name, leaves) => move(engine().call(name, signature(name), withModules(leaves))),
+    create(owner, leaves) {
+      modules.set(++lastId, { owner, layer: engine().create(owner, withModules(leaves)), turns: new Turns() });
+      return lastId;
+    },
+    callModule(id, name, leaves) {
+      const { owner, layer, turns } = moduleOf(id, name);
+      return inTurn(turns, changing.includes(name), () => move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer)));
+    },
+    async release(id) {
+      const module = modules.get(id);
+      modules.delete(id);
+      if (!module) return;
+      const { model, words, layer, turns } = module;
+      if (words !== undefined) modules.delete(words);
+      await inTurn(turns, true, () => (model ? model.dispose() : engine().free(layer)));
+    },
+    abort(task) {
+      tasks.get(task)?.abort();
+    },
+    loadModel: (task, source, options, onProgress) =>
+      all.take(false, async () => {
+        let made: TextModel | undefined;
+        try {
+          const model = await during(
+            onProgress,
+            async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
+            task,
+          );
+          const { handlesOf } = await models();
+          const handles = handlesOf(model);
+          const [id, words, turns] = [++lastId, ++lastId, new Turns()];
+          modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
+          modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
+          return { id, words, config: model.config, task: model.task, labels: model.labels, weights: model.weights };
+        } catch (error) {
+          made?.dispose();
+          throw error;
+        }
+      }),
+    async askModel(id, name, args, task, onProgress) {
+      const { model, turns } = moduleOf(id, name);
+      const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
+      if (!abortable.includes(name)) return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
+      const [given, options] = [args.slice(0, -1), args.at(-1)];
+      return move(
+        await during(
+          onProgress,
+          (signal, reporting) => inTurn(turns, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
+          task,
+        ),
+      );
+    },
+    factsOf(id) {
+      const { config, task, labels } = moduleOf(id, 'fineTune').model!;
+      return { config, task, labels };
+    },
+    dispose: () => all.take(true, () => attn?.dispose()),
+  };
+  keepErrors();
+  Comlink.expose(host, endpoint);
+}

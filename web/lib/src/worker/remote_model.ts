@@ -1,0 +1,326 @@
+/** A model in the worker: its arguments are checked here, and all the work is done there. */
+import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from '../attn.js';
+import type * as Contract from '../worker.js';
+import { abortable, aborted } from '../platform/abort.js';
+import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
+import { type Adopted, isMarked, Parcel, type RemoteLender, watched } from './client.js';
+import * as Comlink from './comlink.js';
+import { asyncDisposeSymbol, disposeSymbol } from '../platform/dispose.js';
+import { AttnError, fail } from '../args/error.js';
+import { fineTuneOptions } from '../args/fine_tune_options.js';
+import {
+  answerOptions,
+  classifyOptions,
+  classifyTokensOptions,
+  embedOptions,
+  encodeOptions,
+  fillMaskOptions,
+  frozen,
+  rankOptions,
+  readDecodeOptions,
+  readEncoded,
+  readExportOptions,
+  readId,
+  readIds,
+  readModelOptions,
+  readParameterName,
+  readSource,
+  readText,
+  readTextOptions,
+  readDocuments,
+  readTexts,
+  readToken,
+  type Source,
+  withAdvice,
+} from '../args/model_options.js';
+import { readCallback, readSignal } from '../args/options.js';
+import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signature } from '../args/signature.js';
+
+let lastTask = 0;
+
+/** Work in the worker that a signal ends: there, and here at once. */
+async function abortableTask<T>(
+  { session }: RemoteLender,
+  op: string,
+  signal: AbortSignal | undefined,
+  work: (task: number) => Promise<T>,
+): Promise<T> {
+  const task = ++lastTask;
+  const onAbort = () => void session.ask((host) => host.abort(task)).catch(() => {});
+  if (signal?.aborted) throw aborted(signal, op);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await abortable(signal, () => work(task), op);
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+interface State extends RemoteLender {
+  parts: RemoteParts;
+  words: Adopted | undefined;
+  disposed: boolean;
+}
+
+let stateOf: (op: string, self: unknown) => State;
+
+/** The state of a model that can be called. */
+function usable(op: string, self: unknown): State {
+  const state = stateOf(op, self);
+  state.session.assertUsable(op);
+  if (state.disposed) throw new AttnError('DISPOSED', `${op}: this model was disposed of`, { op });
+  return state;
+}
+
+/** Asks the model for what `read` makes of the arguments, whose getters may have disposed of it. */
+async function ask(
+  self: unknown,
+  name: AskedMethod,
+  read: () => { args: readonly unknown[]; options?: { readonly signal: AbortSignal | undefined; readonly onProgress: AnyProgress | undefined } },
+): Promise<never> {
+  usable(name, self);
+  const { args, options } = read();
+  const state = usable(name, self);
+  const { signal, onProgress } = options ?? {};
+  const report: AnyProgress | undefined = watched(name, onProgress);
+  return abortableTask(state, name, signal, (task) =>
+    state.session.call(name, (host) => host.askModel(state.parts.id, name, args, task, report && Comlink.proxy(report)) as Promise<unknown>),
+  );
+}
+
+/** Calls a method that is the module's own; `read` reads the arguments by its signature. */
+async function call(self: unknown, name: string, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
+  const { signatures, session, parts } = usable(name, self);
+  const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
+  const op = opOf(internalClass, name);
+  const leaves = new Parcel().leaves(read(op, signature));
+  usable(name, self);
+  return session.call(op, (host) => host.callModule(parts.id, name, leaves) as Promise<unknown>);
+}
+
+class RemoteTextModel {
+  readonly #state: State;
+
+  constructor(lender: RemoteLender, parts: RemoteParts) {
+    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels) };
+    this.#state = { ...lender, parts: own, words: undefined, disposed: false };
+    lender.forgotten?.register(this, parts.id, this);
+  }
+
+  static {
+    stateOf = (op, self) => {
+      if (typeof self !== 'object' || self === null || !(#state in self))
+        throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a model`, { op });
+      return self.#state;
+    };
+  }
+
+  get config(): Promise<Readonly<Record<string, unknown>>> {
+    return (async () => usable('config', this).parts.config)();
+  }
+
+  get labels(): Promise<readonly string[] | undefined> {
+    return (async () => usable('labels', this).parts.labels)();
+  }
+
+  get task(): Promise<Task> {
+    return (async () => usable('task', this).parts.task)();
+  }
+
+  get weights(): Promise<'float32' | 'int8'> {
+    return (async () => usable('weights', this).parts.weights)();
+  }
+
+  get wordEmbeddings(): Promise<object> {
+    return (async () => {
+      const state = usable('wordEmbeddings', this);
+      if (!state.words?.layer) state.words = state.adopt('Embedding', state.parts.words, this);
+      return state.words.layer!;
+    })();
+  }
+
+  async tokenize(texts: unknown, options?: unknown): Promise<Encoding> {
+    return ask(this, 'tokenize', () => {
+      const list = readTexts('tokenize', texts, true);
+      return { args: [list, readTextOptions('tokenize', options, encodeOptions).plain] };
+    });
+  }
+
+  async forward(inputs: unknown, options?: unknown): Promise<unknown> {
+    return call(this, 'forward', (op, signature) => readEncoded(op, signature, inputs, { options }));
+  }
+
+  async traceLayer(inputs: unknown, layer: unknown, names?: unknown): Promise<unknown> {
+    return call(this, 'traceLayer', (op, signature) => readEncoded(op, signature, inputs, { layer, names }));
+  }
+
+  async parameterShapes(): Promise<ReadonlyMap<string, unknown>> {
+    return ask(this, 'parameterShapes', () => ({ args: [] }));
+  }
+
+  async stateDict(): Promise<unknown> {
+    return ask(this, 'stateDict', () => ({ args: [] }));
+  }
+
+  async getParameter(name: unknown): Promise<unknown> {
+    return ask(this, 'getParameter', () => ({ args: [readParameterName(name)] }));
+  }
+
+  async loadStateDict(state: unknown, options?: unknown): Promise<unknown> {
+    return call(this, 'loadStateDict', (op, signature) => readArguments(op, signature, [state, options]));
+  }
+
+  async export(options?: unknown): Promise<Record<string, Uint8Array>> {
+    return ask(this, 'export', () => {
+      const weights = readExportOptions(options);
+      return { args: [weights === undefined ? undefined : { weights }] };
+    });
+  }
+
+  async tokenToId(token: unknown): Promise<number | undefined> {
+    return ask(this, 'tokenToId', () => ({ args: [readToken('tokenToId', token)] }));
+  }
+
+  async idToToken(id: unknown): Promise<string | undefined> {
+    return ask(this, 'idToToken', () => ({ args: [readId('idToToken', id)] }));
+  }
+
+  async embed(texts: unknown, options?: unknown): Promise<Tensor> {
+    return ask(this, 'embed', () => {
+      const list = readTexts('embed', texts, false);
+      const read = readTextOptions('embed', options, embedOptions);
+      return { args: [list, read.plain], options: read };
+    });
+  }
+
+  async classify(texts: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['classify']>>> {
+    return ask(this, 'classify', () => {
+      const list = readTexts('classify', texts, true);
+      const read = readTextOptions('classify', options, classifyOptions);
+      return { args: [list, read.plain], options: read };
+    });
+  }
+
+  async classifyTokens(texts: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['classifyTokens']>>> {
+    return ask(this, 'classifyTokens', () => {
+      const list = readTexts('classifyTokens', texts, false);
+      const read = readTextOptions('classifyTokens', options, classifyTokensOptions);
+      return { args: [list, read.plain], options: read };
+    });
+  }
+
+  async fillMask(text: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['fillMask']>>> {
+    return ask(this, 'fillMask', () => {
+      const given = readText('fillMask', 'text', text);
+      return { args: [given, readTextOptions('fillMask', options, fillMaskOptions).plain] };
+    });
+  }
+
+  async answer(question: unknown, context: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['answer']>>> {
+    return ask(this, 'answer', () => {
+      const given = [readText('answer', 'question', question), readText('answer', 'context', context)];
+      return { args: [...given, readTextOptions('answer', options, answerOptions).plain] };
+    });
+  }
+
+  async rank(query: unknown, documents: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['rank']>>> {
+    return ask(this, 'rank', () => {
+      const given = readText('rank', 'query', query);
+      const list = readDocuments(documents);
+      const read = readTextOptions('rank', options, rankOptions);
+      return { args: [given, list, read.plain], options: read };
+    });
+  }
+
+  async decode(ids: unknown, options?: unknown): Promise<string> {
+    return ask(this, 'decode', () => {
+      const list = readIds(ids);
+      return { args: [list, { skipSpecialTokens: readDecodeOptions(options) }] };
+    });
+  }
+
+  async gradients(inputs: unknown, options: unknown): Promise<unknown> {
+    return ask(this, 'gradients', () => ({ args: [inputs, options] }));
+  }
+
+  async attribute(text: unknown, options?: unknown): Promise<unknown> {
+    return ask(this, 'attribute', () => {
+      const [method, target, steps, signal] =
+        options === undefined ? [] : readMembers('attribute', 'options', options, ['method', 'target', 'steps', 'signal']);
+      return { args: [text, { method, target, steps }], options: { signal: readSignal('attribute', signal), onProgress: undefined } };
+    });
+  }
+
+  async fineTune(examples: unknown, options?: unknown): Promise<FineTuneResult> {
+    try {
+      return await ask(this, 'fineTune', () => {
+        const values = options === undefined ? [] : readMembers('fineTune', 'options', options, fineTuneOptions);
+        const { signal, onProgress, ...plain } = Object.fromEntries(fineTuneOptions.map((name, i) => [name, values[i]]));
+        return {
+          args: [examples, plain],
+          options: {
+            signal: readSignal('fineTune', signal),
+            onProgress: readCallback('fineTune', 'onProgress', onProgress) as AnyProgress | undefined,
+          },
+        };
+      });
+    } finally {
+      const state = stateOf('fineTune', this);
+      const facts = state.disposed ? undefined : await state.session.ask((host) => host.factsOf(state.parts.id)).catch(() => undefined);
+      if (facts) state.parts = { ...state.parts, config: frozen(facts.config), task: facts.task, labels: facts.labels && frozen(facts.labels) };
+    }
+  }
+
+  async dispose(): Promise<void> {
+    const state = stateOf('dispose', this);
+    if (state.disposed) return;
+    state.disposed = true;
+    state.forgotten?.unregister(this);
+    // An instance that is gone has taken its models along.
+    if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
+  }
+
+  [disposeSymbol](): Promise<void> {
+    return this.dispose();
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    return this.dispose();
+  }
+}
+
+/** What a URL, a path or files are to the worker. */
+function sent({ platform }: RemoteLender, source: Source): ModelSource {
+  if (!('files' in source)) return platform.locate(source.location);
+  const parcel = new Parcel();
+  return parcel.seal(
+    Object.fromEntries(
+      source.files.map(([name, content, original]) => [
+        name,
+        typeof content === 'object' && 'buffer' in content ? parcel.array(content, 'Uint8Array', isMarked(original as object)) : content,
+      ]),
+    ),
+  );
+}
+
+export async function loadModel(lender: RemoteLender, given: unknown, options: unknown): Promise<Contract.TextModel> {
+  const op = 'loadModel';
+  const { session } = lender;
+  const { fetch, cache, weights, sha256, signal, onProgress } = readModelOptions(options);
+  if (fetch) fail('ARGUMENT', op, 'fetch', 'is a function, which cannot be sent to a worker', 'none; the worker has a fetch of its own');
+  const report = watched(op, onProgress);
+  const source = readSource(given);
+  const made = await abortableTask(lender, op, signal, async (task) => {
+    const plain = { cache, weights, sha256: Object.fromEntries(sha256) };
+    const files = sent(lender, source);
+    const parts = await session
+      .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))
+      .catch((error: unknown) => {
+        throw withAdvice(error, source);
+      });
+    // It may have been too late for the worker to hear of it.
+    if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
+    return parts;
+  });
+  return new RemoteTextModel(lender, made) as unknown as Contract.TextModel;
+}
