@@ -2,7 +2,8 @@
 import { MessageChannel } from 'node:worker_threads';
 import type * as Contract from '../../web/lib/src/worker.js';
 import type { Endpoint } from '../../web/lib/src/worker/comlink.js';
-import { remoteLoader, transfer } from '../../web/lib/src/worker/client.js';
+import { remoteLoader } from '../../web/lib/src/worker/client.js';
+import { transfer } from '../../web/lib/src/worker/parcel.js';
 import nodeEndpoint from '../../web/lib/src/worker/comlink-node.js';
 import { serve } from '../../web/lib/src/worker/host.js';
 import { load as loadDirect } from '../../web/lib/src/node.js';
@@ -24,6 +25,7 @@ export const load: typeof Contract.load = remoteLoader({
       setWaiting: (waiting) => (waiting ? port1.ref() : port1.unref()),
     };
   },
+  models: () => import('../../web/lib/src/worker/remote_model.js'),
   locate: (location) => location,
   locks: () => undefined,
 });

@@ -1,7 +1,8 @@
 /** attn/worker in Node. */
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './worker.js';
-import { remoteLoader, transfer } from './worker/client.js';
+import { remoteLoader } from './worker/client.js';
+import { transfer } from './worker/parcel.js';
 import nodeEndpoint from './worker/comlink-node.js';
 import { leaveOut } from './platform/placed.js';
 
@@ -23,6 +24,7 @@ export const load: typeof Contract.load = remoteLoader({
       setWaiting: (waiting) => (waiting ? worker.ref() : worker.unref()),
     };
   },
+  models: () => import('./worker/remote_model.js'),
   locate: (location) => location,
   locks: () => undefined, // 'exit' tells
 });

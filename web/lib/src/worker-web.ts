@@ -1,6 +1,7 @@
 /** attn/worker in browsers. */
 import type * as Contract from './worker.js';
-import { remoteLoader, transfer } from './worker/client.js';
+import { remoteLoader } from './worker/client.js';
+import { transfer } from './worker/parcel.js';
 import { pageUrl } from './platform/placed.js';
 import { startWorker } from './platform/start_worker.js';
 
@@ -29,6 +30,7 @@ export const load: typeof Contract.load = remoteLoader({
       setWaiting() {},
     };
   },
+  models: () => import('./worker/remote_model.js'),
   locate(location) {
     try {
       return new URL(location, pageUrl()).href;

@@ -4,9 +4,8 @@
  * instanceof, so arrays of other realms and subclasses are fine.
  */
 import type { Mask } from '../attn.js';
-import { refuseText } from '../load/binary.js';
 import { allocate, AttnError, describe, fail, shapeText } from './error.js';
-import { maxRank } from '../engine/native.js';
+import { refuseText } from './refuse_text.js';
 
 function getter(object: object, name: PropertyKey): (this: unknown) => unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.get ?? (() => undefined);
@@ -110,6 +109,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
+
+/** The most dimensions of a tensor: descriptors in the heap have room for so many (engine/native.ts). */
+const maxRank = 8;
 
 /** `argument` is what has the dims, `name` they themselves. */
 function readDims(op: string, argument: string, value: unknown, name = `${argument}.dims`): number[] {

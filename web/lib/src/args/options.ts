@@ -1,7 +1,7 @@
 /** Options of load(). */
 import type { LoadOptions } from '../attn.js';
 import { arrayTag, isArrayBuffer } from './arrays.js';
-import { describe, fail, reading } from './error.js';
+import { AttnError, describe, fail, reading, reason } from './error.js';
 import { choice, readMembers, whole } from './signature.js';
 
 /** What `wasm` is, told by tags, so that objects of other realms are fine. */
@@ -46,6 +46,15 @@ export function readSignal(op: string, value: unknown): AbortSignal | undefined 
 export function readCallback(op: string, name: string, value: unknown): unknown {
   if (value !== undefined && typeof value !== 'function') fail('ARGUMENT', op, name, describe(value), 'a function');
   return value;
+}
+
+/** Calls the caller's onProgress, if there is one. What it throws is an error of the caller's. */
+export function tell<P>(op: string, onProgress: ((progress: P) => void) | undefined, progress: P): void {
+  try {
+    onProgress?.(progress);
+  } catch (cause) {
+    throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
+  }
 }
 
 export interface CheckedLoadOptions {

@@ -17,7 +17,6 @@ import {
   type State,
 } from './arrays.js';
 import { AttnError, describe, fail, hint, reading } from './error.js';
-import type { NativeLayer } from '../engine/native.js';
 
 export interface Argument {
   readonly name: string;
@@ -86,7 +85,7 @@ export interface Signature {
 export const internalClass = 'TextModel';
 
 /** Where a module is; throws when it was disposed of. In attn/worker its number. */
-export type LookUp = (op: string) => NativeLayer | number;
+export type LookUp = (op: string) => { delete(): void } | number;
 
 /** Modules of the caller's. */
 export interface ModulesLeaf {

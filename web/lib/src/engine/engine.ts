@@ -3,11 +3,10 @@ import type { ErrorCode, RuntimeInfo } from '../attn.js';
 import { type Checked, ownList } from '../args/arrays.js';
 import { allocate, AttnError, type Detail, reason } from '../args/error.js';
 import { Heap } from './heap.js';
-import type { Disk } from '../model/model_files.js';
-import type { Models, OnDemand, Training } from '../load/load.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
-import { type Leaf, type LookUp, missingFrom, type Signature, noTraining } from '../args/signature.js';
+import type { hold, prepare } from './training.js';
+import { type Leaf, type LookUp, missingFrom, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 /** A name as bytes for the heap. */
@@ -60,12 +59,8 @@ export interface Runtime {
   readonly notes: readonly string[];
   /** Ends the threads. */
   readonly stop: () => void;
-  readonly models: Models;
-  readonly onDemand: OnDemand;
-  /** Where models may be read from without fetching them. */
-  readonly disk: Disk | undefined;
   /** What the training build takes more; undefined for the others. */
-  readonly training: Pick<Training, 'prepare' | 'hold' | 'complete' | 'modelGradients'> | undefined;
+  readonly training: { readonly prepare: typeof prepare; readonly hold: typeof hold } | undefined;
 }
 
 export class Engine {
@@ -98,11 +93,6 @@ export class Engine {
     this.#version = native.version();
     this.#int8 = native.int8();
     this.#traceNames = native.traceNames().split(',');
-  }
-
-  /** What gradients of models take; it throws without the training build. */
-  gradientsOf(op: string): Training['modelGradients'] {
-    return this.#runtime.training?.modelGradients ?? noTraining(op);
   }
 
   /** Throws unless a call may begin. */

@@ -10,7 +10,6 @@ export const maximumPages = 65536;
 
 /** Ints of a tensor descriptor in the heap: data, rank, dims[8], kind of a mask, bytes of an element. */
 export const descriptorInts = 12;
-export const maxRank = 8;
 /** Ints of an entry in a result: field, layer, name, bytes of the name, a descriptor, two that are C++'s own. */
 export const entryInts = 6 + descriptorInts;
 

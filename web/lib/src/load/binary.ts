@@ -1,5 +1,6 @@
 /** What bytes are, before an engine sees them. */
 import { AttnError } from '../args/error.js';
+import { refuseText } from '../args/refuse_text.js';
 import { decodeUtf8 } from '../platform/utf8.js';
 
 /** The builds, as their custom section "attn" names them. */
@@ -12,20 +13,6 @@ export const isThreaded = (build: Build): boolean => build.endsWith('-threads');
 export const isTraining = (build: Build): boolean => build.startsWith('train-');
 export const buildOf = (training: boolean, variant: 'simd' | 'relaxed', threaded: boolean): Build =>
   `${training ? 'train-' : ''}${variant}${threaded ? '-threads' : ''}`;
-
-/** Refuses what servers and version control give in place of a binary file. `subject` is "wasm is" or "URL x returned". */
-export function refuseText(op: string, argument: string, bytes: Uint8Array, expected: string, subject = `${argument} is`): void {
-  const start = String.fromCharCode(...bytes.subarray(0, 64)).replace(/^(\u00ef\u00bb\u00bf)?\s*/, '');
-  // Whole words, since safetensors begin with a number that may look like the first letters.
-  const got = /^<(!doctype|!--|html|head|body|\?xml)/i.test(start)
-    ? 'HTML'
-    : start.startsWith('version https://git-lfs')
-      ? 'a Git LFS pointer (the file itself was not checked out)'
-      : start.startsWith('\u001f\u008b\u0008')
-        ? 'gzip data (the server does not say Content-Encoding: gzip)'
-        : undefined;
-  if (got) throw new AttnError('FORMAT', `${op}: ${subject} ${got}, not ${expected}`, { op, argument, expected, got });
-}
 
 interface Sections {
   /** Contents of the custom section "attn". */

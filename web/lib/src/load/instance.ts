@@ -5,9 +5,10 @@ import { Engine, type Runtime } from '../engine/engine.js';
 import { AttnError } from '../args/error.js';
 import type { NativeLayer } from '../engine/native.js';
 import { scriptsFailed } from '../platform/placed.js';
-import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
+import { defineMethods, internalClass, type LookUp, named, noTraining, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { writeSafetensors } from '../model/safetensors.js';
-import type { Lender } from '../model/model_parts.js';
+import type { Lender } from '../model/lender.js';
+import type { Platform, Training } from './platform.js';
 
 /** A handle that belongs to another object, which frees it. */
 class Adopted {
@@ -96,7 +97,12 @@ const engines = new WeakMap<Attn, Engine>();
 /** What is inside an instance. */
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-export function createInstance(runtime: Runtime): Attn {
+interface Parts extends Runtime, Pick<Platform, 'models' | 'onDemand'> {
+  readonly disk: Platform['disk'] | undefined;
+  readonly training: Training | undefined;
+}
+
+export function createInstance(runtime: Parts): Attn {
   const engine = new Engine(runtime);
   endWith(engine, runtime.stop); // its threads run by themselves
   const forgotten = registryOf<NativeLayer>((handle) => engine.free(handle));
@@ -121,6 +127,7 @@ export function createInstance(runtime: Runtime): Attn {
       new (all[name] as LayerClass)(adopted);
       return adopted;
     },
+    gradientsOf: (op) => runtime.training?.modelGradients ?? noTraining(op),
   };
   // What models take is not in the way of those who load none.
   all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(lender, source, options);

@@ -1,4 +1,4 @@
-/** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in Platform. */
+/** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in platform.ts. */
 import type { Attn, LoadOptions } from '../attn.js';
 import { readBytes } from '../args/arrays.js';
 import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './binary.js';
@@ -8,53 +8,10 @@ import { AttnError, fail, reason, unreadable } from '../args/error.js';
 import { acceptsRelaxed, assertCompiles, assertEngine } from '../platform/features.js';
 import { fromNative, isNativeError } from '../engine/engine.js';
 import { createInstance } from './instance.js';
-import type { Disk } from '../model/model_files.js';
-import { type Factory, initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from '../engine/native.js';
+import { initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from '../engine/native.js';
 import { leaveOut, noWorkers, pageUrl, placed } from '../platform/placed.js';
-import { type CheckedLoadOptions, readLoadOptions, wasmKind } from '../args/options.js';
-import type { modelGradients } from '../model/model_gradients.js';
-import type { complete, hold, prepare } from '../engine/training.js';
-
-/** What models take, apart from what all take. */
-export type Models = () => Promise<typeof import('../model/load_model.js')>;
-/** And what few of those who have one ask for. */
-export type OnDemand = () => Promise<typeof import('../model/on_demand.js')>;
-
-/** Builds and what runs them. */
-interface Builds {
-  /** The package's own files. Functions: import.meta.url is not there on every host. */
-  readonly urls: { readonly [build in Build]?: () => URL };
-  readonly single: Factory;
-  /** Both are missing where no worker can be started. */
-  readonly threaded?: () => Promise<Factory>;
-  readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
-}
-
-/** The builds that compute gradients, and what calls of theirs take: training.ts. */
-export interface Training extends Builds {
-  readonly prepare: typeof prepare;
-  readonly hold: typeof hold;
-  readonly complete: typeof complete;
-  readonly modelGradients: typeof modelGradients;
-}
-
-export interface Platform extends Builds {
-  /** Missing where nothing can be loaded later. */
-  readonly training?: () => Promise<Training>;
-  /** Whether that is what load() takes when it is not told. */
-  readonly trains?: boolean;
-  readonly models: Models;
-  readonly onDemand: OnDemand;
-  readonly cores: () => number;
-  /** Why there is no shared memory here; undefined where there is. */
-  readonly sharingRefusal: () => string | undefined;
-  /** Why, with shared memory, more than one thread cannot be had here. */
-  readonly waitingRefusal: () => string | undefined;
-  /** Opens a file that is not fetched: undefined for what fetch is for. */
-  readonly readFile?: (location: string | URL) => Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }> | undefined;
-  /** Folders of models that are not fetched. */
-  readonly disk?: Disk;
-}
+import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
+import type { Builds, Platform, Training } from './platform.js';
 
 /** Thread workers that have not started after this time (ms) will not: blocked by a policy, or left out by a bundler. */
 const threadsTimeout = 10_000;
@@ -285,12 +242,7 @@ function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], no
 function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
   return (phase, loaded, total) => {
     if (signal?.aborted) throw aborted(signal);
-    if (!onProgress) return;
-    try {
-      onProgress(total === undefined ? { phase, loaded } : { phase, loaded, total });
-    } catch (cause) {
-      throw new AttnError('ARGUMENT', `load: onProgress threw (${reason(cause)})`, { op: 'load', argument: 'onProgress' }, { cause });
-    }
+    tell('load', onProgress, total === undefined ? { phase, loaded } : { phase, loaded, total });
   };
 }
 

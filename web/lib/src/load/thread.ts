@@ -1,5 +1,5 @@
 /** Threads outside of Node: workers that run the threads glue. */
-import type { Platform } from './load.js';
+import type { Platform } from './platform.js';
 import { asThread, startWorker } from '../platform/start_worker.js';
 
 export const createThread: NonNullable<Platform['createThread']> = (onError) =>

@@ -1,7 +1,7 @@
 /** Training in Node. */
 import { Worker } from 'node:worker_threads';
 import single from '../engine/glue/attn-train.mjs';
-import type { Training } from './load.js';
+import type { Training } from './platform.js';
 import { modelGradients } from '../model/model_gradients.js';
 import { complete, hold, prepare } from '../engine/training.js';
 

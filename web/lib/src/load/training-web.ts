@@ -1,6 +1,6 @@
 /** Training in browsers and everywhere else that is not Node. It comes with the first load({ training: true }), so a page that does not train is as small as it was. */
 import single from '../engine/glue/attn-train.mjs';
-import type { Training } from './load.js';
+import type { Training } from './platform.js';
 import { asThread, startWorker } from '../platform/start_worker.js';
 import { modelGradients } from '../model/model_gradients.js';
 import { complete, hold, prepare } from '../engine/training.js';

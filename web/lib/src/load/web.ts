@@ -1,5 +1,5 @@
 /** What all hosts that are not Node have in common: files of the package by their URLs, and what they allow. */
-import type { Platform } from './load.js';
+import type { Platform } from './platform.js';
 import { noWorkers } from '../platform/placed.js';
 
 declare const WorkerGlobalScope: undefined | (new () => object);

@@ -2,7 +2,8 @@
 import type { Encoding, Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { breathe } from '../platform/breathe.js';
-import { AttnError, reason } from '../args/error.js';
+import { AttnError } from '../args/error.js';
+import { tell } from '../args/options.js';
 import { type About, type Parts, signatureOf } from './model_parts.js';
 import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
 import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tokenizer.js';
@@ -102,13 +103,7 @@ export async function inBatches<R extends Row>(
     if (signal?.aborted) throw aborted(signal, op);
   };
   let done = 0;
-  const report = () => {
-    try {
-      onProgress?.({ done, total: count });
-    } catch (cause) {
-      throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
-    }
-  };
+  const report = () => tell(op, onProgress, { done, total: count });
   if (signal?.aborted) throw aborted(signal, op);
   report();
   for (let start = 0; start < count; start += mostSorted) {
@@ -129,4 +124,16 @@ export async function inBatches<R extends Row>(
       report();
     }
   }
+}
+
+/** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
+export interface Lent {
+  find(): Parts;
+  readonly limits: typeof limits;
+  readonly signatureOf: typeof signatureOf;
+  readonly readEncoded: typeof readEncoded;
+  readonly padded: typeof padded;
+  readonly tokenized: typeof tokenized;
+  /** Labels of a new head, and the files and config.json that go with it. */
+  renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
 }

@@ -3,12 +3,13 @@ import type { FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements, isPlainObject } from '../args/arrays.js';
 import { breathe } from '../platform/breathe.js';
-import { AttnError, describe, fail, reading, reason } from '../args/error.js';
+import { AttnError, describe, fail, reading } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';
 import { membersOf } from './export_model.js';
 import type { Result } from '../engine/heap.js';
-import { type Lent, textLabelsOf } from './model_gradients.js';
-import { readCallback, readSignal } from '../args/options.js';
+import type { Lent } from './batches.js';
+import type { About } from './model_parts.js';
+import { readCallback, readSignal, tell } from '../args/options.js';
 import { readArguments, readMembers, whole } from '../args/signature.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 
@@ -24,6 +25,9 @@ type Row = ReturnType<Lent['tokenized']>;
 
 /** What config.json says of a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
+
+/** Names of the numbers that a head of whole texts gives. */
+export const textLabelsOf = ({ task, labels }: About): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 function readText(argument: string, value: unknown): Text {
   if (typeof value === 'string') return value;
@@ -240,11 +244,7 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
           progress.validationLoss = all / validating.length;
           if (right !== undefined) progress.validationAccuracy = accuracy = right / validating.length;
         }
-        try {
-          onProgress?.(progress);
-        } catch (cause) {
-          throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
-        }
+        tell(op, onProgress, progress);
       }
     }
     return { loss: mean, ...(accuracy !== undefined && { validationAccuracy: accuracy }) };

@@ -2,7 +2,8 @@
 import type { TextModel as Contract } from '../attn.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { isPlainObject, ownList } from '../args/arrays.js';
-import { refuseText } from '../load/binary.js';
+import { tell } from '../args/options.js';
+import { refuseText } from '../args/refuse_text.js';
 import { takingTurns } from '../platform/breathe.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
 import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
@@ -10,7 +11,8 @@ import { type CheckedModelOptions, type FileName, frozen, readModelOptions, read
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, readArguments } from '../args/signature.js';
-import { type About, type Lender, signatureOf } from './model_parts.js';
+import type { Lender } from './lender.js';
+import { type About, signatureOf } from './model_parts.js';
 import { TextModel } from './text_model.js';
 import { lacksRareParts, useRareParts } from '../tokenizer/rare_parts.js';
 import { listOf, readJson, readObject, Section, unsupported } from '../tokenizer/schema.js';
@@ -70,11 +72,7 @@ class Loading {
     // Some ten a second are enough to look at, and in a worker each is a message. None comes after the end.
     if (!onProgress || this.ending.aborted || (!always && now - this.#lastReport < 50)) return;
     this.#lastReport = now;
-    try {
-      onProgress(total === undefined || loaded > total ? { phase, file, loaded } : { phase, file, loaded, total });
-    } catch (cause) {
-      throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
-    }
+    tell(op, onProgress, total === undefined || loaded > total ? { phase, file, loaded } : { phase, file, loaded, total });
     this.#check();
   }
 

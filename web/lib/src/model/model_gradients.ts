@@ -4,25 +4,12 @@ import { aborted } from '../platform/abort.js';
 import { elements } from '../args/arrays.js';
 import { breathe } from '../platform/breathe.js';
 import { describe, fail, reading } from '../args/error.js';
-import { fineTune } from './fine_tuning.js';
+import { fineTune, textLabelsOf } from './fine_tuning.js';
 import type { Result } from '../engine/heap.js';
-import type { readEncoded } from '../args/model_options.js';
 import { readSignal } from '../args/options.js';
 import { choice, readArguments, readMembers, whole } from '../args/signature.js';
-import type { limits, padded, tokenized } from './batches.js';
-import type { About, Parts, signatureOf } from './model_parts.js';
-
-/** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
-export interface Lent {
-  find(): Parts;
-  readonly limits: typeof limits;
-  readonly signatureOf: typeof signatureOf;
-  readonly readEncoded: typeof readEncoded;
-  readonly padded: typeof padded;
-  readonly tokenized: typeof tokenized;
-  /** Labels of a new head, and the files and config.json that go with it. */
-  renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
-}
+import type { Lent } from './batches.js';
+import type { About, Parts } from './model_parts.js';
 
 const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
@@ -32,9 +19,6 @@ const mostSteps = 10_000;
 function namesOf({ task, labels }: About): readonly string[] | undefined {
   return task === 'question-answering' ? ['start', 'end'] : labels;
 }
-
-/** The same of a head of whole texts. */
-export const textLabelsOf = ({ task, labels }: About): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 /** A label's number. C++ knows how many there are. */
 function numberOf(op: string, argument: string, labels: readonly string[] | undefined, value: unknown): number {

@@ -1,23 +1,10 @@
-/** What a model is made of, and what its instance lends it. */
+/** What a model is made of. */
 import type { Engine } from '../engine/engine.js';
-import type { OnDemand } from '../load/load.js';
-import type { Disk } from './model_files.js';
 import type { FileName } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, type Signature } from '../args/signature.js';
 import type { Task } from '../attn.js';
 import type { Tokenizer } from '../tokenizer/tokenizer.js';
-
-/** What an instance lends to its models. */
-export interface Lender {
-  readonly engine: Engine;
-  readonly disk: Disk | undefined;
-  readonly onDemand: OnDemand;
-  /** Frees the handles of what is collected. */
-  readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
-  /** A layer of the class around a handle that belongs to the owner; it is there until somebody disposes of it. */
-  adopt(name: string, handle: NativeLayer, owner: object): { readonly layer: { dispose(): void } | undefined };
-}
 
 /** What the module says of a model. */
 export interface About {
@@ -43,7 +30,7 @@ export interface About {
 }
 
 export interface Parts {
-  readonly lender: Lender;
+  readonly lender: { readonly engine: Engine };
   readonly handle: NativeLayer;
   readonly config: Readonly<Record<string, unknown>>;
   readonly about: About;

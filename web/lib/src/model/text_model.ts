@@ -1,7 +1,7 @@
 /** A model, and what it can do. */
 import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
-import { assertTask, inBatches, limits, padded, tokenized } from './batches.js';
+import { assertTask, inBatches, type Lent, limits, padded, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from '../args/error.js';
 import {
   classifyOptions,
@@ -20,24 +20,27 @@ import {
   type Text,
   type TextOptions,
 } from '../args/model_options.js';
-import type { Lent } from './model_gradients.js';
 import type { NativeLayer } from '../engine/native.js';
-import { type About, type Lender, type Parts, signatureOf } from './model_parts.js';
+import type { Lender } from './lender.js';
+import { type About, type Parts, signatureOf } from './model_parts.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
 /** Characters of a text that takes longer than a script to come. */
 const long = 2 ** 15;
 
-let partsOf: (operation: string, self: TextModel) => Parts;
+type OwnParts = Parts & { readonly lender: Lender };
+type OwnLent = Omit<Lent, 'find'> & { find(): OwnParts };
+
+let partsOf: (operation: string, self: TextModel) => OwnParts;
 /** The handle of a model's words, for attn/worker. */
 export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer };
 
 export class TextModel implements Contract {
-  #parts: Parts | undefined;
+  #parts: OwnParts | undefined;
   #words: ReturnType<Lender['adopt']> | undefined;
 
-  constructor(parts: Parts) {
+  constructor(parts: OwnParts) {
     this.#parts = parts;
     parts.lender.forgotten?.register(this, parts.handle, this);
   }
@@ -192,34 +195,39 @@ export class TextModel implements Contract {
   }
 
   async classifyTokens(...args: Parameters<Contract['classifyTokens']>): ReturnType<Contract['classifyTokens']> {
-    return (await this.#onDemand('classifyTokens')).classifyTokens(() => partsOf('classifyTokens', this), ...args);
+    return this.#task('classifyTokens', args);
   }
 
   async fillMask(...args: Parameters<Contract['fillMask']>): ReturnType<Contract['fillMask']> {
-    return (await this.#onDemand('fillMask')).fillMask(() => partsOf('fillMask', this), ...args);
+    return this.#task('fillMask', args);
   }
 
   async answer(...args: Parameters<Contract['answer']>): ReturnType<Contract['answer']> {
-    return (await this.#onDemand('answer')).answer(() => partsOf('answer', this), ...args);
+    return this.#task('answer', args);
   }
 
   async rank(...args: Parameters<Contract['rank']>): ReturnType<Contract['rank']> {
-    return (await this.#onDemand('rank')).rank(() => partsOf('rank', this), ...args);
+    return this.#task('rank', args);
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
     const lent = this.#lend('gradients');
-    return lent.find().lender.engine.gradientsOf('gradients').gradients(lent, inputs, options);
+    return lent.find().lender.gradientsOf('gradients').gradients(lent, inputs, options);
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
     const lent = this.#lend('attribute');
-    return lent.find().lender.engine.gradientsOf('attribute').attribute(lent, this, text, options);
+    return lent.find().lender.gradientsOf('attribute').attribute(lent, this, text, options);
   }
 
   async fineTune(examples: Parameters<Contract['fineTune']>[0], options?: FineTuneOptions): ReturnType<Contract['fineTune']> {
     const lent = this.#lend('fineTune');
-    return lent.find().lender.engine.gradientsOf('fineTune').fineTune(lent, this, examples, options);
+    return lent.find().lender.gradientsOf('fineTune').fineTune(lent, this, examples, options);
+  }
+
+  async #task(name: 'classifyTokens' | 'fillMask' | 'answer' | 'rank', args: readonly unknown[]): Promise<never> {
+    const task = (await this.#onDemand(name))[name] as (find: () => Parts, ...args: readonly unknown[]) => Promise<never>;
+    return task(() => partsOf(name, this), ...args);
   }
 
   #onDemand(operation: string): ReturnType<Lender['onDemand']> {
@@ -231,7 +239,7 @@ export class TextModel implements Contract {
     if (texts.flat().some(({ length }) => length > long)) await this.#onDemand(operation).catch(() => {});
   }
 
-  #lend(operation: string): Lent {
+  #lend(operation: string): OwnLent {
     const find = () => partsOf(operation, this);
     const renew: Lent['renew'] = (labels, files, config) => {
       const parts = find();

@@ -1,5 +1,11 @@
 /** What few tokenizers have: it comes when one is read that has, and that one is then read again. */
-type Rare = typeof import('./rare.js');
+import type { Matcher } from './text.js';
+
+interface Rare {
+  readonly patterns: ReadonlyMap<string, Matcher>;
+  readonly runScripts: string;
+  readonly scriptLengths: string;
+}
 
 let rare: Rare | undefined;
 let areWanted = false;

@@ -4,18 +4,19 @@
  */
 import type * as Direct from '../attn.js';
 import type * as Contract from '../worker.js';
+import { readBytes } from '../args/arrays.js';
+import { abortError, AttnError, isAttnError, reason, unreadable } from '../args/error.js';
+import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
+import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
+import { initialPages, pageBytes } from '../engine/native.js';
+import { writeSafetensors } from '../model/safetensors.js';
 import { abortable, aborted } from '../platform/abort.js';
-import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached, isWhole, readBytes } from '../args/arrays.js';
-import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
-import * as Comlink from './comlink.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { download, nameOf } from '../platform/download.js';
-import { abortError, AttnError, describe, fail, isAttnError, reason, unreadable } from '../args/error.js';
-import { initialPages, pageBytes } from '../engine/native.js';
-import { type CheckedLoadOptions, readLoadOptions, wasmKind } from '../args/options.js';
 import { leaveOut, scriptsFailed } from '../platform/placed.js';
-import { writeSafetensors } from '../model/safetensors.js';
-import { defineMethods, internalClass, type Leaf, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
+import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
+import * as Comlink from './comlink.js';
+import { isMarked, Parcel } from './parcel.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -36,53 +37,8 @@ export interface ClientPlatform {
   locate(location: string): string;
   /** Locks that end with the worker that holds them, where other signs of its end are missing. */
   locks(): LockManager | undefined;
-}
-
-const marked = new WeakSet<object>();
-
-export const transfer: typeof Contract.transfer = (value) => {
-  if (typeof value !== 'object' || value === null) fail('ARGUMENT', 'transfer', 'value', describe(value), 'a tensor, a mask, an array or its buffer');
-  marked.add(value);
-  return value;
-};
-
-export const isMarked = (value: object): boolean => marked.has(value);
-
-/** Arguments on their way, and the buffers that move with them. */
-export class Parcel {
-  readonly #buffers = new Set<ArrayBuffer>();
-
-  array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
-    // Cloning a view would clone the whole buffer. The array's own properties are the caller's to shadow.
-    const own = moves || isWhole(array, type) ? array : (copyOf(array, type) as A);
-    if (moves || own !== array) this.#buffers.add(arrayBuffer(own) as ArrayBuffer);
-    return own;
-  }
-
-  #checked<A extends Data>(checked: Checked<A>): Checked<A> {
-    const { op, argument, data, size, type, source, copied } = checked;
-    // A getter among later arguments may have taken the buffer away since it was checked.
-    if (arrayLength(data) !== size) failDetached(op, argument, size);
-    return { ...checked, data: this.array(data, type, copied || marked.has(source)), source: data };
-  }
-
-  leaves(leaves: readonly Leaf[]): Leaf[] {
-    return this.seal(
-      leaves.map((leaf) => {
-        if (typeof leaf === 'number') return leaf;
-        // Numbers in the place of what finds them, which cannot be sent.
-        if ('modules' in leaf) return { ...leaf, modules: leaf.modules.map((find) => find(leaf.op)) as never };
-        if ('groups' in leaf) return leaf;
-        if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
-        return this.#checked(leaf);
-      }),
-    );
-  }
-
-  /** Marks args so that Comlink moves the buffers with them. */
-  seal<T extends object>(args: T): T {
-    return Comlink.transfer(args, [...this.#buffers]);
-  }
+  /** What models take, which comes with the first. */
+  models(): Promise<{ loadModel(lender: RemoteLender, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
 }
 
 /** A worker with an instance in it, and everything that waits for it. The engine holds it as long as the worker runs. */
@@ -266,18 +222,9 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
   };
 }
 
-/** The caller's onProgress, for the worker to call. What it throws is an error of the caller's. */
+/** The caller's onProgress, for the worker to call. */
 export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined): ((p: P) => void) | undefined {
-  return (
-    onProgress &&
-    ((p) => {
-      try {
-        onProgress(p);
-      } catch (cause) {
-        throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
-      }
-    })
-  );
+  return onProgress && ((p) => tell(op, onProgress, p));
 }
 
 /** What an instance lends to its models. */
@@ -333,7 +280,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
   };
   async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
     session.assertUsable('loadModel');
-    const scripts = await import('./remote_model.js').catch(scriptsFailed);
+    const scripts = await platform.models().catch(scriptsFailed);
     return scripts.loadModel(lender, source, options);
   }
   all['loadModel'] = (source: unknown, options?: unknown) => {
@@ -383,7 +330,7 @@ async function plainWasm(
     case 'module':
       return wasm;
     case 'bytes':
-      return parcel.array(readBytes('load', 'wasm', wasm), 'Uint8Array', marked.has(wasm as Uint8Array));
+      return parcel.array(readBytes('load', 'wasm', wasm), 'Uint8Array', isMarked(wasm as Uint8Array));
   }
 }
 

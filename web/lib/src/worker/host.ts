@@ -5,7 +5,7 @@ import * as Comlink from './comlink.js';
 import type { Engine } from '../engine/engine.js';
 import { AttnError } from '../args/error.js';
 import { engineOf } from '../load/instance.js';
-import type { Models } from '../load/load.js';
+import type { Models } from '../load/platform.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, type Leaf, opOf, type Signature } from '../args/signature.js';
 

@@ -3,8 +3,9 @@ import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as 
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
 import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
-import { type Adopted, isMarked, Parcel, type RemoteLender, watched } from './client.js';
+import { type Adopted, type RemoteLender, watched } from './client.js';
 import * as Comlink from './comlink.js';
+import { isMarked, Parcel } from './parcel.js';
 import { asyncDisposeSymbol, disposeSymbol } from '../platform/dispose.js';
 import { AttnError, fail } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';

@@ -1,0 +1,52 @@
+import type * as Contract from '../worker.js';
+import { arrayBuffer, arrayLength, type Checked, copyOf, type Data, failDetached, isWhole } from '../args/arrays.js';
+import { describe, fail } from '../args/error.js';
+import type { Leaf } from '../args/signature.js';
+import * as Comlink from './comlink.js';
+
+const marked = new WeakSet<object>();
+
+export const transfer: typeof Contract.transfer = (value) => {
+  if (typeof value !== 'object' || value === null) fail('ARGUMENT', 'transfer', 'value', describe(value), 'a tensor, a mask, an array or its buffer');
+  marked.add(value);
+  return value;
+};
+
+export const isMarked = (value: object): boolean => marked.has(value);
+
+/** Arguments on their way, and the buffers that move with them. */
+export class Parcel {
+  readonly #buffers = new Set<ArrayBuffer>();
+
+  array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
+    // Cloning a view would clone the whole buffer. The array's own properties are the caller's to shadow.
+    const own = moves || isWhole(array, type) ? array : (copyOf(array, type) as A);
+    if (moves || own !== array) this.#buffers.add(arrayBuffer(own) as ArrayBuffer);
+    return own;
+  }
+
+  #checked<A extends Data>(checked: Checked<A>): Checked<A> {
+    const { op, argument, data, size, type, source, copied } = checked;
+    // A getter among later arguments may have taken the buffer away since it was checked.
+    if (arrayLength(data) !== size) failDetached(op, argument, size);
+    return { ...checked, data: this.array(data, type, copied || marked.has(source)), source: data };
+  }
+
+  leaves(leaves: readonly Leaf[]): Leaf[] {
+    return this.seal(
+      leaves.map((leaf) => {
+        if (typeof leaf === 'number') return leaf;
+        // Numbers in the place of what finds them, which cannot be sent.
+        if ('modules' in leaf) return { ...leaf, modules: leaf.modules.map((find) => find(leaf.op)) as never };
+        if ('groups' in leaf) return leaf;
+        if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
+        return this.#checked(leaf);
+      }),
+    );
+  }
+
+  /** Marks args so that Comlink moves the buffers with them. */
+  seal<T extends object>(args: T): T {
+    return Comlink.transfer(args, [...this.#buffers]);
+  }
+}
