@@ -1,0 +1,137 @@
+// node tools/check-imports.mjs: the import rule of TypeScript and JavaScript, as tools/check-includes.mjs is that of C++. A folder imports only from
+// the folders below it, and no file imports itself through others; types count as much as values. Prints every import that breaks the rule and ends
+// with a line of totals; exit 1 if there is one. Before that it plants imports that break the rule, and fails if one of them is not found.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { cruise } from 'dependency-cruiser';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const folders = ['web/lib/src', 'web/page', 'wasm-tests', 'tools', 'benchmarks', 'docs/.vitepress', 'docs/tools'];
+
+const lib = '^web/lib/src/';
+
+/** Folders of web/lib/src from the bottom, and what each may import besides itself and the public types. */
+const layers = {
+  args: [],
+  platform: ['args/'],
+  tokenizer: ['args/', 'platform/'],
+  element: [],
+  engine: ['args/', 'platform/'],
+  model: ['args/', 'platform/', 'tokenizer/', 'engine/'],
+  tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
+  load: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
+  worker: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/', 'load/'],
+  // The program takes the package as its users do.
+  cli: ['args/', 'node.ts'],
+};
+
+/** One file of all scripts that come on demand, the tasks among them. */
+const onDemand = `${lib}model/on_demand.ts`;
+
+const layerRules = Object.entries(layers).map(([name, below]) => ({
+  name: `web/lib/src/${name}`,
+  comment: `imports only from ${[...below, 'public types'].join(', ')}`,
+  from: { path: `${lib}${name}/`, pathNot: onDemand },
+  to: { path: lib, pathNot: [`${name}/`, ...below, String.raw`[\w-]+\.d\.ts$`].map((each) => lib + each) },
+}));
+
+const forbidden = [
+  {
+    name: 'circle',
+    comment: 'imports itself through others',
+    // The public types are one interface in several files.
+    from: { pathNot: String.raw`${lib}\w+\.d\.ts$` },
+    to: { circular: true },
+  },
+  ...layerRules,
+  {
+    name: 'new folder',
+    comment: 'a folder of web/lib/src needs a line in tools/check-imports.mjs',
+    from: { path: String.raw`${lib}(?!(?:${Object.keys(layers).join('|')})/)\w+/` },
+    to: {},
+  },
+  {
+    name: 'web/lib',
+    comment: 'imports nothing of the page and of tests',
+    from: { path: '^web/lib/' },
+    to: { path: '^(web/page|wasm-tests|tools)/' },
+  },
+  {
+    name: 'web/page',
+    comment: "imports the package by its public names: 'attn', 'attn/worker' and so on",
+    from: { path: '^web/page/' },
+    to: { path: lib },
+  },
+  {
+    name: 'web/page/src',
+    comment: 'imports nothing of tests',
+    from: { path: '^web/page/src/' },
+    to: { path: '^(web/page/tests|wasm-tests|tools)/' },
+  },
+  {
+    name: 'wasm-tests/support',
+    comment: 'imports no suite',
+    from: { path: '^wasm-tests/support/' },
+    to: { path: '^wasm-tests/suites/', pathNot: String.raw`/table\.mjs$` },
+  },
+];
+
+async function check(base, some) {
+  const { output } = await cruise(some, {
+    baseDir: base,
+    validate: true,
+    ruleSet: { forbidden: forbidden.map((rule) => ({ severity: 'error', ...rule })) },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: ['node_modules', '/dist/'] },
+    exclude: { path: ['/dist/', 'node_modules/'] },
+  });
+  return output;
+}
+
+/** "from -> to", or all files of a circle. */
+const placeOf = ({ from, to, cycle }) => [from, ...(cycle?.map(({ name }) => name) ?? [to])].join(' -> ');
+
+const planted = {
+  circle: { 'web/page/src/a.ts': "import './b.js';", 'web/page/src/b.ts': "import './a.js';" },
+  'circle of types': {
+    'web/page/src/a.ts': "import type { B } from './b.ts'; export type A = B;",
+    'web/page/src/b.ts': "export type B = typeof import('./a.ts');",
+  },
+  'web/lib/src/args': {
+    'web/lib/src/args/a.ts': "import type { B } from '../engine/b.js'; export type A = B;",
+    'web/lib/src/engine/b.ts': 'export type B = 1;',
+  },
+  'web/page': { 'web/page/src/a.ts': "export * from '../../lib/src/args/b.js';", 'web/lib/src/args/b.ts': 'export const b = 1;' },
+};
+
+/** Throws if the rule accepts what breaks it. */
+async function testRule() {
+  for (const [what, files] of Object.entries(planted)) {
+    const folder = mkdtempSync(join(tmpdir(), 'attn-imports-'));
+    try {
+      for (const [name, text] of Object.entries(files)) {
+        mkdirSync(dirname(join(folder, name)), { recursive: true });
+        writeFileSync(join(folder, name), text);
+      }
+      const { summary } = await check(folder, ['web']);
+      const names = summary.violations.map(({ rule }) => rule.name);
+      if (!names.some((name) => what.startsWith(name))) throw new Error(`import rule: planted '${what}', found ${names.join() || 'nothing'}`);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+}
+
+await testRule();
+const { summary } = await check(root, folders);
+// One upward import makes dozens of circles: the shortest show where.
+const circles = summary.violations.filter(({ cycle }) => cycle).sort((a, b) => a.cycle.length - b.cycle.length);
+for (const violation of [...summary.violations.filter(({ cycle }) => !cycle), ...circles.slice(0, 5)]) {
+  const { comment } = forbidden.find(({ name }) => name === violation.rule.name);
+  console.log(`${violation.rule.name}: ${placeOf(violation)} (${comment})`);
+}
+if (circles.length > 5) console.log(`and ${circles.length - 5} longer circles`);
+console.log(`import rule: ${summary.totalDependenciesCruised} imports in ${summary.totalCruised} files, ${summary.violations.length} broken`);
+process.exitCode = summary.violations.length > 0 || summary.totalCruised === 0 ? 1 : 0;
