@@ -55,7 +55,7 @@ function fromSources() {
       alias: [
         { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
         { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
-        { find: /^(?:\.{1,2}\/)+(attn(?:-train)?(?:-threads)?(?:-node)?\.mjs)$/, replacement: `${dist}/$1` },
+        { find: /^.*\/glue\/(attn[\w-]*\.mjs)$/, replacement: `${dist}/$1` },
         { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
         { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
       ],

@@ -1,16 +1,18 @@
-// The suites of the package in Node, some of them, where Stryker plants its mutants: in the sources.
+// The suites of the package in Node over its sources, in which Stryker plants its mutants.
 import { fileURLToPath } from 'node:url';
-import suites from '../../wasm-tests/vitest.config.mjs';
+import base from '../../wasm-tests/vitest.config.mjs';
 
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 export default {
-  ...suites,
+  ...base,
   test: {
-    ...suites.test,
+    ...base.test,
     include: (process.env.MUTANTS_SUITES ?? '*').split(',').map((name) => `suites/${name}.ts`),
     exclude: ['suites/index.ts'],
     // What comes by import() too, before any test: else what it computes once would seem the first test's alone.
-    setupFiles: [at('wasm-tests/node/setup.ts'), at('web/lib/src/model/load_model.ts'), at('web/lib/src/worker/remote_model.ts')],
+    setupFiles: ['node/setup.ts', at('web/lib/src/model/load_model.ts'), at('web/lib/src/worker/remote_model.ts')],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 };
