@@ -165,7 +165,7 @@ for (const name of ['wasm-debug', 'wasm-asan']) compiled(`${name}: build`, prese
 // ---- the package and the page -------------------------------------------------------------------------------
 
 const tsc = (...args) => ['node_modules/.bin/tsc', '--noEmit', ...args];
-packaged('include rule', commands(['node', 'tools/check-includes.mjs']));
+packaged('import rules', commands(['node', 'tools/check-includes.mjs'], ['node', 'tools/check-imports.mjs']), ['set-up: node']);
 packaged('package: build', commands(['node', 'web/lib/build.mjs', '--wasm', 'build/wasm-release'], ['node', 'tools/package.mjs']), ['wasm: build']);
 packaged(
   'bindings and package agree',
@@ -229,7 +229,7 @@ packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], page), ['page:
 nodeFiles('docs', 'tests/docs/site.test.mjs', ['docs: build']);
 
 const bundlers = { group: 'bundlers', files: 'tests/bundlers/*.test.mjs' };
-nodeFiles('bundlers', 'tests/bundlers/*.test.mjs', ['package: build'], bundlers);
+packaged('bundlers', nodeTests(() => ['tests/bundlers/bundlers.test.mjs'], { env: { ATTN_BUNDLERS: 'gate' } }), ['package: build'], bundlers);
 nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'set-up: release'], { group: 'releases' });
 for (const engine of ['firefox', 'webkit']) {
   pageOn(engine, 'engines');
