@@ -1,8 +1,9 @@
 /**
- * node tools/test.mjs [--all | --affected] [--only TEXT]: builds what is needed and runs every kind of test once (make test).
+ * node tools/test.mjs [--all | --affected] [--only TEXT] [--list]: builds what is needed and runs every kind of test once (make test).
  *   --all       every step: other instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, every set-up of the package, bundlers
  *   --affected  beside the usual steps, those of --all that the change since .ci/base can affect (tools/test/affected.mjs): what .ci/run calls
  *   --only      the steps whose names hold TEXT; if there are none, the tests whose names hold it; with what was built before
+ *   --list      prints the steps that would run, a line each
  * Each step counts its tests; one that cannot run counts as a failure, and the others go on. At the end come the slowest steps and tests, what failed,
  * and last "N passed, N failed". With CI=true a missing browser is a failure too.
  *
@@ -17,7 +18,9 @@ import { root } from './test/processes.mjs';
 import { runSteps } from './test/runner.mjs';
 import { steps } from './test/steps.mjs';
 
-const { only, all, affected } = parseArgs({ options: { only: { type: 'string' }, all: { type: 'boolean' }, affected: { type: 'boolean' } } }).values;
+const { only, all, affected, list } = parseArgs({
+  options: { only: { type: 'string' }, all: { type: 'boolean' }, affected: { type: 'boolean' }, list: { type: 'boolean' } },
+}).values;
 
 // Started by make, the builds inside would take its flags for theirs.
 for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
@@ -47,7 +50,12 @@ function chosen() {
   return [steps.filter(({ group }) => !group || groups.has(group))];
 }
 
+const [entries, options] = chosen();
+if (list) {
+  for (const { name } of entries) console.log(name);
+  process.exit();
+}
 mkdirSync(join(root, 'build'), { recursive: true });
-const { passed, failed } = await runSteps(...chosen());
+const { passed, failed } = await runSteps(entries, options);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

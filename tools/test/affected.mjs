@@ -37,7 +37,7 @@ export const table = [
   [/^(tools\/release|packaging)/, ['releases']],
   [/^tools\/(page|mutants|demo|serve|coverage)/, []],
   [/^(docs|examples|python|benchmarks)\//, []],
-  [/^[^/]+\.(md|cff)$|^LICENSE$|^\.github\//, []],
+  [/^[^/]+\.(md|cff)$|^LICENSE$|^\.github\/|^\.ci\/base$/, []],
   [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|eslint\.config\.mjs)$/, []],
 ];
 
@@ -63,7 +63,9 @@ export function changedPaths() {
   if (!base) return undefined;
   try {
     git('merge-base', '--is-ancestor', base, 'HEAD');
-    return { base, paths: git('diff', '--name-only', '--no-renames', base).split('\n').filter(Boolean) };
+    const tracked = git('diff', '--name-only', '--no-renames', base);
+    const untracked = git('ls-files', '--others', '--exclude-standard');
+    return { base, paths: `${tracked}\n${untracked}`.split('\n').filter(Boolean) };
   } catch {
     return undefined;
   }

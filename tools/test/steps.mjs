@@ -229,7 +229,12 @@ packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], page), ['page:
 nodeFiles('docs', 'tests/docs/site.test.mjs', ['docs: build']);
 
 const bundlers = { group: 'bundlers', files: 'tests/bundlers/*.test.mjs' };
-packaged('bundlers', nodeTests(() => ['tests/bundlers/bundlers.test.mjs'], { env: { ATTN_BUNDLERS: 'gate' } }), ['package: build'], bundlers);
+packaged(
+  'bundlers',
+  nodeTests(() => ['tests/bundlers/bundlers.test.mjs'], { env: { ATTN_BUNDLERS: 'gate' } }),
+  ['package: build'],
+  bundlers,
+);
 nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'set-up: release'], { group: 'releases' });
 for (const engine of ['firefox', 'webkit']) {
   pageOn(engine, 'engines');

@@ -1,0 +1,91 @@
+/** Plants a change for each row of the table in a copy of the repository, and looks which steps `--affected` then adds to the usual ones. */
+import { strict as assert } from 'node:assert';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, test } from 'node:test';
+import { affectedBy, table } from './affected.mjs';
+import { root } from './processes.mjs';
+import { steps } from './steps.mjs';
+
+const groups = [...new Set(steps.map(({ group }) => group).filter(Boolean))];
+
+/** A file of each row, by the source of the row's expression. */
+const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
+const rowOf = (path) => table.find(([expression]) => expression.test(path));
+const samples = table.map((row) => [row, files.find((path) => rowOf(path) === row)]);
+
+const copy = mkdtempSync(join(tmpdir(), 'attn-affected-'));
+after(() => rmSync(copy, { recursive: true, force: true }));
+const git = (...args) => execFileSync('git', ['-C', copy, '-c', 'user.name=test', '-c', 'user.email=test@localhost', ...args], { encoding: 'utf8' });
+
+/** The names of the steps that run after this path has changed. */
+function listed(path, ...options) {
+  const file = join(copy, path);
+  const isNew = !existsSync(file);
+  mkdirSync(dirname(file), { recursive: true });
+  appendFileSync(file, '\n');
+  try {
+    const out = execFileSync(process.execPath, ['tools/test.mjs', '--list', ...options], {
+      cwd: copy,
+      encoding: 'utf8',
+      env: { ...process.env, BASE: '' },
+    });
+    return out
+      .trim()
+      .split('\n')
+      .filter((line) => steps.some(({ name }) => name === line));
+  } finally {
+    if (isNew) rmSync(file);
+    else git('checkout', '-q', '--', path);
+  }
+}
+const expected = (wanted) => steps.filter(({ group }) => !group || wanted.has(group)).map(({ name }) => name);
+
+test('setting up the copy', () => {
+  git('clone', '-q', '--shared', root, '.');
+  // What is not committed yet counts, too.
+  execFileSync('cp', ['-R', join(root, 'tools'), copy]);
+  writeFileSync(join(copy, '.gitignore'), 'node_modules/\nbuild/\n.setup/\n');
+  git('add', '-A');
+  git('commit', '-qm', 'base', '--allow-empty');
+  const base = git('rev-parse', 'HEAD').trim();
+  writeFileSync(join(copy, '.ci/base'), `${base}\n`);
+  git('commit', '-qam', 'base');
+});
+
+test('every row of the table has a file in the repository', () => {
+  for (const [[expression], path] of samples) assert.ok(path, `no file for ${expression}`);
+  for (const [expression, names] of table) for (const name of names) assert.ok(groups.includes(name), `${expression}: no step is in group '${name}'`);
+});
+
+for (const [[expression, names], path] of samples)
+  test(`a change in ${path ?? expression} runs ${names.join(', ') || 'the usual steps alone'}`, () => {
+    assert.deepEqual(listed(path, '--affected'), expected(new Set(names)));
+  });
+
+test('a path that no row knows runs everything', () => {
+  assert.equal(affectedBy(['something/new.txt'], new Set(groups)).size, groups.length);
+  assert.deepEqual(
+    listed('something/new.txt', '--affected'),
+    steps.map(({ name }) => name),
+  );
+});
+
+test('without options only the usual steps run, with --all every step', () => {
+  assert.deepEqual(listed('src/attn/attn.hpp'), expected(new Set()));
+  assert.deepEqual(
+    listed('src/attn/attn.hpp', '--all'),
+    steps.map(({ name }) => name),
+  );
+});
+
+test('every step that another one needs is in the table', () => {
+  for (const { name, needs } of steps)
+    for (const need of needs)
+      assert.ok(
+        steps.some((step) => step.name === need),
+        `${name} needs ${need}`,
+      );
+});

@@ -1,0 +1,45 @@
+/** The limits of child processes, made so short that a test can wait for them. */
+import { strict as assert } from 'node:assert';
+import { test } from 'node:test';
+import { current, limits, run } from './processes.mjs';
+
+Object.assign(limits, { idleMinutes: 3 / 60, checkSeconds: 0.5 });
+const patience = { timeout: 120_000 };
+
+/** Runs a program of Node and resolves to its exit code and what the step was told. */
+async function outcome(program) {
+  const said = [];
+  const { code } = await current.run({ say: (text) => said.push(text) }, () => run(process.execPath, ['-e', program]));
+  return { code, said: said.join('') };
+}
+
+test('a process that neither prints nor computes is stopped, with its children', patience, async () => {
+  const { code, said } = await outcome("require('child_process').spawnSync('sleep', ['600'])");
+  assert.notEqual(code, 0);
+  assert.match(said, /stopped, no output and no processor time/);
+});
+
+test('a process that computes without a word goes on', patience, async () => {
+  assert.equal((await outcome('const end = Date.now() + 8000; while (Date.now() < end);')).code, 0);
+});
+
+test('a process that waits but prints now and then goes on', patience, async () => {
+  assert.equal((await outcome("setTimeout(() => clearInterval(t), 8000); const t = setInterval(() => console.log('.'), 500)")).code, 0);
+});
+
+test('a process that computes for ever is stopped', patience, async () => {
+  const { cpuMinutes } = limits;
+  limits.cpuMinutes = 2 / 60;
+  try {
+    assert.match((await outcome('for (;;);')).said, /stopped, more than .* minutes of processor time/);
+  } finally {
+    limits.cpuMinutes = cpuMinutes;
+  }
+});
+
+test('a program that does not exist fails with a message', patience, async () => {
+  const said = [];
+  const { code } = await current.run({ say: (text) => said.push(text) }, () => run('attn-no-such-program', []));
+  assert.equal(code, 127);
+  assert.match(said.join(''), /ENOENT/);
+});
