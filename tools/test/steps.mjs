@@ -217,6 +217,7 @@ nodeFiles('packaging', 'tests/packaging/*.test.mjs', ['package: build']);
 nodeFiles('examples', 'tests/examples/*.test.mjs', ['package: build']);
 nodeFiles('the test run', 'tools/test/*.test.mjs', ['set-up: node']);
 nodeFiles('code-blocks', 'tests/docs/code_blocks.test.mjs', ['package: build', 'native: install', 'python: wheel']);
+nodeFiles("HACKING's commands", 'tests/docs/hacking.test.mjs', ['page: build', 'native: build', 'python: wheel']);
 nodeFiles('the command', 'tests/command/*.test.mjs', ['package: build', 'native: build']);
 nodeFiles("the lab's programs", 'tests/lab/*.test.mjs', ['package: build', 'native: install']);
 packaged(
