@@ -18,6 +18,7 @@ page_files := $(call files,web/page testdata/models)
 
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
+	@echo 'make wasm      web/lib/dist for developing: WebAssembly without threads and link-time optimization, and the scripts'
 	@echo 'make page      build/page, the page as any host of files serves it (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without; URL: where it will be)'
 	@echo 'make page-figures  what the page costs in Chromium: shifts of its layout, milliseconds a move and a key, memory, the first map'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: everything, in three browsers; ONLY=text: steps or tests with that in their names; AFFECTED=1: beside the usual steps those that the change since .ci/base can affect)'
