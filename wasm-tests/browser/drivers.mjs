@@ -314,7 +314,7 @@ export async function launch(engine, timeout = 60000) {
     return open(url);
   };
   /** Calls a function in the page. The function sees its arguments and the page's globals, nothing of the module in which it is written. */
-  driver.evaluate = (run, ...given) => evaluate(typeof run === 'string' ? run : `${sourceOf(run)}(${given.map(sourceOf).join(', ')})`);
+  driver.evaluate = (run, ...given) => evaluate(`${sourceOf(run)}(${given.map(sourceOf).join(', ')})`);
   /** Puts text into a field as a user would: focus, select what is there, type. */
   driver.fill = async (selector, text) => {
     await driver.evaluate((own) => {

@@ -14,7 +14,7 @@ const engine = process.env.ATTN_ENGINE ?? 'chromium';
 /** The folder of the page. */
 export const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
 /** A test that takes longer hangs. */
-const longest = 20 * 60_000;
+const longest = 10 * 60_000;
 
 let driver;
 /** By whether their pages are isolated; `before` is the server of the last test. */

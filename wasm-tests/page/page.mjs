@@ -1,13 +1,10 @@
 /** One page in one browser, as its reader meets it: by accessible names, keyboard and numbers. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { isLeaving, within } from '../browser/drivers.mjs';
-import { repository } from '../support/paths.mjs';
+import { axeFindings } from '../support/axe.mjs';
 import { makeTools } from './tools.mjs';
 
-const axe = new Function(readFileSync(join(repository, 'node_modules/axe-core/axe.min.js'), 'utf8'));
 export const json = JSON.stringify;
 
 /** How long a test waits for something on the page, in ms: it ends what hangs, not what a slow or busy machine has not done yet. */
@@ -53,7 +50,8 @@ export class Page {
     const end = Date.now() + patience;
     for (;;) {
       const isNotThere = (error) => /no [\w,]+ named/.test(error.message) || isLeaving(error);
-      const value = await this.tool(run, ...args).catch((error) => (isNotThere(error) ? false : Promise.reject(error)));
+      const asked = this.tool(run, ...args).catch((error) => (isNotThere(error) ? false : Promise.reject(error)));
+      const value = await within(asked, patience, `${what}: the page did not answer`);
       if (value) return value;
       if (Date.now() > end) throw new Error(`${what}: not within ${patience / 1000} s`);
       await sleep(30);
@@ -136,13 +134,7 @@ export class Page {
   async axe(what, part = ':root') {
     // Colours may be on their way from one theme to another.
     await this.until(() => document.getAnimations().every((each) => each.playState !== 'running'), 'all is still');
-    if (!(await this.evaluate(() => typeof axe === 'object'))) await this.evaluate(axe);
-    const findings = await this.evaluate(async (selector) => {
-      const { violations } = await axe.run(selector, { resultTypes: ['violations'] });
-      const about = (node) => `${node.target.join(' ')} ${(node.failureSummary ?? '').replace(/\s+/g, ' ')}`;
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(about).join(' | ')}`);
-    }, part);
-    assert.deepEqual(findings, [], `axe-core, ${what}`);
+    assert.deepEqual(await axeFindings(this.driver, part), [], `axe-core, ${what}`);
   }
 }
 

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { at } from './paths.mjs';
 
-const source = readFileSync(at('node_modules/axe-core/axe.min.js'), 'utf8');
+const script = new Function(readFileSync(at('node_modules/axe-core/axe.min.js'), 'utf8'));
 
-/** Runs axe-core, a checker of accessibility, on the page that a driver has open; resolves to its findings in words. */
-export async function axeFindings(driver) {
-  await driver.evaluate(new Function(source));
-  return driver.evaluate(async () => {
-    const { violations } = await axe.run(document, { resultTypes: ['violations'] });
-    return violations.map(({ id, nodes: [{ html, failureSummary }] }) => `${id}: ${html.slice(0, 120)}: ${failureSummary}`);
-  });
+/** Runs axe-core, a checker of accessibility, on the page that a driver has open, or on the `part` that a selector finds; resolves to its findings in words. */
+export async function axeFindings(driver, part = ':root') {
+  if (!(await driver.evaluate(() => typeof axe === 'object'))) await driver.evaluate(script);
+  return driver.evaluate(async (selector) => {
+    const { violations } = await axe.run(selector, { resultTypes: ['violations'] });
+    const about = (node) => `${node.target.join(' ')} ${(node.failureSummary ?? '').replace(/\s+/g, ' ')}`;
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(about).join(' | ')}`);
+  }, part);
 }
