@@ -41,7 +41,7 @@ const savedBy = (page, button) => saved(page, () => page.click('button', button,
 pageTest(
   'a model learns to reverse, bit for bit as in Node, and the training module loads on demand',
   { isolated: 'all' },
-  async ({ page, t, engine }) => {
+  async ({ page, t }) => {
     await page.open(`train.steps=${kept.steps}&go=train`);
     const trains = () => (page.driver.requests() ?? []).filter((url) => /attn-train.*\.wasm/.test(url)).map((url) => /attn-train-\w+/.exec(url)[0]);
     assert.deepEqual(trains(), []);
@@ -53,8 +53,6 @@ pageTest(
     await reaches(page, 'Held-out accuracy', (said) => Number.parseFloat(said) >= 99);
     const learned = Date.now() - start;
     t.diagnostic(`first step after ${first} ms, 99 % after ${learned} ms`);
-    // WebKitGTK compiles slowly where others are at work, too.
-    assert.ok(learned < (engine === 'webkit' ? 60000 : 15000), `${learned} ms`);
     await pausedAt(page, kept.steps);
     assert.equal(await figure(page, 'Fingerprint'), kept.fingerprint);
     if (page.driver.requests()) assert.deepEqual(trains(), ['attn-train-simd'], 'the fixed-width binary');
