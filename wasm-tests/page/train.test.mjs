@@ -38,45 +38,41 @@ const pixels = (page, name) =>
 /** The file that a button saves. */
 const savedBy = (page, button) => saved(page, () => page.click('button', button, train));
 
-pageTest(
-  'a model learns to reverse, bit for bit as in Node, and the training module loads on demand',
-  { isolated: 'all' },
-  async ({ page, t }) => {
-    await page.open(`train.steps=${kept.steps}&go=train`);
-    const trains = () => (page.driver.requests() ?? []).filter((url) => /attn-train.*\.wasm/.test(url)).map((url) => /attn-train-\w+/.exec(url)[0]);
-    assert.deepEqual(trains(), []);
-    const before = await pixels(page, 'Expected');
-    const start = Date.now();
-    await page.click('button', 'Train', train);
-    await reaches(page, 'Step', (said) => Number(said) > 0);
-    const first = Date.now() - start;
-    await reaches(page, 'Held-out accuracy', (said) => Number.parseFloat(said) >= 99);
-    const learned = Date.now() - start;
-    t.diagnostic(`first step after ${first} ms, 99 % after ${learned} ms`);
-    await pausedAt(page, kept.steps);
-    assert.equal(await figure(page, 'Fingerprint'), kept.fingerprint);
-    if (page.driver.requests()) assert.deepEqual(trains(), ['attn-train-simd'], 'the fixed-width binary');
-    assert.ok((await number(page, 'Loss')) < 0.3);
-    // The head looks where one expects: the brightest cell of each row lies on the other diagonal.
-    const map = await pixels(page, 'Layer 1, head 1');
-    for (const cells of [before, map])
-      for (let i = 0; i < 8; ++i) {
-        const row = cells.slice(8 * i, 8 * i + 8);
-        assert.equal(row.indexOf(Math.max(...row)), 7 - i, `row ${i}`);
-      }
-    const answered = await page.tool(({ find, text }) => Array.from(find('group', 'The answer', '#train').querySelectorAll('strong'), text));
-    assert.deepEqual(answered, [...'81828172']);
-    for (const name of ['Loss curve', 'Accuracy curve'])
-      assert.equal(await page.tool(({ find }, img) => find('img', img, '#train').querySelectorAll('polyline[points*=","]').length, name), 2, name);
-    assert.match(await page.tool(({ text }) => text('#train > [aria-live]')), /^Paused\. step 200, loss 0\.\d\d, (99|100) % right$/);
-    const curve = (await savedBy(page, 'Save Loss curve as SVG')).bytes;
-    assert.match(Buffer.from(curve).toString(), /^<svg [\s\S]*>Loss curve<[\s\S]*step 200</);
-    await page.click('button', 'View its maps as tables', train);
-    const { cells } = await page.table('Layer 1, head 1, weights', train);
-    cells.forEach((row, i) => assert.ok(Number(row[7 - i]) > 0.5, `row ${i}: ${row}`));
-    await page.axe('a trained model', '#train');
-  },
-);
+pageTest('a model learns to reverse, bit for bit as in Node, and the training module loads on demand', { isolated: 'all' }, async ({ page, t }) => {
+  await page.open(`train.steps=${kept.steps}&go=train`);
+  const trains = () => (page.driver.requests() ?? []).filter((url) => /attn-train.*\.wasm/.test(url)).map((url) => /attn-train-\w+/.exec(url)[0]);
+  assert.deepEqual(trains(), []);
+  const before = await pixels(page, 'Expected');
+  const start = Date.now();
+  await page.click('button', 'Train', train);
+  await reaches(page, 'Step', (said) => Number(said) > 0);
+  const first = Date.now() - start;
+  await reaches(page, 'Held-out accuracy', (said) => Number.parseFloat(said) >= 99);
+  const learned = Date.now() - start;
+  t.diagnostic(`first step after ${first} ms, 99 % after ${learned} ms`);
+  await pausedAt(page, kept.steps);
+  assert.equal(await figure(page, 'Fingerprint'), kept.fingerprint);
+  if (page.driver.requests()) assert.deepEqual(trains(), ['attn-train-simd'], 'the fixed-width binary');
+  assert.ok((await number(page, 'Loss')) < 0.3);
+  // The head looks where one expects: the brightest cell of each row lies on the other diagonal.
+  const map = await pixels(page, 'Layer 1, head 1');
+  for (const cells of [before, map])
+    for (let i = 0; i < 8; ++i) {
+      const row = cells.slice(8 * i, 8 * i + 8);
+      assert.equal(row.indexOf(Math.max(...row)), 7 - i, `row ${i}`);
+    }
+  const answered = await page.tool(({ find, text }) => Array.from(find('group', 'The answer', '#train').querySelectorAll('strong'), text));
+  assert.deepEqual(answered, [...'81828172']);
+  for (const name of ['Loss curve', 'Accuracy curve'])
+    assert.equal(await page.tool(({ find }, img) => find('img', img, '#train').querySelectorAll('polyline[points*=","]').length, name), 2, name);
+  assert.match(await page.tool(({ text }) => text('#train > [aria-live]')), /^Paused\. step 200, loss 0\.\d\d, (99|100) % right$/);
+  const curve = (await savedBy(page, 'Save Loss curve as SVG')).bytes;
+  assert.match(Buffer.from(curve).toString(), /^<svg [\s\S]*>Loss curve<[\s\S]*step 200</);
+  await page.click('button', 'View its maps as tables', train);
+  const { cells } = await page.table('Layer 1, head 1, weights', train);
+  cells.forEach((row, i) => assert.ok(Number(row[7 - i]) > 0.5, `row ${i}: ${row}`));
+  await page.axe('a trained model', '#train');
+});
 
 pageTest('a link restores the settings of training, which runs step by step and beside a second run', async ({ page }) => {
   await page.driver.resize(375, 800);
