@@ -33,12 +33,12 @@ function assertPrints(printed, { output: expected }) {
 /** Commands that something else runs: which file, and the words there. */
 const elsewhere = {
   'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': [
-    'tools/test.mjs',
+    'tools/test/steps.mjs',
     "'native: plain build'",
   ],
   'python ray_embed.py SOURCE TARGET --model FOLDER --workers 2': ['examples/cluster/check.py', '"ray_embed.py", *common'],
   'spark-submit --py-files corpus.py spark_embed.py SOURCE TARGET --model FOLDER': ['examples/cluster/check.py', '"spark_embed.py", *common'],
-  'pip install .': ['tools/test.mjs', "'python: wheel'"],
+  'pip install .': ['tools/test/steps.mjs', "'python: wheel'"],
 };
 
 /** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */

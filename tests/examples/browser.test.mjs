@@ -16,7 +16,7 @@ async function sentimentPage(engine) {
   const driver = await launch(engine);
   const shown = () => document.querySelector('[role=status]').textContent;
   const status = async (pattern, what) => {
-    for (let i = 0; i < 300; ++i) {
+    for (let i = 0; i < 1200; ++i) {
       const text = await driver.evaluate(shown);
       if (pattern.test(text)) return text;
       await sleep(50);

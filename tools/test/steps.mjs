@@ -156,7 +156,7 @@ for (const [name, filter] of [
 compiled('native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz'], { group: 'sanitizers' });
 compiled(
   'native-fuzz: 30 s a target',
-  nodeTests(() => ['native-tests/fuzz/targets.test.mjs'], { env: { ATTN_FUZZ_SECONDS: '30', ATTN_FUZZ_SEED: '1' } }),
+  nodeTests(() => ['native-tests/fuzz/targets.test.mjs']),
   ['native-fuzz: build'],
   { group: 'sanitizers' },
 );
