@@ -35,7 +35,7 @@ const environment = { ...process.env, CI: 'true', ASTRO_TELEMETRY_DISABLED: '1',
 /** Runs a program in a folder; resolves to what it prints. */
 export async function run(folder, program, ...args) {
   try {
-    return (await execute(program, args, { cwd: folder, env: environment, maxBuffer: 1 << 24, timeout: 300_000 })).stdout;
+    return (await execute(program, args, { cwd: folder, env: environment, maxBuffer: 1 << 24, timeout: 1_200_000 })).stdout;
   } catch (error) {
     throw new Error(`${program} ${args.join(' ')}: ${error.code}\n${`${error.stdout}${error.stderr}`.slice(-3000)}`, { cause: error });
   }

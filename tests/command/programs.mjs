@@ -22,7 +22,7 @@ export function runWith(input, program, ...args) {
   const { status, stdout, stderr } = spawnSync(file, [...first, ...args], {
     encoding: 'latin1',
     cwd: work,
-    timeout: 100_000,
+    timeout: 600_000,
     maxBuffer: 2 ** 24,
     env,
     input: Buffer.from(input),

@@ -206,7 +206,7 @@ test('memory does not grow with the number of lines, and a closed pipe ends the 
   writeFileSync(long, 'she is good\n'.repeat(20_000));
   for (const [program, [file, ...first]] of Object.entries(programs)) {
     const shell = (script, ...args) =>
-      spawnSync('bash', ['-c', script, 'bash', file, ...first, ...args], { encoding: 'utf8', cwd: work, timeout: 100_000 });
+      spawnSync('bash', ['-c', script, 'bash', file, ...first, ...args], { encoding: 'utf8', cwd: work, timeout: 600_000 });
     const { stdout, stderr } = shell('"$@" | head -n 1 | wc -l', 'embed', bert, long, '--max-length', '4');
     assert.deepEqual([stdout.trim(), stderr], ['1', '']);
     const peak = (lines) =>

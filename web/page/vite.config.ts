@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vite';
+import { defineConfig } from 'vitest/config';
 import { besideThePage, hasDocs, packedBytes, readSourceAddress } from './card/plugin.ts';
 
 /** `vite` alone, for developing: styles are put into the page by a script then, and news come through a socket. */
@@ -45,5 +45,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   worker: { format: 'es' },
+  // For what hangs, not for what is slow.
+  test: { testTimeout: 600_000, hookTimeout: 600_000 },
   plugins: [forDeveloping, besideThePage(process.env['ATTN_PAGE_URL'] || undefined)],
 });

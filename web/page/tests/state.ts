@@ -9,7 +9,7 @@ import { initialView, view, type View } from '../src/state/view.ts';
 import { loadDirect, openModel } from './models.ts';
 
 /** Milliseconds: `make mutants` has less patience with what will not come. */
-const mostWait = Number(process.env['ATTN_TEST_WAIT'] ?? 15000);
+const mostWait = Number(process.env['ATTN_TEST_WAIT'] ?? 120_000);
 vi.setConfig({ testTimeout: 2 * mostWait, hookTimeout: 2 * mostWait });
 
 /** Waits until it holds; says what it waited for. */
