@@ -8,6 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { load } from 'attn';
+import { readSafetensorsHeader } from '../wasm-tests/support/safetensors_header.mjs';
 import { portFromEnvironment, serve } from './serve.mjs';
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -20,11 +21,6 @@ const head = 2;
 const review = 'It could have been a great film, but the story is dull.';
 const asked = 'A happy person';
 const sentences = ['That person is glad.', 'The stock market fell by three percent on Monday.'];
-
-function metadata(file) {
-  const length = Number(file.readBigUInt64LE(0));
-  return JSON.parse(file.toString('utf8', 8, 8 + length)).__metadata__;
-}
 
 function median(values) {
   const sorted = values.toSorted((a, b) => a - b);
@@ -77,7 +73,7 @@ function headOf({ data, dims: [, , length] }, h) {
 /** One layer that testdata/ has, on the sentence that was stored with it. */
 async function showLayer(attn) {
   const file = await readFile(at('testdata/minilm_layer0.safetensors'));
-  const about = metadata(file);
+  const { metadata: about } = readSafetensorsHeader(file);
   const tokens = JSON.parse(about.tokens);
   const size = tokens.length;
   const tensors = attn.parseSafetensors(file);

@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { load } from 'attn';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
+import { readSafetensorsHeader } from '../../wasm-tests/support/safetensors_header.mjs';
 import { bert, both, bothWith, filesOf, programs, removeWork, run, runWith, work } from './programs.mjs';
 
 /** A head of one label, as cross-encoders have it: that of tiny-bert without its others. */
@@ -17,13 +18,12 @@ function crossEncoder() {
   const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, id2label: { 0: 'LABEL_0' }, label2id: { LABEL_0: 0 } }));
   const file = readFileSync(join(bert, 'model.safetensors'));
-  const size = Number(file.readBigUInt64LE());
-  const header = JSON.parse(file.toString('utf8', 8, 8 + size));
+  const { tensors, dataStart } = readSafetensorsHeader(file);
   const kept = {};
   const parts = [];
   let at = 0;
-  for (const [name, { dtype, shape, data_offsets }] of Object.entries(header).filter(([name]) => name !== '__metadata__')) {
-    const all = file.subarray(8 + size + data_offsets[0], 8 + size + data_offsets[1]);
+  for (const [name, { dtype, shape, data_offsets }] of Object.entries(tensors)) {
+    const all = file.subarray(dataStart + data_offsets[0], dataStart + data_offsets[1]);
     const isHead = name.startsWith('classifier.');
     const bytes = isHead ? all.subarray(0, all.length / shape[0]) : all;
     kept[name] = { dtype, shape: isHead ? [1, ...shape.slice(1)] : shape, data_offsets: [at, (at += bytes.length)] };

@@ -5,6 +5,7 @@ import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, loadHere, settledHeap, setup, url } from '../support/host.ts';
+import { readSafetensorsHeader } from '../support/safetensors_header.mjs';
 import { checkpoints } from '../support/model_cases.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 
@@ -20,21 +21,17 @@ const wordsOf = (model: TextModel) => [...model.parameterShapes().keys()].find((
 const queryOf = (model: TextModel) =>
   [...model.parameterShapes().keys()].find((name) => /\.(query|query_proj|q_lin|q_proj|qkv_proj|Wqkv|attn\.q)\.weight$/.test(name))!;
 
-interface Header {
-  readonly [name: string]: { readonly dtype: string; readonly shape: readonly number[]; readonly data_offsets: readonly [number, number] };
-}
-function headerOf(file: Uint8Array): Header {
-  const size = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
-  const { __metadata__, ...header } = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + size)));
-  assert.deepEqual(__metadata__, { format: 'pt' });
+function headerOf(file: Uint8Array) {
+  const { tensors, metadata, dataStart } = readSafetensorsHeader(file);
+  assert.deepEqual(metadata, { format: 'pt' });
   let end = 0;
-  for (const { dtype, data_offsets } of Object.values(header as Header)) {
+  for (const { dtype, data_offsets } of Object.values(tensors)) {
     assert.equal(data_offsets[0], end);
     assert.equal(data_offsets[0] % { F32: 4, F16: 2, I8: 1 }[dtype]!, 0, 'a multiple of its width');
     end = data_offsets[1];
   }
-  assert.equal(8 + size + end, file.length);
-  return header as Header;
+  assert.equal(dataStart + end, file.length);
+  return tensors;
 }
 const configOf = (files: Files) => JSON.parse(new TextDecoder().decode(files['config.json']));
 
@@ -139,7 +136,7 @@ describe('int8 models as files', () => {
       table.data.set(values);
       model.loadStateDict({ [words]: table }, { strict: false });
       const file = (await model.export({ weights: 'float16' }))['model.safetensors'];
-      const start = 8 + Number(new DataView(file.buffer).getBigUint64(0, true)) + headerOf(file)[words].data_offsets[0];
+      const start = readSafetensorsHeader(file).dataStart + headerOf(file)[words].data_offsets[0];
       return new Uint16Array(file.buffer.slice(start, start + 2 * values.length));
     };
     const floatOf = (half: number) => {

@@ -2,6 +2,7 @@
 import type { Activation, Attn, AttentionResult, EncoderResult, Mask, Tensor, TraceName } from 'attn';
 import { assert } from 'chai';
 import { bytes } from './host.ts';
+import { readSafetensorsHeader } from './safetensors_header.mjs';
 import { assertClose, product, take } from './tensors.ts';
 
 export interface GoldenCase {
@@ -40,9 +41,7 @@ export interface GoldenFile {
 
 export async function readGoldenFile(name: string): Promise<GoldenFile> {
   const file = await bytes(`testdata/${name}.safetensors`);
-  const length = Number(new DataView(file.buffer).getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + length)));
-  const metadata: Record<string, string> = header.__metadata__ ?? {};
+  const { metadata } = readSafetensorsHeader(file);
   return { bytes: file, metadata, cases: metadata.cases ? JSON.parse(metadata.cases) : [] };
 }
 

@@ -4,21 +4,20 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readSafetensorsHeader } from './safetensors_header.mjs';
 
 const plain = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
 const pooled = [...plain, 'modules.json', 'sentence_bert_config.json', '1_Pooling/config.json'];
 
 /** What a checkpoint is made of, in two files. */
 function shards(file) {
-  const length = Number(file.readBigUInt64LE(0));
-  const header = JSON.parse(file.subarray(8, 8 + length));
-  const tensors = Object.entries(header).filter(([name]) => name !== '__metadata__');
+  const { tensors, dataStart } = readSafetensorsHeader(file);
   const names = ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'];
   const files = {};
   const weight_map = {};
   for (const [part, name] of names.entries()) {
-    const some = tensors.filter((_, i) => i % 2 === part);
-    const pieces = some.map(([, { data_offsets }]) => file.subarray(8 + length + data_offsets[0], 8 + length + data_offsets[1]));
+    const some = Object.entries(tensors).filter((_, i) => i % 2 === part);
+    const pieces = some.map(([, { data_offsets }]) => file.subarray(dataStart + data_offsets[0], dataStart + data_offsets[1]));
     let at = 0;
     const described = Object.fromEntries(
       some.map(([tensor, { dtype, shape }], i) => [tensor, { dtype, shape, data_offsets: [at, (at += pieces[i].length)] }]),

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import { readSafetensorsHeader } from './safetensors_header.mjs';
 
 const weights = 'model.safetensors';
 
@@ -16,13 +17,12 @@ export const absentFile =
 
 /** The same tensors with so many letters of metadata. */
 function enlarged(file, letters) {
-  const length = Number(file.readBigUInt64LE(0));
-  const header = JSON.parse(file.subarray(8, 8 + length));
-  let text = JSON.stringify({ ...header, __metadata__: { filler: 'x'.repeat(letters) } });
+  const { tensors, dataStart } = readSafetensorsHeader(file);
+  let text = JSON.stringify({ ...tensors, __metadata__: { filler: 'x'.repeat(letters) } });
   text += ' '.repeat((8 - (Buffer.byteLength(text) % 8)) % 8);
   const size = Buffer.alloc(8);
   size.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([size, Buffer.from(text), file.subarray(8 + length)]);
+  return Buffer.concat([size, Buffer.from(text), file.subarray(dataStart)]);
 }
 
 const html = (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>App</title></html>\n');

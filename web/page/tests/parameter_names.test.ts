@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { load, type Tensor } from 'attn';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readSafetensorsHeader } from '../../../wasm-tests/support/safetensors_header.mjs';
 import { layerNames, onPaper, type LinearNames } from '../src/model/parameter_names.ts';
 
 const folder = (model: string) => new URL(`../../../testdata/models/${model}/`, import.meta.url);
@@ -8,8 +9,7 @@ const folder = (model: string) => new URL(`../../../testdata/models/${model}/`, 
 /** Names and shapes of a checkpoint in testdata/models. */
 function shapesOf(model: string): Map<string, readonly number[]> {
   const file = readFileSync(new URL('model.safetensors', folder(model)));
-  const header = JSON.parse(file.subarray(8, 8 + Number(file.readBigUInt64LE(0))).toString()) as Record<string, { shape: number[] }>;
-  return new Map(Object.entries(header).flatMap(([name, { shape }]) => (name === '__metadata__' ? [] : [[name, shape]])));
+  return new Map(Object.entries(readSafetensorsHeader(file).tensors).map(([name, { shape }]) => [name, shape]));
 }
 
 const whole = (name: string, count: number) => ({ name, first: 0, count });
