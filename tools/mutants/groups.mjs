@@ -31,7 +31,15 @@ export const groups = {
   },
   files: {
     folder: lib,
-    files: ['model/safetensors.ts', 'model/export_model.ts', 'model/sha256.ts', 'model/model_files.ts', 'args/model_options.ts', 'load/binary.ts'],
+    files: [
+      'model/safetensors.ts',
+      'model/export_model.ts',
+      'model/sha256.ts',
+      'model/model_files.ts',
+      'args/model_options.ts',
+      'args/refuse_text.ts',
+      'load/binary.ts',
+    ],
     suites: ['safetensors', 'int8_files', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model', 'arguments'],
   },
   models: {
@@ -46,7 +54,7 @@ export const groups = {
   },
   worker: {
     folder: lib,
-    files: ['channel.ts', 'client.ts', 'host.ts', 'remote_model.ts'].map((name) => `worker/${name}`),
+    files: ['channel.ts', 'client.ts', 'host.ts', 'parcel.ts', 'remote_model.ts'].map((name) => `worker/${name}`),
     suites: ['worker', 'text_model', 'aborting', 'model_edits', 'load_model', 'odd_input'],
   },
   loading: {
