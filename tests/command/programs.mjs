@@ -23,7 +23,7 @@ export function runWith(input, program, ...args) {
     encoding: 'latin1',
     cwd: work,
     timeout: 600_000,
-    maxBuffer: 2 ** 24,
+    maxBuffer: 2 ** 26,
     env,
     input: Buffer.from(input),
   });
