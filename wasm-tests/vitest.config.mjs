@@ -50,7 +50,6 @@ function fromSources() {
             : undefined,
       },
     ],
-    define: { ATTN_THREADS: String(canThread) },
     resolve: {
       alias: [
         { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
@@ -74,6 +73,8 @@ const built = {
 
 export default defineConfig({
   ...(folder ? built : fromSources()),
+  // A suite or two take sources of the package by their paths, whichever package is under test.
+  define: { ATTN_THREADS: String(canThread) },
   root: fileURLToPath(new URL('.', import.meta.url)),
   test: {
     globals: true,

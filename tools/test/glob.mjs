@@ -4,6 +4,7 @@ import { root } from './processes.mjs';
 
 /** Files below the root whose path matches a pattern with * and ** after a folder, as node:fs has it from Node 22 on. */
 export function globSync(pattern) {
+  if (!pattern.includes('*')) return [pattern];
   const [folder] = pattern.split('*');
   const expression = new RegExp(
     `^${pattern
