@@ -17,7 +17,7 @@ describe('examples', () => {
     of = await openModel(direct, 'sentiment');
     text = of.text as unknown as TextModel;
   });
-  afterAll(() => direct.dispose());
+  afterAll(() => direct?.dispose());
 
   const films = JSON.parse(readFileSync(inTestdata('sentiment/films.json'), 'utf8')).texts as readonly {
     readonly text: string;

@@ -10,7 +10,7 @@ const texts = ['A happy person smiles.', 'Was it bad?', 'The film was not bad, i
 let attn: Attn;
 let direct: Direct;
 beforeAll(async () => ({ attn, direct } = await loadDirect()));
-afterAll(() => direct.dispose());
+afterAll(() => direct?.dispose());
 
 describe('answers from a forward with no head off', () => {
   it.each([

@@ -12,7 +12,7 @@ import { checkedSteps, inTestdata, loadDirect, openModel } from './models.ts';
 let attn: Attn;
 let direct: Direct;
 beforeAll(async () => ({ attn, direct } = await loadDirect()));
-afterAll(() => direct.dispose());
+afterAll(() => direct?.dispose());
 
 const reference = () => readReference(attn, Uint8Array.from(readFileSync(inTestdata('page_reference.safetensors'))).buffer);
 

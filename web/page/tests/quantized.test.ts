@@ -44,7 +44,7 @@ const ends: (() => void)[] = [];
 let direct: Direct;
 afterAll(() => {
   for (const end of ends) end();
-  direct.dispose();
+  direct?.dispose();
 });
 
 /** What the models of both kinds give, by the package itself. */
