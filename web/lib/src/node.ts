@@ -1,4 +1,5 @@
 /** The package in Node: files come from the disk, and every thread may wait. */
+import type { Stats } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -6,12 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { TextDecoder, TextEncoder } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
+import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
 import { complete } from './platform/complete.js';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
 
-export { AttnError } from './args/error.js';
+export { AttnError };
 
 /** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
 function pathOf(location: string | URL): string | undefined {
@@ -20,13 +22,17 @@ function pathOf(location: string | URL): string | undefined {
   return url.protocol === 'file:' ? fileURLToPath(url) : undefined;
 }
 
+const kindOf = (about: Stats) => (about.isDirectory() ? 'is a folder' : about.isFIFO() ? 'is a FIFO' : 'is a device or a socket');
+
 const disk: Disk = {
   pathOf,
   join,
   async size(path) {
     try {
-      const { size } = await stat(path);
-      return size;
+      const about = await stat(path);
+      // Opening a pipe waits for its other end, in a thread of Node's that no signal ends.
+      if (!about.isFile()) throw new AttnError('FORMAT', `loadModel: ${path} ${kindOf(about)}, expected a regular file`, { op: 'loadModel', path });
+      return about.size;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
@@ -73,7 +79,12 @@ const loadDirect = loader({
   waitingRefusal: () => undefined,
   readFile(location) {
     const path = pathOf(location);
-    return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
+    if (path === undefined) return undefined;
+    return (async () => {
+      const about = await stat(path);
+      if (!about.isFile()) throw new Error(`it ${kindOf(about)}, expected a regular file`);
+      return { name: path, bytes: await readFile(path) };
+    })();
   },
   models: () => import('./model/load_model.js'),
   onDemand: () => import('./model/on_demand.js'),

@@ -8,6 +8,7 @@ import { takingTurns } from '../platform/breathe.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
 import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
+import { modulePath } from '../args/module_path.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, readArguments } from '../args/signature.js';
@@ -282,7 +283,7 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
     if (!isPlainObject(each)) continue;
     const module = new Section(each, `modules.json[${i}]`);
     const path = module.string('path', '').replace(/\/$/, '');
-    if (!/^([\w-][\w.-]{0,99})?$/.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
+    if (!modulePath.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
     const kind = String(module.get('type')).replace(/^.*\./, '');
     // Where the first is something else there may be no config.json to say so.
     if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');

@@ -1,7 +1,7 @@
 /** The files of a model, wherever they are, piece by piece. */
 import { arrayLength, failDetached } from '../args/arrays.js';
 import { breathe } from '../platform/breathe.js';
-import { AttnError, networkErrors, reason } from '../args/error.js';
+import { AttnError, isAttnError, networkErrors, reason } from '../args/error.js';
 import { fileNames, type FileName, type Given, type Source } from '../args/model_options.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
@@ -205,7 +205,7 @@ export class DiskFolder implements Folder {
     try {
       return await this.#disk.size(path);
     } catch (error) {
-      throw network(`${path} could not be read (${reason(error)})`, { path }, error);
+      throw isAttnError(error) ? error : network(`${path} could not be read (${reason(error)})`, { path }, error);
     }
   }
 
@@ -225,7 +225,7 @@ export class DiskFolder implements Folder {
   }
 
   async existing(files: readonly string[]): Promise<string[]> {
-    const sizes = await Promise.all(files.map((file) => this.#size(this.nameOf(file))));
+    const sizes = await Promise.all(files.map((file) => this.#size(this.nameOf(file)).catch(() => undefined)));
     return files.filter((_, i) => sizes[i] !== undefined);
   }
 
