@@ -3,7 +3,7 @@ import { AttnError, type Attn, type ModelOptions, type ModelSource, type TextMod
 import { load as loadWorker, transfer, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects } from '../support/errors.ts';
-import { fakeCaches, withCaches, withGlobal } from '../support/fake_caches.ts';
+import { fakeCaches, keyOf, withCaches, withGlobal } from '../support/fake_caches.ts';
 import { bytes, host, loadHere, settledHeap, setup, url } from '../support/host.ts';
 import { assertSameBits } from '../support/tensors.ts';
 
@@ -566,11 +566,11 @@ describe('loading models', () => {
     describe(`what is kept, with caches ${kind}`, () => {
       const storage = makeCaches();
       const within = (title: string, body: () => Promise<void>) => it(title, () => withCaches(storage, body));
-      const kept = (location: string, file: string) => storage.match(fileOf(location, file));
+      const kept = async (location: string, file: string) => storage.match(await keyOf(fileOf(location, file)));
       const partsOf = async (location: string) => {
-        const run = new URL(location).searchParams.get('run');
+        const query = new URL(await keyOf(location)).searchParams.get('attn-query');
         const requests = await (await storage.open('attn-models-parts')).keys();
-        return requests.filter((request) => new URL(request.url).searchParams.get('run') === run);
+        return requests.filter((request) => new URL(request.url).searchParams.get('attn-query') === query);
       };
       /** Whether what came before a break is there. WebKit may drop it: it then has nothing to go on from. */
       const keepsWhatCame = async (location: string) => host.engine !== 'webkit' || (await partsOf(location)).length > 0;
@@ -711,47 +711,57 @@ describe('loading models', () => {
       });
 
       /** While somebody else loads from there. */
-      const besides = (location: string, body: () => Promise<void>) =>
-        navigator.locks.request(`attn-model ${fileOf(location, '')}`, { ifAvailable: true }, async (lock) => {
+      const besides = async (location: string, body: () => Promise<void>) =>
+        navigator.locks.request(`attn-model ${await keyOf(fileOf(location, ''))}`, { ifAvailable: true }, async (lock) => {
           assert.isNotNull(lock);
           await body();
         });
 
-      within('beside another load of the same folder nothing is kept, mended or thrown away, and what is kept is read', async () => {
+      within('beside another load of the same folder what is kept is read, and nothing mended or thrown away', async () => {
         const location = folder('good');
-        await besides(location, async () => {
-          assert.deepEqual(await phases(location), ['download']);
-          await assertNothingKept(location);
-        });
         assert.deepEqual(await phases(location), ['download']);
         await assertAllKept(location);
         const damaged = files[weights].slice(0, 5000);
         await besides(location, async () => {
           assert.deepEqual(await phases(location), ['cache']);
-          await (await storage.open('attn-models')).put(fileOf(location, weights), new Response(damaged));
+          await (await storage.open('attn-models')).put(await keyOf(fileOf(location, weights)), new Response(damaged));
           assert.deepEqual(await phases(location), ['cache', 'download']);
         });
         assert.equal((await (await kept(location, weights))!.arrayBuffer()).byteLength, damaged.length);
         await works(location, {});
         await assertAllKept(location);
-        const other = folder('breaks');
-        await besides(other, async () => {
-          await refused(other, 'NETWORK', [weights], {});
-          await assertNothingKept(other);
-        });
       });
 
-      within('of several loads at once one keeps, and lets go of it', async () => {
+      within('of several loads at once one downloads, and the others wait for what it keeps', async () => {
         const location = folder('good');
         const models = await Promise.all([attn.loadModel(location), attn.loadModel(location), attn.loadModel(location)]);
         for (const model of models) model.dispose();
         assert.lengthOf(
-          (await asked(location)).filter(({ file }) => file === weights),
-          3,
+          (await asked(location)).filter(({ file, method }) => file === weights && method === 'GET'),
+          1,
         );
         await assertAllKept(location);
         await besides(location, async () => {});
         assert.deepEqual(await phases(location), ['cache']);
+      });
+
+      within('who waits for another load goes on when that has failed, and waits no longer than the signal says', async () => {
+        const location = folder('breaks');
+        const [broken, model] = await Promise.allSettled([attn.loadModel(location), attn.loadModel(location)]);
+        assert.equal(broken.status, 'rejected');
+        if (model.status === 'rejected') throw model.reason;
+        model.value.dispose();
+        const other = folder('good');
+        await besides(other, async () => {
+          const controller = new AbortController();
+          const waiting = attn.loadModel(other, { signal: controller.signal });
+          await later(20);
+          controller.abort();
+          await assertRejects(waiting, 'ABORTED');
+          await assertRejects(attn.loadModel(other, { signal: AbortSignal.abort() }), 'ABORTED');
+          assert.isEmpty(await asked(other));
+          assert.deepEqual(await phases(other, { cache: 'none' }), ['download']);
+        });
       });
 
       within('an engine without locks keeps files all the same', async () => {
@@ -793,13 +803,13 @@ describe('loading models', () => {
         ] as const) {
           const location = folder('good');
           await works(location, {});
-          await (await storage.open('attn-models')).put(fileOf(location, file), new Response(damaged));
+          await (await storage.open('attn-models')).put(await keyOf(fileOf(location, file)), new Response(damaged));
           await works(location, {});
           await assertAllKept(location);
         }
         const location = folder('good');
         await works(location, {});
-        await (await storage.open('attn-models')).delete(fileOf(location, 'config.json'));
+        await (await storage.open('attn-models')).delete(await keyOf(fileOf(location, 'config.json')));
         await works(location, {});
         await assertAllKept(location);
       });
@@ -809,7 +819,7 @@ describe('loading models', () => {
         await works(location, {});
         const other = files[weights].slice();
         other[other.length - 1] ^= 1;
-        await (await storage.open('attn-models')).put(fileOf(location, weights), new Response(other));
+        await (await storage.open('attn-models')).put(await keyOf(fileOf(location, weights)), new Response(other));
         await works(location, { sha256: { [weights]: await digest(files[weights]) } });
         await assertAllKept(location);
         await refused(location, 'FORMAT', ['SHA-256'], { sha256: { [weights]: '0'.repeat(64) } });
@@ -828,11 +838,11 @@ describe('loading models', () => {
       await refused(location, 'ABORTED', [], { signal: controller.signal });
       cache.put = put;
       await later(100);
-      assert.isUndefined(await storage.match(fileOf(location, weights)));
+      assert.isUndefined(await storage.match(await keyOf(fileOf(location, weights))));
       const phases = new Set<string>();
       await works(location, { onProgress: ({ phase }) => phases.add(phase) });
       assert.deepEqual([...phases], ['download', 'cache']);
-      assert.isDefined(await storage.match(fileOf(location, weights)));
+      assert.isDefined(await storage.match(await keyOf(fileOf(location, weights))));
       assert.isEmpty(await (await storage.open('attn-models-parts')).keys());
     });
   });
@@ -892,9 +902,10 @@ describe('loading models', () => {
       for (const [absent, others] of Object.entries(asks))
         for (const there of [undefined, ...others]) {
           const seen: string[] = [];
-          const fetch = (at: RequestInfo | URL) => {
+          const fetch = (at: RequestInfo | URL, init?: RequestInit) => {
             const file = String(at).slice('http://localhost/b/'.length);
             seen.push(file);
+            if (!files[file]) assert.equal(init?.method, 'HEAD', 'what may be large is not fetched');
             const content = file === absent ? undefined : file === there ? 'x' : files[file];
             return Promise.resolve(new Response(content ?? null, { status: content === undefined ? 404 : 200 }));
           };
@@ -905,6 +916,16 @@ describe('loading models', () => {
             others,
           );
         }
+      const headless = (at: RequestInfo | URL, init?: RequestInit) => {
+        const there = String(at).endsWith('/tf_model.h5') || (files[String(at).slice('http://localhost/b/'.length)] && !String(at).endsWith(weights));
+        return Promise.resolve(new Response(null, { status: init?.method === 'HEAD' ? 405 : there ? 200 : 404 }));
+      };
+      const answering = (at: RequestInfo | URL, init?: RequestInit) => {
+        const file = String(at).slice('http://localhost/b/'.length);
+        return file !== weights && files[file] ? Promise.resolve(new Response(files[file])) : headless(at, init);
+      };
+      const told = await refused('http://localhost/b', 'UNSUPPORTED', ['tf_model.h5'], { fetch: answering, cache: 'none' });
+      assert.equal(told.detail.got, 'tf_model.h5', 'of a server that knows no HEAD');
       const all = await refused(without(weights, 'model.onnx', 'pytorch_model.bin', 'model.safetensors.index.json'), 'UNSUPPORTED');
       assert.equal(all.detail.got, 'model.safetensors.index.json');
     });
@@ -1006,6 +1027,21 @@ describe('loading models', () => {
         await mkdir(join(path, weights));
         const folder = await refused(path, 'FORMAT', [join(path, weights), 'is a folder, expected a regular file']);
         assert.equal(folder.detail.path, join(path, weights));
+        await rm(join(path, weights), { recursive: true });
+        if (host.engine !== 'node' || (globalThis as { process?: { platform: string } }).process?.platform === 'win32') return;
+        const { execFileSync } = (await import(/* @vite-ignore */ `node:child_process${''}`)) as {
+          execFileSync(file: string, args: string[]): void;
+        };
+        // Opening a pipe would wait for its other end for ever; of devices the first has no end.
+        for (const [make, ...args] of [['mkfifo'], ['ln', '-s', '/dev/zero']] as const)
+          for (const file of [weights, 'config.json']) {
+            await rm(join(path, file)).catch(() => {});
+            execFileSync(make, [...args, join(path, file)]);
+            await refused(path, 'FORMAT', [join(path, file), 'expected a regular file']);
+            await assertRejects(loadHere({ wasm: join(path, file) }), 'NETWORK', ['expected a regular file']);
+            await rm(join(path, file));
+            await writeFile(join(path, file), files[file]);
+          }
       } finally {
         await rm(path, { recursive: true });
       }
@@ -1249,7 +1285,6 @@ describe('loading models', () => {
 
       const goOn: Record<string, readonly [Record<string, string>, () => Response]> = {
         'the rest': [tag, () => partial({ ...tag, 'content-range': range() })],
-        'the rest, without saying which it is': [tag, () => partial(tag)],
         'the rest of what it does not know the size of': [tag, () => partial({ ...tag, 'content-range': range().replace(/\d+$/, '*') })],
         'the rest, told by its date': [date, () => partial({ ...date, 'content-range': range() })],
         'the rest, told by its date beside a weak tag': [
@@ -1270,6 +1305,8 @@ describe('loading models', () => {
       const startAnew: Record<string, () => unknown> = {
         'the rest of another state': () => partial({ etag: '"2"', 'content-range': range() }),
         'the rest of no known state': () => partial({ 'content-range': range() }),
+        'the rest, without saying which it is': () => partial(tag),
+        'a part from elsewhere, without saying which it is': () => partial(tag, files[weights].slice(half() - 64, -64)),
         'a part from elsewhere': () => partial({ ...tag, 'content-range': range(half() - 1) }),
         'a part of a file of another size': () => partial({ ...tag, 'content-range': range(half(), size() + 1) }),
         'the rest, compressed': () => partial({ ...tag, 'content-encoding': 'br', 'content-range': range() }),
@@ -1299,7 +1336,10 @@ describe('loading models', () => {
           assert.deepEqual([detail.got, detail.expected], [half() + 100, size()]);
           const third = server(({ file, range: asked }) =>
             file === weights && asked !== undefined
-              ? partial({ ...tag, 'content-length': String(size() - half() - 100) }, files[weights].slice(half() + 100))
+              ? partial(
+                  { ...tag, 'content-length': String(size() - half() - 100), 'content-range': range(half() + 100) },
+                  files[weights].slice(half() + 100),
+                )
               : undefined,
           );
           await works(address, { fetch: third.fetch });
@@ -1330,13 +1370,33 @@ describe('loading models', () => {
         await withCaches(full, async () => {
           const location = folder('good');
           await works(location, {});
-          assert.isUndefined(await full.match(fileOf(location, weights)));
+          assert.isUndefined(await full.match(await keyOf(fileOf(location, weights))));
           await works(location, {});
           const large = folder('good', `large-${name}`);
           await works(large, {});
-          assert.isUndefined(await full.match(fileOf(large, weights)));
+          assert.isUndefined(await full.match(await keyOf(fileOf(large, weights))));
         });
       }
+    });
+
+    it('storage with room for one copy: what came is enough for the next load, whole or in part', async () => {
+      // 4 MB are a part, and the file has more than two of them.
+      for (const [quota, next, seen] of [
+        [13e6, 'last byte', ['download', 'cache']],
+        [5e6, 'rest', ['download']],
+      ] as const)
+        await withCaches(fakeCaches(undefined, quota), async () => {
+          const location = folder('stays', `large-${name}`);
+          await works(location, {});
+          const phases = new Set<string>();
+          await works(location, { onProgress: ({ phase }) => phases.add(phase) });
+          assert.deepEqual([...phases], [...seen], next);
+          const ranges = (await asked(location)).filter(({ file, method }) => file === weights && method === 'GET').map(({ range }) => range);
+          assert.lengthOf(ranges, 2, next);
+          const from = Number(/^bytes=(\d+)-$/.exec(ranges[1] ?? '')?.[1]);
+          if (next === 'rest') assert.equal(from, 4 * 2 ** 20);
+          else assert.isAbove(from, 8 * 2 ** 20);
+        });
     });
 
     it('no Cache API, or one that is blocked', async () => {

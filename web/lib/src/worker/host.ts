@@ -90,11 +90,15 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   ): Promise<T> {
     const controller = new AbortController();
     if (task !== undefined) tasks.set(task, controller);
-    const reports: Promise<unknown>[] = [];
+    /** Reports without an answer yet, and those whose callback threw. */
+    const reports = new Set<Promise<unknown>>();
     const report = (p: P) => {
       const answer = Promise.resolve(onProgress!(p));
-      answer.catch(() => controller.abort()); // thrown below
-      reports.push(answer);
+      reports.add(answer);
+      answer.then(
+        () => reports.delete(answer),
+        () => controller.abort(), // thrown below
+      );
     };
     const [done] = await Promise.allSettled([work(controller.signal, onProgress ? { onProgress: report } : {})]);
     if (task !== undefined) tasks.delete(task);
