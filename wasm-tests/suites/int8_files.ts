@@ -237,7 +237,8 @@ describe('int8 models as files', () => {
         assert.instanceOf(error, AttnError, JSON.stringify(architectures));
       });
       if (!model) continue;
-      for (const weights of ['float32', 'int8'] as const) assert.deepEqual(configOf(await model.export({ weights })).architectures, architectures as never);
+      for (const weights of ['float32', 'int8'] as const)
+        assert.deepEqual(configOf(await model.export({ weights })).architectures, architectures as never);
       model.dispose();
     }
   });
