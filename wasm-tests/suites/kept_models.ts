@@ -68,7 +68,8 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       model.dispose();
       return [...seen];
     }
-    const kept = async (location: string, file: string) => new Uint8Array(await (await storage.match(await keyOf(fileOf(location, file))))!.arrayBuffer());
+    const kept = async (location: string, file: string) =>
+      new Uint8Array(await (await storage.match(await keyOf(fileOf(location, file))))!.arrayBuffer());
     const served = async (location: string, file: string) => {
       const response = await fetch(fileOf(location, file));
       await asked(location);

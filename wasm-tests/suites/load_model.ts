@@ -992,7 +992,7 @@ describe('loading models', () => {
   if (host.engine === 'node')
     it('a folder on the disk: what is there, what is not, and what cannot be read', async () => {
       // By names that no bundler for browsers follows.
-      const [disk, system, paths, urls] = ['node:fs/promises', 'node:os', 'node:path', 'node:url'];
+      const [disk, system, paths, urls, children] = ['node:fs/promises', 'node:os', 'node:path', 'node:url', 'node:child_process'];
       const { mkdtemp, mkdir, rm, writeFile } = (await import(/* @vite-ignore */ disk!)) as {
         mkdtemp(prefix: string): Promise<string>;
         mkdir(path: string): Promise<void>;
@@ -1029,7 +1029,7 @@ describe('loading models', () => {
         assert.equal(folder.detail.path, join(path, weights));
         await rm(join(path, weights), { recursive: true });
         if (host.engine !== 'node' || (globalThis as { process?: { platform: string } }).process?.platform === 'win32') return;
-        const { execFileSync } = (await import(/* @vite-ignore */ `node:child_process${''}`)) as {
+        const { execFileSync } = (await import(/* @vite-ignore */ children!)) as {
           execFileSync(file: string, args: string[]): void;
         };
         // Opening a pipe would wait for its other end for ever; of devices the first has no end.

@@ -1093,11 +1093,12 @@ export interface ModelOptions {
   fetch?: typeof fetch | undefined;
   /**
    * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
-   * `attn-models`, which a page may open, list and delete by itself. The next load asks the server with a HEAD for each kept file whether its ETag, or
-   * else its date (Last-Modified), is another by now, and then loads all anew. Offline, or where the server does not tell within 3 seconds, what is
-   * kept is used; files whose `sha256` is given are not asked for. What a download that broke off has brought is kept in `attn-models-parts`, and the
-   * next one goes on from there (by Range) if the server says that the file is still the same. Of several loads of one folder at once, in whatever
-   * tab, one keeps files.
+   * `attn-models`, which a page may open, list and delete by itself. A query, which may hold a token, is replaced by `attn-query=` and its SHA-256.
+   * The next load asks the server with a HEAD for each kept file whether its ETag, or else its date (Last-Modified), is another by now, and then
+   * loads all anew. Offline, or where the server does not tell within 3 seconds, what is kept is used; files whose `sha256` is given are not asked
+   * for. What a download that broke off has brought is kept in `attn-models-parts`, and the next one goes on from there (by Range) if the server
+   * says that the file is still the same, and with which byte it goes on: a server of another origin has to expose Content-Range. Of several loads
+   * of one folder at once, in whatever tab, one downloads; the others wait for it.
    *
    * `'reload'` asks the server for all files, past the browser's own cache too, and replaces what is kept once they were found good. `'none'` reads
    * and keeps nothing.

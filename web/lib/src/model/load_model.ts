@@ -6,7 +6,7 @@ import { tell } from '../args/options.js';
 import { refuseText } from '../args/refuse_text.js';
 import { takingTurns } from '../platform/breathe.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
-import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
+import { DiskFolder, type Folder, GivenFolder, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
 import { modulePath } from '../args/module_path.js';
 import { UrlFolder } from './model_url.js';
@@ -120,7 +120,7 @@ class Loading {
   async #named(folder: Folder, files: Small, name: FileName): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = await this.#small(folder, files, name, false);
     if (bytes) return bytes;
-    const error = await this.#wait(() => missing(folder, name));
+    const error = await this.#missing(folder, name);
     if (error.code === 'UNSUPPORTED') throw error;
     throw new AttnError('FORMAT', `${op}: there is no ${folder.nameOf(name)}, which modules.json names`, { op, file: name }, { cause: error });
   }
@@ -167,8 +167,13 @@ class Loading {
     return bytes;
   }
 
+  /** The error of a file that must be there, and is not. */
+  #missing(folder: Folder, name: FileName): Promise<AttnError> {
+    return this.#wait(async () => (await this.#lender.onDemand()).missing(folder, name));
+  }
+
   async #absent(folder: Folder, name: FileName, isNeeded: boolean): Promise<undefined> {
-    if (isNeeded) throw await this.#wait(() => missing(folder, name));
+    if (isNeeded) throw await this.#missing(folder, name);
     if (this.#options.sha256.has(name))
       throw new AttnError('FORMAT', `${op}: ${folder.nameOf(name)} is not there, expected the file of its sha256`, { op, file: name });
     return undefined;
@@ -186,7 +191,7 @@ class Loading {
       op,
     );
     const file = await this.#wait(() => folder.open(name));
-    if (!file) throw await this.#wait(() => missing(folder, name));
+    if (!file) throw await this.#missing(folder, name);
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
     const head = new Uint8Array(64);
     let seen = 0;
