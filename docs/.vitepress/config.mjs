@@ -96,7 +96,7 @@ export default defineConfig({
   base: placeholder,
   // The index of the search is in the order in which pages are ready: one after the other, the site is the same bytes every time.
   buildConcurrency: 1,
-  srcExclude: ['decisions/**', 'README.md'],
+  srcExclude: ['decisions/**', 'dev/**', 'README.md'],
   // To switch transitions off for the moment it would write a style into the page, which the policy forbids.
   appearance: { disableTransition: false },
   // Firefox asks default-src about what is fetched ahead, and that is 'none'.
