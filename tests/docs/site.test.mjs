@@ -166,6 +166,11 @@ testInChromium('the search finds guides and reference pages, and Enter opens the
     ['dot product', /scaledDotProductAttention/i],
     ['set_num_threads', /set_num_threads/],
     ['pinning files of a model sha256', /Which model|Security/],
+    ['RoPE', /Glossary/],
+    ['NER', /Tasks|Entities|Glossary/],
+    ['semantic search', /Embeddings|Coming from another library/],
+    ['macOS', /Troubleshooting/],
+    ['OUT_OF_RANGE', /Troubleshooting/],
   ]) {
     await driver.fill('.search-input', words);
     await inFolder.until(

@@ -1424,7 +1424,7 @@ export type ErrorCode =
  * try {
  *   attn.softmax({ data: new Float32Array(3), dims: [2] });
  * } catch (error) {
- *   if (error instanceof AttnError) console.log(error.code, error.detail.argument); // SHAPE x
+ *   if (error instanceof AttnError) console.log(error.code, error.detail.argument); // SHAPE x.data
  * }
  * ```
  */
