@@ -48,8 +48,11 @@ class SharedRun {
     tasks_.take(worker);
   }
 
-  void wait() { tasks_.wait(); }
-  void close() { tasks_.close(); }
+  /// In the calling thread: does what no other has taken, and waits for what others have.
+  void finish() {
+    work();
+    tasks_.wait();
+  }
 
  private:
   Tasks tasks_;
@@ -69,12 +72,11 @@ void Threads::run_on_executor(std::size_t tasks, unsigned workers, const TaskRef
     const OutsideContext outside;
     executor_->run(workers, Executor::Work(run));
   } catch (...) {
-    run->close();
-    run->wait();
+    // Half of an optimiser's step would be worse than one thread's time for the rest.
+    run->finish();
     throw;
   }
-  run->work();
-  run->wait();
+  run->finish();
 }
 
 }  // namespace parallel

@@ -89,7 +89,6 @@ void Optimizer::step() {
     for (std::size_t slot = 0; slot < slot_names_.size(); ++slot)
       each.kept->slots[slot].resize(static_cast<std::size_t>(checked_size(each.kept->shape, name_, each.kept->name)));
   run(work);
-  for (const ModuleRef& module : modules_) module.weights_changed();
 }
 
 void Optimizer::run(std::span<const Work> work) const {
@@ -128,7 +127,9 @@ void Optimizer::run(std::span<const Work> work) const {
   // A number costs about as much as 16 multiply-adds: it is a root, two divisions and seven ways to memory.
   const unsigned workers = parallel::workers_for(tasks.size(), 16 * size);
   std::vector<float> buffers(workers * buffer);
+  // Nothing fails from here on but an executor, which throws after the last task.
   for (const Work& each : work) ++each.kept->steps;
+  for (const ModuleRef& module : modules_) module.weights_changed();
   parallel::run(tasks.size(), workers, [&](std::size_t index, unsigned worker) noexcept {
     const Task& task = tasks[index];
     if (task.numbers.values != nullptr) return update(task.rates, task.numbers);
