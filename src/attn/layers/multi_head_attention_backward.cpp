@@ -238,8 +238,8 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
     float *queries_of_run = q, *keys_of_run = k;
     for (const auto& [sequences, length] : runs) {
       const std::int64_t keys = spec.runs.empty() ? given : length;
-      defaults_.rotary.rotate_back({queries_of_run, count(H)}, count(sequences * length), count(length), spec.query_offset);
-      defaults_.rotary.rotate_back({keys_of_run, count(Hkv)}, count(sequences * keys), count(keys), 0);
+      defaults_.rotary.rotate_back({queries_of_run, count(H)}, count(sequences * length), count(length), spec.query_offset, scratch);
+      defaults_.rotary.rotate_back({keys_of_run, count(Hkv)}, count(sequences * keys), count(keys), 0, scratch);
       queries_of_run += size_of(sequences * length, H * D);
       keys_of_run += size_of(sequences * keys, Hkv * D);
     }
