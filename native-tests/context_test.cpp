@@ -22,6 +22,7 @@
 #include "attn/parallel/lists.hpp"
 #include "parallel/runs.hpp"
 #include "support/call.hpp"
+#include "support/float_environment.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
 #include "support/tensors.hpp"
@@ -197,6 +198,21 @@ TEST_CASE("an executor's threads are different workers at any time, and all is w
       wrong += clashes.load();
     }
     CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("an executor's threads work in the default floating-point environment and keep their own", "[context][threads]") {
+  for (const auto& [name, make] : kExecutors) {
+    INFO(name);
+    const ForeignEnvironment environment;  // of the executor's threads, too, which the caller starts
+    const Context context({.executor = make(3)});
+    const Context::Scope scope(context);
+    std::atomic<int> foreign{0};
+    parallel::run(50, 3, [&](std::size_t, unsigned) noexcept {
+      if (ForeignEnvironment::is_in_force()) ++foreign;
+    });
+    CHECK(foreign == 0);
+    CHECK(ForeignEnvironment::is_in_force());
   }
 }
 

@@ -1,11 +1,13 @@
 #include "attn/layers/rotary.hpp"
 
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
 RotaryTable::RotaryTable(double theta, double factor, std::int64_t positions, std::int64_t D, std::int64_t width)
     : pairs_(static_cast<std::size_t>(D / 2)), width_(static_cast<std::size_t>(width)) {
+  const FloatEnvironment environment;
   const auto rows = static_cast<std::size_t>(positions);
   std::vector<float> frequency(pairs_);
   for (std::size_t i = 0; i < pairs_; ++i)

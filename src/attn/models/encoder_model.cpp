@@ -9,6 +9,7 @@
 #include "attn/ops/embedding.hpp"
 #include "attn/ops/pooling.hpp"
 #include "attn/ops/positions.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -320,6 +321,7 @@ void EncoderModel::add_relative_layers(detail::ScorePositions& positions, detail
 
 detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
                                                      const detail::ForwardRandom* random) const {
+  const detail::FloatEnvironment environment;
   const bool by_distance = config_.position_buckets > 0 || config_.alibi;
   if (!by_distance && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
@@ -432,6 +434,7 @@ Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& 
 }
 
 void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
+  const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("embed", unpadded.inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
@@ -483,6 +486,7 @@ Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::M
 
 void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax,
                                    float* y) const {
+  const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("classify_tokens", unpadded.inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
@@ -516,6 +520,7 @@ void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<
 }
 
 void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
+  const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("classify", unpadded.inputs, {});
   detail::Scratch scratch(&workspace_);

@@ -8,6 +8,7 @@
 
 #include "attn/parallel/tasks.hpp"
 #include "attn/parallel/threads.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/shape.hpp"
 
 namespace attn {
@@ -45,6 +46,7 @@ class SharedRun {
       if (worker >= workers_) return;
     }
     const Entered task(Inside::task);
+    const detail::FloatEnvironment environment;
     tasks_.take(worker);
   }
 

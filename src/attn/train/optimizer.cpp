@@ -6,6 +6,7 @@
 #include "attn/layers/state_dict.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/store/panels.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 
@@ -63,6 +64,7 @@ void Optimizer::zero_grad() {
 }
 
 void Optimizer::step() {
+  const detail::FloatEnvironment environment;
   detail::check_modules(name_, modules_);
   std::vector<detail::StateParameters> places;
   std::vector<std::map<std::string, Shape>> shapes;
