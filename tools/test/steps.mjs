@@ -62,13 +62,16 @@ for (const arch of ['emulated', ...(sets[process.arch] ?? [])]) {
 }
 // The widest kernels take minutes to compile; what flags do to the others they do to them.
 const narrow = process.arch === 'x64' ? ['-DATTN_MAX_ARCH=avx2_fma'] : [];
-const debug = ['cmake', '-S', '.', '-B', 'build/debug', '-DCMAKE_BUILD_TYPE=Debug', ...narrow];
-compiled(
-  'native: kernels of a Debug build',
-  commands(debug, build('build/debug', '--target', 'attn_kernels'), [...symbols, '--kernels', 'build/debug']),
-  needsNative,
-  { group: 'processors' },
-);
+for (const type of ['Debug', 'MinSizeRel']) {
+  const folder = `build/${type.toLowerCase()}`;
+  const configure = ['cmake', '-S', '.', '-B', folder, `-DCMAKE_BUILD_TYPE=${type}`, ...narrow];
+  compiled(
+    `native: kernels of a ${type} build`,
+    commands(configure, build(folder, '--target', 'attn_kernels'), [...symbols, '--kernels', folder]),
+    needsNative,
+    { group: 'processors' },
+  );
+}
 
 // The wheel, with the flags of the preset native, whose objects ccache has, and by the name that CMake has for the compiler there.
 const interpreter = at('.setup/python-venv/bin/python');
