@@ -2,7 +2,7 @@
 //   node build.mjs [--wasm FOLDER] [--out FOLDER]
 // FOLDER defaults to build/wasm of the repository, and to dist.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -212,13 +212,12 @@ await bundleWorker('worker-host-train');
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();
 
-for (const name of ['attn.d.ts', 'gradients.d.ts', 'tasks.d.ts', 'worker.d.ts', 'element.d.ts', 'tokenizer.d.ts', 'wasm.d.ts'])
-  copyFileSync(join(here, 'src', name), join(out, name));
-for (const name of ['attn', 'gradients', 'worker', 'element', 'tokenizer'])
-  writeFileSync(
-    join(out, `${name}.d.cts`),
-    readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll(/'\.\/(attn|gradients)\.js'/g, "'./$1.cjs'"),
-  );
+// Declarations for import and for require(): node16 lets no file of the one kind name one of the other.
+for (const file of readdirSync(join(here, 'src')).filter((each) => each.endsWith('.d.ts') && each !== 'build.d.ts')) {
+  const text = readFileSync(join(here, 'src', file), 'utf8');
+  writeFileSync(join(out, file), text);
+  writeFileSync(join(out, file.replace('.ts', '.cts')), text.replaceAll(/'\.\/(\w+)\.js'/g, "'./$1.cjs'").replace('export default', 'export ='));
+}
 
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));
