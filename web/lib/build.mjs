@@ -48,8 +48,14 @@ function ownGlue(name, text) {
     text = text.replace(pattern, () => replacement);
   };
   replaceOne(/wasmBinaryFile\s*\?\?=.*?\.catch\(readyPromiseReject\);/gs, '');
-  if (!name.endsWith('-node.mjs')) {
-    replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
+  replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
+  if (name.endsWith('-node.mjs')) {
+    // In a CommonJS bundle there is no address to make a require() of, and nothing awaits at the top.
+    replaceOne(/import \{ createRequire \} from 'module';\s*const require = createRequire\(import\.meta\.url\);/g, '');
+    replaceOne(/if\(!import\.meta\.url\.startsWith\("data:"\)\)\{.*?\}/g, '');
+    replaceOne(/\(await import\('worker_threads'\)\)/g, 'require("worker_threads")');
+    text = withImports(text);
+  } else {
     // A checked build, which runs in Node too, has it in other words.
     const address = /if\(ENVIRONMENT_IS_WEB\|\|ENVIRONMENT_IS_WORKER\)\{if\(ENVIRONMENT_IS_WORKER\)\{scriptDirectory=.*?(?=var out=)/s;
     if (address.test(text)) {
@@ -78,8 +84,15 @@ function ownGlue(name, text) {
     replaceOne(/else if\(cmd\)\{err\(`worker sent an unknown command.*?`\)\}/gs, '');
     replaceOne(/function threadAlert.*?self\.alert=threadAlert;/gs, '');
   }
-  if (!name.endsWith('-node.mjs') && text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
+  if (text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
   return text;
+}
+
+/** The builtins that Node's glue would require() are imported. */
+function withImports(text) {
+  const builtins = new Set();
+  const body = text.replaceAll(/\brequire\("(\w+)"\)/g, (_, builtin) => (builtins.add(builtin), `node_${builtin}`));
+  return [...builtins].map((builtin) => `import node_${builtin} from "node:${builtin}";\n`).join('') + body;
 }
 
 for (const name of new Set([...binaries, ...others])) {
@@ -182,17 +195,17 @@ async function bundleCommand() {
   write(output[0]);
 }
 
-/** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. What these start as workers are the files above. */
+/** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. Threads are the files above. */
 async function bundleCommonJs() {
   const bundled = await rolldown({
     ...common,
     platform: 'node',
-    input: Object.fromEntries(['node', 'worker-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
+    input: Object.fromEntries(['node', 'worker-node', 'worker-host-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
     plugins: [comlink, glue((name) => !name.includes('threads'))],
     external: /^node:/,
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });
-  for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
+  for (const { fileName, code } of output) writeFileSync(join(out, fileName), code.replace('worker-host-node.js', 'worker-host-node.cjs'));
 }
 
 /** An entry in a file of its own, which loads nothing that computes. */
