@@ -140,7 +140,11 @@ const glue = (isPart) => ({
     if (!isPart(name)) return { id: `./${name}`, external: true };
     return existsSync(join(out, name)) ? join(out, name) : noGlue;
   },
-  load: (id) => (id === noGlue ? 'export default undefined' : undefined),
+  load(id) {
+    if (id === noGlue) return 'export default undefined';
+    // It is minified already: a map of it would say nothing.
+    return /\battn[\w-]*\.mjs$/.test(id) ? { code: readFileSync(id, 'utf8'), map: { mappings: '' } } : undefined;
+  },
 });
 
 /** Sources are named as the package's users see them; their text is in the map. */
@@ -163,7 +167,7 @@ function write({ fileName, code, map }) {
 
 /** Entries whose shared parts are files of their own: a page without a bundler would load one source after the other, as it hears of them. */
 async function bundle() {
-  const entries = ['index', 'node', 'service-worker', 'worker-web', 'worker-node', 'worker-host-node'];
+  const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
@@ -174,10 +178,14 @@ async function bundle() {
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
-/** The worker in one file, the glue in it too. */
-async function bundleWorker(name) {
+/** Globals that a module has in their place: Jest's jsdom has no Encoding Standard, worklets have no AbortController either. */
+const from = (module, ...names) => Object.fromEntries(names.map((name) => [name, [module, name]]));
+
+/** An entry in one file, the glue in it too. Globals in `inject` are imported from modules. */
+async function bundleWhole(name, inject = {}) {
   const bundled = await rolldown({
     ...common,
+    transform: { ...common.transform, inject },
     input: join(here, 'src', `${name}.ts`),
     plugins: [comlink, glue(() => true)],
   });
@@ -199,6 +207,7 @@ async function bundleCommand() {
 async function bundleCommonJs() {
   const bundled = await rolldown({
     ...common,
+    transform: { ...common.transform, inject: from('node:util', 'TextEncoder', 'TextDecoder') },
     platform: 'node',
     input: Object.fromEntries(['node', 'worker-node', 'worker-host-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
     plugins: [comlink, glue((name) => !name.includes('threads'))],
@@ -220,8 +229,9 @@ async function bundleAlone(name, source) {
 await bundle();
 await bundleAlone('element', 'element/attention_map.ts');
 await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
-await bundleWorker('worker-host');
-await bundleWorker('worker-host-train');
+await bundleWhole('worker-host');
+await bundleWhole('worker-host-train');
+await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();
 

@@ -3,11 +3,9 @@ import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TextDecoder, TextEncoder } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
 import single from './engine/glue/attn.mjs';
-import { complete } from './platform/complete.js';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
 import { beside } from './platform/beside.js';
@@ -49,7 +47,7 @@ const disk: Disk = {
   },
 };
 
-const loadDirect = loader({
+export const load: typeof Contract.load = loader({
   urls: {
     simd: () => beside('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
     relaxed: () => beside('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
@@ -87,8 +85,3 @@ const loadDirect = loader({
   trains: true, // there is nothing to download
   disk,
 });
-
-export const load: typeof Contract.load = async (options) => {
-  complete({ TextEncoder, TextDecoder }); // Jest's jsdom has neither
-  return loadDirect(options);
-};
