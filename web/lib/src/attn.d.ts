@@ -20,6 +20,7 @@
  */
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
+import type { AbortSignal, Blob, Bytes, Fetch, Response, URL, WebAssemblyModule } from './host.js';
 import type { TextTasks } from './tasks.js';
 
 export type {
@@ -78,7 +79,7 @@ export interface LoadOptions {
    * without a scheme is a path. Given bytes say themselves which build they are; a `variant` that contradicts them is a
    * `CONFIG` error. Bytes of a threads build need what threads need, whatever `threads` says.
    */
-  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module | undefined;
+  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssemblyModule | undefined;
   /**
    * Default `'auto'`: relaxed SIMD where the engine accepts it, else fixed-width SIMD. A variant asked for that the
    * engine refuses is `ENVIRONMENT`. `'simd'` gives the same bits on every machine; `'relaxed'` uses fused
@@ -645,7 +646,7 @@ export interface Attn extends Gradients {
    * console.log(attn.parseSafetensors(file).get('a')?.data); // 1, 2
    * ```
    */
-  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Uint8Array;
+  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Bytes;
 
   /**
    * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
@@ -1090,7 +1091,7 @@ export interface ModelOptions {
    */
   weights?: 'auto' | 'float32' | 'int8' | undefined;
   /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
-  fetch?: typeof fetch | undefined;
+  fetch?: Fetch | undefined;
   /**
    * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
    * `attn-models`, which a page may open, list and delete by itself. The next load asks the server with a HEAD for each kept file whether its ETag, or
@@ -1311,7 +1312,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @throws AttnError `OUT_OF_RANGE` for a number that float16 has not; `FORMAT` for NaN and infinity that would become int8, both with the tensor's
    *   name; `MEMORY`
    */
-  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Uint8Array>>;
+  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Bytes>>;
 
   /** The word table as an Embedding (nearest, analogy, similarity) on the model's own memory, by the ids of its vocabulary. It goes with the model. */
   readonly wordEmbeddings: Embedding;

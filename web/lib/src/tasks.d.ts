@@ -1,5 +1,6 @@
 /** What models say of tokens and of pairs of texts: the part of the types that is about the tasks of heads. All of it is exported by 'attn'. */
 import type { TokenizeOptions } from './attn.js';
+import type { AbortSignal } from './host.js';
 
 /** What a checkpoint's head is for, as Hugging Face calls it. */
 export type Task = 'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice';
