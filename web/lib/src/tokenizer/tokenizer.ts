@@ -169,6 +169,11 @@ export class Tokenizer {
     return this.#padding.id;
   }
 
+  /** Whether a token stands for padding, which a text may have as well. */
+  isPadding(id: number): boolean {
+    return id === this.padId && this.idToToken(id) === this.#padding.token;
+  }
+
   tokenToId(token: string): number | undefined {
     return this.#added.ids.get(token) ?? this.#model.idOf(token);
   }
