@@ -85,7 +85,8 @@ type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => un
   ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
   : never;
 
-export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
+export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer'> &
+  Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
     readonly wordEmbeddings: Promise<Embedding>;
   };
