@@ -216,6 +216,7 @@ if(NOT EMSCRIPTEN)
     src/attn/models/text_tasks.cpp
     src/attn/parallel/executor.cpp
     src/attn/parallel/lists.cpp
+    src/attn/tensor/float_environment.cpp
     src/attn/tensor/large_pages.cpp)
   list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/side.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp
     src/attn/models/text_tasks.hpp src/attn/parallel/executor.hpp

@@ -90,6 +90,8 @@ auto about(Arguments&) {
                                                  config.embedding_size(1),
                                                  ",\"embeddingSize\":",
                                                  config.embedding_size(config.poolings.size()),
+                                                 ",\"work\":",
+                                                 config.num_hidden_layers * config.hidden_size * config.hidden_size,
                                                  ",\"lowerCase\":",
                                                  config.lower_case ? "true" : "false",
                                                  ",\"tokenTypes\":",

@@ -273,6 +273,11 @@ describe('tokenizer', () => {
       'é e\u0301 ',
       'long'.repeat(30),
       ' \u0301x ',
+      '中文的文本，没有空格。',
+      '日本語のがぱテキスト、',
+      '한국어 텍스트와 글자 ',
+      'ภาษาไทยกก กขค',
+      '学校か\u3099ﾊﾟ々〇',
     ];
     try {
       files.forEach(([name, file], run) => {
@@ -303,6 +308,124 @@ describe('tokenizer', () => {
     }
     assert.isAbove(count, 1000);
     host.note(`${count} of ${files.length * 5 * 8} ends were left unread`);
+  });
+
+  /** A Unigram model of strings of a few letters, whose scores make many ways to cut a text nearly alike. */
+  function unspacedModel(g: Generator, letters: string) {
+    const vocab: [string, number][] = [['<unk>', 0], ['▁', -3]]; // prettier-ignore
+    const add = (piece: string) => vocab.push([piece, -1 - piece.length - g.below(400) / 100]);
+    for (const a of letters) {
+      if (g.below(9) > 0) add(a);
+      for (const b of letters) {
+        if (g.below(2) > 0) add(a + b);
+        for (const c of letters) if (g.below(4) === 0) add(a + b + c);
+      }
+    }
+    return { type: 'Unigram', unk_id: 0, vocab };
+  }
+
+  it('the rest of a text without spaces is left unread only where that gives the same', () => {
+    const parts = [
+      { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' } },
+      { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: false } },
+      { pre_tokenizer: { type: 'WhitespaceSplit' } },
+      { pre_tokenizer: null },
+      { pre_tokenizer: { type: 'Digits', individual_digits: true }, normalizer: { type: 'NFKC' } },
+      { pre_tokenizer: { type: 'BertPreTokenizer' }, normalizer: { type: 'NFD' } },
+      { pre_tokenizer: { type: 'FixedLength', length: 7 } },
+      {
+        pre_tokenizer: null,
+        added_tokens: [{ id: 0, content: '一二', lstrip: false, rstrip: false, single_word: false, normalized: false, special: true }],
+      },
+      {
+        pre_tokenizer: null,
+        added_tokens: [{ id: 0, content: '三', lstrip: false, rstrip: false, single_word: true, normalized: true, special: true }],
+      },
+    ];
+    let count = 0;
+    const counted: typeof earlyEnd.tokensOf = (...args) => {
+      const part = earlyEnd.tokensOf(...args);
+      if (part) ++count;
+      return part;
+    };
+    try {
+      for (const [run, part] of parts.entries())
+        for (let i = 0; i < 20; ++i) {
+          const g = new Generator(0xea520000 + 32 * run + i);
+          const model = unspacedModel(g, g.pick(['一二三', '一二三四五', 'かが한글', 'กขค']));
+          const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...part }) });
+          let text = '';
+          while (text.length < 1500)
+            text += g.pick([
+              '一',
+              '二',
+              '三',
+              '四',
+              '五',
+              'か',
+              'が',
+              '한',
+              '글',
+              'ก',
+              'ข',
+              'ค',
+              '一二三',
+              '三一一',
+              ...(i % 4 ? [] : ['，', ' ', 'a']),
+            ]);
+          const options = { maxLength: 1 + g.below(12), truncation: true, addSpecialTokens: false };
+          for (const truncationSide of ['right', 'left'] as const) {
+            useEarlyEnd(undefined);
+            const expected = tokenizer.encode([text], { ...options, truncationSide });
+            useEarlyEnd({ ...earlyEnd, tokensOf: counted });
+            assert.deepEqual(tokenizer.encode([text], { ...options, truncationSide }), expected, `${JSON.stringify(part)} ${text}`);
+          }
+        }
+    } finally {
+      useEarlyEnd(undefined);
+    }
+    assert.isAbove(count, 80);
+    host.note(`${count} of ${2 * 20 * parts.length} ends without a space were left unread`);
+  });
+
+  it('cutting a text to 256 tokens takes as many steps whatever follows, in scripts without spaces, too', () => {
+    const sentences = {
+      Chinese: '我们今天去学校学习，然后回家吃饭。天气很好，大家都很高兴。',
+      Japanese: '今日は学校で日本語を勉強して、家に帰りました。天気がよくて、みんな喜んでいます。',
+      Korean: '오늘 우리는 학교에서 공부하고 집으로 돌아왔습니다. 날씨가 좋아서 모두 기뻐합니다. ',
+      Thai: 'วันนี้พวกเราไปเรียนหนังสือที่โรงเรียน แล้วกลับบ้านไปกินข้าว อากาศดีมาก ทุกคนมีความสุข ',
+    };
+    try {
+      useEarlyEnd(earlyEnd);
+      const all = Object.values(sentences).join('');
+      const model = unspacedModel(new Generator(1), [...new Set(all)].slice(0, 60).join(''));
+      for (const each of all) if (!model.vocab.some(([piece]) => piece === each)) model.vocab.push([each, -9]);
+      const pretokenizers = [{ type: 'WhitespaceSplit' }, { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' }];
+      const multilingual = {
+        version: '1.0',
+        added_tokens: [],
+        model,
+        normalizer: { type: 'NFKC' },
+        pre_tokenizer: { type: 'Sequence', pretokenizers },
+      };
+      const files = ['tiny-bert', 'tiny-mpnet', 'tiny-roberta', 'tiny-modernbert'].map((name) => [name, fileOf(name)] as const);
+      for (const [name, file] of [...files, ['Unigram', encode(multilingual)] as const]) {
+        const tokenizer = new Tokenizer({ tokenizer: file });
+        for (const [language, sentence] of Object.entries(sentences)) {
+          const steps = (characters: number) => {
+            const text = sentence.repeat(Math.ceil(characters / sentence.length));
+            const budget = new Budget(text.length);
+            const { ids } = tokenizer.split(text, 256, 'right', budget);
+            assert.isAbove(ids.length, 256);
+            return budget.steps;
+          };
+          steps(40_000); // BPE remembers words
+          assert.equal(steps(200_000), steps(40_000), `${name}, ${language}`);
+        }
+      }
+    } finally {
+      useEarlyEnd(undefined);
+    }
   });
 
   it('a token that reaches across the place where a text is left is found', () => {

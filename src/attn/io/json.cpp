@@ -6,6 +6,7 @@
 #include "attn/io/json_events.hpp"
 #include "attn/io/tokenizer_limits.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -114,6 +115,7 @@ const char* Json::kind() const {
 }
 
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
+  const FloatEnvironment environment;
   if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected ", max_bytes, " at the most"});
   // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);

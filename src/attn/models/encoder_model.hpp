@@ -1,9 +1,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,7 +83,31 @@ struct ScorePositions {
   PositionBias bias = {};
   std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
   std::vector<RelativePositions> relative = {};
-  std::shared_ptr<const RelativeLayers> layers = nullptr;
+  const RelativeLayers* layers = nullptr;  ///< the model's, or own_layers
+  std::unique_ptr<const RelativeLayers> own_layers = nullptr;
+};
+
+/// What calls share once one of them has computed it. Until then each computes its own, without a lock: in the middle of it an executor may call
+/// again, and another thread fork().
+template <class T>
+class Published {
+ public:
+  Published() = default;
+  ~Published() { reset(); }
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+
+  const T* get() const { return value_.load(std::memory_order_acquire); }
+  /// Returns what all share from now on: `value`, or what another call has published before.
+  const T* publish(std::unique_ptr<const T> value) {
+    const T* before = nullptr;
+    return value_.compare_exchange_strong(before, value.get(), std::memory_order_acq_rel) ? value.release() : before;
+  }
+  /// Between calls only.
+  void reset() { delete value_.exchange(nullptr, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<const T*> value_{nullptr};
 };
 
 struct KeptModel;  // models/kept_model.hpp, as the next
@@ -209,8 +233,8 @@ class EncoderModel {
   /// backward, with that dropout.
   detail::ScorePositions score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
                                          const detail::ForwardRandom* random = nullptr) const;
-  /// They follow from weights alone: without `random` computed once, until weights may change.
-  std::shared_ptr<const detail::RelativeLayers> relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const;
+  /// Sets layers of the positions. They follow from weights alone: without `random` they are computed once, until weights may change.
+  void add_relative_layers(detail::ScorePositions& positions, detail::Scratch& scratch, const detail::ForwardRandom* random) const;
   /// Numbers of a layer's keys of positions, packed.
   std::size_t packed_positions() const;
   /// Rows of embeddings of padding become 0.
@@ -225,8 +249,7 @@ class EncoderModel {
   std::vector<float> position_bias_;  // (buckets,H), or empty
   detail::Table relative_;            // (rows,E), or empty
   detail::Norm relative_norm_ = detail::Norm::identity(0);
-  mutable std::mutex relative_mutex_;  // of relative_layers_
-  mutable std::shared_ptr<const detail::RelativeLayers> relative_layers_;
+  mutable detail::Published<detail::RelativeLayers> relative_layers_;
   // What follows the pooling of an embedding, where there is something.
   std::optional<detail::Linear> embedding_dense_;
   detail::Head head_;  // where there is one

@@ -8,6 +8,7 @@
 #include "attn/io/safetensors.hpp"
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/sort.hpp"
 
 namespace attn::detail {
@@ -85,6 +86,7 @@ Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config,
 }  // namespace
 
 ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized) : is_asked_(quantized.has_value()) {
+  const FloatEnvironment environment;
   ModelConfig config = read_model_config(files);
   const Kinds kinds{quantized.value_or(config.quantized), quantized.value_or(config.quantized_words)};
   if (kinds.linear) check_widths(config);
@@ -296,6 +298,7 @@ void ModelLoader::prepare() {
 }
 
 void ModelLoader::write(std::span<const std::uint8_t> bytes) {
+  const FloatEnvironment environment;
   stream_.give(bytes);
   if (stream_.has_header() && !prepared_) prepare();
   SafetensorsStream::Run run;

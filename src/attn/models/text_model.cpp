@@ -14,6 +14,7 @@
 #include "attn/models/model_writer.hpp"
 #include "attn/models/sentence_config.hpp"
 #include "attn/models/text_model_parts.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -328,6 +329,7 @@ GradientOptions TextModel::numbered(const GradientOptions& options) const {
 }
 
 TextAttribution TextModel::attribute(const std::string& text, const AttributeOptions& options) const {
+  const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "attribute";
   const EncoderModel& model = encoder();
   EncodedTexts encoding = encode({text}, 0, 1, {});
@@ -497,6 +499,7 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
       progress.loss =
           of_head ? tuning.step(pooled_at(some), targets_at(some)) : tuning.step(detail::TextBatch(std::span(some)).inputs(), targets_at(some));
       ++progress.step;
+      const detail::FloatEnvironment environment;
       sum += progress.loss;
       result.loss = sum / static_cast<double>(i + 1);
       if (i + 1 == per_epoch && !validating.empty()) {

@@ -4,14 +4,13 @@ import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TextDecoder, TextEncoder } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
 import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
-import { complete } from './platform/complete.js';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
+import { beside } from './platform/beside.js';
 
 export { AttnError };
 
@@ -54,13 +53,13 @@ const disk: Disk = {
   },
 };
 
-const loadDirect = loader({
+export const load: typeof Contract.load = loader({
   urls: {
-    simd: () => new URL('./attn-simd.wasm', import.meta.url),
-    relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
+    simd: () => beside('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
+    relaxed: () => beside('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
     ...(ATTN_THREADS && {
-      'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
-      'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+      'simd-threads': () => beside('attn-simd-threads.wasm', () => new URL('./attn-simd-threads.wasm', import.meta.url)),
+      'relaxed-threads': () => beside('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
     }),
   },
   // The single-threaded glue asks nothing of its host: the bytes are given to it.
@@ -69,7 +68,12 @@ const loadDirect = loader({
     threaded: async () => (await import('./engine/glue/attn-threads-node.mjs')).default,
     createThread(onError) {
       // By this the glue knows that it runs as a thread.
-      const worker = new Worker(new URL('./attn-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+      const options = { name: 'em-pthread', workerData: 'em-pthread' };
+      const worker = beside(
+        'attn-threads-node.mjs',
+        () => new Worker(new URL('./attn-threads-node.mjs', import.meta.url), options),
+        (url) => new Worker(url, options),
+      );
       worker.on('error', (error) => onError(error.message));
       return worker;
     },
@@ -92,8 +96,3 @@ const loadDirect = loader({
   trains: true, // there is nothing to download
   disk,
 });
-
-export const load: typeof Contract.load = async (options) => {
-  complete({ TextEncoder, TextDecoder }); // Jest's jsdom has neither
-  return loadDirect(options);
-};

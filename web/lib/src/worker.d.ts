@@ -21,11 +21,14 @@ import type * as Direct from './attn.js';
 
 export type {
   Activation,
+  Answer,
   AttentionOptions,
   AttentionResult,
   BackwardResult,
   ClassifierOptions,
   Dims,
+  EncoderBackwardOptions,
+  EncoderBackwardResult,
   EncoderForwardOptions,
   EncoderLayerOptions,
   EncoderOptions,
@@ -33,7 +36,14 @@ export type {
   EncoderTrace,
   EncoderTraceName,
   Encoding,
+  Entity,
   ErrorCode,
+  FilledMask,
+  FineTuneExample,
+  FineTuneOptions,
+  FineTuneProgress,
+  FineTuneResult,
+  Int8Tensor,
   LoadOptions,
   Loss,
   Mask,
@@ -41,10 +51,14 @@ export type {
   ModelSource,
   MultiHeadAttentionOptions,
   ParameterGroup,
+  RankedDocument,
   RuntimeInfo,
   StateDict,
+  Task,
   Tensor,
+  TextAttribution,
   TextForwardOptions,
+  TextModelGradients,
   TextModelOutput,
   TokenizeOptions,
   TraceName,
@@ -71,7 +85,8 @@ type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => un
   ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
   : never;
 
-export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
+export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer'> &
+  Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
     readonly wordEmbeddings: Promise<Embedding>;
   };

@@ -125,37 +125,54 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 export type Text = string | readonly [string, string];
 
 /** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
-export const readTexts = (operation: string, value: unknown, pairs: boolean): Text[] =>
-  reading(operation, 'texts', () => textsOf(operation, value, pairs));
+export const readTexts = (operation: string, value: unknown, pairs: boolean, name = 'texts'): Text[] =>
+  reading(operation, name, () => textsOf(operation, value, pairs, name));
 
-function textsOf(operation: string, value: unknown, pairs: boolean): Text[] {
+function textsOf(operation: string, value: unknown, pairs: boolean, name: string): Text[] {
   const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
   if (typeof value === 'string') return [value];
-  if (!Array.isArray(value)) fail('ARGUMENT', operation, 'texts', describe(value), expected);
+  if (!Array.isArray(value)) fail('ARGUMENT', operation, name, describe(value), expected);
   const texts = elements(value as unknown[], (text, i): Text => {
     if (typeof text === 'string') return text;
     if (!pairs || !Array.isArray(text))
-      fail('ARGUMENT', operation, `texts[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
+      fail('ARGUMENT', operation, `${name}[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
     const { length } = text as unknown[];
-    if (length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${length} elements`, 'a pair of strings');
+    if (length !== 2) fail('ARGUMENT', operation, `${name}[${i}]`, `has ${length} elements`, 'a pair of strings');
     const part = (which: 0 | 1): string => {
       const value = (text as unknown[])[which];
-      if (typeof value !== 'string') fail('ARGUMENT', operation, `texts[${i}][${which}]`, describe(value), 'a string');
+      if (typeof value !== 'string') fail('ARGUMENT', operation, `${name}[${i}][${which}]`, describe(value), 'a string');
       return value;
     };
     return [part(0), part(1)];
   });
   const mixed = texts.findIndex((text) => typeof text !== typeof texts[0]);
   if (mixed >= 0)
-    fail('ARGUMENT', operation, `texts[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
+    fail('ARGUMENT', operation, `${name}[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
   return texts;
 }
 
 /** Several texts. */
 export const readDocuments = (value: unknown): string[] => {
   if (typeof value === 'string') fail('ARGUMENT', 'rank', 'documents', describe(value), 'an Array of strings');
-  return readTexts('rank', value, false) as string[];
+  return readTexts('rank', value, false, 'documents') as string[];
 };
+
+/** Questions, each with its context: of two lists element by element, of a text and a list the text with every element. */
+export function readQuestions(question: unknown, context: unknown): { isOne: boolean; pairs: (readonly [question: string, context: string])[] } {
+  const op = 'answer';
+  const [questions, contexts] = [readTexts(op, question, false, 'question'), readTexts(op, context, false, 'context')] as [string[], string[]];
+  const isOne = typeof question === 'string';
+  const count = isOne ? contexts.length : questions.length;
+  if (typeof context !== 'string' && contexts.length !== count)
+    fail('ARGUMENT', op, 'context', `has ${contexts.length} elements`, `${count}, as many as question`);
+  const all = (name: string, given: unknown, list: readonly string[]) => {
+    const empty = list.indexOf('');
+    if (empty >= 0) fail('ARGUMENT', op, typeof given === 'string' ? name : `${name}[${empty}]`, 'is empty', `a ${name}`);
+    return Array.from({ length: count }, (_, i) => (typeof given === 'string' ? list[0]! : list[i]!));
+  };
+  const [first, second] = [all('question', question, questions), all('context', context, contexts)];
+  return { isOne: isOne && typeof context === 'string', pairs: first.map((each, i) => [each, second[i]!] as const) };
+}
 
 /** TokenizeOptions, and what an operation has beside them. */
 export interface TextOptions {
@@ -164,6 +181,7 @@ export interface TextOptions {
   readonly pooling?: string;
   readonly normalize?: boolean;
   readonly batchSize?: number;
+  readonly priority?: (typeof priorities)[number];
   readonly prompt?: string;
   readonly promptName?: string;
   readonly aggregation?: Aggregation;
@@ -186,6 +204,7 @@ export interface CheckedTextOptions {
 }
 
 const mostBatch = 2 ** 20;
+const priorities = ['user', 'background'] as const;
 const sides = ['left', 'right'] as const;
 const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
 
@@ -195,7 +214,7 @@ export const readTextOptions = (operation: string, value: unknown, names: readon
 function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
   const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
-  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
+  const { maxLength, truncation, pooling, normalize, batchSize, priority, prompt, promptName, signal, onProgress } = given;
   const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens } = given;
   const flag = (name: string, each: unknown) => {
     if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
@@ -219,6 +238,7 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
     normalize: flag('normalize', normalize),
     batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
+    priority: priority === undefined ? undefined : priorities[choice(operation, 'priority', priority, priorities)],
     prompt: text('prompt', prompt),
     promptName: text('promptName', promptName),
     aggregation: aggregation === undefined ? undefined : aggregations[choice(operation, 'aggregation', aggregation, aggregations)],
@@ -248,13 +268,16 @@ export const readExportOptions = (value: unknown): ExportKind | undefined =>
 
 export const tokenizeOptions = ['maxLength', 'truncation', 'addSpecialTokens', 'truncationSide'];
 export const encodeOptions = [...tokenizeOptions, 'paddingSide'];
-export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
-export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
+const batchOptions = ['batchSize', 'priority', 'signal', 'onProgress'];
+const textOptionNames = [...tokenizeOptions, ...batchOptions];
+const promptOptions = ['prompt', 'promptName'];
+export const classifyOptions = [...textOptionNames, 'topK'];
+export const embedOptions = [...textOptionNames, ...promptOptions, 'pooling', 'normalize'];
 
-export const classifyTokensOptions = [...tokenizeOptions, 'aggregation', 'stride', 'ignoreLabels', 'batchSize', 'signal'];
-export const fillMaskOptions = ['topK', 'targets'];
-export const answerOptions = ['topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
-export const rankOptions = [...tokenizeOptions, 'topK', 'batchSize', 'signal'];
+export const classifyTokensOptions = [...textOptionNames, 'aggregation', 'stride', 'ignoreLabels'];
+export const fillMaskOptions = [...batchOptions, 'topK', 'targets'];
+export const answerOptions = [...batchOptions, 'maxLength', 'topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const rankOptions = [...textOptionNames, ...promptOptions, 'topK'];
 
 /** One text. */
 export function readText(operation: string, name: string, value: unknown): string {

@@ -128,7 +128,12 @@ export class Tokenizer {
     this.#postProcessor = postProcessor ? readPostProcessor(postProcessor) : { added: [0, 0], process: (parts) => parts };
     this.#model = readModel(file.section('model'));
     this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
-    this.#rules = { sections: [normalizer, preTokenizer], normalize: this.#normalizer, added: this.#added };
+    this.#rules = {
+      sections: [normalizer, preTokenizer],
+      normalize: this.#normalizer,
+      added: this.#added,
+      takesOpenWords: this.#model.takesOpenWords,
+    };
     this.#padding = this.#readPadding(file, config);
     const model = file.section('model');
     this.#decoderSection = file.has('decoder') ? file.section('decoder') : undefined;
@@ -169,6 +174,11 @@ export class Tokenizer {
     return this.#padding.id;
   }
 
+  /** Whether a token stands for padding, which a text may have as well. */
+  isPadding(id: number): boolean {
+    return id === this.padId && this.idToToken(id) === this.#padding.token;
+  }
+
   tokenToId(token: string): number | undefined {
     return this.#added.ids.get(token) ?? this.#model.idOf(token);
   }
@@ -179,12 +189,12 @@ export class Tokenizer {
 
   /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
-    const run = (from: number, to: number) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget);
+    const run = (from: number, to: number, isOpen?: boolean) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget, isOpen);
     return (typeof source === 'string' && early?.tokensOf(this.#rules, source, most, cut, run)) || run(0, source.length);
   }
 
-  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. */
-  #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length)): Part {
+  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. Where `isOpen`, the last one goes on. */
+  #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length), isOpen = false): Part {
     const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
     const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
     let places!: Places;
@@ -196,14 +206,16 @@ export class Tokenizer {
       part.ends.push(places.ends[end - 1] + from);
       part.words.push(word);
     };
-    for (const [number, text] of texts.entries())
-      for (const { text: piece, from: first, to: end, added } of this.#preTokenizer(this.#added.extract(text, budget))) {
+    for (const [number, text] of texts.entries()) {
+      const pieces = this.#preTokenizer(this.#added.extract(text, budget));
+      for (const [i, { text: piece, from: first, to: end, added }] of pieces.entries()) {
         places = piece;
         word = texts === source ? number : word + 1;
-        if (added === undefined) this.#model.tokenize(piece.codes, first, end, emit, budget);
+        if (added === undefined) this.#model.tokenize(piece.codes, first, end, emit, budget, isOpen && i === pieces.length - 1);
         else emit(added, stringOf(piece.codes, first, end), first, end);
         if (part.ids.length > most) return part;
       }
+    }
     return part;
   }
 

@@ -39,6 +39,7 @@ export interface RemoteParts {
   readonly task: Task;
   readonly labels: readonly string[] | undefined;
   readonly weights: 'float32' | 'int8';
+  readonly maskToken: string | undefined;
 }
 
 /** The worker's side. A worker holds one instance; modules are known by number. Arguments were read by the caller's side. */

@@ -45,7 +45,7 @@ class Turns {
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
 /** What takes a signal, in the options at its end. */
-const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'rank', 'attribute', 'fineTune'];
+const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
@@ -162,7 +162,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
-          return { id, words, config: model.config, task: model.task, labels: model.labels, weights: model.weights };
+          return { id, words, config: model.config, task: model.task, labels: model.labels, weights: model.weights, maskToken: model.maskToken };
         } catch (error) {
           made?.dispose();
           throw error;

@@ -29,6 +29,7 @@ import {
   readText,
   readTextOptions,
   readDocuments,
+  readQuestions,
   readTexts,
   readToken,
   type Source,
@@ -133,6 +134,10 @@ class RemoteTextModel {
     return (async () => usable('weights', this).parts.weights)();
   }
 
+  get maskToken(): Promise<string | undefined> {
+    return (async () => usable('maskToken', this).parts.maskToken)();
+  }
+
   get wordEmbeddings(): Promise<object> {
     return (async () => {
       const state = usable('wordEmbeddings', this);
@@ -211,17 +216,20 @@ class RemoteTextModel {
     });
   }
 
-  async fillMask(text: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['fillMask']>>> {
+  async fillMask(texts: unknown, options?: unknown): Promise<never> {
     return ask(this, 'fillMask', () => {
-      const given = readText('fillMask', 'text', text);
-      return { args: [given, readTextOptions('fillMask', options, fillMaskOptions).plain] };
+      const list = readTexts('fillMask', texts, false);
+      const read = readTextOptions('fillMask', options, fillMaskOptions);
+      return { args: [typeof texts === 'string' ? texts : list, read.plain], options: read };
     });
   }
 
-  async answer(question: unknown, context: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['answer']>>> {
+  async answer(question: unknown, context: unknown, options?: unknown): Promise<never> {
     return ask(this, 'answer', () => {
-      const given = [readText('answer', 'question', question), readText('answer', 'context', context)];
-      return { args: [...given, readTextOptions('answer', options, answerOptions).plain] };
+      const { isOne, pairs } = readQuestions(question, context);
+      const read = readTextOptions('answer', options, answerOptions);
+      const [questions, contexts] = [pairs.map(([each]) => each), pairs.map(([, each]) => each)];
+      return { args: isOne ? [...pairs[0]!, read.plain] : [questions, contexts, read.plain], options: read };
     });
   }
 
