@@ -228,23 +228,3 @@ test('a named pipe as FILE is opened once: its writer is not cut off', { ...limi
   });
   assert.match(stdout, /^(\w+\t0\.\d+\n){200}writer: 0\n$/);
 });
-
-test('JSON Lines: blank lines are passed over, .ndjson and capitals are known, - is the standard input and output', limit, () => {
-  const line = '{"text":"a warm film"}\n';
-  const right = runWith('a warm film', 'npx', 'classify', bert).stdout;
-  writeFileSync(join(work, 'blank.jsonl'), `${line}\n  \r\n${line}\n`);
-  assert.deepEqual(npx('classify', bert, 'blank.jsonl'), { status: 0, stdout: right + right, stderr: '' });
-  for (const name of ['x.ndjson', 'x.JSONL', 'x.NDJSON']) {
-    writeFileSync(join(work, name), line);
-    assert.equal(npx('classify', bert, name).stdout, right, name);
-  }
-  assert.equal(runWith('a warm film', 'npx', 'classify', bert, '-').stdout, right);
-  assert.equal(runWith('a warm film', 'npx', 'classify', bert, '-', '--out', '-').stdout, right);
-  // Numbers of lines count the blank ones; a blank text is a text.
-  assert.equal(runWith(`${line}\n\n3\n`, 'npx', 'classify', bert, '--jsonl').stderr, 'attn: line 4: is JSON, but no object\n');
-  assert.equal(runWith('\n', 'npx', 'classify', bert).stdout.split('\n').length, 2);
-  assert.equal(
-    runWith('{"text":"a \\ud83d film"}', 'npx', 'classify', bert, '--jsonl').stderr,
-    'attn: line 1: has half a surrogate pair, expected whole characters\n',
-  );
-});

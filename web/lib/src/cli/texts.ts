@@ -246,7 +246,7 @@ async function runLines(model: TextModel, { command, options }: Call, { file, is
     let query: Query;
     try {
       const text = decoded(line, lines === 1);
-      if (isJson && /^[ \t]*$/.test(text)) continue;
+      if (isJson && /^[ \t\r]*$/.test(text)) continue;
       query = queryOf(command, text, isJson);
     } catch (error) {
       if (!(error instanceof BadLine)) throw error;
