@@ -173,6 +173,12 @@ const Refusal kRefusals[] = {
     {"header longer than the file", [] { return file("{}", 0, 3); }, {"longer than the file"}},
     {"header length of all ones", [] { return file("{}", 0, ~std::uint64_t{0}); }, {"longer than the file"}},
     {"header length minus 8 in 64 bits", [] { return file("{}", 0, ~std::uint64_t{0} - 7); }, {"longer than the file"}},
+    {"a zip, PyTorch's own pickle",
+     [] {
+       const std::string_view zip = "PK\3\4 and so on";
+       return Bytes(zip.begin(), zip.end());
+     },
+     {"save_file"}},
     {"header over 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, {"16 MiB"}},
     {"HTML", [] { return file("<!doctype html><title>Not found</title>"); }, {"JSON"}},
     {"an LFS pointer",

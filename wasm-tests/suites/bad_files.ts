@@ -51,6 +51,7 @@ const refused: readonly (readonly [name: string, bytes: () => Uint8Array, ...wor
   ['a header longer than the file', () => file('{}').subarray(0, 9), 'longer than the file'],
   ['a header of 2^64 - 1 bytes', () => file('{}', 8, 2n ** 64n - 1n), 'longer than the file', '18446744073709551615'],
   ['a header of 2^32 + 2 bytes', () => file('{}', 8, 2n ** 32n + 2n), 'longer than the file'],
+  ["a zip, PyTorch's own pickle", () => new TextEncoder().encode('PK\u0003\u0004\u0000\u0000\u0008\u0008 and so on'), 'save_file'],
   ['a header above 16 MiB', () => file(`{}${' '.repeat(2 ** 24)}`), '16 MiB'],
   ['a truncated download', () => file(`{"a":${entry([4], [0, 16])}}`, 16).subarray(0, -1), '"a"', 'ends after the file'],
   ['no JSON', () => file('{"a":'), 'JSON'],

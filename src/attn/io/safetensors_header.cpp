@@ -196,6 +196,8 @@ void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code) {
 std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<std::uint64_t> file_size) {
   const auto size = load<std::uint64_t>(prefix);
   if (size == 0) refuse_safetensors({"the header is empty"});
+  if (static_cast<std::uint32_t>(size) == 0x04034b50)  // "PK"
+    refuse_safetensors({"this is a zip, as torch.save() writes; in Python safetensors.torch.save_file(torch.load(path), other) converts it"});
   if (file_size && size > *file_size - kSafetensorsPrefix)
     refuse_safetensors({"the header is longer than the file: ", std::to_string(size), " of ", *file_size, " bytes"});
   if (size > kMaxHeader) refuse_safetensors({"the header is longer than 16 MiB"});
