@@ -25,6 +25,7 @@ interface Asked {
   readonly file: string;
   readonly range?: string;
   readonly ifRange?: string;
+  readonly authorization?: string;
 }
 async function asked(location: string): Promise<Asked[]> {
   return (await fetch(url(`asked?run=${new URL(location).searchParams.get('run')}`))).json();
@@ -230,6 +231,11 @@ describe('loading models', () => {
       const remote = await loadWorker(setup);
       await assertRejects(remote.loadModel(id, { cache: 'none' }), ['NETWORK', 'FORMAT'], advice, WorkerError);
       await remote.dispose();
+    });
+
+    it('the path or the address of a file: to give its folder', async () => {
+      for (const path of [`testdata/models/${name}/${weights}`, url(`model/good/${name}/config.json`), weights, 'other.bin'])
+        assert.notInclude((await refused(path, ['NETWORK', 'FORMAT'], ['give the folder that it is in'])).message, 'Hub');
     });
 
     it('a folder, and a server, that is not there', async () => {
@@ -1111,6 +1117,46 @@ describe('loading models', () => {
       }
     });
 
+    it('requests carry the headers and credentials of `request`, also those that ask whether and how far', async () => {
+      const request = { headers: { authorization: 'Bearer x' }, credentials: 'include' } as const;
+      await withCaches(fakeCaches(), async () => {
+        const said = { etag: '"1"' };
+        const half = files[weights].slice(0, files[weights].length >> 1);
+        const broken = server(({ file }) => (file === weights ? new Response(cutOff(half, new Error('broken')), { headers: said }) : undefined));
+        await refused(address, 'NETWORK', [], { fetch: broken.fetch, request });
+        const size = files[weights].length;
+        const rest = () =>
+          new Response(files[weights].slice(half.length), {
+            status: 206,
+            headers: { ...said, 'content-range': `bytes ${half.length}-${size - 1}/${size}` },
+          });
+        const whole = server(({ file, range }) => (file === weights && range ? rest() : plain(file, said)));
+        await works(address, { fetch: whole.fetch, request });
+        await works(address, { fetch: whole.fetch, request });
+        const all = [...broken.requests, ...whole.requests];
+        assert.includeMembers(
+          all.map(({ init }) => init.method),
+          [undefined, 'HEAD'],
+        );
+        for (const { init, file } of all) {
+          assert.equal(init.credentials, 'include', file);
+          assert.equal((init.headers as Record<string, string>)['authorization'], 'Bearer x', file);
+        }
+        assert.deepEqual(
+          whole.requests.map(({ range }) => range).filter((range) => range),
+          [`bytes=${half.length}-`],
+        );
+      });
+      for (const [wrong, word] of [
+        [5, 'request'],
+        [{ header: {} }, 'headers'],
+        [{ headers: ['x'] }, 'request.headers'],
+        [{ headers: { a: 5 } }, 'request.headers'],
+        [{ credentials: 'all' }, 'credentials'],
+      ] as const)
+        await refused(files, ['ARGUMENT', 'CONFIG'], [word], { request: wrong });
+    });
+
     it('that a file is not there: of one that it may go without nothing, of another NETWORK; any other status is NETWORK', async () => {
       const needed = ['config.json', 'tokenizer.json', weights];
       for (const status of [404, 410, 403]) {
@@ -1427,6 +1473,9 @@ describe('loading models', () => {
       }
       assert.equal(moved.length, 0, 'moved');
       assert.isAbove(files[weights].length, 0, 'copied');
+      const closed = folder('good');
+      await (await remote.loadModel(closed, { cache: 'none', request: { headers: { authorization: 'Bearer x' } } })).dispose();
+      assert.isTrue((await asked(closed)).every(({ authorization }) => authorization === 'Bearer x'));
       const refusedThere = async (
         source: unknown,
         code: Parameters<typeof assertRejects>[1],

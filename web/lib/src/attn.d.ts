@@ -1101,8 +1101,13 @@ export interface ModelOptions {
    * files are int8 (compressed-tensors), else `float32`, which also takes int8 files, dequantized.
    */
   weights?: 'auto' | 'float32' | 'int8' | undefined;
-  /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
+  /** What is called instead of the global `fetch`. Not with `attn/worker`, which cannot send a function: see `request`. */
   fetch?: Fetch | undefined;
+  /**
+   * What each request for a file carries, for models that are not public: `headers`, such as `{ authorization: 'Bearer …' }`, and `credentials` as
+   * `fetch` has them (default `'same-origin'`). The files are kept like all others; with `cache: 'none'` they are not.
+   */
+  request?: { headers?: Readonly<Record<string, string>> | undefined; credentials?: 'omit' | 'same-origin' | 'include' | undefined } | undefined;
   /**
    * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
    * `attn-models`, which a page may open, list and delete by itself. A query, which may hold a token, is replaced by `attn-query=` and its SHA-256.

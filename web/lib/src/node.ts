@@ -78,6 +78,8 @@ export const load: typeof Contract.load = loader({
       return worker;
     },
   }),
+  // Node 20. Other programs that run this file, such as Deno, have flags of their own.
+  relaxedBy: process.versions['v8']?.startsWith('11.3') ? ' unless it is started as node --experimental-wasm-relaxed-simd' : '',
   cores: availableParallelism,
   sharingRefusal: () => undefined,
   waitingRefusal: () => undefined,

@@ -159,16 +159,19 @@ export class UrlFolder implements Folder {
     return `URL ${this.#url(file)}`;
   }
 
-  async #ask(file: string, init: RequestInit = {}): Promise<Response> {
+  async #ask(file: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
     const url = this.#url(file);
     let response: Response;
     try {
       const cache = this.#httpCache && { cache: this.#httpCache };
+      const { headers } = this.#options.request;
       response = await (this.#options.fetch ?? globalThis.fetch).call(undefined, url, {
         credentials: 'same-origin',
         signal: this.#signal,
+        ...this.#options.request,
         ...cache,
         ...init,
+        ...(headers && { headers: { ...headers, ...init.headers } }),
       });
     } catch (error) {
       // An extension has no server that would answer 404 for a file that it does not have.
@@ -227,7 +230,7 @@ export class UrlFolder implements Folder {
     const from = isWhole ? size - 1 : size;
     const ours = this.#base.origin === globalThis.location?.origin;
     // To another origin If-Range would need its permission; there the answer's own validator decides.
-    const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) };
+    const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) } as Record<string, string>;
     const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
       return undefined;

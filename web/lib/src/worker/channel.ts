@@ -8,7 +8,7 @@ export type Progress = NonNullable<LoadOptions['onProgress']>;
 export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
 
 export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
-export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256'>;
+export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256' | 'request'>;
 /** Of whatever a method reports. */
 export type AnyProgress = (p: never) => void;
 

@@ -5,7 +5,7 @@
 import type * as Direct from '../attn.js';
 import type * as Contract from '../worker.js';
 import { readBytes } from '../args/arrays.js';
-import { abortError, AttnError, isAttnError, reason, unreadable } from '../args/error.js';
+import { abortError, AttnError, isAttnError, reason, unreadable, withArticle } from '../args/error.js';
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { initialPages, pageBytes } from '../engine/native.js';
@@ -175,7 +175,7 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
       };
       call = async (self, op, signature, args) => {
         if (typeof self !== 'object' || self === null || !(#id in self))
-          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
+          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
         const leaves = forOneCall(args, () => {
           find(op, self);
           return new Parcel().leaves(readArguments(op, signature, args));

@@ -318,15 +318,22 @@ export async function loadModel(lender: RemoteLender, given: unknown, options: u
   const { session } = lender;
   const { source, files, checked } = forOneCall(given, () => {
     const checked = readModelOptions(options);
-    if (checked.fetch) fail('ARGUMENT', op, 'fetch', 'is a function, which cannot be sent to a worker', 'none; the worker has a fetch of its own');
+    if (checked.fetch)
+      fail(
+        'ARGUMENT',
+        op,
+        'fetch',
+        'is a function, which cannot be sent to a worker',
+        'none; the worker has its own fetch, which request gives headers to',
+      );
     const source = readSource(given);
     session.assertUsable(op);
     return { source, files: sent(lender, source), checked };
   });
-  const { cache, weights, sha256, signal, onProgress } = checked;
+  const { cache, weights, sha256, request, signal, onProgress } = checked;
   const report = watched(op, onProgress);
   const made = await abortableTask(lender, op, signal, async (task) => {
-    const plain = { cache, weights, sha256: Object.fromEntries(sha256) };
+    const plain = { cache, weights, sha256: Object.fromEntries(sha256), request };
     const end = () => void session.ask((host) => host.abort(task)).catch(() => {});
     lender.ending.addEventListener('abort', end);
     const parts = await session
