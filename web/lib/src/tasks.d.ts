@@ -120,7 +120,7 @@ export interface TextTasks {
 
   /**
    * Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a sigmoid
-   * (sentence-transformers' CrossEncoder.rank).
+   * (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query.
    *
    * @param options besides {@link TokenizeOptions}: `topK`, default all of them. `batchSize`, default 32
    * @throws AttnError `UNSUPPORTED` for another head; those of `tokenize` and `forward`; `ABORTED`

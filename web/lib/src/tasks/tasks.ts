@@ -248,7 +248,7 @@ export async function rank(
   const scores = new Float32Array(documents.length);
   await inBatches(op, find, read, {
     count: documents.length,
-    rowsOf: (index) => [tokenized(op, tokenizer, [query, documents[index]!], index, limit)],
+    rowsOf: (index) => [tokenized(op, tokenizer, [about.defaultPrompt + query, documents[index]!], index, limit)],
     method: 'classify',
     others: () => ({}),
     use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),
