@@ -43,6 +43,7 @@ const guide = [
       { text: 'Embeddings and search', link: '/guide/embeddings' },
       { text: 'Entities, masks, answers, ranks', link: '/guide/tasks' },
       { text: 'Which model', link: '/guide/models' },
+      { text: 'Files of a model', link: '/guide/model-files' },
       { text: 'int8', link: '/guide/int8' },
       { text: 'Explain an answer', link: '/guide/explain' },
       { text: 'Train', link: '/guide/train' },
