@@ -46,6 +46,7 @@ const guide = [
       { text: 'Embeddings and semantic search', link: '/guide/embeddings' },
       { text: 'Tasks: NER, masks, answers, ranking', link: '/guide/tasks' },
       { text: 'Which model', link: '/guide/models' },
+      { text: 'Files of a model', link: '/guide/model-files' },
       { text: 'int8', link: '/guide/int8' },
       { text: 'Explain an answer', link: '/guide/explain' },
       { text: 'Train', link: '/guide/train' },

@@ -121,6 +121,7 @@ TEST_CASE("what the format allows is read", "[io]") {
       {"no tensors", file("{}"), {}},
       {"white space around", file(" \n\t{ } \r\n  "), {}},
       {"metadata", file("{\"__metadata__\":{\"format\":\"pt\",\"a\":\"b\"}}"), {}},
+      {"metadata that are null", file("{\"__metadata__\":null}"), {}},
       {"rank 0", file('{' + entry("x", "F32", "[]", "[0,4]") + '}', 4), {{"x", {}}}},
       {"no elements", file('{' + entry("x", "F32", "[3,0,2]", "[0,0]") + '}'), {{"x", {3, 0, 2}}}},
       {"rank 8", file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4), {{"x", {1, 1, 1, 1, 1, 1, 1, 1}}}},

@@ -126,7 +126,7 @@ if (host.build === 'release')
     s.attn.parseSafetensors(file(`{${Array.from({ length: 100001 }, (_, i) => `"${i}":${entry([0], [0, 0])}`)}}`)),
   );
 for (const dtype of ['F8_E4M3', 'F8_E5M2', 'F8_E8M0', 'F4', 'C64', 'f32', '', 'F32 ', 'F128'])
-  bad(`dtype '${dtype}'`, dtype === '' ? 'FORMAT' : 'UNSUPPORTED', ['"a"'], (s) => s.attn.parseSafetensors(one(entry([8], [0, 8], dtype))));
+  bad(`dtype '${dtype}'`, dtype === '' ? 'FORMAT' : 'UNSUPPORTED', ['"a"', dtype], (s) => s.attn.parseSafetensors(one(entry([8], [0, 8], dtype))));
 bad('tensors past the memory', ['MEMORY', 'FORMAT'], ['"a"'], (s) => s.attn.parseSafetensors(one(entry([2 ** 31 - 1], [0, 4 * (2 ** 31 - 1)]))));
 
 // Writing.

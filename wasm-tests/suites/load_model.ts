@@ -14,6 +14,8 @@ const fileNames = [
   ...['config.json', 'tokenizer.json', 'model.safetensors', 'tokenizer_config.json', 'modules.json'],
   ...['1_Pooling/config.json', 'sentence_bert_config.json', 'config_sentence_transformers.json'],
 ];
+/** Asked for if tokenizer_config.json has no added_tokens_decoder; not there. */
+const oldFiles = ['special_tokens_map.json', 'added_tokens.json'];
 const weights = 'model.safetensors';
 const texts = ['The film was good.', 'It was bad'];
 
@@ -147,7 +149,7 @@ describe('loading models', () => {
       await works(location, { fetch: mine });
       assert.sameMembers(
         seen,
-        fileNames.map((file) => fileOf(location, file)),
+        [...fileNames, ...oldFiles].map((file) => fileOf(location, file)),
       );
     });
 
@@ -613,7 +615,7 @@ describe('loading models', () => {
           // Without modules.json nothing that it would name is asked for.
           assert.sameMembers(
             got.map(({ file }) => file),
-            ['modules.json', 'config.json', 'tokenizer.json', 'tokenizer_config.json', weights],
+            ['modules.json', 'config.json', 'tokenizer.json', 'tokenizer_config.json', ...oldFiles, weights],
           );
         }
         const other = folder('good');
@@ -918,7 +920,7 @@ describe('loading models', () => {
           const error = await refused('http://localhost/b', there === undefined ? 'NETWORK' : 'UNSUPPORTED', [absent], { fetch, cache: 'none' });
           if (there !== undefined) assert.equal(error.detail.got, there);
           assert.sameMembers(
-            seen.filter((file) => !files[file]),
+            seen.filter((file) => !files[file] && !oldFiles.includes(file)),
             others,
           );
         }
@@ -1107,7 +1109,7 @@ describe('loading models', () => {
         await works(location, { fetch, cache: 'none' });
         assert.sameMembers(
           requests.map((request) => request.address),
-          fileNames.map((file) => `${address}/${file}${end}`),
+          [...fileNames, ...oldFiles].map((file) => `${address}/${file}${end}`),
         );
         for (const { init } of requests) {
           assert.equal(init.credentials, 'same-origin');
@@ -1195,7 +1197,7 @@ describe('loading models', () => {
       );
       const breaking = server(({ file }) => {
         if (files[file] && file !== weights) return undefined;
-        return file === weights ? new Response(null, { status: 404 }) : Promise.reject(new Error('offline'));
+        return [weights, ...oldFiles].includes(file) ? new Response(null, { status: 404 }) : Promise.reject(new Error('offline'));
       });
       await refused(address, 'NETWORK', ['404', weights], { fetch: breaking.fetch, cache: 'none' });
     });

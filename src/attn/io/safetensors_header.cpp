@@ -109,7 +109,11 @@ class HeaderReader : public JsonEvents {
     refuse_safetensors({where(), ": ", field_, " has a number that is not whole"});
   }
   bool boolean(bool) override { unexpected("true or false"); }
-  bool null() override { unexpected("null"); }
+  bool null() override {
+    if (depth_ != 1 || !in_metadata_) unexpected("null");
+    in_metadata_ = false;
+    return true;
+  }
   bool binary(nlohmann::json::binary_t&) override { unexpected("binary data"); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     if (std::strstr(error.what(), "UTF-8") != nullptr) refuse_safetensors({"the header is not UTF-8 near byte ", position});

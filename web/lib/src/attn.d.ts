@@ -1235,6 +1235,8 @@ export interface TextModel extends ModelGradients, TextTasks {
   readonly config: Readonly<Record<string, unknown>>;
   /** What the head tells apart, of texts or of tokens, in the order of its logits; `undefined` without such a head. */
   readonly labels?: readonly string[];
+  /** What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it. */
+  readonly notes: readonly string[];
   /** How weights of linear maps, and mostly the word table, are kept and multiplied. */
   readonly weights: 'float32' | 'int8';
 
@@ -1368,6 +1370,9 @@ export interface TextModel extends ModelGradients, TextTasks {
   /**
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
    * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
+   *
+   * The files of a cross-encoder may name another function (`activation_fn`). Pairs are then scored by it, as by sentence-transformers'
+   * CrossEncoder.predict: `Identity` gives logits, which may be negative. A text alone is scored by it if there is one label.
    *
    * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `topK`, how many labels of each text, default all
    * @throws AttnError `UNSUPPORTED` for a checkpoint without such a head; those of `embed`

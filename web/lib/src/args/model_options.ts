@@ -13,6 +13,8 @@ export const fileNames: readonly string[] = [
   'tokenizer.json',
   'model.safetensors',
   'tokenizer_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
   'modules.json',
   '1_Pooling/config.json',
   '2_Dense/config.json',

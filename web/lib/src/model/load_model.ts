@@ -11,6 +11,7 @@ import { type CheckedModelOptions, type FileName, frozen, readModelOptions, read
 import { modulePath } from '../args/module_path.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
+import { decodeUtf8 } from '../platform/utf8.js';
 import { internalClass, readArguments } from '../args/signature.js';
 import type { Lender } from './lender.js';
 import { type About, signatureOf } from './model_parts.js';
@@ -224,20 +225,29 @@ class Loading {
       await first; // of a folder that is not there it is what is missed, whichever answer comes first
       throw error;
     });
-    const [configFile, tokenizerFile, tokenizerConfig, sentenceBertConfig, prompts, pooling, dense, denseWeights] = await Promise.all([
-      first,
-      second,
-      this.#small(folder, files, `${base}tokenizer_config.json`, false),
-      modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
-      modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
-      of('Pooling', 'config.json'),
-      of('Dense', 'config.json'),
-      of('Dense', 'model.safetensors'),
-    ]);
+    const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
+    // With added_tokens_decoder transformers does not read these.
+    const old = async (name: string) => {
+      const config = await tokenizerConfigFile;
+      return config && decodeUtf8(config).includes('"added_tokens_decoder"') ? undefined : this.#small(folder, files, base + name, false);
+    };
+    const [configFile, tokenizerFile, tokenizerConfig, specialTokensMap, addedTokens, sentenceBertConfig, prompts, pooling, dense, denseWeights] =
+      await Promise.all([
+        first,
+        second,
+        tokenizerConfigFile,
+        old('special_tokens_map.json'),
+        old('added_tokens.json'),
+        modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
+        modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
+        of('Pooling', 'config.json'),
+        of('Dense', 'config.json'),
+        of('Dense', 'model.safetensors'),
+      ]);
     const weights = `${base}model.safetensors`;
     for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
-    const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, modelType: config['model_type'] });
+    const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
     if (lacksRareParts()) {
       useRareParts((await lender.onDemand()).rare);
@@ -287,7 +297,8 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
   for (const [i, each] of listOf(readJson(file, 'modules.json'), 'modules.json').entries()) {
     if (!isPlainObject(each)) continue;
     const module = new Section(each, `modules.json[${i}]`);
-    const path = module.string('path', '').replace(/\/$/, '');
+    // As joining it to the model's folder leaves them out.
+    const path = module.string('path', '').replace(/^\.(\/|$)|\b\/$/g, '');
     if (!modulePath.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
     const kind = String(module.get('type')).replace(/^.*\./, '');
     // Where the first is something else there may be no config.json to say so.

@@ -38,6 +38,7 @@ export interface RemoteParts {
   readonly config: Readonly<Record<string, unknown>>;
   readonly task: Task;
   readonly labels: readonly string[] | undefined;
+  readonly notes: readonly string[];
   readonly weights: 'float32' | 'int8';
   readonly maskToken: string | undefined;
 }

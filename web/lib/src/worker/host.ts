@@ -162,7 +162,8 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
-          return { id, words, config: model.config, task: model.task, labels: model.labels, weights: model.weights, maskToken: model.maskToken };
+          const { config, task, labels, notes, weights, maskToken } = model;
+          return { id, words, config, task, labels, notes, weights, maskToken };
         } catch (error) {
           made?.dispose();
           throw error;

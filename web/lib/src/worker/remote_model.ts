@@ -105,7 +105,7 @@ class RemoteTextModel {
   readonly #state: State;
 
   constructor(lender: RemoteLender, parts: RemoteParts) {
-    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels) };
+    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels), notes: frozen(parts.notes) };
     this.#state = { ...lender, parts: own, words: undefined, disposed: false };
     lender.forgotten?.register(this, parts.id, this);
   }
@@ -120,6 +120,10 @@ class RemoteTextModel {
 
   get config(): Promise<Readonly<Record<string, unknown>>> {
     return (async () => usable('config', this).parts.config)();
+  }
+
+  get notes(): Promise<readonly string[]> {
+    return (async () => usable('notes', this).parts.notes)();
   }
 
   get labels(): Promise<readonly string[] | undefined> {
