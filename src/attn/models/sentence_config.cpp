@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attn/io/folder_name.hpp"
 #include "attn/models/family.hpp"
 
 namespace attn::detail {
@@ -28,12 +29,6 @@ Json read_file(const char* file, const ModelFiles::File& bytes) {
   return json;
 }
 
-bool is_folder(const std::string& name) {
-  return name.size() <= 100 && !name.starts_with('.') && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-' || c == '.';
-         });
-}
-
 /// modules.json: the folder of each module by its kind, in the order of kSteps.
 struct Modules {
   static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};
@@ -57,7 +52,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
       reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(),
                     {"Transformer, Pooling, maybe one Dense and maybe Normalize, one after the other; pool what forward() gives yourself"}, {type});
     const std::string folder = path != nullptr ? text({words_of(*path)}) : "";
-    if (!is_folder(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
+    if (!is_folder_name(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
     modules.folders[known] = folder;
     step = known + 1;
   }
