@@ -188,6 +188,8 @@ if(NOT EMSCRIPTEN)
   list(APPEND ATTN_HEADERS ${ATTN_BACKWARD_HEADERS})
   list(APPEND ATTN_SOURCES
     src/attn/context.cpp
+    src/attn/io/files.cpp
+    src/attn/io/safetensors_file.cpp
     src/attn/io/tokenizer.cpp
     src/attn/io/tokenizer/added_tokens.cpp
     src/attn/io/tokenizer/bpe.cpp

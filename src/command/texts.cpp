@@ -18,11 +18,14 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "attn/core.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/json_text.hpp"
+#include "output.hpp"
+#include "printed.hpp"
 
 namespace command {
 namespace {
@@ -35,12 +38,6 @@ using attn::detail::Json;
 struct Query {
   std::string text, context;
   std::vector<std::string> documents;
-};
-
-/// What is written of a line; vectors alone can be npy.
-struct Result {
-  std::string line;
-  std::vector<float> numbers;
 };
 
 /// The fewest digits that are this number and no other, as JavaScript writes them.
@@ -312,73 +309,6 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   return query;
 }
 
-[[noreturn]] void fail_by_errno(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
-
-/// Where results go: lines, or vectors whose number is known at the end.
-class Output {
- public:
-  /// Of `width` numbers a row where it is npy. A pipe cannot be gone back in: vectors wait until their number is known.
-  Output(const std::optional<std::string>& path, std::optional<std::int64_t> width) : width_(width) {
-    if (path) {
-      owned_.reset(std::fopen(path->c_str(), "wb"));
-      if (!owned_) fail_by_errno(*path);
-      file_ = owned_.get();
-      if (width_) put(header());
-    }
-  }
-
-  void add(const std::vector<Result>& results) {
-    rows_ += results.size();
-    for (const auto& [line, numbers] : results) {
-      if (!width_)
-        put(line + "\n");
-      else if (owned_)
-        put({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)});
-      else
-        kept_.insert(kept_.end(), numbers.begin(), numbers.end());
-    }
-    flush();
-  }
-
-  void end() {
-    if (width_ && owned_ && std::fseek(file_, 0, SEEK_SET) != 0) fail_by_errno("--out");
-    if (width_) put(header());
-    if (width_ && !owned_) put({reinterpret_cast<const char*>(kept_.data()), kept_.size() * sizeof(float)});
-    flush();
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
-  /// 128 bytes, whatever the number of rows.
-  std::string header() const {
-    std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows_) + ", " + std::to_string(*width_) + "), }";
-    dictionary.resize(117, ' ');
-    using namespace std::string_literals;
-    return "\x93NUMPY\x01\x00\x76\x00"s + dictionary + "\n";
-  }
-
-  void put(std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) failed();
-  }
-  void flush() {
-    if (std::fflush(file_) != 0) failed();
-  }
-  [[noreturn]] void failed() const {
-    // Who reads has read enough: that is no error of ours. Mostly SIGPIPE has ended the program before.
-    if (errno == EPIPE && !owned_) std::_Exit(0);
-    fail_by_errno("writing");
-  }
-
-  std::unique_ptr<std::FILE, Close> owned_;
-  std::FILE* file_ = stdout;
-  std::optional<std::int64_t> width_;
-  std::vector<float> kept_;
-  std::size_t rows_ = 0;
-};
-
 /// How far it is, on a terminal that shows nothing else.
 class Progress {
  public:
@@ -467,6 +397,13 @@ void check_task(const TextModel& model, const Kind& kind) {
     throw std::runtime_error("MODEL has " + std::to_string(labels) + " labels, expected one, as a cross-encoder has");
 }
 
+/// Whether a path leads to the same file as another one, or to that which is standard input.
+bool is_same_file(const std::string& path, const std::string* other) {
+  struct stat one{}, two{};
+  if (stat(path.c_str(), &one) != 0 || (other != nullptr ? stat(other->c_str(), &two) : fstat(STDIN_FILENO, &two)) != 0) return false;
+  return S_ISREG(one.st_mode) && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
 }  // namespace
 
 void run_texts(const Call& call) {
@@ -474,7 +411,8 @@ void run_texts(const Call& call) {
   const bool npy = call.text("output") == "npy";
   const std::optional<std::string> out = call.has("out") ? std::optional<std::string>(call.text("out")) : std::nullopt;
   if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"--output npy is nothing to read; --out PATH writes it to a file"};
-  std::ios::sync_with_stdio(false);
+  if (out && is_same_file(*out, call.paths.size() > 1 ? &call.paths[1] : nullptr))
+    throw Misuse{"--out is " + *out + ", which is the input; expected another file"};
   std::ifstream file;
   std::optional<std::uintmax_t> size;
   if (call.paths.size() > 1) {
@@ -493,7 +431,7 @@ void run_texts(const Call& call) {
   try {
     run_lines(model, call, *kind, file.is_open() ? file : std::cin, output, progress);
   } catch (...) {
-    output.end();
+    if (output.good()) output.end();
     throw;
   }
   output.end();

@@ -197,6 +197,10 @@ void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code) {
   throw Error(code, text({"safetensors: ", what}), std::move(detail));
 }
 
+void check_safetensors_size(std::uint64_t file_size) {
+  if (file_size < kSafetensorsPrefix) refuse_safetensors({"the file has ", file_size, " bytes, a header length takes 8"});
+}
+
 std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<std::uint64_t> file_size) {
   const auto size = load<std::uint64_t>(prefix);
   if (size == 0) refuse_safetensors({"the header is empty"});
@@ -215,6 +219,13 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::span<const std::uint
                  [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return std::pair(a.first, a.last) < std::pair(b.first, b.last); });
   check_layout(entries, data_size);
   return entries;
+}
+
+void check_safetensors_memory(std::span<const SafetensorsEntry> entries) {
+  MemoryEstimate memory("safetensors");
+  for (const SafetensorsEntry& entry : entries)
+    if (entry.type->is_float) memory.add(entry.name, {static_cast<std::int64_t>(entry.count())});
+  memory.check();
 }
 
 void convert_floats(const SafetensorsType& type, const std::uint8_t* bytes, float* values, std::size_t count) {

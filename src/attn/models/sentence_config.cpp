@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attn/io/folder_name.hpp"
 #include "attn/models/family.hpp"
 
 namespace attn::detail {
@@ -28,21 +29,6 @@ Json read_file(const char* file, const ModelFiles::File& bytes) {
   return json;
 }
 
-bool is_folder(const std::string& name) {
-  return name.size() <= 100 && !name.starts_with('.') && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-' || c == '.';
-         });
-}
-
-/// A module's path without what joining it to the model's folder leaves out: "1_Pooling" of "./1_Pooling/".
-std::string folder_of(const std::string& path) {
-  const std::size_t from = path.starts_with("./") ? 2
-                           : path == "."          ? 1
-                                                  : 0,
-                    to = path.size() - (path.size() > from + 1 && path.ends_with('/') ? 1 : 0);
-  return path.substr(from, to - from);
-}
-
 /// modules.json: the folder of each module by its kind, in the order of kSteps.
 struct Modules {
   static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};
@@ -65,8 +51,8 @@ Modules read_modules(const ModelFiles::File& bytes) {
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
       reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(),
                     {"Transformer, Pooling, maybe one Dense and maybe Normalize, one after the other; pool what forward() gives yourself"}, {type});
-    const std::string folder = path != nullptr ? folder_of(text({words_of(*path)})) : "";
-    if (!is_folder(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
+    const std::string folder = path != nullptr ? std::string(module_folder(text({words_of(*path)}))) : "";
+    if (!is_folder_name(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
     modules.folders[known] = folder;
     step = known + 1;
   }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <system_error>
 #include <type_traits>
 
+#include "attn/io/files.hpp"
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/fine_tuning.hpp"
@@ -37,14 +38,17 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 
 using File = std::optional<std::vector<std::uint8_t>>;
 
+void check_open(const detail::InputFile& file, const std::filesystem::path& path) {
+  if (file.problem() != nullptr) refuse_file(ErrorCode::format, path, {"a regular file"}, {file.problem()});
+}
+
 /// A whole file; none where it is not there, unless it has to be.
 File read_file(const std::filesystem::path& path, bool required = false) {
   std::error_code none;
-  const bool exists = std::filesystem::exists(path, none);
-  if (!exists && !required) return std::nullopt;
-  const std::uintmax_t size = std::filesystem::file_size(path, none);
-  std::ifstream file(path, std::ios::binary);
-  if (none || !file) refuse_file(ErrorCode::format, path, {"a file"}, {exists ? "unreadable" : "not there"});
+  if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
+  detail::InputFile file(path);
+  check_open(file, path);
+  const std::uintmax_t size = file.size();
   // What is empty says nothing, and what is absent has a meaning.
   if (size == 0) refuse_file(ErrorCode::format, path, {"a file"}, {"an empty one"});
   if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {kMaxSmallFile, " bytes at the most"}, {size, " bytes"});
@@ -77,8 +81,8 @@ void check_weights(const std::filesystem::path& folder) {
 }
 
 void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"not there or unreadable"});
+  detail::InputFile file(path);
+  check_open(file, path);
   std::vector<std::uint8_t> piece(1 << 20);
   while (file) {
     file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
@@ -185,25 +189,20 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
   const FileWeights weights = options.weights.value_or(this->weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
   detail::check_weights_as(model, weights);
   const std::filesystem::path folder(path.text());
-  const auto write = [&](const std::string& name, const auto& content) {
-    const std::filesystem::path file = below(folder, name);
-    std::error_code none;
-    std::filesystem::create_directories(file.parent_path(), none);
-    std::ofstream to(file, std::ios::binary);
-    content(to);
-    to.close();
-    if (!to) detail::fail(ErrorCode::argument, "save_pretrained", file.string(), {"a file that can be written"}, {"not"});
-  };
-  for (const auto& file : parts_->files) {
-    const std::vector<std::uint8_t>& bytes = file.second;
-    write(file.first, [&](std::ostream& to) {
-      if (file.first == parts_->base + "config.json")
+  detail::StagedFiles files;
+  try {
+    for (const auto& [name, bytes] : parts_->files) {
+      std::ostream& to = files.open(below(folder, name));
+      if (name == parts_->base + "config.json")
         to << detail::config_as(bytes, model, weights);
       else
         to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    });
+    }
+    detail::write_weights(model, weights, files.open(below(folder, parts_->base + "model.safetensors")));
+    files.commit();
+  } catch (const std::system_error& error) {
+    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {error.what()});
   }
-  write(parts_->base + "model.safetensors", [&](std::ostream& to) { detail::write_weights(model, weights, to); });
 }
 
 Weights TextModel::weights() const { return encoder().is_quantized() ? Weights::int8 : Weights::float32; }
@@ -581,7 +580,7 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
     model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::vector<LabelScore>& of_text = all[rows[i].index];
-      for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c]});
+      for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
       std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
     }
   });

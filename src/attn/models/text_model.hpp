@@ -202,6 +202,7 @@ struct ClassifyOptions {
 struct LabelScore {
   std::string label;
   float score = 0;
+  std::int64_t index = 0;  ///< of the label in labels(), which may have equal ones
 };
 
 /// How weights of linear maps are kept and multiplied.
@@ -255,7 +256,7 @@ class TextModel {
   /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json (if it has no added_tokens_decoder
   /// special_tokens_map.json and added_tokens.json as well), modules.json and what that
   /// names: 1_Pooling/config.json, 2_Dense, and beside config.json sentence_bert_config.json; and then config_sentence_transformers.json. A file
-  /// that is there and empty is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
+  /// that is there and empty, or a device or pipe, is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
   /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
   /// UNSUPPORTED by name.
   /// Tensors that the model has no use for are left out, and notes() lists them.
@@ -265,7 +266,7 @@ class TextModel {
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
   /// Writes the model as transformers reads it: the weights that it works with, as they are now, under the names that its file has, config.json,
   /// and the other files that were read. Poolers and heads that it leaves out are not written. load() reads it back; what int8 gives has the same
-  /// bits then. The folder is made where it is not there, and files of these names are replaced.
+  /// bits then. A missing folder is made. Files of these names are replaced, all of them or none, and links to files by files.
   /// Throws OUT_OF_RANGE for a number that float16 has not, FORMAT for NaN or infinity that would become int8, both with the tensor's name and
   /// before anything is written; ARGUMENT where the folder cannot be written to.
   void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;

@@ -10,7 +10,7 @@ import { runTexts } from './texts.js';
 import { removeTree, unlessFinished } from './unfinished.js';
 import { reason } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
-import { modulePath } from '../args/module_path.js';
+import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import { AttnError, load } from '../node.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -73,7 +73,7 @@ async function typesOf(file: string): Promise<string> {
 const poolings = ['cls_token', 'mean_tokens', 'max_tokens', 'mean_sqrt_len_tokens', 'weightedmean_tokens', 'lasttoken'];
 
 /** Whether attn reads from this folder of a model: it may name none outside. */
-const isInside = (path: unknown): path is string => typeof path === 'string' && modulePath.test(path.replace(/\/$/, ''));
+const isInside = (path: unknown): path is string => typeof path === 'string' && isModuleFolder(moduleFolder(path));
 
 async function modulesOf(folder: string): Promise<string> {
   const list = await read(join(folder, 'modules.json'));

@@ -8,7 +8,7 @@ import { takingTurns } from '../platform/breathe.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
 import { DiskFolder, type Folder, GivenFolder, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
-import { modulePath } from '../args/module_path.js';
+import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
 import { decodeUtf8 } from '../platform/utf8.js';
@@ -297,9 +297,8 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
   for (const [i, each] of listOf(readJson(file, 'modules.json'), 'modules.json').entries()) {
     if (!isPlainObject(each)) continue;
     const module = new Section(each, `modules.json[${i}]`);
-    // As joining it to the model's folder leaves them out.
-    const path = module.string('path', '').replace(/^\.(\/|$)|\b\/$/g, '');
-    if (!modulePath.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
+    const path = moduleFolder(module.string('path', ''));
+    if (!isModuleFolder(path)) unsupported(module.at('path'), path, 'the name of a folder');
     const kind = String(module.get('type')).replace(/^.*\./, '');
     // Where the first is something else there may be no config.json to say so.
     if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');
