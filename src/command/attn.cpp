@@ -39,7 +39,7 @@ Json read(const fs::path& path) {
   if (!file) return {};
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   try {
-    return attn::detail::parse_json(path.string(), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, kMaxFile);
+    return attn::detail::parse_python_json(path.string(), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, kMaxFile);
   } catch (const attn::Error&) {
     return {};
   }

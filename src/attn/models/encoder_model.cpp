@@ -519,7 +519,7 @@ void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<
   }
 }
 
-void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
+void EncoderModel::classify(const detail::ModelInputs& inputs, float* y, bool are_pairs) const {
   const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("classify", unpadded.inputs, {});
@@ -527,10 +527,11 @@ void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, y, scratch);
   using Function = detail::ClassificationFunction;
+  const Function function = are_pairs ? config_.classification_function : config_.text_function;
   const kernels::KernelTable& kernel = kernels::best(is_quantized_);
   const std::size_t count = size_of(plan.logits[0], plan.logits[1]), labels = size_of(plan.logits[1], 1);
-  if (config_.classification_function == Function::sigmoid) kernel.activation_row(Activation::sigmoid, y, y, count);
-  if (config_.classification_function == Function::softmax)
+  if (function == Function::sigmoid) kernel.activation_row(Activation::sigmoid, y, y, count);
+  if (function == Function::softmax)
     for (std::size_t first = 0; first < count; first += labels) kernel.softmax_row(y + first, y + first, labels);
 }
 

@@ -140,6 +140,7 @@ class EncoderModel {
   const detail::ModelConfig& config() const { return config_; }
   /// The same with other names of tensors.
   void set_family(const detail::Family& family) { config_.family = &family; }
+  void add_note(std::string note) { config_.notes.push_back(std::move(note)); }
   const Embedding& word_embeddings() const { return words_; }
   Embedding& word_embeddings() { return words_; }
 
@@ -160,9 +161,10 @@ class EncoderModel {
 
   /// Throws UNSUPPORTED for a head that is for something else, or none.
   void check_task(std::string_view op, Task task) const;
-  /// Scores (B,C): the config's classification_function of the logits. Throws UNSUPPORTED without a head.
+  /// Scores (B,C): the config's classification_function of the logits, of texts that are not pairs its text_function. Throws UNSUPPORTED without a
+  /// head.
   Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
-  void classify(const detail::ModelInputs& inputs, float* y) const;
+  void classify(const detail::ModelInputs& inputs, float* y, bool are_pairs = true) const;
 
   /// Logits of the tokens at these places, rising row-major numbers of input_ids, (places,C); as a softmax where that is asked for. Throws
   /// UNSUPPORTED unless the head is for this, OUT_OF_RANGE for a place that is not there or padding.

@@ -166,7 +166,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
 std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& model, FileWeights weights) {
   // Scales and all else are float32 beside int8.
   const std::string type = weights == FileWeights::float16 ? R"("float16")" : R"("float32")";
-  const Json json = parse_json("config.json", config, kMaxConfig);
+  const Json json = parse_python_json("config.json", config, kMaxConfig);
   const Json* const list = json.find("architectures");
   const bool named = list != nullptr && list->array() != nullptr && !list->array()->empty() && list->array()->front().string() != nullptr;
   std::vector<std::string> members = head_members(model);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <type_traits>
 
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/models/encoder_model.hpp"
@@ -51,6 +52,10 @@ File read_file(const std::filesystem::path& path, bool required = false) {
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
   return bytes;
+}
+
+bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
+  return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
 }
 
 /// Says what the folder has instead of model.safetensors, where that is something known.
@@ -135,6 +140,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
              tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json");
+  // transformers reads the next two only then.
+  const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
+  const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
+             added_tokens = is_old ? read(parts->base + "added_tokens.json") : std::nullopt;
   detail::ModelLoader loader({.config = *config,
                               .modules = modules,
                               .pooling = pooling,
@@ -146,7 +155,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
-    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class());
+    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
+                                        {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
@@ -568,7 +578,7 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
   run_texts(texts, tokenizing, options.batch_size, options.on_progress, [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
-    model.classify(batch.inputs(), scores.data());
+    model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::vector<LabelScore>& of_text = all[rows[i].index];
       for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c]});
@@ -605,6 +615,7 @@ std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
   return parts_->ask([&](const auto& any) { return any.id_to_token(id); });
 }
 Task TextModel::task() const { return parts_->model->config().task; }
+const std::vector<std::string>& TextModel::notes() const { return parts_->model->config().notes; }
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
 
