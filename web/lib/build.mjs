@@ -66,14 +66,19 @@ function ownGlue(name, text) {
     }
   }
   if (!name.includes('threads')) return text;
+  // Thrown in the caller, which waits for the tasks of a thread that crashed.
+  replaceOne(
+    /var runtimeKeepalivePush=.*?throw"unwind"\};/gs,
+    'var _emscripten_exit_with_live_runtime=()=>{throw Error("a helper thread has stopped")};',
+  );
   replaceOne(
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
   );
+  // Thrown there, a thread's error would end the process, or the worker that goes on without the thread: src/ hears of it, too.
+  replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, name.endsWith('-node.mjs') ? 'worker.onerror=()=>{};' : '');
   if (name.endsWith('-node.mjs')) replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
   else {
-    // Thrown there, the error of a thread that does not start would end the worker that goes on without it.
-    replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, '');
     // What a thread would ask of functions that nobody gives.
     replaceOne(/for\(const handler of msgData\.handlers\)\{.*?(?=wasmMemory=msgData\.wasmMemory)/gs, '');
     replaceOne(/var handlers=\[\];var knownHandlers=.*?(?=worker\.postMessage\(\{cmd:"load",handlers,)/gs, 'var handlers=[];');

@@ -277,7 +277,6 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
     memory.add("projected values", {B, S + extra, Hkv_ * Dv_});
   }
   memory.add("merged heads", {B, sizes.L, H_ * Dv_});
-  if (defaults_.rotary) memory.add("angles", {2 * D_, num_threads()});
   return {op, spec, sizes, output, memory};
 }
 
