@@ -227,8 +227,9 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
     detail::fail(ErrorCode::unsupported, kOp, "the head", {"one label, as that of a cross-encoder: classify_pairs gives several"},
                  {labels().size(), " labels"});
   if (options.top_k) check_at_least(kOp, "top_k", *options.top_k, 1);
+  const std::string asked = parts_->prompt({}) + query;
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const std::string& document : documents) pairs.emplace_back(query, document);
+  for (const std::string& document : documents) pairs.emplace_back(asked, document);
   const auto scores = classify_pairs(
       pairs,
       {.max_length = options.max_length, .truncation = options.truncation, .batch_size = options.batch_size, .on_progress = options.on_progress});

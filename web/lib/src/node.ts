@@ -1,16 +1,18 @@
 /** The package in Node: files come from the disk, and every thread may wait. */
+import type { Stats } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
+import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
 import { beside } from './platform/beside.js';
 
-export { AttnError } from './args/error.js';
+export { AttnError };
 
 /** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
 function pathOf(location: string | URL): string | undefined {
@@ -19,13 +21,17 @@ function pathOf(location: string | URL): string | undefined {
   return url.protocol === 'file:' ? fileURLToPath(url) : undefined;
 }
 
+const kindOf = (about: Stats) => (about.isDirectory() ? 'is a folder' : about.isFIFO() ? 'is a FIFO' : 'is a device or a socket');
+
 const disk: Disk = {
   pathOf,
   join,
   async size(path) {
     try {
-      const { size } = await stat(path);
-      return size;
+      const about = await stat(path);
+      // Opening a pipe waits for its other end, in a thread of Node's that no signal ends.
+      if (!about.isFile()) throw new AttnError('FORMAT', `loadModel: ${path} ${kindOf(about)}, expected a regular file`, { op: 'loadModel', path });
+      return about.size;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
@@ -72,12 +78,19 @@ export const load: typeof Contract.load = loader({
       return worker;
     },
   }),
+  // Node 20. Other programs that run this file, such as Deno, have flags of their own.
+  relaxedBy: process.versions['v8']?.startsWith('11.3') ? ' unless it is started as node --experimental-wasm-relaxed-simd' : '',
   cores: availableParallelism,
   sharingRefusal: () => undefined,
   waitingRefusal: () => undefined,
   readFile(location) {
     const path = pathOf(location);
-    return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
+    if (path === undefined) return undefined;
+    return (async () => {
+      const about = await stat(path);
+      if (!about.isFile()) throw new Error(`it ${kindOf(about)}, expected a regular file`);
+      return { name: path, bytes: await readFile(path) };
+    })();
   },
   models: () => import('./model/load_model.js'),
   onDemand: () => import('./model/on_demand.js'),

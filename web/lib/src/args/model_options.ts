@@ -13,6 +13,8 @@ export const fileNames: readonly string[] = [
   'tokenizer.json',
   'model.safetensors',
   'tokenizer_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
   'modules.json',
   '1_Pooling/config.json',
   '2_Dense/config.json',
@@ -59,14 +61,24 @@ const weightKinds = ['auto', 'float32', 'int8'] as const;
 /** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
 const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
 
-/** Where a folder is not there, or a server of one page gave that for it: its name may have been meant for libraries that know the Hub. */
+const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
+
+/**
+ * Where a folder is not there, or a server of one page gave that for it: it may be the path of a file, or a name that was meant for libraries that
+ * know the Hub.
+ */
 export function withAdvice(error: unknown, source: Source): unknown {
-  if (!(error instanceof AttnError) || !('location' in source) || !hubId.test(source.location)) return error;
+  if (!(error instanceof AttnError) || !('location' in source)) return error;
+  const { location } = source;
+  const isFile = fileOfModel.test(location);
+  if (!isFile && !hubId.test(location)) return error;
   const { code, message, detail, cause } = error;
   const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
   if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
-  const advice = `if it is an id of the Hub, write the URL of its files, https://HOST/${source.location}/resolve/main, or the path of a copy`;
-  return new AttnError(code, `${message}; source is ${JSON.stringify(source.location)}: ${advice}`, detail, { cause });
+  const advice = isFile
+    ? 'that is a file; give the folder that it is in'
+    : `if it is an id of the Hub, write the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
+  return new AttnError(code, `${message}; source is ${JSON.stringify(location)}: ${advice}`, detail, { cause });
 }
 
 export interface CheckedModelOptions {
@@ -75,6 +87,8 @@ export interface CheckedModelOptions {
   readonly weights: (typeof weightKinds)[number];
   /** By file, in lower case. */
   readonly sha256: ReadonlyMap<string, string>;
+  /** What all requests have. */
+  readonly request: { readonly headers?: Readonly<Record<string, string>>; readonly credentials?: RequestCredentials };
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ModelOptions['onProgress'];
 }
@@ -82,8 +96,8 @@ export interface CheckedModelOptions {
 export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
 
 function modelOptions(value: unknown): CheckedModelOptions {
-  const names = ['fetch', 'cache', 'weights', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
-  const [fetch, cache, weights, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const names = ['fetch', 'cache', 'weights', 'sha256', 'request', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, weights, sha256, request, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   const digests = new Map<string, string>();
   if (sha256 !== undefined) {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
@@ -107,8 +121,21 @@ function modelOptions(value: unknown): CheckedModelOptions {
     cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
     weights: weights === undefined ? 'auto' : weightKinds[choice(op, 'weights', weights, weightKinds)]!,
     sha256: digests,
+    request: requestOf(request),
     signal: readSignal(op, signal),
     onProgress: readCallback(op, 'onProgress', onProgress) as ModelOptions['onProgress'],
+  };
+}
+
+const credentialKinds = ['omit', 'same-origin', 'include'] as const;
+
+function requestOf(value: unknown): CheckedModelOptions['request'] {
+  const [headers, credentials] = value === undefined ? [] : readMembers(op, 'request', value, ['headers', 'credentials']);
+  if (headers !== undefined && !(isPlainObject(headers) && Object.values(headers).every((each) => typeof each === 'string')))
+    fail('ARGUMENT', op, 'request.headers', describe(headers), 'an object of strings');
+  return {
+    ...(headers !== undefined && { headers: { ...(headers as Record<string, string>) } }),
+    ...(credentials !== undefined && { credentials: credentialKinds[choice(op, 'request.credentials', credentials, credentialKinds)]! }),
   };
 }
 
@@ -125,37 +152,54 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 export type Text = string | readonly [string, string];
 
 /** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
-export const readTexts = (operation: string, value: unknown, pairs: boolean): Text[] =>
-  reading(operation, 'texts', () => textsOf(operation, value, pairs));
+export const readTexts = (operation: string, value: unknown, pairs: boolean, name = 'texts'): Text[] =>
+  reading(operation, name, () => textsOf(operation, value, pairs, name));
 
-function textsOf(operation: string, value: unknown, pairs: boolean): Text[] {
+function textsOf(operation: string, value: unknown, pairs: boolean, name: string): Text[] {
   const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
   if (typeof value === 'string') return [value];
-  if (!Array.isArray(value)) fail('ARGUMENT', operation, 'texts', describe(value), expected);
+  if (!Array.isArray(value)) fail('ARGUMENT', operation, name, describe(value), expected);
   const texts = elements(value as unknown[], (text, i): Text => {
     if (typeof text === 'string') return text;
     if (!pairs || !Array.isArray(text))
-      fail('ARGUMENT', operation, `texts[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
+      fail('ARGUMENT', operation, `${name}[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
     const { length } = text as unknown[];
-    if (length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${length} elements`, 'a pair of strings');
+    if (length !== 2) fail('ARGUMENT', operation, `${name}[${i}]`, `has ${length} elements`, 'a pair of strings');
     const part = (which: 0 | 1): string => {
       const value = (text as unknown[])[which];
-      if (typeof value !== 'string') fail('ARGUMENT', operation, `texts[${i}][${which}]`, describe(value), 'a string');
+      if (typeof value !== 'string') fail('ARGUMENT', operation, `${name}[${i}][${which}]`, describe(value), 'a string');
       return value;
     };
     return [part(0), part(1)];
   });
   const mixed = texts.findIndex((text) => typeof text !== typeof texts[0]);
   if (mixed >= 0)
-    fail('ARGUMENT', operation, `texts[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
+    fail('ARGUMENT', operation, `${name}[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
   return texts;
 }
 
 /** Several texts. */
 export const readDocuments = (value: unknown): string[] => {
   if (typeof value === 'string') fail('ARGUMENT', 'rank', 'documents', describe(value), 'an Array of strings');
-  return readTexts('rank', value, false) as string[];
+  return readTexts('rank', value, false, 'documents') as string[];
 };
+
+/** Questions, each with its context: of two lists element by element, of a text and a list the text with every element. */
+export function readQuestions(question: unknown, context: unknown): { isOne: boolean; pairs: (readonly [question: string, context: string])[] } {
+  const op = 'answer';
+  const [questions, contexts] = [readTexts(op, question, false, 'question'), readTexts(op, context, false, 'context')] as [string[], string[]];
+  const isOne = typeof question === 'string';
+  const count = isOne ? contexts.length : questions.length;
+  if (typeof context !== 'string' && contexts.length !== count)
+    fail('ARGUMENT', op, 'context', `has ${contexts.length} elements`, `${count}, as many as question`);
+  const all = (name: string, given: unknown, list: readonly string[]) => {
+    const empty = list.indexOf('');
+    if (empty >= 0) fail('ARGUMENT', op, typeof given === 'string' ? name : `${name}[${empty}]`, 'is empty', `a ${name}`);
+    return Array.from({ length: count }, (_, i) => (typeof given === 'string' ? list[0]! : list[i]!));
+  };
+  const [first, second] = [all('question', question, questions), all('context', context, contexts)];
+  return { isOne: isOne && typeof context === 'string', pairs: first.map((each, i) => [each, second[i]!] as const) };
+}
 
 /** TokenizeOptions, and what an operation has beside them. */
 export interface TextOptions {
@@ -164,6 +208,7 @@ export interface TextOptions {
   readonly pooling?: string;
   readonly normalize?: boolean;
   readonly batchSize?: number;
+  readonly priority?: (typeof priorities)[number];
   readonly prompt?: string;
   readonly promptName?: string;
   readonly aggregation?: Aggregation;
@@ -186,6 +231,7 @@ export interface CheckedTextOptions {
 }
 
 const mostBatch = 2 ** 20;
+const priorities = ['user', 'background'] as const;
 const sides = ['left', 'right'] as const;
 const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
 
@@ -195,7 +241,7 @@ export const readTextOptions = (operation: string, value: unknown, names: readon
 function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
   const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
   const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
-  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
+  const { maxLength, truncation, pooling, normalize, batchSize, priority, prompt, promptName, signal, onProgress } = given;
   const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens } = given;
   const flag = (name: string, each: unknown) => {
     if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
@@ -219,6 +265,7 @@ function textOptions(operation: string, value: unknown, names: readonly string[]
     pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
     normalize: flag('normalize', normalize),
     batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
+    priority: priority === undefined ? undefined : priorities[choice(operation, 'priority', priority, priorities)],
     prompt: text('prompt', prompt),
     promptName: text('promptName', promptName),
     aggregation: aggregation === undefined ? undefined : aggregations[choice(operation, 'aggregation', aggregation, aggregations)],
@@ -248,13 +295,16 @@ export const readExportOptions = (value: unknown): ExportKind | undefined =>
 
 export const tokenizeOptions = ['maxLength', 'truncation', 'addSpecialTokens', 'truncationSide'];
 export const encodeOptions = [...tokenizeOptions, 'paddingSide'];
-export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
-export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
+const batchOptions = ['batchSize', 'priority', 'signal', 'onProgress'];
+const textOptionNames = [...tokenizeOptions, ...batchOptions];
+const promptOptions = ['prompt', 'promptName'];
+export const classifyOptions = [...textOptionNames, 'topK'];
+export const embedOptions = [...textOptionNames, ...promptOptions, 'pooling', 'normalize'];
 
-export const classifyTokensOptions = [...tokenizeOptions, 'aggregation', 'stride', 'ignoreLabels', 'batchSize', 'signal'];
-export const fillMaskOptions = ['topK', 'targets'];
-export const answerOptions = ['topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
-export const rankOptions = [...tokenizeOptions, 'topK', 'batchSize', 'signal'];
+export const classifyTokensOptions = [...textOptionNames, 'aggregation', 'stride', 'ignoreLabels'];
+export const fillMaskOptions = [...batchOptions, 'topK', 'targets'];
+export const answerOptions = [...batchOptions, 'maxLength', 'topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const rankOptions = [...textOptionNames, ...promptOptions, 'topK'];
 
 /** One text. */
 export function readText(operation: string, name: string, value: unknown): string {
