@@ -162,8 +162,8 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
-          const { config, task, labels, notes, weights, maskToken } = model;
-          return { id, words, config, task, labels, notes, weights, maskToken };
+          const { config, labels, notes, weights, maskToken } = model;
+          return { id, words, config, task: model.task, labels, notes, weights, maskToken };
         } catch (error) {
           made?.dispose();
           throw error;
