@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
+import { build as viteBuild } from 'vite';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { attention, checkpoint, expected, filesOf, project, read, reading } from './consumer.mjs';
 
@@ -96,4 +97,15 @@ for (const open of [load, remote]) {
     for (const file of filesOf(join(installed, 'dist')))
       if (/\.(wasm|mjs|cjs)$/.test(file)) copyFileSync(join(installed, 'dist', file), join(folder, file));
     assert.equal(await node([join(folder, 'main.cjs')], { cwd: work }), `2\n${expected}\n2\n${expected}\n`);
+  });
+
+for (const [entry, count] of Object.entries({ attn: 8, 'attn/worker': 8, 'attn/inference': 4, 'attn/inference/worker': 4, 'attn/service-worker': 2 }))
+  test(`a build of Vite that imports ${entry} carries ${count} .wasm files`, limit, async () => {
+    const folder = join(consumer, `vite-${entry.replaceAll('/', '-')}`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'index.html'), '<script type="module" src="./main.js"></script>');
+    writeFileSync(join(folder, 'main.js'), `import { load } from '${entry}';\nload({ threads: 2 });\n`);
+    await viteBuild({ root: folder, configFile: false, logLevel: 'silent', worker: { format: 'es' } });
+    const files = [...filesOf(join(folder, 'dist'))].filter((name) => name.endsWith('.wasm'));
+    assert.equal(files.length, count, files.join());
   });

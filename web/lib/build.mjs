@@ -172,7 +172,7 @@ function write({ fileName, code, map }) {
 
 /** Entries whose shared parts are files of their own: a page without a bundler would load one source after the other, as it hears of them. */
 async function bundle() {
-  const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host-node'];
+  const entries = ['index', 'inference', 'node', 'worker-web', 'inference-worker', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),

@@ -12,7 +12,7 @@
  * console.log(tokens[0], tokenizer.decode(inputIds, { skipSpecialTokens: true }));
  * ```
  *
- * Its `AttnError` is that of this file: `instanceof` tells it from that of 'attn', `code` does not.
+ * Errors of this file are instances of the `AttnError` of `attn`, too, and the other way round.
  * @packageDocumentation
  */
 import type { Encoding, TokenizeOptions } from './attn.js';
