@@ -13,8 +13,8 @@ const kernels = ['attn/kernels/kernels.hpp', 'attn/kernels/backward.hpp', 'attn/
 const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
-  'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/shape.hpp', /^<pthread\.h>$/],
-  'attn/io/tokenizer': ['attn/tensor/', 'attn/io/json.hpp', 'attn/io/side.hpp', 'attn/io/tokenizer_limits.hpp'],
+  'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/float_environment.hpp', 'attn/tensor/shape.hpp', /^<(pthread|emscripten\/threading)\.h>$/],
+  'attn/io/tokenizer': ['attn/tensor/', 'attn/io/json.hpp', 'attn/io/old_token_files.hpp', 'attn/io/side.hpp', 'attn/io/tokenizer_limits.hpp'],
   'attn/io': ['attn/tensor/', 'attn/io/tokenizer/', /^<nlohmann\/json\.hpp>$/],
   'attn/store': [...kernels, 'attn/tensor/', 'attn/parallel/'],
   'attn/ops': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/'],
@@ -23,7 +23,7 @@ const rules = {
   'attn/models': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/'],
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
   command: ['attn/core.hpp', 'attn/io/', /^"[a-z_]+\.hpp"$/],
-  c: ['attn/core.hpp', 'attn/c.h', 'attn/tensor/large_pages.hpp', /^<nlohmann\/json\.hpp>$/],
+  c: ['attn/core.hpp', 'attn/c.h', 'attn/tensor/large_pages.hpp', /^<nlohmann\/json\.hpp>$/, /^<pthread\.h>$/],
   // What is installed, alone.
   python: [
     'attn/core.hpp',
@@ -50,8 +50,10 @@ const rules = {
   ],
 };
 const exceptions = {
-  // Asks the system whether it writes to a terminal.
-  'command/texts.cpp': [/^<unistd\.h>$/],
+  // Ask the system about terminals, files and signals.
+  'command/texts.cpp': [/^<(unistd|sys\/stat)\.h>$/],
+  'command/printed.cpp': [/^<(unistd|fcntl)\.h>$/],
+  'command/on_signal.cpp': [/^<pthread\.h>$/],
   // Wrap the instructions that xsimd does not know.
   'attn/kernels/simd.hpp': [/^<(wasm_simd128|arm_neon)\.h>$/],
   'attn/kernels/int8_dot.hpp': [/^<(wasm_simd128|immintrin|arm_neon)\.h>$/],

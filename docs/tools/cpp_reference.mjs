@@ -61,7 +61,7 @@ function readHeaders() {
       FILE_PATTERNS: '*.hpp c.h',
       MACRO_EXPANSION: 'YES',
       EXPAND_ONLY_PREDEF: 'YES',
-      PREDEFINED: 'ATTN_API=',
+      PREDEFINED: 'ATTN_API= ATTN_INT=',
       STRIP_FROM_PATH: join(source, 'attn'),
       OUTPUT_DIRECTORY: folder,
       GENERATE_XML: 'YES',

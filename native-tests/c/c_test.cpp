@@ -1,14 +1,21 @@
 // attn/c.h: the same bits as the C++ interface, each refusal as a status, and nothing written where a call is refused.
 #include "attn/c.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "attn/attn.hpp"
@@ -611,6 +618,55 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
   }
   CHECK(raw == nullptr);
   CHECK(!attn_tensors_text(nullptr, "labels", 0, nullptr));
+}
+
+TEST_CASE("C: labels are told apart by their numbers where names are equal", "[c][tasks]") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-c-labels-" + std::to_string(std::random_device()()));
+  std::filesystem::copy(testdata("models/tiny-bert"), folder);
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(folder / "config.json"));
+  config["id2label"] = {{"0", "same"}, {"1", "same"}, {"2", "other"}};
+  std::ofstream(folder / "config.json") << config;
+  const auto model = made<attn_text_model_free>(attn_text_model_load, folder.string().c_str(), ATTN_WEIGHTS_AS_STORED);
+  const TextModel expected = TextModel::load(testdata("models/tiny-bert"));
+  const std::vector<std::string>& names = expected.labels();
+  for (const std::string text : {"A happy person smiles.", "Was it bad?"}) {
+    const attn_text given = text_of(text);
+    const Tensors results = made<attn_tensors_free>(attn_text_model_classify, model.get(), &given, nullptr, std::size_t{1}, nullptr);
+    const auto* const labels = static_cast<const std::int32_t*>(find(results, "labels").data);
+    const auto scores = expected.classify({text})[0];
+    for (std::size_t i = 0; i < names.size(); ++i) CHECK(names[static_cast<std::size_t>(labels[i])] == scores[i].label);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+static_assert(std::is_same_v<std::underlying_type_t<attn_weights>, int> && std::is_same_v<std::underlying_type_t<attn_mask_kind>, int> &&
+                  std::is_same_v<std::underlying_type_t<attn_status>, int> && std::is_same_v<std::underlying_type_t<attn_dtype>, int> &&
+                  std::is_same_v<std::underlying_type_t<attn_fully_masked>, int> && std::is_same_v<std::underlying_type_t<attn_file_weights>, int>,
+              "a number that is none of an enum's can be looked at");
+
+TEST_CASE("C: a thread that is cancelled in a call ends after it", "[c]") {
+  static std::atomic<bool> began{false};
+  pthread_t thread{};
+  REQUIRE(pthread_create(
+              &thread, nullptr,
+              [](void*) -> void* {
+                const auto folder = testdata("models/sentiment").string();
+                // Reading files is where a thread is cancelled.
+                while (true) {
+                  attn_text_model* model = nullptr;
+                  began = true;
+                  if (attn_text_model_load(folder.c_str(), ATTN_WEIGHTS_AS_STORED, &model, nullptr) != ATTN_OK) break;
+                  attn_text_model_free(model);
+                  pthread_testcancel();
+                }
+                return nullptr;
+              },
+              nullptr) == 0);
+  while (!began) std::this_thread::yield();
+  REQUIRE(pthread_cancel(thread) == 0);
+  void* result = nullptr;
+  REQUIRE(pthread_join(thread, &result) == 0);
+  CHECK(result == PTHREAD_CANCELED);
 }
 
 TEST_CASE("C: handles may be nothing, and the process says what it is", "[c]") {

@@ -95,6 +95,50 @@ TEST_CASE("texts without special tokens, and cut at their start, are as Hugging 
   }
 }
 
+TEST_CASE("tokens that only files beside tokenizer.json have, and special tokens that are split, are as transformers has them", "[io][tokenizer]") {
+  const json all = read_json(testdata("tokenizers") / "other_tokens.json");
+  CHECK(all.at("runs").size() > 150);
+  for (const json& run : all.at("runs")) {
+    INFO(run.at("checkpoint") << ", " << run.at("what"));
+    std::map<std::string, std::vector<std::uint8_t>> files;
+    for (const auto& [name, value] : run.at("files").items()) files[name] = bytes(value.dump());
+    const auto file = [&](const char* name) -> std::optional<std::span<const std::uint8_t>> {
+      return files.contains(name) ? std::optional<std::span<const std::uint8_t>>(files.at(name)) : std::nullopt;
+    };
+    const Tokenizer tokenizer =
+        Tokenizer::parse(bytes_of(testdata("models") / run.at("checkpoint") / "tokenizer.json"), file("tokenizer_config.json"), {},
+                         {.special_tokens_map = file("special_tokens_map.json"), .added_tokens = file("added_tokens.json")});
+    const EncodedTexts encoding = tokenizer.encode_texts(std::vector<std::string>{all.at("text")});
+    CHECK(json(encoding.tokens.at(0)) == run.at("tokens"));
+    CHECK(json(encoding.input_ids) == run.at("ids"));
+    const std::vector<std::int32_t> ids = run.at("ids");
+    CHECK(tokenizer.decode(ids, true) == run.at("text"));
+    CHECK(tokenizer.vocabulary_size() == run.at("size"));
+  }
+}
+
+TEST_CASE("tokens of other files that are none are refused with the file and the name", "[io][tokenizer]") {
+  const std::vector<std::uint8_t> tokenizer = bytes_of(testdata("models") / "tiny-bert" / "tokenizer.json");
+  const auto refused = [&](const char* file, const char* text, const std::string& path, const std::string& expected) {
+    INFO(text);
+    const std::vector<std::uint8_t> given = bytes(text);
+    const std::string_view name = file;
+    const auto config = name == "tokenizer_config.json" ? std::optional<std::span<const std::uint8_t>>(given) : std::nullopt;
+    OldTokenFiles old;
+    if (name == "special_tokens_map.json") old.special_tokens_map = given;
+    if (name == "added_tokens.json") old.added_tokens = given;
+    check_error({ErrorCode::format, file, path, {expected}}, [&] { Tokenizer::parse(tokenizer, config, {}, old); });
+  };
+  const char* const config = "tokenizer_config.json";
+  refused(config, R"({"added_tokens_decoder":{"400":"<e2>"}})", "added_tokens_decoder.400", "an object");
+  refused(config, R"({"added_tokens_decoder":{"400":{"content":"<e2>","lstrip":1}}})", "added_tokens_decoder.400.lstrip", "true or false");
+  refused(config, R"({"extra_special_tokens":["<e1>",5]})", "extra_special_tokens.1.content", "a string");
+  refused(config, R"({"extra_special_tokens":"<e1>"})", "extra_special_tokens", "an object");
+  refused(config, R"({"split_special_tokens":"yes"})", "split_special_tokens", "true or false");
+  refused("special_tokens_map.json", "[]", "the file", "an object");
+  refused("added_tokens.json", R"({"<e1>":"a"})", "<e1>", "a number");
+}
+
 /// As JSON has them; none is null.
 json json_of(const auto& values) {
   json all = json::array();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/store/panels.hpp"
 #include "support/random.hpp"
 #include "support/reference_int8.hpp"
 
@@ -47,6 +48,25 @@ TEST_CASE("an int8 linear map is that of the definition with any rows and thread
       CHECK(same_bits(y[1], defined_product(x, m, quantized(weights[1], 33, kIn), bias.data())));
     }
   set_num_threads(threads_before);
+}
+
+TEST_CASE("blocks of rows share out all rows, also where products of their numbers need more than 32 bits", "[layers]") {
+  // 642 095 rows are the first of which a product is beyond 2³².
+  for (const std::uint32_t rows : {1U, 95U, 96U, 97U, 1000U, 642094U, 642095U, 700000U, 1U << 24U, 0x3fffffffU, 0x40000000U}) {
+    CAPTURE(rows);
+    constexpr std::uint32_t kTried = 1000;
+    const detail::BasicRowBlocks<std::uint32_t> blocks(rows);
+    std::uint32_t wrong = 0;
+    for (std::uint32_t i = 0; i < kTried; ++i) {
+      const auto block = static_cast<std::uint32_t>(std::uint64_t{blocks.count} * i / kTried);
+      const std::uint32_t begin = blocks.begin(block), end = blocks.begin(block + 1);
+      if (begin != std::uint64_t{rows} * block / blocks.count || end <= begin || end - begin > 96) ++wrong;
+      if (blocks.of(begin) != block || blocks.of(end - 1) != block) ++wrong;
+    }
+    CHECK(wrong == 0);
+    CHECK(blocks.begin(0) == 0);
+    CHECK(blocks.begin(blocks.count) == rows);
+  }
 }
 
 }  // namespace layers_linear_test

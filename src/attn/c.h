@@ -8,6 +8,7 @@
  *   may be freed as soon as the call returns.
  * - Texts are UTF-8 and end with 0, but for attn_text, which has a length.
  * - Options are filled with the defaults by their attn_..._init(), and then changed. NULL for options: the defaults.
+ * - A thread that is cancelled (pthread_cancel) during a call ends after it.
  * - Calls from several threads at once are safe, but for those that change an object that another one is using (its parameter is not const).
  */
 #ifndef ATTN_C_H
@@ -17,8 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* In C++ an enum has a type, so that any number that a caller passes can be looked at and refused. */
 #ifdef __cplusplus
+#define ATTN_INT : int
 extern "C" {
+#else
+#define ATTN_INT
 #endif
 
 #if defined(__GNUC__)
@@ -29,7 +34,7 @@ extern "C" {
 
 /* ---- errors ---- */
 
-typedef enum attn_status {
+typedef enum attn_status ATTN_INT {
   ATTN_OK = 0,
   ATTN_ERROR_ARGUMENT = 1,     /**< an argument is missing or not of its kind */
   ATTN_ERROR_SHAPE = 2,        /**< ranks, widths, lengths or batches disagree */
@@ -76,7 +81,7 @@ typedef struct attn_view {
   const int64_t* strides;
 } attn_view;
 
-typedef enum attn_dtype { ATTN_FLOAT32 = 0, ATTN_INT32 = 1, ATTN_INT64 = 2, ATTN_UINT8 = 3 } attn_dtype;
+typedef enum attn_dtype ATTN_INT { ATTN_FLOAT32 = 0, ATTN_INT32 = 1, ATTN_INT64 = 2, ATTN_UINT8 = 3 } attn_dtype;
 
 /** Row-major numbers, which live as long as the attn_tensors that they are from. */
 typedef struct attn_tensor {
@@ -111,7 +116,7 @@ ATTN_API bool attn_tensors_text(const attn_tensors* tensors, const char* name, s
 /** Tensors of a safetensors file as float32. */
 ATTN_API attn_status attn_read_safetensors(const char* path, attn_tensors** tensors, attn_error** error);
 
-typedef enum attn_mask_kind {
+typedef enum attn_mask_kind ATTN_INT {
   ATTN_MASK_ATTEND = 0,  /**< not 0: may attend (torch's scaled_dot_product_attention) */
   ATTN_MASK_BLOCK = 1,   /**< not 0: blocked (torch's nn.MultiheadAttention) */
   ATTN_MASK_ADDITIVE = 2 /**< added to the scaled scores, -infinity blocks */
@@ -128,7 +133,7 @@ typedef struct attn_mask {
 
 /* ---- attention ---- */
 
-typedef enum attn_fully_masked { ATTN_FULLY_MASKED_ZERO = 0, ATTN_FULLY_MASKED_NAN = 1, ATTN_FULLY_MASKED_UNIFORM = 2 } attn_fully_masked;
+typedef enum attn_fully_masked ATTN_INT { ATTN_FULLY_MASKED_ZERO = 0, ATTN_FULLY_MASKED_NAN = 1, ATTN_FULLY_MASKED_UNIFORM = 2 } attn_fully_masked;
 
 /** As attn::AttentionOptions. */
 typedef struct attn_attention_options {
@@ -215,7 +220,7 @@ ATTN_API attn_status attn_transformer_encoder_forward(const attn_transformer_enc
 
 typedef struct attn_text_model attn_text_model;
 
-typedef enum attn_weights { ATTN_WEIGHTS_AS_STORED = 0, ATTN_WEIGHTS_FLOAT32 = 1, ATTN_WEIGHTS_INT8 = 2 } attn_weights;
+typedef enum attn_weights ATTN_INT { ATTN_WEIGHTS_AS_STORED = 0, ATTN_WEIGHTS_FLOAT32 = 1, ATTN_WEIGHTS_INT8 = 2 } attn_weights;
 
 /** A folder as transformers or sentence-transformers write it. */
 ATTN_API attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_text_model** model, attn_error** error);
@@ -345,7 +350,7 @@ ATTN_API attn_status attn_text_model_attribute(const attn_text_model* model, con
 
 ATTN_API attn_status attn_text_model_state_dict(const attn_text_model* model, attn_tensors** state, attn_error** error);
 ATTN_API attn_status attn_text_model_load_state_dict(attn_text_model* model, const attn_tensors* state, bool strict, attn_error** error);
-typedef enum attn_file_weights { ATTN_FILE_AS_IS = 0, ATTN_FILE_FLOAT32 = 1, ATTN_FILE_FLOAT16 = 2, ATTN_FILE_INT8 = 3 } attn_file_weights;
+typedef enum attn_file_weights ATTN_INT { ATTN_FILE_AS_IS = 0, ATTN_FILE_FLOAT32 = 1, ATTN_FILE_FLOAT16 = 2, ATTN_FILE_INT8 = 3 } attn_file_weights;
 ATTN_API attn_status attn_text_model_save_pretrained(const attn_text_model* model, const char* folder, attn_file_weights weights, attn_error** error);
 
 #ifdef __cplusplus

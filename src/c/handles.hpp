@@ -13,6 +13,10 @@
 #include <utility>
 #include <vector>
 
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
 #include "attn/c.h"
 #include "attn/core.hpp"
 #include "attn/tensor/large_pages.hpp"
@@ -56,6 +60,7 @@ class Numbers {
 
 namespace attn {
 
+// The linker would take this for tensor.hpp's of the same name: a library that has this one exports nothing of attn's C++ (check-symbols --c).
 template <std::size_t N, class T>
 struct TensorType {
   using type = c::Numbers<T>;
@@ -124,9 +129,26 @@ void check_pointer(std::string_view op, const void* pointer, std::string_view ar
 /// The exception that is being handled.
 attn_status status_of_exception(attn_error** error) noexcept;
 
+/// While it lives the thread is not cancelled: what a cancellation throws must not be caught, nor leave the library's threads at work for nobody.
+class NotCancelled {
+ public:
+#ifdef _WIN32
+  NotCancelled() {}
+#else
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+#endif
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
 /// Runs what a function does: an exception becomes its status.
 template <class F>
 attn_status guarded(attn_error** error, F&& run) noexcept {
+  const NotCancelled not_cancelled;
   try {
     run();
     return ATTN_OK;

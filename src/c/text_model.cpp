@@ -148,15 +148,14 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
     if (options != nullptr) chosen = {given_or_none(options->max_length), options->truncation, options->batch_size};
     const auto answers = pairs != nullptr ? model->module.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
                                           : model->module.classify(to_strings(op, texts, count), chosen);
-    const std::vector<std::string>& names = model->module.labels();
-    const auto C = static_cast<std::int64_t>(names.size());
+    const auto C = static_cast<std::int64_t>(model->module.labels().size());
     const attn::Shape shape{static_cast<std::int64_t>(answers.size()), C};
     Numbers<float> scores(shape);
     Numbers<std::int32_t> labels(shape);
     std::size_t i = 0;
     for (const auto& row : answers)
       for (const attn::LabelScore& answer : row) {
-        labels.data()[i] = static_cast<std::int32_t>(std::ranges::find(names, answer.label) - names.begin());
+        labels.data()[i] = static_cast<std::int32_t>(answer.index);
         scores.data()[i++] = answer.score;
       }
     auto tensors = std::make_unique<attn_tensors>();

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -12,9 +11,13 @@
 #include <vector>
 
 #include "attn/core.hpp"
+#include "attn/io/files.hpp"
+#include "attn/io/folder_name.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
+#include "on_signal.hpp"
 #include "options.hpp"
+#include "printed.hpp"
 #include "texts.hpp"
 
 namespace {
@@ -22,10 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 using attn::detail::Json;
 using command::Misuse;
+using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t kMaxFile = 64 << 20;
 
-void print(std::string_view name, const std::string& text) { std::printf("%-12s%s\n", std::string(name).c_str(), text.c_str()); }
+void print(std::string name, const std::string& text) {
+  name.resize(12, ' ');
+  command::print_line(name + text);
+}
 
 std::string megabytes(std::uintmax_t bytes) {
   char text[32];
@@ -33,13 +40,19 @@ std::string megabytes(std::uintmax_t bytes) {
   return text;
 }
 
+/// A small file; none if there is none.
+std::optional<Bytes> bytes_of(const fs::path& path) {
+  attn::detail::InputFile file(path);
+  if (file.problem() != nullptr || file.size() > kMaxFile) return std::nullopt;
+  Bytes bytes(static_cast<std::size_t>(file.size()));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return file ? std::optional(std::move(bytes)) : std::nullopt;
+}
+
 /// What a JSON file holds; null where there is none, or it is not JSON.
 Json read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   try {
-    return attn::detail::parse_json(path.string(), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, kMaxFile);
+    return attn::detail::parse_python_json(path.string(), bytes_of(path).value_or(Bytes()), kMaxFile);
   } catch (const attn::Error&) {
     return {};
   }
@@ -52,10 +65,11 @@ std::string text_of(const Json* value, std::string_view otherwise) {
 /// Numbers of tensors and of their bytes by type.
 std::string types_of(const fs::path& path) {
   try {
-    std::ifstream file(path, std::ios::binary);
+    attn::detail::InputFile file(path);
     std::uint8_t prefix[attn::detail::kSafetensorsPrefix] = {};
+    attn::detail::check_safetensors_size(file.size());
     file.read(reinterpret_cast<char*>(prefix), sizeof prefix);
-    std::vector<std::uint8_t> header(attn::detail::safetensors_header_size(prefix, fs::file_size(path)));
+    Bytes header(attn::detail::safetensors_header_size(prefix, file.size()));
     file.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header.size()));
     if (!file) return "none that can be read";
     std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;
@@ -79,6 +93,13 @@ std::string class_of(const Json& module) {
   return type.substr(type.rfind('.') + 1);
 }
 
+/// The folder of a module; none if its path leads out of the model's.
+std::optional<fs::path> folder_of(const fs::path& folder, const Json& module) {
+  const std::string path = text_of(module.find("path"), "");
+  const std::string_view name = attn::detail::module_folder(path);
+  return attn::detail::is_folder_name(name) ? std::optional(folder / name) : std::nullopt;
+}
+
 std::string modules_of(const fs::path& folder) {
   const Json list = read(folder / "modules.json");
   if (list.array() == nullptr) return "none, so mean pooling";
@@ -86,8 +107,9 @@ std::string modules_of(const fs::path& folder) {
   for (const Json& module : *list.array()) {
     if (module.object() == nullptr) continue;
     std::string name = class_of(module);
-    const Json config = read(folder / text_of(module.find("path"), "") / "config.json");
-    if (name == "Pooling" && config.object() != nullptr) {
+    const std::optional<fs::path> own = folder_of(folder, module);
+    const Json config = own && name == "Pooling" ? read(*own / "config.json") : Json();
+    if (config.object() != nullptr) {
       std::string modes;
       for (const std::string_view mode : {"cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"}) {
         const Json* flag = config.find("pooling_mode_" + std::string(mode));
@@ -106,7 +128,7 @@ fs::path base_of(const fs::path& folder) {
   const Json list = read(folder / "modules.json");
   if (list.array() != nullptr)
     for (const Json& module : *list.array())
-      if (module.object() != nullptr && class_of(module) == "Transformer") return folder / text_of(module.find("path"), "");
+      if (module.object() != nullptr && class_of(module) == "Transformer") return folder_of(folder, module).value_or(folder);
   return folder;
 }
 
@@ -120,12 +142,12 @@ std::string size_of(const Json& config, std::initializer_list<std::string_view> 
 
 int inspect(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    std::cerr << "attn: FOLDER is " << folder.string() << ", which is no folder; expected that of a model\n";
+    command::print_error("FOLDER is " + folder.string() + ", which is no folder; expected that of a model");
     return 1;
   }
   std::uintmax_t files = 0, bytes = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (!entry.is_directory()) {
+    if (entry.is_regular_file()) {
       ++files;
       bytes += entry.file_size();
     }
@@ -172,28 +194,26 @@ int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weigh
   if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
   const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
   const attn::TextModel model = attn::TextModel::load(folder.string(), {.weights = kept});
-  try {
-    model.save_pretrained(out.string(), {.weights = weights});
-  } catch (const std::exception&) {
+  const command::OnSignal on_signal([&] {
     // A part of a model is none, and the next call would not take OUT.
     std::error_code none;
     if (exists)
       for (const auto& entry : fs::directory_iterator(out, none)) fs::remove_all(entry.path(), none);
     else
       fs::remove_all(out, none);
-    throw;
-  }
+  });
+  model.save_pretrained(out.string(), {.weights = weights});
   return 0;
 }
 
 int run(std::span<char* const> arguments) {
   const auto asked = command::read_call(arguments);
   if (std::holds_alternative<command::Version>(asked)) {
-    std::puts(ATTN_VERSION);
+    command::print_line(ATTN_VERSION);
     return 0;
   }
   if (const auto* const help = std::get_if<command::Help>(&asked)) {
-    std::fputs(help->text.c_str(), stdout);
+    std::cout << help->text;
     return help->wrong ? 2 : 0;
   }
   const auto& call = std::get<command::Call>(asked);
@@ -209,15 +229,19 @@ int run(std::span<char* const> arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  command::open_standard_files();
+  std::ios::sync_with_stdio(false);
   try {
-    return run({arguments + 1, static_cast<std::size_t>(std::max(count - 1, 0))});
+    const int code = run({arguments + 1, static_cast<std::size_t>(std::max(count - 1, 0))});
+    command::end_output();
+    return code;
   } catch (const Misuse& misuse) {
-    std::cerr << "attn: " << misuse.what << '\n';
+    command::print_error(misuse.what);
     return 2;
   } catch (const attn::Error& error) {
-    std::cerr << "attn: " << to_string(error.code()) << ": " << error.what() << '\n';
+    command::print_error(std::string(to_string(error.code())) + ": " + error.what());
   } catch (const std::exception& error) {
-    std::cerr << "attn: " << error.what() << '\n';
+    command::print_error(error.what());
   }
   return 1;
 }

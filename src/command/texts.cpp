@@ -1,7 +1,9 @@
 #include "texts.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -16,11 +18,14 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "attn/core.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/json_text.hpp"
+#include "output.hpp"
+#include "printed.hpp"
 
 namespace command {
 namespace {
@@ -33,12 +38,6 @@ using attn::detail::Json;
 struct Query {
   std::string text, context;
   std::vector<std::string> documents;
-};
-
-/// What is written of a line; vectors alone can be npy.
-struct Result {
-  std::string line;
-  std::vector<float> numbers;
 };
 
 /// The fewest digits that are this number and no other, as JavaScript writes them.
@@ -248,6 +247,44 @@ std::string string_of(const Json& object, std::string_view name) {
   return *value->string();
 }
 
+/// JSON with U+FFFD for each escaped half of a surrogate pair.
+std::string with_whole_pairs(std::string json) {
+  /// The code of \uXXXX there, or 0.
+  const auto code_at = [&](std::size_t at) {
+    unsigned code = 0;
+    if (json.size() < at + 6 || json[at] != '\\' || json[at + 1] != 'u') return code;
+    const char* const end = json.data() + at + 6;
+    return std::from_chars(end - 4, end, code, 16).ptr == end ? code : 0;
+  };
+  for (std::size_t at = json.find('\\'); at != std::string::npos; at = json.find('\\', at)) {
+    const unsigned code = code_at(at), kind = code >> 10;
+    if (kind == 0x36 && code_at(at + 6) >> 10 == 0x37) {
+      at += 12;
+      continue;
+    }
+    if (kind == 0x36 || kind == 0x37) json.replace(at + 2, 4, "fffd");
+    at += code != 0 ? 6 : 2;
+  }
+  return json;
+}
+
+Json json_of(const std::string& line) {
+  const auto parse = [](const std::string& text) {
+    return attn::detail::parse_json("line", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()},
+                                    std::numeric_limits<std::size_t>::max());
+  };
+  try {
+    return parse(line);
+  } catch (const attn::Error&) {
+  }
+  try {
+    parse(with_whole_pairs(line));
+  } catch (const attn::Error&) {
+    throw BadLine{"is not JSON"};
+  }
+  throw BadLine{"has half a surrogate pair, expected whole characters"};
+}
+
 Query query_of(std::string_view command, std::string line, bool is_first, bool is_json) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::string none;
@@ -255,13 +292,7 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   if (is_first && line.starts_with(kMark)) line.erase(0, kMark.size());
   if (line.ends_with('\r')) line.pop_back();
   if (!is_json) return {std::move(line), "", {}};
-  Json value;
-  try {
-    value =
-        attn::detail::parse_json("line", {reinterpret_cast<const std::uint8_t*>(line.data()), line.size()}, std::numeric_limits<std::size_t>::max());
-  } catch (const attn::Error&) {
-    throw BadLine{"is not JSON"};
-  }
+  const Json value = json_of(line);
   if (value.object() == nullptr) throw BadLine{"is JSON, but no object"};
   if (command == "answer") {
     std::string question = string_of(value, "question");
@@ -277,73 +308,6 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   }
   return query;
 }
-
-[[noreturn]] void fail_by_errno(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
-
-/// Where results go: lines, or vectors whose number is known at the end.
-class Output {
- public:
-  /// Of `width` numbers a row where it is npy. A pipe cannot be gone back in: vectors wait until their number is known.
-  Output(const std::optional<std::string>& path, std::optional<std::int64_t> width) : width_(width) {
-    if (path) {
-      owned_.reset(std::fopen(path->c_str(), "wb"));
-      if (!owned_) fail_by_errno(*path);
-      file_ = owned_.get();
-      if (width_) put(header());
-    }
-  }
-
-  void add(const std::vector<Result>& results) {
-    rows_ += results.size();
-    for (const auto& [line, numbers] : results) {
-      if (!width_)
-        put(line + "\n");
-      else if (owned_)
-        put({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)});
-      else
-        kept_.insert(kept_.end(), numbers.begin(), numbers.end());
-    }
-    flush();
-  }
-
-  void end() {
-    if (width_ && owned_ && std::fseek(file_, 0, SEEK_SET) != 0) fail_by_errno("--out");
-    if (width_) put(header());
-    if (width_ && !owned_) put({reinterpret_cast<const char*>(kept_.data()), kept_.size() * sizeof(float)});
-    flush();
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
-  /// 128 bytes, whatever the number of rows.
-  std::string header() const {
-    std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows_) + ", " + std::to_string(*width_) + "), }";
-    dictionary.resize(117, ' ');
-    using namespace std::string_literals;
-    return "\x93NUMPY\x01\x00\x76\x00"s + dictionary + "\n";
-  }
-
-  void put(std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) failed();
-  }
-  void flush() {
-    if (std::fflush(file_) != 0) failed();
-  }
-  [[noreturn]] void failed() const {
-    // Who reads has read enough: that is no error of ours. Mostly SIGPIPE has ended the program before.
-    if (errno == EPIPE && !owned_) std::_Exit(0);
-    fail_by_errno("writing");
-  }
-
-  std::unique_ptr<std::FILE, Close> owned_;
-  std::FILE* file_ = stdout;
-  std::optional<std::int64_t> width_;
-  std::vector<float> kept_;
-  std::size_t rows_ = 0;
-};
 
 /// How far it is, on a terminal that shows nothing else.
 class Progress {
@@ -377,21 +341,27 @@ class Progress {
 constexpr std::int64_t kBatchesAtATime = 16;
 constexpr std::size_t kMostBytes = 4 << 20;
 
+/// Whether each line is JSON.
+bool reads_json(const Call& call, const Kind& kind) {
+  std::string name = call.paths.size() > 1 ? call.paths[1] : "";
+  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
+
 /// What stands before the first bad line is written.
 void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::istream& input, Output& output, Progress& progress) {
-  const bool is_json =
-      kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || (call.paths.size() > 1 && call.paths[1].ends_with(".jsonl"));
+  const bool is_json = reads_json(call, kind);
   const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);
   std::vector<Query> waiting;
-  std::size_t count = 0, bytes = 0, waiting_bytes = 0;
+  // Numbers of lines: of this one, and of the first and the last that wait.
+  std::size_t count = 0, first = 0, last = 0, bytes = 0, waiting_bytes = 0;
   const auto flush = [&] {
     if (waiting.empty()) return;
     std::vector<Result> results;
     try {
       results = kind.run(model, waiting, call);
     } catch (const attn::Error& error) {
-      const std::string last = std::to_string(count);
-      const std::string where = waiting.size() == 1 ? "line " + last : "lines " + std::to_string(count - waiting.size() + 1) + " to " + last;
+      const std::string where = (first == last ? "line " : "lines " + std::to_string(first) + " to ") + std::to_string(last);
       throw std::runtime_error(where + ": " + std::string(to_string(error.code())) + ": " + error.what());
     }
     output.add(results);
@@ -402,13 +372,16 @@ void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::
   for (std::string line; std::getline(input, line);) {
     const std::size_t size = line.size();
     bytes += size + 1;
+    ++count;
+    if (is_json && line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      waiting.push_back(query_of(kind.name, std::move(line), count == 0, is_json));
+      waiting.push_back(query_of(kind.name, std::move(line), count == 1, is_json));
     } catch (const BadLine& bad) {
       flush();
-      throw std::runtime_error("line " + std::to_string(count + 1) + ": " + bad.what);
+      throw std::runtime_error("line " + std::to_string(count) + ": " + bad.what);
     }
-    ++count;
+    first = waiting.size() == 1 ? count : first;
+    last = count;
     waiting_bytes += size;
     if (waiting.size() >= at_once || waiting_bytes >= kMostBytes) flush();
   }
@@ -424,6 +397,13 @@ void check_task(const TextModel& model, const Kind& kind) {
     throw std::runtime_error("MODEL has " + std::to_string(labels) + " labels, expected one, as a cross-encoder has");
 }
 
+/// Whether a path leads to the same file as another one, or to that which is standard input.
+bool is_same_file(const std::string& path, const std::string* other) {
+  struct stat one{}, two{};
+  if (stat(path.c_str(), &one) != 0 || (other != nullptr ? stat(other->c_str(), &two) : fstat(STDIN_FILENO, &two)) != 0) return false;
+  return S_ISREG(one.st_mode) && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
 }  // namespace
 
 void run_texts(const Call& call) {
@@ -431,7 +411,8 @@ void run_texts(const Call& call) {
   const bool npy = call.text("output") == "npy";
   const std::optional<std::string> out = call.has("out") ? std::optional<std::string>(call.text("out")) : std::nullopt;
   if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"--output npy is nothing to read; --out PATH writes it to a file"};
-  std::ios::sync_with_stdio(false);
+  if (out && is_same_file(*out, call.paths.size() > 1 ? &call.paths[1] : nullptr))
+    throw Misuse{"--out is " + *out + ", which is the input; expected another file"};
   std::ifstream file;
   std::optional<std::uintmax_t> size;
   if (call.paths.size() > 1) {
@@ -450,7 +431,7 @@ void run_texts(const Call& call) {
   try {
     run_lines(model, call, *kind, file.is_open() ? file : std::cin, output, progress);
   } catch (...) {
-    output.end();
+    if (output.good()) output.end();
     throw;
   }
   output.end();

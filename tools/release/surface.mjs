@@ -110,7 +110,7 @@ function compounds(source, headers) {
       EXTRACT_ALL: 'YES',
       MACRO_EXPANSION: 'YES',
       EXPAND_ONLY_PREDEF: 'YES',
-      PREDEFINED: 'ATTN_API=',
+      PREDEFINED: 'ATTN_API= ATTN_INT=',
       QUIET: 'YES',
       WARNINGS: 'NO',
     };

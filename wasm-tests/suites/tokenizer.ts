@@ -75,9 +75,18 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws', 'decoders', 'options', 'words'].map(
-    (name) => `testdata/tokenizers/${name}.json`,
-  );
+  const goldens = [
+    ...checkpoints,
+    'all-MiniLM-L6-v2',
+    'variants',
+    'settings',
+    'code_points',
+    'draws',
+    'decoders',
+    'options',
+    'words',
+    'other_tokens',
+  ].map((name) => `testdata/tokenizers/${name}.json`);
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
   for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
   // Not in the repository: a tool fetches it.
@@ -140,6 +149,48 @@ describe('tokenizer', () => {
       assert.isAbove(cases.length, 50);
       for (const c of cases) run(tokenizer, c, `${checkpoint}, special tokens ${c.addSpecialTokens}, ${c.truncationSide}`);
     }
+  });
+
+  it('tokens that only files beside tokenizer.json have, and special tokens that are split', () => {
+    interface Run {
+      readonly checkpoint: string;
+      readonly what: string;
+      readonly files: Readonly<Record<string, object>>;
+      readonly ids: readonly number[];
+      readonly tokens: readonly string[];
+      readonly size: number;
+      readonly text: string;
+    }
+    const { text, runs }: { text: string; runs: Run[] } = read('testdata/tokenizers/other_tokens.json');
+    assert.isAbove(runs.length, 150);
+    for (const { checkpoint, what, files: changed, ids, tokens, size, text: decoded } of runs) {
+      const others = Object.fromEntries(Object.entries(changed).map(([name, value]) => [name, JSON.stringify(value)]));
+      const tokenizer = PublicTokenizer.fromFiles({ 'tokenizer.json': fileOf(checkpoint), ...others });
+      const got = tokenizer.encode(text, { maxLength: 1000 });
+      assert.deepEqual(got.tokens, [[...tokens]], `${checkpoint}, ${what}`);
+      assert.deepEqual([...got.inputIds], [...ids], `${checkpoint}, ${what}`);
+      assert.equal(tokenizer.decode(ids, { skipSpecialTokens: true }), decoded, `${checkpoint}, ${what}`);
+      assert.equal(tokenizer.vocabularySize, size, `${checkpoint}, ${what}`);
+    }
+  });
+
+  it('tokens of other files that are none are refused with the file and the name', () => {
+    const given = (files: Record<string, unknown>) => () =>
+      PublicTokenizer.fromFiles({
+        'tokenizer.json': fileOf('tiny-bert'),
+        ...Object.fromEntries(Object.entries(files).map(([name, value]) => [name, JSON.stringify(value)])),
+      });
+    const config = (value: unknown) => given({ 'tokenizer_config.json': value });
+    assertThrows(config({ added_tokens_decoder: { 400: '<e2>' } }), 'FORMAT', ['tokenizer_config.json.added_tokens_decoder.400', 'an object']);
+    assertThrows(config({ added_tokens_decoder: { 400: { content: '<e2>', lstrip: 1 } } }), 'FORMAT', ['lstrip']);
+    assertThrows(config({ extra_special_tokens: ['<e1>', 5] }), 'FORMAT', ['tokenizer_config.json.extra_special_tokens.1', 'an object']);
+    assertThrows(config({ extra_special_tokens: '<e1>' }), 'FORMAT', ['extra_special_tokens']);
+    const deep = encode(`{"extra_special_tokens":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+    const files = { 'tokenizer.json': fileOf('tiny-bert'), 'tokenizer_config.json': deep };
+    assertThrows(() => PublicTokenizer.fromFiles(files), 'FORMAT', ['extra_special_tokens.0', 'an object']);
+    assertThrows(config({ split_special_tokens: 'yes' }), 'FORMAT', ['split_special_tokens', 'true or false']);
+    assertThrows(given({ 'special_tokens_map.json': [] }), 'FORMAT', ['special_tokens_map.json']);
+    assertThrows(given({ 'added_tokens.json': { '<e1>': 'a' } }), 'FORMAT', ['added_tokens.json.<e1>']);
   });
 
   it('lists of words, and texts that are filled up on either side', () => {
@@ -638,7 +689,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.deepEqual(padded({}, { pad_token: '[MASK]', pad_type_id: 1 }), ['[MASK]', 1]);
     assert.deepEqual(padded({ pad_token: '[UNK]' }, { pad_token: '[MASK]' }), ['[UNK]', 0]);
     assert.deepEqual(padded({ pad_token: { content: '[UNK]' } }), ['[UNK]', 0]);
-    assert.deepEqual(padded({ pad_token: 'not in the vocabulary' }), ['[PAD]', 0]);
+    assert.deepEqual(padded({ pad_token: 'not in the vocabulary' }), ['not in the vocabulary', 0]);
   });
 
   it('no texts, and texts without a token', () => {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <system_error>
+#include <type_traits>
 
+#include "attn/io/files.hpp"
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/fine_tuning.hpp"
@@ -14,6 +16,7 @@
 #include "attn/models/model_writer.hpp"
 #include "attn/models/sentence_config.hpp"
 #include "attn/models/text_model_parts.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -35,14 +38,17 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 
 using File = std::optional<std::vector<std::uint8_t>>;
 
+void check_open(const detail::InputFile& file, const std::filesystem::path& path) {
+  if (file.problem() != nullptr) refuse_file(ErrorCode::format, path, {"a regular file"}, {file.problem()});
+}
+
 /// A whole file; none where it is not there, unless it has to be.
 File read_file(const std::filesystem::path& path, bool required = false) {
   std::error_code none;
-  const bool exists = std::filesystem::exists(path, none);
-  if (!exists && !required) return std::nullopt;
-  const std::uintmax_t size = std::filesystem::file_size(path, none);
-  std::ifstream file(path, std::ios::binary);
-  if (none || !file) refuse_file(ErrorCode::format, path, {"a file"}, {exists ? "unreadable" : "not there"});
+  if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
+  detail::InputFile file(path);
+  check_open(file, path);
+  const std::uintmax_t size = file.size();
   // What is empty says nothing, and what is absent has a meaning.
   if (size == 0) refuse_file(ErrorCode::format, path, {"a file"}, {"an empty one"});
   if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {kMaxSmallFile, " bytes at the most"}, {size, " bytes"});
@@ -50,6 +56,10 @@ File read_file(const std::filesystem::path& path, bool required = false) {
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
   return bytes;
+}
+
+bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
+  return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
 }
 
 /// Says what the folder has instead of model.safetensors, where that is something known.
@@ -71,8 +81,8 @@ void check_weights(const std::filesystem::path& folder) {
 }
 
 void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"not there or unreadable"});
+  detail::InputFile file(path);
+  check_open(file, path);
   std::vector<std::uint8_t> piece(1 << 20);
   while (file) {
     file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
@@ -134,6 +144,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
              tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json");
+  // transformers reads the next two only then.
+  const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
+  const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
+             added_tokens = is_old ? read(parts->base + "added_tokens.json") : std::nullopt;
   detail::ModelLoader loader({.config = *config,
                               .modules = modules,
                               .pooling = pooling,
@@ -145,7 +159,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
-    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class());
+    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
+                                        {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
@@ -174,25 +189,20 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
   const FileWeights weights = options.weights.value_or(this->weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
   detail::check_weights_as(model, weights);
   const std::filesystem::path folder(path.text());
-  const auto write = [&](const std::string& name, const auto& content) {
-    const std::filesystem::path file = below(folder, name);
-    std::error_code none;
-    std::filesystem::create_directories(file.parent_path(), none);
-    std::ofstream to(file, std::ios::binary);
-    content(to);
-    to.close();
-    if (!to) detail::fail(ErrorCode::argument, "save_pretrained", file.string(), {"a file that can be written"}, {"not"});
-  };
-  for (const auto& file : parts_->files) {
-    const std::vector<std::uint8_t>& bytes = file.second;
-    write(file.first, [&](std::ostream& to) {
-      if (file.first == parts_->base + "config.json")
+  detail::StagedFiles files;
+  try {
+    for (const auto& [name, bytes] : parts_->files) {
+      std::ostream& to = files.open(below(folder, name));
+      if (name == parts_->base + "config.json")
         to << detail::config_as(bytes, model, weights);
       else
         to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    });
+    }
+    detail::write_weights(model, weights, files.open(below(folder, parts_->base + "model.safetensors")));
+    files.commit();
+  } catch (const std::system_error& error) {
+    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {error.what()});
   }
-  write(parts_->base + "model.safetensors", [&](std::ostream& to) { detail::write_weights(model, weights, to); });
 }
 
 Weights TextModel::weights() const { return encoder().is_quantized() ? Weights::int8 : Weights::float32; }
@@ -328,6 +338,7 @@ GradientOptions TextModel::numbered(const GradientOptions& options) const {
 }
 
 TextAttribution TextModel::attribute(const std::string& text, const AttributeOptions& options) const {
+  const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "attribute";
   const EncoderModel& model = encoder();
   EncodedTexts encoding = encode({text}, 0, 1, {});
@@ -497,6 +508,7 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
       progress.loss =
           of_head ? tuning.step(pooled_at(some), targets_at(some)) : tuning.step(detail::TextBatch(std::span(some)).inputs(), targets_at(some));
       ++progress.step;
+      const detail::FloatEnvironment environment;
       sum += progress.loss;
       result.loss = sum / static_cast<double>(i + 1);
       if (i + 1 == per_epoch && !validating.empty()) {
@@ -574,10 +586,10 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
   run_texts(texts, tokenizing, options.batch_size, options.on_progress, [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
-    model.classify(batch.inputs(), scores.data());
+    model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::vector<LabelScore>& of_text = all[rows[i].index];
-      for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c]});
+      for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
       std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
       if (options.top_k) of_text.resize(std::min(of_text.size(), static_cast<std::size_t>(*options.top_k)));
     }
@@ -612,6 +624,7 @@ std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
   return parts_->ask([&](const auto& any) { return any.id_to_token(id); });
 }
 Task TextModel::task() const { return parts_->model->config().task; }
+const std::vector<std::string>& TextModel::notes() const { return parts_->model->config().notes; }
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
 

@@ -207,6 +207,7 @@ struct ClassifyOptions {
 struct LabelScore {
   std::string label;
   float score = 0;
+  std::int64_t index = 0;  ///< of the label in labels(), which may have equal ones
 };
 
 /// How weights of linear maps are kept and multiplied.
@@ -257,18 +258,20 @@ class TextGradient {
 /// AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
 class TextModel {
  public:
-  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json and what that
+  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json (if it has no added_tokens_decoder
+  /// special_tokens_map.json and added_tokens.json as well), modules.json and what that
   /// names: 1_Pooling/config.json, 2_Dense, and beside config.json sentence_bert_config.json; and then config_sentence_transformers.json. A file
-  /// that is there and empty is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
+  /// that is there and empty, or a device or pipe, is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
   /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
   /// UNSUPPORTED by name.
+  /// Tensors that the model has no use for are left out, and notes() lists them.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
   /// tokenizer that Tokenizer does not read, or none, and none among the options, is UNSUPPORTED only when texts are to be tokenized: forward() takes
   /// token ids.
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
   /// Writes the model as transformers reads it: the weights that it works with, as they are now, under the names that its file has, config.json,
   /// and the other files that were read. Poolers and heads that it leaves out are not written. load() reads it back; what int8 gives has the same
-  /// bits then. The folder is made where it is not there, and files of these names are replaced.
+  /// bits then. A missing folder is made. Files of these names are replaced, all of them or none, and links to files by files.
   /// Throws OUT_OF_RANGE for a number that float16 has not, FORMAT for NaN or infinity that would become int8, both with the tensor's name and
   /// before anything is written; ARGUMENT where the folder cannot be written to.
   void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
@@ -377,9 +380,9 @@ class TextModel {
   Shape check_embed(std::int64_t count, const EmbedOptions& options) const;
   void embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const;
   /// Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; sigmoid of each where
-  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. A
-  /// cross-encoder's activation_fn goes before that.
-  /// Throws UNSUPPORTED without a head.
+  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. If
+  /// the files of a cross-encoder name another function (activation_fn), pairs are scored by it, as by sentence-transformers' CrossEncoder.predict
+  /// (Identity gives logits), and a text alone if there is one label. Throws UNSUPPORTED without a head.
   std::vector<std::vector<LabelScore>> classify(const std::vector<std::string>& texts, const ClassifyOptions& options = {}) const;
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                       const ClassifyOptions& options = {}) const;
@@ -400,7 +403,8 @@ class TextModel {
   /// The same of several questions, each with its context.
   std::vector<std::vector<Answer>> answer_all(const std::vector<std::pair<std::string, std::string>>& pairs, const AnswerOptions& options = {}) const;
   /// Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a
-  /// sigmoid (sentence-transformers' CrossEncoder.rank). Throws UNSUPPORTED for another head.
+  /// sigmoid (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query. Throws
+  /// UNSUPPORTED for another head.
   std::vector<RankedDocument> rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options = {}) const;
   /// The text of tokens, as Tokenizer's decode.
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
@@ -444,6 +448,8 @@ class TextModel {
 
   /// What the checkpoint's head is for.
   Task task() const;
+  /// What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it.
+  const std::vector<std::string>& notes() const;
   /// Of a classification, of texts or of tokens; else empty.
   const std::vector<std::string>& labels() const;
   /// Ids that a text is cut to unless the call says otherwise.

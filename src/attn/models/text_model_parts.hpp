@@ -147,7 +147,9 @@ struct TextModel::Parts {
   /// Tokens that it begins a text with, special ones included, but for one at its end.
   std::int64_t prompt_length(const std::string& prompt) const {
     const EncodedTexts encoding = encode(std::vector{prompt}, 0, 1, {});
-    return static_cast<std::int64_t>(encoding.tokens[0].size()) - (encoding.offsets[0].back() ? 0 : 1);
+    const TokenOffsets& offsets = encoding.offsets[0];
+    const bool ends_specially = !offsets.empty() && !offsets.back();
+    return static_cast<std::int64_t>(offsets.size()) - (ends_specially ? 1 : 0);
   }
 };
 

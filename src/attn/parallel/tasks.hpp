@@ -138,9 +138,6 @@ class Tasks {
     caller_.wait_until([this] { return has_ended(state_.load()); });
   }
 
-  /// What nobody has taken is left out.
-  void close() { state_.fetch_and(~kMost); }
-
  private:
   using State = std::uint64_t;
   static constexpr int kBusyShift = 40, kWorkersShift = 52;

@@ -12,16 +12,24 @@
 // A weight (out,in) in the order in which the GEMM reads it, by how each of its numbers is kept. Internal.
 namespace attn::detail {
 
+/// First of the things of part `part` where `all` things are divided evenly among `parts`. In WebAssembly the product may not fit into a size.
+template <class Size>
+constexpr Size part_begin(Size all, Size part, Size parts) {
+  return static_cast<Size>(std::uint64_t{all} * part / parts);
+}
+
 /// Rows in blocks of about the same size. While a panel of W is in the first-level cache it serves all rows of a block; 96 of them make it
 /// worth its way from memory.
-struct RowBlocks {
-  explicit RowBlocks(std::size_t all) : rows(all), count((all + 95) / 96) {}
+template <class Size>
+struct BasicRowBlocks {
+  explicit constexpr BasicRowBlocks(Size all) : rows(all), count((all + 95) / 96) {}
 
-  std::size_t begin(std::size_t block) const { return rows * block / count; }
-  std::size_t of(std::size_t row) const { return ((row + 1) * count - 1) / rows; }
+  constexpr Size begin(Size block) const { return part_begin(rows, block, count); }
+  constexpr Size of(Size row) const { return static_cast<Size>(((std::uint64_t{row} + 1) * count - 1) / rows); }
 
-  std::size_t rows, count;
+  Size rows, count;
 };
+using RowBlocks = BasicRowBlocks<std::size_t>;
 
 template <class Weight>
 class Panels;

@@ -20,6 +20,7 @@
  */
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
+import type { AbortSignal, Blob, Bytes, Fetch, Response, URL, WebAssemblyModule } from './host.js';
 import type { BatchOptions, PromptOptions, TextTasks } from './tasks.js';
 
 export type {
@@ -89,7 +90,7 @@ export interface LoadOptions {
    * without a scheme is a path. Given bytes say themselves which build they are; a `variant` that contradicts them is a
    * `CONFIG` error. Bytes of a threads build need what threads need, whatever `threads` says.
    */
-  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module | undefined;
+  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssemblyModule | undefined;
   /**
    * Default `'auto'`: relaxed SIMD where the engine accepts it, else fixed-width SIMD. A variant asked for that the
    * engine refuses is `ENVIRONMENT`. `'simd'` gives the same bits on every machine; `'relaxed'` uses fused
@@ -656,7 +657,7 @@ export interface Attn extends Gradients {
    * console.log(attn.parseSafetensors(file).get('a')?.data); // 1, 2
    * ```
    */
-  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Uint8Array;
+  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Bytes;
 
   /**
    * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
@@ -1100,15 +1101,21 @@ export interface ModelOptions {
    * files are int8 (compressed-tensors), else `float32`, which also takes int8 files, dequantized.
    */
   weights?: 'auto' | 'float32' | 'int8' | undefined;
-  /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
-  fetch?: typeof fetch | undefined;
+  /** What is called instead of the global `fetch`. Not with `attn/worker`, which cannot send a function: see `request`. */
+  fetch?: Fetch | undefined;
+  /**
+   * What each request for a file carries, for models that are not public: `headers`, such as `{ authorization: 'Bearer …' }`, and `credentials` as
+   * `fetch` has them (default `'same-origin'`). The files are kept like all others; with `cache: 'none'` they are not.
+   */
+  request?: { headers?: Readonly<Record<string, string>> | undefined; credentials?: 'omit' | 'same-origin' | 'include' | undefined } | undefined;
   /**
    * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
-   * `attn-models`, which a page may open, list and delete by itself. The next load asks the server with a HEAD for each kept file whether its ETag, or
-   * else its date (Last-Modified), is another by now, and then loads all anew. Offline, or where the server does not tell within 3 seconds, what is
-   * kept is used; files whose `sha256` is given are not asked for. What a download that broke off has brought is kept in `attn-models-parts`, and the
-   * next one goes on from there (by Range) if the server says that the file is still the same. Of several loads of one folder at once, in whatever
-   * tab, one keeps files.
+   * `attn-models`, which a page may open, list and delete by itself. A query, which may hold a token, is replaced by `attn-query=` and its SHA-256.
+   * The next load asks the server with a HEAD for each kept file whether its ETag, or else its date (Last-Modified), is another by now, and then
+   * loads all anew. Offline, or where the server does not tell within 3 seconds, what is kept is used; files whose `sha256` is given are not asked
+   * for. What a download that broke off has brought is kept in `attn-models-parts`, and the next one goes on from there (by Range) if the server
+   * says that the file is still the same, and with which byte it goes on: a server of another origin has to expose Content-Range. Of several loads
+   * of one folder at once, in whatever tab, one downloads; the others wait for it.
    *
    * `'reload'` asks the server for all files, past the browser's own cache too, and replaces what is kept once they were found good. `'none'` reads
    * and keeps nothing.
@@ -1228,6 +1235,8 @@ export interface TextModel extends ModelGradients, TextTasks {
   readonly config: Readonly<Record<string, unknown>>;
   /** What the head tells apart, of texts or of tokens, in the order of its logits; `undefined` without such a head. */
   readonly labels?: readonly string[];
+  /** What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it. */
+  readonly notes: readonly string[];
   /** How weights of linear maps, and mostly the word table, are kept and multiplied. */
   readonly weights: 'float32' | 'int8';
 
@@ -1322,7 +1331,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @throws AttnError `OUT_OF_RANGE` for a number that float16 has not; `FORMAT` for NaN and infinity that would become int8, both with the tensor's
    *   name; `MEMORY`
    */
-  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Uint8Array>>;
+  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Bytes>>;
 
   /** What stands for a word that `fillMask` shall predict: `[MASK]` or `<mask>`; `undefined` if the tokenizer has no such token. */
   readonly maskToken: string | undefined;
@@ -1361,6 +1370,9 @@ export interface TextModel extends ModelGradients, TextTasks {
   /**
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
    * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
+   *
+   * The files of a cross-encoder may name another function (`activation_fn`). Pairs are then scored by it, as by sentence-transformers'
+   * CrossEncoder.predict: `Identity` gives logits, which may be negative. A text alone is scored by it if there is one label.
    *
    * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `topK`, how many labels of each text, default all
    * @throws AttnError `UNSUPPORTED` for a checkpoint without such a head; those of `embed`
@@ -1431,7 +1443,7 @@ export type ErrorCode =
  * try {
  *   attn.softmax({ data: new Float32Array(3), dims: [2] });
  * } catch (error) {
- *   if (error instanceof AttnError) console.log(error.code, error.detail.argument); // SHAPE x
+ *   if (error instanceof AttnError) console.log(error.code, error.detail.argument); // SHAPE x.data
  * }
  * ```
  */

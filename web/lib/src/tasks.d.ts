@@ -1,5 +1,6 @@
 /** What models say of tokens and of pairs of texts: the part of the types that is about the tasks of heads. All of it is exported by 'attn'. */
 import type { TokenizeOptions } from './attn.js';
+import type { AbortSignal } from './host.js';
 
 /** What a checkpoint's head is for, as Hugging Face calls it. */
 export type Task = 'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice';
@@ -154,7 +155,7 @@ export interface TextTasks {
 
   /**
    * Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a sigmoid
-   * (sentence-transformers' CrossEncoder.rank).
+   * (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query.
    *
    * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `topK`, default all of them. `prompt` or `promptName` goes before the query
    * @throws AttnError `UNSUPPORTED` for another head; `CONFIG` for a prompt that is not there; those of `tokenize` and `forward`; `ABORTED`

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "attn/io/tokenizer/other_tokens.hpp"
+
 namespace attn::detail {
 namespace {
 
@@ -146,15 +148,19 @@ void TokenizerFile::trim_offsets(TextTokens& text) const {
 }
 
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
-                                  std::string_view default_class) {
+                                  std::string_view default_class, const OldTokenFiles& old_files) {
   Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
   const Value root("tokenizer.json", &json);
   root.object();
   if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
     version.refuse(ErrorCode::unsupported, {"1.0"}, {version.string()});
-  const Json config_json = tokenizer_config ? parse_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json();
-  const Value config("tokenizer_config.json", tokenizer_config ? &config_json : nullptr);
-  if (tokenizer_config) config.object();
+  Json config_json = tokenizer_config ? parse_python_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json(Json::Object());
+  const Value config("tokenizer_config.json", &config_json);
+  config.object();
+  merge_special_tokens(*config_json.object(), old_files.special_tokens_map
+                                                  ? parse_python_json("special_tokens_map.json", *old_files.special_tokens_map, kMaxBytes)
+                                                  : Json());
+  const Json ids = old_files.added_tokens ? parse_python_json("added_tokens.json", *old_files.added_tokens, kMaxBytes) : Json();
   const auto side_of = [](const Value& side) { return side.is_there() ? choose(kSides, side) : Side::right; };
   const auto member = [&](std::string_view name) {
     const auto found = json.object()->find(name);
@@ -182,7 +188,10 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const Value type = root["model"]["type"];
   const bool is_bpe = type.is_string() ? type.string() == "BPE" : root["model"]["merges"].is_there();
   file.model = read_model(model != nullptr ? *model : missing);
-  file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer);
+  Json& added = json.object()->emplace("added_tokens", Json()).first->second;
+  if (added.is_null()) added = Json(Json::Array());
+  if (added.array() != nullptr) append_other_tokens(*added.array(), config, Value("added_tokens.json", &ids));
+  file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer, config["split_special_tokens"].boolean_or(false));
   try {
     if (const Value section = root["decoder"]; section.is_there()) file.decoder = read_decoder(section);
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/io/old_token_files.hpp"
 #include "attn/io/tokenizer/added_tokens.hpp"
 #include "attn/io/tokenizer/decoders.hpp"
 #include "attn/io/tokenizer/early_end.hpp"
@@ -60,6 +61,6 @@ struct TokenizerFile {
 
 /// Throws FORMAT for what no tokenizer.json is, UNSUPPORTED for kinds of parts that are not known, MEMORY.
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
-                                  std::string_view default_class);
+                                  std::string_view default_class, const OldTokenFiles& old_files = {});
 
 }  // namespace attn::detail

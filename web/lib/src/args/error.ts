@@ -97,6 +97,9 @@ export function allocate<T>(op: string, bytes: number, make: () => T, what = 'th
   }
 }
 
+/** "an Embedding". */
+export const withArticle = (noun: string) => `${/^([AEIO]|SGD)/.test(noun) ? 'an' : 'a'} ${noun}`;
+
 /** A value in words, for "got". Never throws, whatever the value does when it is looked at. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'is missing';
@@ -116,7 +119,7 @@ export function describe(value: unknown): string {
     }
     if (value === null) return 'is null';
     const tag = Object.prototype.toString.call(value).slice(8, -1);
-    return tag === 'Object' ? 'is an object' : `is ${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
+    return tag === 'Object' ? 'is an object' : `is ${withArticle(tag)}`;
   } catch {
     return 'is an object that cannot be read';
   }

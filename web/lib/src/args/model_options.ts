@@ -13,6 +13,8 @@ export const fileNames: readonly string[] = [
   'tokenizer.json',
   'model.safetensors',
   'tokenizer_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
   'modules.json',
   '1_Pooling/config.json',
   '2_Dense/config.json',
@@ -59,14 +61,24 @@ const weightKinds = ['auto', 'float32', 'int8'] as const;
 /** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
 const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
 
-/** Where a folder is not there, or a server of one page gave that for it: its name may have been meant for libraries that know the Hub. */
+const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
+
+/**
+ * Where a folder is not there, or a server of one page gave that for it: it may be the path of a file, or a name that was meant for libraries that
+ * know the Hub.
+ */
 export function withAdvice(error: unknown, source: Source): unknown {
-  if (!(error instanceof AttnError) || !('location' in source) || !hubId.test(source.location)) return error;
+  if (!(error instanceof AttnError) || !('location' in source)) return error;
+  const { location } = source;
+  const isFile = fileOfModel.test(location);
+  if (!isFile && !hubId.test(location)) return error;
   const { code, message, detail, cause } = error;
   const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
   if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
-  const advice = `if it is an id of the Hub, write the URL of its files, https://HOST/${source.location}/resolve/main, or the path of a copy`;
-  return new AttnError(code, `${message}; source is ${JSON.stringify(source.location)}: ${advice}`, detail, { cause });
+  const advice = isFile
+    ? 'that is a file; give the folder that it is in'
+    : `if it is an id of the Hub, write the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
+  return new AttnError(code, `${message}; source is ${JSON.stringify(location)}: ${advice}`, detail, { cause });
 }
 
 export interface CheckedModelOptions {
@@ -75,6 +87,8 @@ export interface CheckedModelOptions {
   readonly weights: (typeof weightKinds)[number];
   /** By file, in lower case. */
   readonly sha256: ReadonlyMap<string, string>;
+  /** What all requests have. */
+  readonly request: { readonly headers?: Readonly<Record<string, string>>; readonly credentials?: RequestCredentials };
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ModelOptions['onProgress'];
 }
@@ -82,8 +96,8 @@ export interface CheckedModelOptions {
 export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
 
 function modelOptions(value: unknown): CheckedModelOptions {
-  const names = ['fetch', 'cache', 'weights', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
-  const [fetch, cache, weights, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const names = ['fetch', 'cache', 'weights', 'sha256', 'request', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, weights, sha256, request, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   const digests = new Map<string, string>();
   if (sha256 !== undefined) {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
@@ -107,8 +121,21 @@ function modelOptions(value: unknown): CheckedModelOptions {
     cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
     weights: weights === undefined ? 'auto' : weightKinds[choice(op, 'weights', weights, weightKinds)]!,
     sha256: digests,
+    request: requestOf(request),
     signal: readSignal(op, signal),
     onProgress: readCallback(op, 'onProgress', onProgress) as ModelOptions['onProgress'],
+  };
+}
+
+const credentialKinds = ['omit', 'same-origin', 'include'] as const;
+
+function requestOf(value: unknown): CheckedModelOptions['request'] {
+  const [headers, credentials] = value === undefined ? [] : readMembers(op, 'request', value, ['headers', 'credentials']);
+  if (headers !== undefined && !(isPlainObject(headers) && Object.values(headers).every((each) => typeof each === 'string')))
+    fail('ARGUMENT', op, 'request.headers', describe(headers), 'an object of strings');
+  return {
+    ...(headers !== undefined && { headers: { ...(headers as Record<string, string>) } }),
+    ...(credentials !== undefined && { credentials: credentialKinds[choice(op, 'request.credentials', credentials, credentialKinds)]! }),
   };
 }
 

@@ -17,6 +17,7 @@ export interface About {
   readonly work: number;
   readonly task: Task;
   readonly labels?: readonly string[];
+  readonly notes: readonly string[];
   /** Whether texts are to be made small letters of. */
   readonly lowerCase: boolean;
   /** Whether token types are what tokenizer.json says, or all 0. */

@@ -72,6 +72,10 @@ export class TextModel implements Contract {
     return partsOf('task', this).about.task;
   }
 
+  get notes(): readonly string[] {
+    return partsOf('notes', this).about.notes;
+  }
+
   get weights(): 'float32' | 'int8' {
     return partsOf('weights', this).about.quantized ? 'int8' : 'float32';
   }
@@ -193,7 +197,7 @@ export class TextModel implements Contract {
       count: list.length,
       rowsOf: (index) => [tokenized('classify', tokenizer, list[index]!, index, limit)],
       method: 'classify',
-      others: () => ({}),
+      others: () => ({ pairs: typeof list[0] !== 'string' }),
       use: (rows, { data }) =>
         rows.forEach(({ index }, i) => {
           const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));

@@ -1,0 +1,84 @@
+#include "attn/io/files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <string>
+#include <system_error>
+
+namespace attn::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_at(const fs::path& path, std::error_code why) { throw std::system_error(why, path.string()); }
+
+/// Streams keep no reason; the system's last one is theirs.
+[[noreturn]] void fail_by_errno(const fs::path& path) { fail_at(path, {errno != 0 ? errno : EIO, std::generic_category()}); }
+
+}  // namespace
+
+InputFile::InputFile(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  // The system would open what is before the zero.
+  if (!fs::exists(status) || path.native().find('\0') != fs::path::string_type::npos)
+    problem_ = "not there";
+  else if (fs::is_directory(status))
+    problem_ = "a folder";
+  else if (!fs::is_regular_file(status))
+    problem_ = "a device, pipe or socket";
+  if (problem_ != nullptr) return;
+  size_ = fs::file_size(path, error);
+  open(path, std::ios::binary);
+  if (error || !is_open()) problem_ = "unreadable";
+}
+
+StagedFiles::~StagedFiles() {
+  stream_.close();
+  std::error_code none;
+  for (const File& file : files_) fs::remove(file.staged, none);
+  // Those that are not empty stay.
+  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, none);
+}
+
+std::ofstream& StagedFiles::open(const fs::path& path) {
+  end_file();
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  if (fs::is_directory(there)) fail_at(path, std::make_error_code(std::errc::is_a_directory));
+  std::vector<fs::path> missing;
+  for (fs::path folder = path.parent_path(); !folder.empty() && !fs::exists(folder, error); folder = folder.parent_path()) missing.push_back(folder);
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    fs::create_directory(*folder, error);
+    if (error) fail_at(path, error);
+    folders_.push_back(*folder);
+  }
+  fs::path staged = path;
+  staged += ".attn-" + std::to_string(std::random_device()());
+  errno = 0;
+  stream_.open(staged, std::ios::binary | std::ios::trunc);
+  if (!stream_) fail_by_errno(path);
+  files_.push_back({path, std::move(staged)});
+  if (fs::is_regular_file(there)) fs::permissions(this->staged(), there.permissions(), error);
+  return stream_;
+}
+
+void StagedFiles::end_file() {
+  if (files_.empty()) return;
+  stream_.close();
+  if (!stream_) fail_by_errno(files_.back().path);
+}
+
+void StagedFiles::commit() {
+  end_file();
+  for (const File& file : files_) {
+    std::error_code error;
+    fs::rename(file.staged, file.path, error);
+    if (error) fail_at(file.path, error);
+  }
+  files_.clear();
+  folders_.clear();
+}
+
+}  // namespace attn::detail
