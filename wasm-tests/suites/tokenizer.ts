@@ -375,6 +375,39 @@ describe('tokenizer', () => {
     return { type: 'Unigram', unk_id: 0, vocab };
   }
 
+  it('of a word that goes on only the tokens are taken that are the same whatever follows', () => {
+    const metaspace = { type: 'Metaspace', replacement: '▁', prepend_scheme: 'never' };
+    let differ = 0;
+    try {
+      for (let i = 0; i < 80; ++i) {
+        const g = new Generator(0xea530000 + i);
+        const words = Array.from({ length: 6 }, () => Array.from({ length: 40 + g.below(60) }, () => g.pick(['一', '二', '三'])).join(''));
+        // Words, the starts and ends of them, and words with the start of another: how a text begins to be cut follows from how it ends.
+        const vocab: [string, number][] = [['<unk>', 0], ...['一', '二', '三'].map((each): [string, number] => [each, -20])];
+        const add = (piece: string) => vocab.push([piece, -g.below(1000) / 100]);
+        for (const word of words)
+          for (const other of words) {
+            const at = 1 + g.below(word.length - 1);
+            [word, word.slice(0, at), word.slice(at), other + word.slice(0, at)].forEach(add);
+          }
+        const model = { type: 'Unigram', unk_id: 0, vocab: [...new Map(vocab)] };
+        const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, pre_tokenizer: metaspace }) });
+        let text = '';
+        while (text.length < 1200) text += g.pick(words);
+        const options = { maxLength: 1 + g.below(4), truncation: true, addSpecialTokens: false };
+        useEarlyEnd(undefined);
+        const expected = tokenizer.encode([text], options);
+        const beginning = tokenizer.encode([text.slice(0, 16 * options.maxLength + 256)], options);
+        if (beginning.inputIds.join() !== expected.inputIds.join()) ++differ;
+        useEarlyEnd(earlyEnd);
+        assert.deepEqual(tokenizer.encode([text], options), expected, text);
+      }
+    } finally {
+      useEarlyEnd(undefined);
+    }
+    assert.isAbove(differ, 2, 'texts whose beginning alone has other tokens');
+  });
+
   it('the rest of a text without spaces is left unread only where that gives the same', () => {
     const parts = [
       { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' } },

@@ -532,6 +532,14 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
 
 namespace {
 
+template <class Options>
+TokenizeOptions tokenizing_of(const Options& options) {
+  return {.max_length = options.max_length,
+          .truncation = options.truncation,
+          .add_special_tokens = options.add_special_tokens,
+          .truncation_side = options.truncation_side};
+}
+
 /// How texts become vectors, unless the call says otherwise.
 detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOptions& options) {
   detail::ModelEmbedOptions how{.poolings = model.config().poolings, .normalize = options.normalize.value_or(model.config().normalize)};
@@ -558,7 +566,7 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   detail::ModelEmbedOptions how = embedding_of(model, options);
   if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt);
   const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
-  const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
+  const TokenizeOptions tokenizing = tokenizing_of(options);
   const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
   run_texts(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress,
             [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
@@ -571,9 +579,10 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
 template <class Text>
 std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const {
   detail::check_batch_size("classify", options.batch_size);
+  if (options.top_k && *options.top_k < 1) detail::fail(ErrorCode::config, "classify", "top_k", {"1 or more"}, {*options.top_k});
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
-  const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
+  const TokenizeOptions tokenizing = tokenizing_of(options);
   run_texts(texts, tokenizing, options.batch_size, options.on_progress, [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
@@ -582,6 +591,7 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
       std::vector<LabelScore>& of_text = all[rows[i].index];
       for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
       std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
+      if (options.top_k) of_text.resize(std::min(of_text.size(), static_cast<std::size_t>(*options.top_k)));
     }
   });
   return all;

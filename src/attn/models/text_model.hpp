@@ -190,6 +190,8 @@ struct EmbedOptions {
   std::optional<std::string> prompt_name = std::nullopt;  ///< one of config_sentence_transformers.json
   /// After each batch: how many texts are done, of how many. What it throws ends the call.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;
+  bool add_special_tokens = true;                      ///< as TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;  ///< as TokenizeOptions
 };
 
 struct ClassifyOptions {
@@ -197,6 +199,9 @@ struct ClassifyOptions {
   bool truncation = true;
   std::int64_t batch_size = 32;
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
+  bool add_special_tokens = true;                                                    ///< as TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
+  std::optional<std::int64_t> top_k = std::nullopt;                                  ///< labels of each text; default all
 };
 
 struct LabelScore {
@@ -385,13 +390,18 @@ class TextModel {
   /// What each text names, with its places there, as transformers' TokenClassificationPipeline. Throws UNSUPPORTED for a head that is for something
   /// else, CONFIG for a stride that leaves no room, or with Aggregation::none, and as embed.
   std::vector<std::vector<Entity>> classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options = {}) const;
-  /// For each mask of the text ([MASK], <mask>) its most likely tokens, as transformers' FillMaskPipeline. Throws ARGUMENT for a text without a mask
-  /// and for a target that no token begins, OUT_OF_RANGE for a text that is too long, UNSUPPORTED for a head that is for something else.
+  /// For each mask of the text (mask_token()) its most likely tokens, as transformers' FillMaskPipeline. Throws ARGUMENT for a text without a mask
+  /// and for a target that begins with nothing that the vocabulary has, OUT_OF_RANGE for a text that is too long, UNSUPPORTED for a head that is for
+  /// something else.
   std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
+  /// The same of several texts.
+  std::vector<std::vector<std::vector<FilledMask>>> fill_mask_all(const std::vector<std::string>& texts, const FillMaskOptions& options = {}) const;
   /// Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of whole words.
   /// There may be fewer than are asked for. Throws ARGUMENT for an empty question or context, OUT_OF_RANGE for a question that leaves no room,
   /// CONFIG for a stride that leaves none, UNSUPPORTED for a head that is for something else.
   std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
+  /// The same of several questions, each with its context.
+  std::vector<std::vector<Answer>> answer_all(const std::vector<std::pair<std::string, std::string>>& pairs, const AnswerOptions& options = {}) const;
   /// Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a
   /// sigmoid (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query. Throws
   /// UNSUPPORTED for another head.
@@ -433,6 +443,8 @@ class TextModel {
   const Embedding& word_embeddings() const;
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
+  /// What stands for a word that fill_mask shall predict: [MASK] or <mask>. Throws UNSUPPORTED for a tokenizer that attn does not read itself.
+  std::optional<std::string> mask_token() const;
 
   /// What the checkpoint's head is for.
   Task task() const;

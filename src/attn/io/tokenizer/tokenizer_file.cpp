@@ -85,7 +85,7 @@ std::optional<std::string_view> TokenizerFile::id_to_token(std::int32_t id) cons
 }
 
 bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most,
-                               TextTokens& made) const {
+                               TextTokens& made, bool is_open) const {
   MemoryEstimate memory(kOp);
   memory.add("the characters of a text", {static_cast<std::int64_t>(part.size()), 12});  // up to four lists of 12 bytes each
   memory.check("the characters of a text");
@@ -104,7 +104,7 @@ bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::si
     const std::span<const Char> chars_of = pieces.of(piece);
     const std::size_t before = tokens.size();
     if (piece.added < 0)
-      model->tokenize(chars_of, tokens, budget);
+      model->tokenize(chars_of, tokens, budget, is_open && &piece == &pieces.pieces.back());
     else
       tokens.push_back({.id = piece.added, .start = chars_of.front().start, .end = chars_of.back().end, .content = utf8_of(chars_of)});
     for (std::size_t i = before; i < tokens.size(); ++i) tokens[i].word = word.value_or(number);
@@ -126,12 +126,14 @@ TextTokens TokenizerFile::tokenize(const SourceText& text, std::size_t index, st
     const std::string_view whole = text[0];
     bool is_checked = false;
     for (std::size_t size = 16 * most + 256; 2 * size < whole.size(); size *= 4) {
-      const auto at = early_end_from(whole, cut == Side::right ? size : whole.size() - size);
-      if (!at) continue;
-      if (cut == Side::right && 2 * *at > whole.size()) break;
+      const auto place = early_end_from(early_end, normalizer, whole, cut == Side::right ? size : whole.size() - size, cut);
+      if (!place) continue;
+      const std::size_t at = place->at;
+      if (cut == Side::right && 2 * at > whole.size()) break;
       if (!std::exchange(is_checked, true) && !is_utf8(whole)) refuse_bytes(index);
       TextTokens made = nothing();
-      add_tokens(cut == Side::right ? whole.substr(0, *at) : whole.substr(*at), cut == Side::right ? 0 : *at, index, std::nullopt, enough, made);
+      add_tokens(cut == Side::right ? whole.substr(0, at) : whole.substr(at), cut == Side::right ? 0 : at, index, std::nullopt, enough, made,
+                 place->is_open);
       if (made.tokens.size() > most) return made;
     }
   }
@@ -201,7 +203,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   file.padding = read_padding(root["padding"], config, file);
   file.padding.side = side_of(config["padding_side"]);
   file.truncation_side = side_of(config["truncation_side"]);
-  file.early_end = read_early_end(root["normalizer"], root["pre_tokenizer"], file.normalizer, file.added);
+  file.early_end = read_early_end(root["normalizer"], root["pre_tokenizer"], file.normalizer, file.added, file.model->takes_open_words());
   const auto special = [&](std::string_view name, std::initializer_list<std::string> usual) -> std::optional<std::int32_t> {
     std::vector<std::string> candidates{text_of(config[name])};
     candidates.insert(candidates.end(), usual);

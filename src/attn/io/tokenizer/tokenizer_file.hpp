@@ -54,9 +54,9 @@ struct TokenizerFile {
   std::string_view text_of(const Token& token) const { return token.number >= 0 ? model->vocabulary().text(token.number) : token.content; }
 
   /// Appends the tokens of a text, or a word of it, that begins at a byte; whether there are more than `most`. `word` is the number of all, else they
-  /// are counted.
-  bool add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most,
-                  TextTokens& made) const;
+  /// are counted. Where `is_open` the last word goes on behind the text.
+  bool add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most, TextTokens& made,
+                  bool is_open = false) const;
 };
 
 /// Throws FORMAT for what no tokenizer.json is, UNSUPPORTED for kinds of parts that are not known, MEMORY.

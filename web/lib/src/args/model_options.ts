@@ -184,23 +184,6 @@ export const readDocuments = (value: unknown): string[] => {
   return readTexts('rank', value, false, 'documents') as string[];
 };
 
-/** Questions, each with its context: of two lists element by element, of a text and a list the text with every element. */
-export function readQuestions(question: unknown, context: unknown): { isOne: boolean; pairs: (readonly [question: string, context: string])[] } {
-  const op = 'answer';
-  const [questions, contexts] = [readTexts(op, question, false, 'question'), readTexts(op, context, false, 'context')] as [string[], string[]];
-  const isOne = typeof question === 'string';
-  const count = isOne ? contexts.length : questions.length;
-  if (typeof context !== 'string' && contexts.length !== count)
-    fail('ARGUMENT', op, 'context', `has ${contexts.length} elements`, `${count}, as many as question`);
-  const all = (name: string, given: unknown, list: readonly string[]) => {
-    const empty = list.indexOf('');
-    if (empty >= 0) fail('ARGUMENT', op, typeof given === 'string' ? name : `${name}[${empty}]`, 'is empty', `a ${name}`);
-    return Array.from({ length: count }, (_, i) => (typeof given === 'string' ? list[0]! : list[i]!));
-  };
-  const [first, second] = [all('question', question, questions), all('context', context, contexts)];
-  return { isOne: isOne && typeof context === 'string', pairs: first.map((each, i) => [each, second[i]!] as const) };
-}
-
 /** TokenizeOptions, and what an operation has beside them. */
 export interface TextOptions {
   readonly maxLength?: number;
@@ -230,61 +213,61 @@ export interface CheckedTextOptions {
   readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
 }
 
-const mostBatch = 2 ** 20;
-const priorities = ['user', 'background'] as const;
 const sides = ['left', 'right'] as const;
 const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
+const priorities = ['user', 'background'] as const;
+
+type Reader = (operation: string, name: string, value: unknown) => unknown;
+
+const count =
+  (least = 1, most = 2 ** 31 - 1): Reader =>
+  (...given) =>
+    whole(...given, least, most);
+const oneOf =
+  (words: readonly string[]): Reader =>
+  (...given) =>
+    words[choice(...given, words)];
+const flag: Reader = (operation, name, value) =>
+  typeof value === 'boolean' ? value : fail('ARGUMENT', operation, name, describe(value), 'true or false');
+const text: Reader = (operation, name, value) => (typeof value === 'string' ? value : fail('ARGUMENT', operation, name, describe(value), 'a string'));
+const strings: Reader = (operation, name, value) =>
+  Array.isArray(value)
+    ? elements(value as unknown[], (each, i) => text(operation, `${name}[${i}]`, each))
+    : fail('ARGUMENT', operation, name, describe(value), 'an Array of strings');
+
+const readers: Readonly<Record<keyof TextOptions, Reader>> = {
+  maxLength: count(),
+  truncation: flag,
+  pooling: oneOf(poolings),
+  normalize: flag,
+  batchSize: count(1, 2 ** 20),
+  priority: oneOf(priorities),
+  prompt: text,
+  promptName: text,
+  aggregation: oneOf(aggregations),
+  stride: count(0),
+  ignoreLabels: strings,
+  topK: count(),
+  targets: strings,
+  maxAnswerLength: count(),
+  allowEmpty: flag,
+  addSpecialTokens: flag,
+  truncationSide: oneOf(sides),
+  paddingSide: oneOf(sides),
+};
 
 export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
-  reading(operation, 'options', () => textOptions(operation, value, names));
-
-function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
-  const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
-  const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
-  const { maxLength, truncation, pooling, normalize, batchSize, priority, prompt, promptName, signal, onProgress } = given;
-  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens } = given;
-  const flag = (name: string, each: unknown) => {
-    if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
-    return each;
-  };
-  const text = (name: string, each: unknown) => {
-    if (each !== undefined && typeof each !== 'string') fail('ARGUMENT', operation, name, describe(each), 'a string');
-    return each;
-  };
-  const strings = (name: string, each: unknown) => {
-    if (each === undefined) return undefined;
-    if (!Array.isArray(each)) fail('ARGUMENT', operation, name, describe(each), 'an Array of strings');
-    return elements(each as unknown[], (value, i) => text(`${name}[${i}]`, value ?? null) as string);
-  };
-  const side = (name: 'truncationSide' | 'paddingSide') =>
-    given[name] === undefined ? undefined : sides[choice(operation, name, given[name], sides)];
-  const count = (name: string, each: unknown, least = 1) => (each === undefined ? undefined : whole(operation, name, each, least, 2 ** 31 - 1));
-  const all = {
-    maxLength: maxLength === undefined ? undefined : whole(operation, 'maxLength', maxLength, 1, 2 ** 31 - 1),
-    truncation: flag('truncation', truncation),
-    pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
-    normalize: flag('normalize', normalize),
-    batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
-    priority: priority === undefined ? undefined : priorities[choice(operation, 'priority', priority, priorities)],
-    prompt: text('prompt', prompt),
-    promptName: text('promptName', promptName),
-    aggregation: aggregation === undefined ? undefined : aggregations[choice(operation, 'aggregation', aggregation, aggregations)],
-    stride: count('stride', stride, 0),
-    ignoreLabels: strings('ignoreLabels', ignoreLabels),
-    topK: count('topK', topK),
-    targets: strings('targets', targets),
-    maxAnswerLength: count('maxAnswerLength', maxAnswerLength),
-    allowEmpty: flag('allowEmpty', allowEmpty),
-    addSpecialTokens: flag('addSpecialTokens', addSpecialTokens),
-    truncationSide: side('truncationSide'),
-    paddingSide: side('paddingSide'),
-  };
-  return {
-    plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
-    signal: readSignal(operation, signal),
-    onProgress: readCallback(operation, 'onProgress', onProgress) as CheckedTextOptions['onProgress'],
-  };
-}
+  reading(operation, 'options', () => {
+    const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
+    const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
+    const plain: Record<string, unknown> = {};
+    for (const [name, read] of Object.entries(readers)) if (given[name] !== undefined) plain[name] = read(operation, name, given[name]);
+    return {
+      plain,
+      signal: readSignal(operation, given['signal']),
+      onProgress: readCallback(operation, 'onProgress', given['onProgress']) as CheckedTextOptions['onProgress'],
+    };
+  });
 
 /** The kind of weights that is asked for. */
 export const readExportOptions = (value: unknown): ExportKind | undefined =>

@@ -8,11 +8,11 @@ import {
   fillMaskOptions,
   rankOptions,
   readDocuments,
-  readQuestions,
   readText,
   readTextOptions,
   readTexts,
 } from '../args/model_options.js';
+import { readQuestions } from '../args/questions.js';
 import type { Parts } from '../model/model_parts.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
@@ -135,8 +135,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
     rowsOf: (index) =>
       inText(op, index, () => {
         const windows = windowsOf(op, tokenizer, [list[index]!], index, limit, undefined, isMask);
-        const name = typeof given === 'string' ? 'text' : `texts[${index}]`;
-        if (windows[0]!.places.length === 0) fail('ARGUMENT', op, name, 'has no mask', tokenizer.idToToken(maskId)!);
+        if (windows[0]!.places.length === 0) fail('ARGUMENT', op, `texts[${index}]`, 'has no mask', tokenizer.idToToken(maskId)!);
         return windows;
       }),
     method: 'classifyTokens',

@@ -26,16 +26,14 @@ export interface Rules {
 interface Ends {
   /** The sides that may be left unread where there is a space. */
   readonly sides: readonly Side[];
-  /** What the normalizer has to make of the letters around a place without one. Only what follows may be left unread there. */
-  readonly around?: (before: string, after: string) => RegExp;
-  /** Whether the word goes on behind that place. */
-  readonly isOpen?: boolean;
+  /** What the normalizer has to leave between the characters around a place without one; '' where the word goes on. What follows may be left unread. */
+  readonly infix?: string;
 }
 
 /** Letters and digits that have no decomposition and that no mark, case or script makes more than one. */
 const letter = '[0-9A-Za-zα-ωА-ИК-ик-яא-ת]';
 /** Letters of scripts without spaces, and Korean syllables. None of them composes with what is before it. */
-const unspaced = '[ก-ฮດ-ທນ-ຟມ-ຣက-အក-អぁ-ゖァ-ヺ一-龥가-힣]';
+const unspaced = '[ก-ฮぁ-ゖァ-ヺ一-龥가-힣]';
 const boundary = new RegExp(`${letter}{2}(?= ${letter})|${unspaced}(?= ?${unspaced}|[、。！，：；？])`, 'g');
 /** Places that are looked at before the next larger part of a text. */
 const mostPlaces = 64;
@@ -85,13 +83,9 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
   const first = parts.find((part) => !isOf(part, 'Digits Punctuation') && !(mark && isWhite(part)));
   if (!first || !cuts(first)) sides = [];
   if (crosses) return { sides };
-  if (takesOpenWords && parts.every((part) => isWhite(part) || isOf(part, 'Whitespace Digits Punctuation Metaspace')))
-    return { sides, around: (before, after) => RegExp(before + after), isOpen: true };
+  if (takesOpenWords && parts.every((part) => isWhite(part) || isOf(part, 'Whitespace Digits Punctuation Metaspace'))) return { sides, infix: '' };
   if (!first || sides.length === 0 || isOf(first, 'Whitespace Metaspace')) return { sides };
-  return {
-    sides,
-    around: isWhite(first) ? (before, after) => RegExp(`${before} +${after}`) : (before) => RegExp(`${before}[^\\p{L}\\p{N}\\s]`, 'u'),
-  };
+  return { sides, infix: isWhite(first) ? ' +' : '(?=[^\\p{L}\\p{N}\\s])' };
 }
 
 const isWhite = (part: Section) => isOf(part, 'BertPreTokenizer WhitespaceSplit');
@@ -108,18 +102,20 @@ function cuts(part: Section): boolean {
   );
 }
 
-/** Where a text may be left, from there on; `isOpen`: in the middle of a word. */
-function placeFrom({ normalize }: Rules, { sides, around, isOpen = false }: Ends, text: string, from: number, side: Side) {
+/** Where a text may be left, from there on. */
+function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, from: number, side: Side) {
   boundary.lastIndex = from;
   for (let tried = 0; tried < mostPlaces && boundary.test(text); ++tried) {
     const at = boundary.lastIndex;
-    const [before, space, after] = text.slice(at - 1, at + 2);
-    const made = (given: string) => stringOf(normalize(readText(given)).codes);
-    if (space === ' ') {
-      // Of the other letters it is known.
-      const isKnown = !RegExp(unspaced).test(before!);
-      if (sides.includes(side) && (isKnown || between.test(made(before! + space + after!)))) return { at, isOpen: false };
-    } else if (side === 'right' && around?.(before!, space!).test(made(before! + space!))) return { at, isOpen };
+    const isSpaced = text[at] === ' ';
+    const around = text.slice(at - 1, at + (isSpaced ? 2 : 1));
+    const made = stringOf(normalize(readText(around)).codes);
+    if (
+      isSpaced
+        ? sides.includes(side) && between.test(made)
+        : side === 'right' && infix !== undefined && RegExp([...around].join(infix), 'u').test(made)
+    )
+      return { at, isOpen: !isSpaced && infix === '' };
   }
   return undefined;
 }
@@ -134,7 +130,7 @@ export function tokensOf(
 ): Part | undefined {
   for (let size = 16 * most + 256; 2 * size < text.length; size *= 4) {
     const ends = (rules.ends ??= endsOf(rules));
-    if (!ends.sides.includes(side) && !ends.around) return undefined;
+    if (!ends.sides.includes(side) && ends.infix === undefined) return undefined;
     const place = placeFrom(rules, ends, text, side === 'right' ? size : text.length - size, side);
     if (!place) continue;
     const { at, isOpen } = place;

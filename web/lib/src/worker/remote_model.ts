@@ -29,12 +29,12 @@ import {
   readText,
   readTextOptions,
   readDocuments,
-  readQuestions,
   readTexts,
   readToken,
   type Source,
   withAdvice,
 } from '../args/model_options.js';
+import { readQuestions } from '../args/questions.js';
 import { readCallback, readSignal } from '../args/options.js';
 import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signature } from '../args/signature.js';
 
