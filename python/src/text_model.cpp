@@ -319,9 +319,9 @@ void define_text_model(nb::module_& module) {
           "layer is counted from 0; hidden_state (B,L,E) is its input, merged (B,L,E) the heads' results side by side, before W_O. Copies.");
 
   nb::class_<Model> model(module, "TextModel",
-                          R"(A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and
-ModernBERT, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
-SentenceTransformer).)");
+                          R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
+ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE, with or without a head (transformers' AutoModel,
+AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).)");
   model.def_static(
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
