@@ -35,6 +35,7 @@ const additions = {
     'export',
   ],
   TextModelOutput: ['trace'],
+  ModelOptions: ['request'],
 };
 
 /**
