@@ -9,9 +9,9 @@ import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** What a page loads that has everything but training, and one that trains; and what comes with the first export or task. */
-const limits = { without: 175_000, training: 240_000, onDemand: 9_000 };
+const limits = { without: 177_500, training: 240_000, onDemand: 10_000 };
 /** attn/tokenizer by itself. */
-const tokenizerLimit = 23_000;
+const tokenizerLimit = 24_500;
 
 const brotli = (bytes) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length;

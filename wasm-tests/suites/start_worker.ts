@@ -1,7 +1,7 @@
 /** What starts workers on pages, and what pages are asked, by itself: with hosts that are made up, since no engine of the tests is all of them. */
 import { assert } from 'chai';
 import { AttnError } from '../../web/lib/src/args/error.ts';
-import { createThread } from '../../web/lib/src/load/thread.ts';
+import { threads } from '../../web/lib/src/load/thread.ts';
 import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/platform/placed.ts';
 import { startWorker } from '../../web/lib/src/platform/start_worker.ts';
 import { web } from '../../web/lib/src/load/web.ts';
@@ -143,9 +143,9 @@ describe('starting workers on a page', () => {
     assert.deepEqual(taken(), [said('https://other.test/a.js')]);
   });
 
-  it('threads: by name, and their errors are nobody else’s', async () => {
+  (threads ? it : it.skip)('threads: by name, and their errors are nobody else’s', async () => {
     const errors: string[] = [];
-    const worker = (await onPage(here, () => createThread((why) => errors.push(why)))) as unknown as FakeWorker;
+    const worker = (await onPage(here, () => (threads || undefined)!.createThread!((why) => errors.push(why)))) as unknown as FakeWorker;
     const [line] = taken().slice(-1);
     assert.match(line, /^worker "[^"]*attn-threads\.mjs" \{"type":"module","name":"em-pthread"\}$|^worker "(blob|data):/);
     let prevented = 0;
@@ -165,8 +165,9 @@ describe('what a page is asked', () => {
     assert.isUndefined(await page(undefined, undefined));
     assert.equal(placed(`${here}/node_modules/.vite/deps/a.wasm`), `${here}/node_modules/attn/dist/a.wasm`);
     assert.equal(placed(`${here}/a.wasm`), `${here}/a.wasm`);
-    for (const [build, address] of Object.entries(web.urls)) assert.match(address().href, new RegExp(`/attn-${build}\\.wasm$`));
-    assert.sameMembers(Object.keys(web.urls), ['simd', 'relaxed', 'simd-threads', 'relaxed-threads']);
+    const { urls } = threads || web;
+    for (const [build, address] of Object.entries(urls)) assert.match(address().href, new RegExp(`/attn-${build}\\.wasm$`));
+    assert.sameMembers(Object.keys(urls), ['simd', 'relaxed', ...(threads ? ['simd-threads', 'relaxed-threads'] : [])]);
   });
 
   it('how many cores it has, whether memory may be shared, and whether it may wait', async () => {

@@ -1,6 +1,6 @@
 /** Arguments of loadModel() and of a TextModel, read at the door: by the model itself, and by attn/worker before it sends them. */
 import type { ModelOptions } from '../attn.js';
-import { elements, isPlainObject, readBytes } from './arrays.js';
+import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
 import { AttnError, describe, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
 import { readCallback, readSignal } from './options.js';
@@ -337,7 +337,8 @@ function encodedOf(operation: string, { arguments: list }: Signature, inputs: un
   const values: Readonly<Record<string, unknown>> = {
     inputIds,
     dims,
-    attentionMask: attentionMask === undefined ? undefined : { kind: 'attend', data: attentionMask, dims },
+    attentionMask:
+      attentionMask === undefined ? undefined : { kind: 'attend', data: readTokenMask(operation, 'attentionMask.data', attentionMask, dims), dims },
     tokenTypeIds,
     ...others,
   };
