@@ -143,7 +143,8 @@ TEST_CASE("sizes must fit together", "[models]") {
           with_member(with_member(stock("tiny-roberta"), "pad_token_id", nullptr), "max_position_embeddings", 2), {"3 or more"});
   for (const json& value : {json(0), json(-1e-5), json("1e-5"), json(1e-31), json(1e38)}) {
     INFO(value.dump());
-    refused(ErrorCode::config, "config.json", "layer_norm_eps", with_member(bert(), "layer_norm_eps", value), {"a number from 1e-30 to 1e30"});
+    refused(ErrorCode::config, "config.json", "layer_norm_eps", with_member(bert(), "layer_norm_eps", value),
+            {"a number above 0, from 1e-30 to 1e30"});
   }
 }
 
@@ -272,7 +273,7 @@ TEST_CASE("rotary positions are as transformers and as the first configurations 
   refused(ErrorCode::config, "config.json", "rope_scaling.factor", rope({{"type", "ntk"}, {"factor", -2}}), {"above 0"});
   refused(ErrorCode::config, "config.json", "rope_scaling", rope("ntk"), {"an object"});
   for (const auto& [checkpoint, name] : {std::pair{&first, "n_positions"}, {&new_gte, "max_position_embeddings"}})
-    refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(*checkpoint, name, (1 << 20) + 1), {"1048576"});
+    refused(ErrorCode::config, "config.json", name, with_member(*checkpoint, name, (1 << 20) + 1), {"1048576"});
   refused(ErrorCode::config, "config.json", "head_dim", with_member(stock("tiny-nomic"), "head_dim", 8), {"from 4 to 4"});
   // More heads than columns.
   for (const char* name : {"tiny-nomic", "tiny-nomic-2024", "tiny-gte-2024", "tiny-jina"})

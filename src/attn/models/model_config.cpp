@@ -173,7 +173,7 @@ double ConfigReader::positive(const char* name, double otherwise) const {
   if (value == nullptr) return otherwise;
   const double* number = value->number();
   if (number == nullptr || !(*number > 0) || !std::isfinite(*number) || *number < 1e-30 || *number > 1e30)
-    refuse(ErrorCode::config, name, {"a number from 1e-30 to 1e30"}, {words_of(*value)});
+    refuse(ErrorCode::config, name, {"a number above 0, from 1e-30 to 1e30"}, {words_of(*value)});
   return *number;
 }
 
