@@ -134,6 +134,7 @@ deb:
 	@tools/setup native node release
 	@node tools/deb.mjs
 
+copy_int8 := [ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; }
 # The folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve. MODELS=0 leaves them out, and where they cannot
 # be had they are missing with a word, unless MODELS=1 insists: the page's button then asks the Hub.
 # URL says where the folder will be served: programs that show a card for a link want the picture's whole address.
@@ -143,11 +144,11 @@ page: wasm-release
 	@$(if $(filter 0,$(MODELS)),:,tools/setup models $(if $(MODELS),,|| echo 'page: without all-MiniLM-L6-v2; its button will ask huggingface.co'))
 	@node tools/converted_models.mjs
 	@MODELS=$(MODELS) DOCS=$(DOCS) ATTN_PAGE_URL='$(URL)' $(bin)/vite build --logLevel warn web/page
-	@$(if $(filter 0,$(MODELS)),:,[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; })
+	@$(if $(filter 0,$(MODELS)),:,$(copy_int8))
 
 build/page.demo: build/wasm/package.stamp $(page_files)
 	@DOCS=0 $(bin)/vite build --logLevel warn web/page
-	@[ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; }
+	@$(copy_int8)
 	@touch $@
 
 page-figures:

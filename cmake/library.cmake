@@ -198,6 +198,7 @@ if(NOT EMSCRIPTEN)
     src/attn/io/tokenizer/early_end.cpp
     src/attn/io/tokenizer/model.cpp
     src/attn/io/tokenizer/normalizers.cpp
+    src/attn/io/tokenizer/other_tokens.cpp
     src/attn/io/tokenizer/patterns.cpp
     src/attn/io/tokenizer/post_processor.cpp
     src/attn/io/tokenizer/pre_tokenizers.cpp
@@ -218,8 +219,9 @@ if(NOT EMSCRIPTEN)
     src/attn/models/text_tasks.cpp
     src/attn/parallel/executor.cpp
     src/attn/parallel/lists.cpp
+    src/attn/tensor/float_environment.cpp
     src/attn/tensor/large_pages.cpp)
-  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/side.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp
+  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/old_token_files.hpp src/attn/io/side.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp
     src/attn/models/text_tasks.hpp src/attn/parallel/executor.hpp
     src/attn/tensor/large_pages.hpp)
 endif()

@@ -96,7 +96,7 @@ else()
   if(ATTN_WASM_CHECKS STREQUAL "debug")
     list(APPEND attn_link_all -sMAXIMUM_MEMORY=4GB
       # Every load and store is checked for null, alignment and bounds; Embind and the runtime check themselves; so does the stack. All of it
-      # is put in by linking: the objects are those of the release, and ccache has them.
+      # is added by the linker, so the objects are those of the preset wasm, and ccache has them.
       -sSAFE_HEAP=1 -sASSERTIONS=2 -sSTACK_OVERFLOW_CHECK=2 -sMALLOC=emmalloc
       -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr)
   elseif(ATTN_WASM_CHECKS STREQUAL "asan")
@@ -125,7 +125,8 @@ list(REMOVE_ITEM attn_for_all ${attn_of_layers})
 
 # attn_core(TARGET SOURCE...): all but kernels.
 function(attn_core target)
-  add_library(${target} OBJECT ${ARGN})
+  # Checked builds link only some of these libraries.
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${ARGN})
   attn_compile_options(${target})
   target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
   target_compile_definitions(${target} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")

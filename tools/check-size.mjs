@@ -1,5 +1,5 @@
 // node tools/check-size.mjs [FOLDER]: what a page loads, as brotli sends it: one .wasm with its glue and the library's
-// scripts, when it calls loadModel those for models, the tokenizer among them, and when it exports a model or asks a head of tokens those for that. FOLDER
+// scripts, when it calls loadModel those for models, the tokenizer among them, and when it exports a model, asks a head of tokens or misses a file those for that. FOLDER
 // (web/lib/dist) is the built package. Exit 1 when a variant weighs more than its limit.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -31,27 +31,31 @@ const moduleOf = (text, name) => ({
 
 const guide = [
   {
-    text: 'Begin',
+    text: 'Getting started',
     items: [
       { text: 'Attention in five minutes', link: '/guide/start' },
       { text: 'Examples', link: '/guide/examples' },
+      { text: 'Coming from another library', link: '/guide/migrate' },
+      { text: 'Troubleshooting', link: '/guide/troubleshooting' },
+      { text: 'Glossary', link: '/guide/glossary' },
     ],
   },
   {
     text: 'Models',
     items: [
-      { text: 'Embeddings and search', link: '/guide/embeddings' },
-      { text: 'Entities, masks, answers, ranks', link: '/guide/tasks' },
+      { text: 'Embeddings and semantic search', link: '/guide/embeddings' },
+      { text: 'Tasks: NER, masks, answers, ranking', link: '/guide/tasks' },
       { text: 'Which model', link: '/guide/models' },
+      { text: 'Files of a model', link: '/guide/model-files' },
       { text: 'int8', link: '/guide/int8' },
       { text: 'Explain an answer', link: '/guide/explain' },
       { text: 'Train', link: '/guide/train' },
     ],
   },
   {
-    text: 'Where it runs',
+    text: 'Languages and hosts',
     items: [
-      { text: 'From a shell', link: '/guide/command' },
+      { text: 'Command line', link: '/guide/command' },
       { text: 'C++', link: '/guide/cpp' },
       { text: 'C, and other languages', link: '/guide/c' },
       { text: 'Python', link: '/guide/python' },
@@ -61,7 +65,7 @@ const guide = [
     ],
   },
   {
-    text: 'How good it is',
+    text: 'Benchmarks and guarantees',
     items: [
       { text: 'Sizes and speed', link: '/guide/speed' },
       { text: 'Exactness and bits', link: '/guide/exactness' },
@@ -74,7 +78,12 @@ const reference = [
   { text: 'Reference', link: '/reference/' },
   {
     text: 'JavaScript',
-    items: [moduleOf('attn', 'attn'), moduleOf('attn/worker', 'worker'), moduleOf('attn/element', 'element')],
+    items: [
+      moduleOf('attn', 'attn'),
+      moduleOf('attn/worker', 'worker'),
+      moduleOf('attn/element', 'element'),
+      moduleOf('attn/tokenizer', 'tokenizer'),
+    ],
   },
   { text: 'C++', link: '/reference/cpp/', items: pagesOf('reference/cpp') },
   { text: 'Python', link: '/reference/python/', items: pagesOf('reference/python') },
@@ -91,12 +100,12 @@ function rendered(source, environment, markdown) {
 
 export default defineConfig({
   title: 'attn',
-  description: 'Transformer attention on typed arrays, in the page, in Node and natively: guides and reference.',
+  description: 'Run and inspect Transformer models on the CPU, in the browser, Node, C++ and Python: guides and reference.',
   lang: 'en',
   base: placeholder,
   // The index of the search is in the order in which pages are ready: one after the other, the site is the same bytes every time.
   buildConcurrency: 1,
-  srcExclude: ['decisions/**', 'README.md'],
+  srcExclude: ['decisions/**', 'dev/**', 'README.md'],
   // To switch transitions off for the moment it would write a style into the page, which the policy forbids.
   appearance: { disableTransition: false },
   // Firefox asks default-src about what is fetched ahead, and that is 'none'.

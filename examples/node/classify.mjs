@@ -1,7 +1,6 @@
 // Positive or negative? With the small model that comes along: node examples/node/classify.mjs "A warm and funny film."
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createInterface } from 'node:readline';
 import { load } from 'attn';
 
 const usage = `node examples/node/classify.mjs [--model FOLDER] [TEXT...]
@@ -26,11 +25,22 @@ if (values.help) {
 }
 if (texts.length === 0) texts = ['A warm, funny and clever film.', 'The plot is dull, and the acting is dreadful.'];
 
+/** Lines end with \n: readline would end them at U+2028 too, which is a character of texts. */
+async function* linesOf(stream) {
+  let rest = '';
+  for await (const piece of stream.setEncoding('utf8')) {
+    const lines = (rest + piece).split(/\r?\n/);
+    rest = lines.pop();
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
 const attn = await load();
 let model;
 try {
   model = await attn.loadModel(values.model ?? fileURLToPath(new URL('../../testdata/models/sentiment', import.meta.url)));
-  const lines = texts.length === 1 && texts[0] === '-' ? createInterface({ input: process.stdin }) : texts;
+  const lines = texts.length === 1 && texts[0] === '-' ? linesOf(process.stdin) : texts;
   for await (const text of lines) {
     const [[best]] = await model.classify(text);
     console.log(`${best.label} ${best.score.toFixed(3)}  ${text}`);

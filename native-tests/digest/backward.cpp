@@ -222,7 +222,7 @@ Call loss(Generator& g) {
     const std::size_t drawn = g.below(C);
     label = ignored ? -100 : static_cast<std::int64_t>(drawn);
   }
-  const double smoothing = static_cast<double>(g.below(5)) / 10;
+  const double smoothing = g.pick(std::array{0.0, 0.1, 0.2, 0.3, 0.4});
   const bool weighted = g.one_in(2);
   const bool summed = g.one_in(2);
   call.inputs.push_back(values(g, {N, C}, 4.0F));
@@ -288,7 +288,7 @@ Call training(Generator& g) {
       const auto y = mha.forward(words.forward(ids)).output;
       const auto found = attn::cross_entropy(y, labels);
       words.backward(mha.backward(found.gradient).grad_query);
-      const auto norm = static_cast<float>(attn::clip_grad_norm(modules, most));
+      const auto norm = nearest(attn::clip_grad_norm(modules, most));
       optimizer->set_learning_rate(
           attn::cosine_schedule(static_cast<std::int64_t>(step), {.learning_rate = rate, .warmup = 1, .steps = static_cast<std::int64_t>(steps)}));
       optimizer->step();

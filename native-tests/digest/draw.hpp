@@ -1,6 +1,7 @@
 #pragma once
 
 #include <attn/attn.hpp>
+#include <attn/tensor/float_environment.hpp>
 
 #include <algorithm>
 #include <array>
@@ -74,6 +75,14 @@ struct Call {
   std::function<std::vector<Values>(const std::vector<Values>& inputs, const Masks& masks)> run;
   std::function<void()> quantize;  ///< of a layer: its weights become int8
 };
+
+/// The nearest float32, whatever the caller's floating-point environment is.
+inline float nearest(double x) {
+  const attn::detail::FloatEnvironment environment;
+  const volatile double given = x;  // nothing else keeps compilers from converting it before
+  const volatile float rounded = static_cast<float>(given);
+  return rounded;
+}
 
 /// NaNs count as one: engines may differ in their signs and payloads.
 inline std::uint32_t word_of(float x) { return std::isnan(x) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(x); }
@@ -196,7 +205,7 @@ inline std::uint64_t seed(Generator& g) {
 }
 
 /// 0 to 0.9. The nearest float32, as JavaScript's number becomes.
-inline float probability(Generator& g) { return static_cast<float>(static_cast<double>(g.below(10)) / 10); }
+inline float probability(Generator& g) { return g.pick(std::array<float, 10>{0.0F, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F}); }
 
 /// Numbers in ±factor, ±2·factor or ±4·factor; in one tensor of 16 a special one among them.
 inline Values values(Generator& g, const Dims& dims, float factor) {

@@ -42,11 +42,11 @@ std::vector<std::string> fine_tuning_lines() {
     Hash hash;
     attn::FineTuneOptions options = run.options;
     options.on_progress = [&](const attn::FineTuneProgress& progress) {
-      hash.add(Values{{1}, {static_cast<float>(progress.loss)}});
+      hash.add(Values{{1}, {nearest(progress.loss)}});
       return true;
     };
     const attn::FineTuneResult result = model.fine_tune(kExamples, options);
-    hash.add(Values{{2}, {static_cast<float>(result.loss), static_cast<float>(result.validation_accuracy.value_or(-1))}});
+    hash.add(Values{{2}, {nearest(result.loss), nearest(result.validation_accuracy.value_or(-1))}});
     const auto state = model.state_dict();
     const std::map<std::string, attn::AnyTensor> sorted(state.begin(), state.end());
     for (const auto& [name, tensor] : sorted) hash.add(values_of(tensor));

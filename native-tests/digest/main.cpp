@@ -2,9 +2,9 @@
 // attn_digest --training: trains with 1, 2 and 3 threads, and holds the bytes against each other and, where the kernels are the emulated ones,
 // against testdata/training_digest.txt.
 // attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: runs all random forwards, random gradients, and forwards and fine-tuning of the checkpoints of
-// testdata/models, with 1, 2 and 3 threads and with 1 again, and one row of each random batch alone. Where a bit differs it says so and fails; else
-// it writes the hashes to FILE, one a line. With ATTN_MAX_ARCH=emulated they are those of the simd WebAssembly: wasm-tests/suites/bits.ts makes the
-// same calls. COUNT: only so many of the random ones of float32.
+// testdata/models, with 1, 2 and 3 threads, with 1 again and with 2 in a foreign floating-point environment, and one row of each random batch alone.
+// Where a bit differs it says so and fails; else it writes the hashes to FILE, one a line. With ATTN_MAX_ARCH=emulated they are those of the simd
+// WebAssembly: wasm-tests/suites/bits.ts makes the same calls. COUNT: only so many of the random ones of float32.
 //
 // Hashes of what was quantized are those of testdata/int8_digest.txt, on every machine; INT8_FILE gets them anew.
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "fine_tuning.hpp"
 #include "forwards.hpp"
 #include "models.hpp"
+#include "support/float_environment.hpp"
 #include "support/testdata.hpp"
 #include "training.hpp"
 
@@ -27,6 +28,21 @@ namespace {
 using Lines = std::vector<std::string>;
 
 bool same = true;
+
+/// Runs body with 1, 2 and 3 threads, with 1 again, and with 2 where the caller rounds upward and flushes subnormal numbers.
+template <class Body>
+void in_all_set_ups(Body body) {
+  for (const unsigned threads : {1U, 2U, 3U, 1U}) {
+    attn::set_num_threads(threads);
+    body(std::to_string(threads) + " threads");
+  }
+  attn::set_num_threads(2);
+  const attn::test::ForeignEnvironment environment;
+  body("2 threads in a foreign floating-point environment");
+  if (environment.is_in_force()) return;
+  std::printf("the floating-point environment was not restored\n");
+  same = false;
+}
 
 template <class Draw>
 void add_forwards(Lines& lines, const char* what, std::uint32_t count, std::uint32_t seed, Draw draw) {
@@ -74,16 +90,15 @@ bool write(const char* path, const Lines& lines) {
 
 int check_training() {
   Lines first;
-  for (const unsigned threads : {1U, 2U, 3U, 1U}) {
-    attn::set_num_threads(threads);
+  in_all_set_ups([&](const std::string& set_up) {
     const digest::Training training = digest::train_classifier();
     char text[9];
     std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(training.hash));
-    std::printf("%u threads: %s, loss %.3f, at the end %.3f\n", threads, text, training.first_loss, training.last_loss);
+    std::printf("%s: %s, loss %.3f, at the end %.3f\n", set_up.c_str(), text, training.first_loss, training.last_loss);
     if (first.empty()) first = {text};
     compare({text}, first, "training", "in the first run with one thread");
     if (!(training.last_loss < 0.8 * training.first_loss)) same = false;
-  }
+  });
   if (attn::Context::arch() == "emulated")
     compare(first, read(attn::test::testdata("training_digest.txt")), "training", "in testdata/training_digest.txt");
   return same ? 0 : 1;
@@ -102,8 +117,7 @@ int main(int count, char** arguments) {
     arguments += 2;
   }
   Lines first, first_int8;
-  for (const unsigned threads : {1U, 2U, 3U, 1U}) {
-    attn::set_num_threads(threads);
+  in_all_set_ups([&](const std::string& set_up) {
     Lines lines, int8;
     add_forwards(lines, "forward", forwards, 0x5eed0000U, draw_call);
     add_forwards(lines, "gradients", std::min(kBackwards, forwards / 8), 0x6ad00000U, draw_backward_call);
@@ -112,10 +126,10 @@ int main(int count, char** arguments) {
     add_forwards(int8, "int8 forward", kQuantizedForwards, 0x17800000U, draw_quantized_call);
     add(int8, model_lines(attn::Weights::int8));
     if (first.empty()) first = lines, first_int8 = int8;
-    const std::string with = "in the first run with one thread, now " + std::to_string(threads);
+    const std::string with = "in the first run with one thread, now with " + set_up;
     compare(lines, first, "float32", with.c_str());
     compare(int8, first_int8, "int8", with.c_str());
-  }
+  });
   if (count > 2 && !write(arguments[2], first_int8)) return 1;
   if (count < 3) compare(first_int8, read(attn::test::testdata("int8_digest.txt")), "int8", "in testdata/int8_digest.txt");
   if (!same) return 1;

@@ -83,6 +83,23 @@ TEST_CASE("what is not JSON is FORMAT and says where", "[io]") {
     refused(bytes, {"not valid JSON"});
 }
 
+TEST_CASE("numbers of Python's json that JSON does not have are strings, and only outside of strings", "[io]") {
+  const auto parse_python = [](const std::string& text) {
+    return detail::parse_python_json("x.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, 1 << 20);
+  };
+  const Json json = parse_python(R"({"a": NaN, "b": [Infinity, -Infinity], "c": "NaN\", NaN", "d": "-Infinity", "NaN": 1, "e": "\\\\"})");
+  CHECK(*json.find("a")->string() == "NaN");
+  CHECK(*json.find("b")->array()->at(0).string() == "Infinity");
+  CHECK(*json.find("b")->array()->at(1).string() == "-Infinity");
+  CHECK(*json.find("c")->string() == "NaN\", NaN");
+  CHECK(*json.find("d")->string() == "-Infinity");
+  CHECK(*json.find("NaN")->number() == 1);
+  CHECK(*json.find("e")->string() == "\\\\");
+  CHECK(*parse_python("NaN").string() == "NaN");
+  for (const char* text : {"nan", "[-NaN]", "NaNs", "[NaN", "-Inf", "\"NaN", "\"NaN\\"})
+    check_error({ErrorCode::format, "x.json", "the file", {"not valid JSON"}}, [&] { parse_python(text); });
+}
+
 TEST_CASE("more levels or bytes than the caps are FORMAT", "[io]") {
   const auto nested = [](std::size_t n, char open, char close) { return std::string(n, open) + std::string(n, close); };
   CHECK_NOTHROW(parse(nested(64, '[', ']')));

@@ -123,6 +123,7 @@ TEST_CASE("what the format allows is read", "[io]") {
       {"no tensors", file("{}"), {}},
       {"white space around", file(" \n\t{ } \r\n  "), {}},
       {"metadata", file("{\"__metadata__\":{\"format\":\"pt\",\"a\":\"b\"}}"), {}},
+      {"metadata that are null", file("{\"__metadata__\":null}"), {}},
       {"rank 0", file('{' + entry("x", "F32", "[]", "[0,4]") + '}', 4), {{"x", {}}}},
       {"no elements", file('{' + entry("x", "F32", "[3,0,2]", "[0,0]") + '}'), {{"x", {3, 0, 2}}}},
       {"rank 8", file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4), {{"x", {1, 1, 1, 1, 1, 1, 1, 1}}}},
@@ -175,6 +176,12 @@ const Refusal kRefusals[] = {
     {"header longer than the file", [] { return file("{}", 0, 3); }, {"longer than the file"}},
     {"header length of all ones", [] { return file("{}", 0, ~std::uint64_t{0}); }, {"longer than the file"}},
     {"header length minus 8 in 64 bits", [] { return file("{}", 0, ~std::uint64_t{0} - 7); }, {"longer than the file"}},
+    {"a zip, PyTorch's own pickle",
+     [] {
+       const std::string_view zip = "PK\3\4 and so on";
+       return Bytes(zip.begin(), zip.end());
+     },
+     {"save_file"}},
     {"header over 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, {"16 MiB"}},
     {"HTML", [] { return file("<!doctype html><title>Not found</title>"); }, {"JSON"}},
     {"an LFS pointer",

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,50 @@ TEST_CASE("texts without special tokens, and cut at their start, are as Hugging 
     INFO(checkpoint);
     check_cases(run.at("cases"), Tokenizer::parse(bytes_of(testdata("models") / checkpoint / "tokenizer.json")));
   }
+}
+
+TEST_CASE("tokens that only files beside tokenizer.json have, and special tokens that are split, are as transformers has them", "[io][tokenizer]") {
+  const json all = read_json(testdata("tokenizers") / "other_tokens.json");
+  CHECK(all.at("runs").size() > 150);
+  for (const json& run : all.at("runs")) {
+    INFO(run.at("checkpoint") << ", " << run.at("what"));
+    std::map<std::string, std::vector<std::uint8_t>> files;
+    for (const auto& [name, value] : run.at("files").items()) files[name] = bytes(value.dump());
+    const auto file = [&](const char* name) -> std::optional<std::span<const std::uint8_t>> {
+      return files.contains(name) ? std::optional<std::span<const std::uint8_t>>(files.at(name)) : std::nullopt;
+    };
+    const Tokenizer tokenizer =
+        Tokenizer::parse(bytes_of(testdata("models") / run.at("checkpoint") / "tokenizer.json"), file("tokenizer_config.json"), {},
+                         {.special_tokens_map = file("special_tokens_map.json"), .added_tokens = file("added_tokens.json")});
+    const EncodedTexts encoding = tokenizer.encode_texts(std::vector<std::string>{all.at("text")});
+    CHECK(json(encoding.tokens.at(0)) == run.at("tokens"));
+    CHECK(json(encoding.input_ids) == run.at("ids"));
+    const std::vector<std::int32_t> ids = run.at("ids");
+    CHECK(tokenizer.decode(ids, true) == run.at("text"));
+    CHECK(tokenizer.vocabulary_size() == run.at("size"));
+  }
+}
+
+TEST_CASE("tokens of other files that are none are refused with the file and the name", "[io][tokenizer]") {
+  const std::vector<std::uint8_t> tokenizer = bytes_of(testdata("models") / "tiny-bert" / "tokenizer.json");
+  const auto refused = [&](const char* file, const char* text, const std::string& path, const std::string& expected) {
+    INFO(text);
+    const std::vector<std::uint8_t> given = bytes(text);
+    const std::string_view name = file;
+    const auto config = name == "tokenizer_config.json" ? std::optional<std::span<const std::uint8_t>>(given) : std::nullopt;
+    OldTokenFiles old;
+    if (name == "special_tokens_map.json") old.special_tokens_map = given;
+    if (name == "added_tokens.json") old.added_tokens = given;
+    check_error({ErrorCode::format, file, path, {expected}}, [&] { Tokenizer::parse(tokenizer, config, {}, old); });
+  };
+  const char* const config = "tokenizer_config.json";
+  refused(config, R"({"added_tokens_decoder":{"400":"<e2>"}})", "added_tokens_decoder.400", "an object");
+  refused(config, R"({"added_tokens_decoder":{"400":{"content":"<e2>","lstrip":1}}})", "added_tokens_decoder.400.lstrip", "true or false");
+  refused(config, R"({"extra_special_tokens":["<e1>",5]})", "extra_special_tokens.1.content", "a string");
+  refused(config, R"({"extra_special_tokens":"<e1>"})", "extra_special_tokens", "an object");
+  refused(config, R"({"split_special_tokens":"yes"})", "split_special_tokens", "true or false");
+  refused("special_tokens_map.json", "[]", "the file", "an object");
+  refused("added_tokens.json", R"({"<e1>":"a"})", "<e1>", "a number");
 }
 
 /// As JSON has them; none is null.
@@ -345,9 +390,24 @@ TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's toke
 /// What is cut off of a long text is left unread only where that gives the same.
 void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const json& draws, std::uint32_t run, std::size_t& early,
                       const std::string& own = "word ") {
-  const char* const fillers[] = {"ab cd ",     "word ", "a b ",  "x 12 34 ", "Ελλάδα και ", "и слово ",
-                                 "שלום עולם ", "zz  ",  "<m>  ", " yy ",     "é e\u0301 ",  "longlonglonglonglonglonglonglonglonglonglonglonglong",
-                                 " \u0301x "};
+  const char* const fillers[] = {"ab cd ",
+                                 "word ",
+                                 "a b ",
+                                 "x 12 34 ",
+                                 "Ελλάδα και ",
+                                 "и слово ",
+                                 "שלום עולם ",
+                                 "zz  ",
+                                 "<m>  ",
+                                 " yy ",
+                                 "é e\u0301 ",
+                                 "longlonglonglonglonglonglonglonglonglonglonglonglong",
+                                 " \u0301x ",
+                                 "中文的文本，没有空格。",
+                                 "日本語のがぱテキスト、",
+                                 "한국어 텍스트와 글자 ",
+                                 "ภาษาไทยกก กขค",
+                                 "学校か\u3099ﾊﾟ々〇"};
   detail::TokenizerFile file = detail::read_tokenizer_file(tokenizer_json, std::nullopt, {});
   detail::TokenizerFile whole = detail::read_tokenizer_file(tokenizer_json, std::nullopt, {});
   whole.early_end = {};
@@ -423,12 +483,76 @@ TEST_CASE("what is cut off of a long text is left unread only where that gives t
     check_early_ends(bytes(parts.dump()), draws, run++, early, own);
   }
   CHECK(early > 150);
+  // Unigram of strings of a few letters, whose scores make many ways to cut a text nearly alike.
+  const json metaspace{{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
+  for (int i = 0; i < 24; ++i) {
+    Draw draw(0xea520000U + static_cast<std::uint32_t>(i));
+    json vocab = json::array({json::array({"<unk>", 0}), json::array({"▁", -3})});
+    const std::vector<std::string> letters{"中", "文", "か", "が", "ก", "ข", "한"};
+    const auto add = [&](const std::string& piece, double length) { vocab.push_back({piece, -1 - length - draw.below(400) / 100.0}); };
+    for (const std::string& a : letters) {
+      if (draw.below(9) > 0) add(a, 1);
+      for (const std::string& b : letters) {
+        if (draw.below(2) > 0) add(a + b, 2);
+        for (const std::string& c : letters)
+          if (draw.below(4) == 0) add(a + b + c, 3);
+      }
+    }
+    const json parts{{"version", "1.0"},
+                     {"added_tokens", json::array()},
+                     {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}},
+                     {"pre_tokenizer", i % 2 == 0 ? metaspace : json()}};
+    INFO(i);
+    check_early_ends(bytes(parts.dump()), draws, run++, early, letters[draw.below(7)] + letters[draw.below(7)] + letters[draw.below(7)]);
+  }
   // All of a text has to be UTF-8 all the same.
   const Tokenizer bert = Tokenizer::parse(bytes_of(testdata("models") / "tiny-bert" / "tokenizer.json"));
   std::string text;
   while (text.size() < 4000) text += "ab cd ";
   CHECK(bert.encode_texts(std::vector{text}, {.max_length = 8}).truncated.at(0));
   CHECK_THROWS_AS(bert.encode_texts(std::vector{text + "\xff"}, {.max_length = 8}), Error);
+}
+
+TEST_CASE("cutting a text takes as many steps whatever follows, in scripts without spaces, too", "[io][tokenizer]") {
+  const std::map<std::string, std::string> sentences{{"Chinese", "我们今天去学校学习，然后回家吃饭。天气很好，大家都很高兴。"},
+                                                     {"Japanese", "今日は学校で日本語を勉強して、家に帰りました。天気がよくて、みんな喜んでいます。"},
+                                                     {"Korean", "오늘 우리는 학교에서 공부하고 집으로 돌아왔습니다. 날씨가 좋아서 모두 기뻐합니다. "},
+                                                     {"Thai", "วันนี้พวกเราไปเรียนหนังสือที่โรงเรียน แล้วกลับบ้านไปกินข้าว อากาศดีมาก ทุกคนมีความสุข "}};
+  json vocab = json::array({json::array({"<unk>", 0}), json::array({"▁", -3})});
+  std::set<std::u32string> known;
+  double score = -2;
+  for (const auto& [language, sentence] : sentences) {
+    const std::u32string codes = detail::code_points(sentence);
+    for (std::size_t i = 0; i + 2 < codes.size(); ++i)
+      for (const std::size_t length : {1, 2})
+        if (const std::u32string piece = codes.substr(i, length); known.insert(piece).second) {
+          std::string text;
+          for (const char32_t code : piece) detail::append_utf8(text, code);
+          vocab.push_back({text, score -= 0.01});
+        }
+  }
+  const json unigram{{"version", "1.0"},
+                     {"added_tokens", json::array()},
+                     {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}},
+                     {"normalizer", {{"type", "NFKC"}}},
+                     {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}}}};
+  std::map<std::string, std::vector<std::uint8_t>> files{{"Unigram", bytes(unigram.dump())}};
+  for (const char* name : {"tiny-bert", "tiny-mpnet", "tiny-roberta", "tiny-modernbert"})
+    files.emplace(name, bytes_of(testdata("models") / name / "tokenizer.json"));
+  for (const auto& [name, json_file] : files) {
+    const detail::TokenizerFile file = detail::read_tokenizer_file(json_file, std::nullopt, {});
+    for (const auto& [language, sentence] : sentences) {
+      INFO(name << ", " << language);
+      const auto steps = [&](std::size_t bytes) {
+        std::string text;
+        while (text.size() < bytes) text += sentence;
+        const detail::TextTokens made = file.tokenize(detail::SourceText(text), 0, 256);
+        CHECK(made.tokens.size() > 256);
+        return made.budget.steps();
+      };
+      CHECK(steps(400'000) == steps(100'000));
+    }
+  }
 }
 
 }  // namespace io_tokenizer_goldens_test

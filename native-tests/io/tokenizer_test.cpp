@@ -129,7 +129,8 @@ TEST_CASE("the padding token is the configuration's, else the file's, else a usu
   CHECK(padding(small_file(), "{}") == std::tuple(0, 0, "[PAD]"));
   CHECK(padding(small_file(), config) == std::tuple(14, 0, "<pad>"));
   CHECK(padding(small_file(), old) == std::tuple(14, 0, "<pad>"));
-  CHECK(padding(small_file(), R"({"pad_token": "<none>"})") == std::tuple(0, 0, "[PAD]"));
+  // As in transformers, a token that the vocabulary lacks gets the next id.
+  CHECK(padding(small_file(), R"({"pad_token": "<none>"})") == std::tuple(15, 0, "<none>"));
   CHECK(padding(own, "") == std::tuple(7, 1, "##i"));
   CHECK(padding(own, config) == std::tuple(14, 1, "<pad>"));
 }
@@ -434,7 +435,7 @@ TEST_CASE("bytes that are no JSON are refused", "[io]") {
   }
   check_error({ErrorCode::format, "tokenizer_config.json", "", {"tokenizer_config.json"}}, [&] { tokenizer_of(small_file(), "<html>"); });
   check_error({ErrorCode::format, "tokenizer_config.json", "the file", {"an object"}}, [&] { tokenizer_of(small_file(), "[]"); });
-  check_error({ErrorCode::format, "tokenizer_config.json", "pad_token", {"a string"}}, [&] { tokenizer_of(small_file(), "{\"pad_token\":5}"); });
+  check_error({ErrorCode::format, "tokenizer_config.json", "pad_token.content", {"a string"}}, [&] { tokenizer_of(small_file(), "{\"pad_token\":5}"); });
   for (const std::string side : {"padding_side", "truncation_side"})
     check_error({ErrorCode::unsupported, "tokenizer_config.json", side, {"left, right", "up"}},
                 [&] { tokenizer_of(small_file(), "{\"" + side + "\":\"up\"}"); });

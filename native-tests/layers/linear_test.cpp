@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/store/panels.hpp"
 #include "support/random.hpp"
 #include "support/reference_int8.hpp"
 
@@ -47,6 +48,25 @@ TEST_CASE("an int8 linear map is that of the definition with any rows and thread
       CHECK(same_bits(y[1], defined_product(x, m, quantized(weights[1], 33, kIn), bias.data())));
     }
   set_num_threads(threads_before);
+}
+
+TEST_CASE("blocks of rows share out all rows, and their places exceed the number of rows by less than a block", "[layers]") {
+  std::vector<std::size_t> all{642094, 642095, 700000, 1U << 24U, 0x3fffffff, 0x40000000};
+  for (std::size_t rows = 1; rows < 10000; ++rows) all.push_back(rows);
+  for (const std::size_t rows : all) {
+    CAPTURE(rows);
+    const detail::RowBlocks blocks(rows);
+    const std::size_t tried = std::min<std::size_t>(blocks.count, 100);
+    std::size_t wrong = blocks.count * blocks.size >= rows + 96 ? 1 : 0;
+    for (std::size_t i = 0; i < tried; ++i) {
+      const std::size_t block = blocks.count - 1 - blocks.count * i / tried, begin = blocks.begin(block), end = blocks.begin(block + 1);
+      if (end <= begin || end - begin > 96) ++wrong;
+      if (blocks.of(begin) != block || blocks.of(end - 1) != block) ++wrong;
+    }
+    CHECK(wrong == 0);
+    CHECK(blocks.begin(0) == 0);
+    CHECK(blocks.begin(blocks.count) == rows);
+  }
 }
 
 }  // namespace layers_linear_test

@@ -602,6 +602,7 @@ TEST_CASE("a forward like one before allocates nothing but its results", "[memor
                                        .add_zero_attn = true,
                                        .dropout = 0.1F});
   const TransformerEncoderLayer layer({.d_model = E, .nhead = 6, .dim_feedforward = 96});
+  const TransformerEncoderLayer turning({.d_model = E, .nhead = 6, .dim_feedforward = 96, .rotary = RotaryOptions{}});
   const TransformerEncoderLayer gated(
       {.d_model = E, .nhead = 6, .dim_feedforward = 96, .norm_first = true, .norm = NormKind::rms_norm, .gated = true});
   TransformerEncoder training({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 2});
@@ -631,6 +632,7 @@ TEST_CASE("a forward like one before allocates nothing but its results", "[memor
       CHECK(allocations_of([&] { attention.forward(x, averaged); }) == 2);
       CHECK(allocations_of([&] { everything.forward(x, averaged); }) == 2);
       CHECK(allocations_of([&] { layer.forward(x, encode); }) == 1);
+      CHECK(allocations_of([&] { turning.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { gated.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { encoder.forward(x, encode); }) == 1);
       // And what backward needs: an object, its numbers, tables of layers and places, copies of masks.

@@ -558,6 +558,11 @@ TEST_CASE("the scores of a cross-encoder are what its activation makes of them",
   CHECK(function("linear.Identity") == detail::ClassificationFunction::none);
   CHECK(function("activation.Sigmoid") == detail::ClassificationFunction::sigmoid);
   CHECK(function("activation.Softmax") == detail::ClassificationFunction::softmax);
+  // Of texts alone only if there is one label.
+  const json identity{{"activation_fn", "torch.nn.modules.linear.Identity"}};
+  CHECK(read(with_member(bert(), "sentence_transformers", identity)).text_function == detail::ClassificationFunction::softmax);
+  const Checkpoint one = with_member(with_member(bert(), "id2label", {{"0", "relevant"}}), "sentence_transformers", identity);
+  CHECK(read(one).text_function == detail::ClassificationFunction::none);
   for (const char* const path : {"torch.nn.modules.activation.Tanh", "mine.Softmax", ""})
     refused(ErrorCode::unsupported, "config.json", "sentence_transformers.activation_fn", with_activation(path), {"Identity, Sigmoid or Softmax"});
 }

@@ -123,6 +123,62 @@ TEST_CASE("a file that is there and empty is FORMAT, whichever it is", "[models]
               [] { Tokenizer::parse(bytes_of(testdata("models/tiny-bert/tokenizer.json")), std::span<const std::uint8_t>()); });
 }
 
+TEST_CASE("paths of modules may begin with ./ and end with a slash", "[models]") {
+  const std::vector<std::string> texts{"A happy person smiles."};
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  const Array expected = floats_of(TextModel::load(folder.path()).embed(texts));
+  const json modules = json::parse(std::ifstream(folder.path() / "modules.json"));
+  for (const char* const pooling : {"1_Pooling/", "./1_Pooling", "./1_Pooling/"})
+    for (const char* const own : {"", ".", "./"}) {
+      INFO(own << ", " << pooling);
+      json changed = modules;
+      changed[0]["path"] = own;
+      changed[1]["path"] = pooling;
+      folder.write("modules.json", changed.dump());
+      CHECK_THAT(floats_of(TextModel::load(folder.path()).embed(texts)), HasBitsOf(expected));
+    }
+  for (const char* const path : {"/", "//", "./../1_Pooling", "1_Pooling//", "././1_Pooling"}) {
+    json changed = modules;
+    changed[1]["path"] = path;
+    folder.write("modules.json", changed.dump());
+    check_error({ErrorCode::unsupported, "modules.json", "the path of Pooling", {"the name of a folder"}}, [&] { TextModel::load(folder.path()); });
+  }
+}
+
+TEST_CASE("rank puts the default prompt before the query", "[models]") {
+  const Folder folder;
+  TextModel model = TextModel::load(testdata("models/tiny-bert-cls"));
+  model.fine_tune({{.text = "It was good", .label = 1.0}, {.text = "It was bad", .label = 0.0}}, {.epochs = 1, .labels = {"relevant"}, .seed = 5});
+  model.save_pretrained(folder.path());
+  const std::vector<std::string> documents{"It was bad.", "The film was good!"};
+  const auto scores = [&](const std::string& query) {
+    std::vector<float> all;
+    for (const RankedDocument& each : TextModel::load(folder.path()).rank(query, documents)) all.push_back(each.score);
+    return all;
+  };
+  folder.write("config_sentence_transformers.json", "{}");
+  const std::vector<float> expected = scores("the film was good"), other = scores("was good");
+  folder.write("config_sentence_transformers.json", R"({"default_prompt_name":"search","prompts":{"search":"the film "}})");
+  CHECK(scores("was good") == expected);
+  CHECK(expected != other);
+}
+
+TEST_CASE("tokens of files beside tokenizer.json: a model has them, and save_pretrained writes the files", "[models]") {
+  const Folder folder, other;
+  folder.copy("tiny-bert");
+  folder.write("special_tokens_map.json", R"({"ent_token":"[YY]"})");
+  folder.write("added_tokens.json", R"({"good":289,"bad bad":500})");
+  const auto tokens = [](const TextModel& model) { return model.tokenize({"bad bad[YY]"}).tokens.at(0); };
+  const std::vector<std::string> expected{"[CLS]", "bad bad", "[YY]", "[SEP]"};
+  const TextModel model = TextModel::load(folder.path());
+  CHECK(tokens(model) == expected);
+  model.save_pretrained(other.path());
+  CHECK(tokens(TextModel::load(other.path())) == expected);
+  change(folder, {{"tokenizer_config.json", {{"added_tokens_decoder", json::object()}}}});
+  CHECK(tokens(TextModel::load(folder.path())) != expected);
+}
+
 TEST_CASE("a sentence_bert_config.json that holds null says nothing, as to sentence-transformers", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert-cls");
@@ -130,6 +186,29 @@ TEST_CASE("a sentence_bert_config.json that holds null says nothing, as to sente
   CHECK(TextModel::load(folder.path()).max_length() == 64);
   folder.write("sentence_bert_config.json", "[]");
   check_error({ErrorCode::format, "sentence_bert_config.json", "the file", {"an object", "an array"}}, [&] { TextModel::load(folder.path()); });
+}
+
+TEST_CASE("sentence_bert_config.json: another output is refused, arguments of the tokenizer are a note", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  for (const char* const output : {"token_embeddings", "scores"}) {
+    folder.write("sentence_bert_config.json", json{{"module_output_name", output}, {"processing_kwargs", json::object()}}.dump());
+    CHECK(TextModel::load(folder.path()).notes().empty());
+  }
+  folder.write("sentence_bert_config.json", R"({"module_output_name":"sentence_embedding"})");
+  check_error({ErrorCode::unsupported, "sentence_bert_config.json", "module_output_name", {"token_embeddings or scores", "sentence_embedding"}},
+              [&] { TextModel::load(folder.path()); });
+  folder.write("sentence_bert_config.json", R"({"processing_kwargs":{"text":{"truncation":false}}})");
+  CHECK(TextModel::load(folder.path()).notes() == std::vector<std::string>{"sentence_bert_config.json: processing_kwargs is not used"});
+}
+
+TEST_CASE("tokenizer_config.json: max_len counts if there is no model_max_length", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert");
+  change(folder, {{"tokenizer_config.json", {{"model_max_length", nullptr}, {"max_len", 20}}}});
+  CHECK(TextModel::load(folder.path()).max_length() == 20);
+  change(folder, {{"tokenizer_config.json", {{"model_max_length", 30}}}});
+  CHECK(TextModel::load(folder.path()).max_length() == 30);
 }
 
 TEST_CASE("a truncate_dim that is none is FORMAT, one above the width takes all", "[models]") {

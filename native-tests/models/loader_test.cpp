@@ -115,10 +115,21 @@ TEST_CASE("tensors of other heads and integers may be there and change nothing",
   }
 }
 
-TEST_CASE("without a head in config.json the tensors of one are unexpected", "[models]") {
-  const Error error = error_of(with_member(bert(), "architectures", {"BertModel"}));
-  CHECK(error.code() == ErrorCode::mismatch);
-  CHECK(std::get<Names>(error.detail().at("unexpected")) == Names{"classifier.bias", "classifier.weight"});
+TEST_CASE("tensors that the model has no use for are left out, and a note lists them", "[models]") {
+  CHECK(load(bert())->config().notes.empty());
+  for (const json& architectures : {json{"BertModel"}, json()}) {
+    const auto model = load(with_member(bert(), "architectures", architectures));
+    CHECK(model->config().task == Task::embedding);
+    CHECK(model->config().notes ==
+          Names{"model.safetensors: 2 tensors are not used by the model that config.json describes: classifier.bias, classifier.weight"});
+  }
+  const auto many = load(with_tensors(bert(), [](Tensors& tensors) {
+    for (int i = 0; i < 9; ++i) tensors.push_back(zeros("lora." + std::to_string(i), "F32", {4}, 4));
+  }));
+  REQUIRE(many->config().notes.size() == 1);
+  CHECK(
+      many->config().notes[0].ends_with("9 tensors are not used by the model that config.json describes: lora.0, lora.1, lora.2, lora.3, lora.4, "
+                                        "lora.5, lora.6, lora.7, ..."));
 }
 
 TEST_CASE("the prefix of the base model's names may be there or not", "[models]") {
@@ -162,7 +173,7 @@ TEST_CASE("norms may have their old names, gamma and beta", "[models]") {
   CHECK(old.weights != bert().weights);
   CHECK_THAT(run(old), HasBitsOf(run(bert())));
   const Checkpoint both = with_tensors(bert(), [](Tensors& tensors) { tensors.push_back(zeros("bert.embeddings.LayerNorm.gamma", "F32", {32}, 4)); });
-  CHECK(std::get<Names>(error_of(both).detail().at("unexpected")) == Names{"bert.embeddings.LayerNorm.gamma"});
+  CHECK(load(both)->config().notes.at(0).ends_with(": bert.embeddings.LayerNorm.gamma"));
 }
 
 /// Numbers that every float type holds, by that type. Tensors take turns where it is "mixed".

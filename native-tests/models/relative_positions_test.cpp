@@ -1,12 +1,16 @@
 // Rows of DeBERTa's table of relative positions against transformers' make_log_bucket_position: testdata/relative_positions.json.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "attn/context.hpp"
 #include "attn/models/model_config.hpp"
 #include "attn/models/text_model.hpp"
+#include "models/edit.hpp"
 #include "models/goldens.hpp"
+#include "parallel/runs.hpp"
 #include "support/matchers.hpp"
 #include "support/testdata.hpp"
 
@@ -68,6 +72,40 @@ Encoding some_tokens() {
   return encoding;
 }
 
+#ifdef ATTN_TESTS_FORK
+
+constexpr std::int64_t kBuckets = 512;
+
+/// tiny-deberta with a table of relative positions so large that several threads work on it.
+Checkpoint with_large_table() {
+  const Checkpoint tiny = read_checkpoint(testdata("models/tiny-deberta"));
+  return with_tensors(with_config(tiny,
+                                  [](nlohmann::json& config) {
+                                    config["position_buckets"] = kBuckets;
+                                    config["max_relative_positions"] = 2 * kBuckets;
+                                  }),
+                      [](std::vector<FileTensor>& tensors) {
+                        FileTensor& table = named(tensors, "deberta.encoder.rel_embeddings.weight");
+                        const std::size_t size = table.bytes.size() / static_cast<std::size_t>(table.shape[0]) * 2 * kBuckets;
+                        for (std::size_t i = table.bytes.size(); i < size; ++i) table.bytes.push_back(table.bytes[i % table.bytes.size()]);
+                        table.bytes.resize(size);
+                        table.shape[0] = 2 * kBuckets;
+                      });
+}
+
+/// An executor whose thread calls the model again while it waits, as a scheduler that runs its user's other jobs does.
+struct CallsAgain : Executor {
+  unsigned workers() const override { return 2; }
+  void run(unsigned, const Work& work) override {
+    if (again && !std::exchange(is_inside, true)) again();
+    work();
+  }
+  std::function<void()> again;
+  bool is_inside = false;
+};
+
+#endif
+
 }  // namespace models_relative_positions_test
 using namespace models_relative_positions_test;
 
@@ -115,3 +153,49 @@ TEST_CASE("keys and queries of positions follow weights that change", "[models]"
     CHECK(answer(model).data != before.data);
   }
 }
+
+#ifdef ATTN_TESTS_FORK
+TEST_CASE("a call that an executor makes in the middle of another computes the keys of positions for itself", "[models][threads]") {
+  // In a child: it would hang.
+  CHECK(status_of_child([] {
+          const Checkpoint checkpoint = with_large_table();
+          const auto model = load(checkpoint), same = load(checkpoint);
+          const Batch batch = some_ids(1, 9, model->config().vocab_size);
+          const Array expected = forward(*same, batch, false).last_hidden_state;
+          const auto executor = std::make_shared<CallsAgain>();
+          Array inside;
+          executor->again = [&] { inside = forward(*model, batch, false).last_hidden_state; };
+          const Context context({.executor = executor});
+          const Context::Scope scope(context);
+          const Array outside = forward(*model, batch, false).last_hidden_state;
+          if (!executor->is_inside) return 2;
+          return inside == expected && outside == expected ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("the child of a fork computes a forward while another thread of its parent was in one", "[models][threads]") {
+  const auto name = GENERATE(from_range([] {
+    std::vector<std::string> names = checkpoints();
+    names.emplace_back();  // with_large_table()
+    return names;
+  }()));
+  CAPTURE(name);
+  const Checkpoint checkpoint = name.empty() ? with_large_table() : read_checkpoint(testdata("models/" + name));
+  const Threads pool(2);
+  const auto same = load(checkpoint);
+  const Batch batch = some_ids(1, 9, same->config().vocab_size);
+  const Array expected = forward(*same, batch, false).last_hidden_state;
+  for (int i = 0; i < (name.empty() ? 20 : 4); ++i) {
+    const auto model = load(checkpoint);
+    std::atomic<bool> began{false};
+    std::thread other([&] {
+      began.store(true);
+      forward(*model, batch, false);
+    });
+    while (!began.load()) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * i));
+    CHECK(status_of_child([&]() -> int { _exit(forward(*model, batch, false).last_hidden_state == expected ? 0 : 1); }) == 0);
+    other.join();
+  }
+}
+#endif

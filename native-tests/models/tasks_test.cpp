@@ -142,6 +142,65 @@ TEST_CASE("documents are ranked by the scores of their pairs", "[models][tasks]"
   CHECK(model.rank("Was it good?", {}).empty());
 }
 
+TEST_CASE("rank puts a prompt before the query", "[models][tasks]") {
+  TextModel model = TextModel::load(testdata("models/tiny-bert-cls").string());
+  model.fine_tune({{.text = "It was good", .label = 1.0}, {.text = "It was bad", .label = 0.0}}, {.epochs = 1, .labels = {"relevant"}, .seed = 5});
+  const std::vector<std::string> documents{"It was bad.", "The film was good!"};
+  const auto expected = model.rank("happy film: Was it good?", documents), got = model.rank("Was it good?", documents, {.prompt = "happy film: "}),
+             without = model.rank("Was it good?", documents);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(got[i].score == expected[i].score);
+    CHECK(got[i].score != without[i].score);
+  }
+  try {
+    model.rank("a", documents, {.prompt_name = "none"});
+    FAIL_CHECK("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::config);
+    CHECK_THAT(std::string(error.what()), Catch::Matchers::StartsWith("rank: prompt_name"));
+  }
+}
+
+TEST_CASE("tasks of several texts give what each text gives, and report each batch", "[models][tasks]") {
+  const TextModel &mlm = model_of("tiny-bert-mlm"), &qa = model_of("tiny-bert-qa"), &bert = model_of("tiny-bert");
+  CHECK(mlm.mask_token() == "[MASK]");
+  CHECK(model_of("tiny-roberta-mlm").mask_token() == "<mask>");
+  std::vector<std::int64_t> done;
+  const auto on_progress = [&](std::int64_t now, std::int64_t) { done.push_back(now); };
+  const std::vector<std::string> texts{"It is [MASK].", "[MASK] film was [MASK] [PAD] at all.", "A [MASK] [PAD]"};
+  const auto filled = mlm.fill_mask_all(texts, {.top_k = 3, .batch_size = 2, .on_progress = on_progress});
+  CHECK(done == std::vector<std::int64_t>{2, 3});
+  REQUIRE(filled.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto alone = mlm.fill_mask(texts[i], {.top_k = 3});
+    REQUIRE(alone.size() == filled[i].size());
+    for (std::size_t mask = 0; mask < alone.size(); ++mask)
+      for (std::size_t k = 0; k < 3; ++k) {
+        CHECK(alone[mask][k].id == filled[i][mask][k].id);
+        CHECK(alone[mask][k].score == filled[i][mask][k].score);
+        CHECK(filled[i][mask][k].text.find("[PAD]") == std::string::npos);
+      }
+  }
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += "The film was good. ";
+  const std::vector<std::pair<std::string, std::string>> pairs{{"Who smiles?", "A happy person smiles."}, {"What was good?", many}};
+  done.clear();
+  const auto answers = qa.answer_all(pairs, {.top_k = 2, .batch_size = 1, .on_progress = on_progress});
+  CHECK(done.size() > 2);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto alone = qa.answer(pairs[i].first, pairs[i].second, {.top_k = 2});
+    REQUIRE(alone.size() == answers[i].size());
+    for (std::size_t k = 0; k < alone.size(); ++k) CHECK((alone[k].text == answers[i][k].text && alone[k].score == answers[i][k].score));
+  }
+  CHECK(qa.answer("What was good?", many, {.max_length = 32}).at(0).score != answers[1].at(0).score);
+  CHECK(mlm.fill_mask_all({}).empty());
+  CHECK(qa.answer_all({}).empty());
+  const auto all = bert.classify({"It was good"}), best = bert.classify({"It was good"}, {.top_k = 2});
+  REQUIRE(best[0].size() == 2);
+  CHECK(best[0][1].label == all[0][1].label);
+  CHECK(bert.classify({"It was good"}, {.add_special_tokens = false})[0][0].score != all[0][0].score);
+}
+
 TEST_CASE("what tasks are asked wrongly is said, and the model goes on", "[models][tasks]") {
   const TextModel &ner = model_of("tiny-bert-ner"), &mlm = model_of("tiny-bert-mlm"), &qa = model_of("tiny-bert-qa"), &bert = model_of("tiny-bert");
   std::string many;
@@ -171,7 +230,11 @@ TEST_CASE("what tasks are asked wrongly is said, and the model goes on", "[model
   throws(ErrorCode::argument, "text", {"mask"}, [&] { mlm.fill_mask("good"); });
   throws(ErrorCode::out_of_range, "text", {"64"}, [&] { mlm.fill_mask(many + "[MASK]"); });
   throws(ErrorCode::argument, "targets[1]", {"targets[1]"}, [&] { mlm.fill_mask("[MASK]", {.targets = {"good", ""}}); });
+  throws(ErrorCode::argument, "targets[0]", {"targets[0]"}, [&] { mlm.fill_mask("[MASK]", {.targets = {"☃"}}); });
   throws(ErrorCode::config, "top_k", {"top_k"}, [&] { mlm.fill_mask("[MASK]", {.top_k = 0}); });
+  throws(ErrorCode::config, "top_k", {"top_k"}, [&] { bert.classify({"a"}, {.top_k = 0}); });
+  throws(ErrorCode::out_of_range, "max_length", {"64"}, [&] { qa.answer("a", "b", {.max_length = 65}); });
+  throws(ErrorCode::config, "batch_size", {"1 or more"}, [&] { mlm.fill_mask("[MASK]", {.batch_size = 0}); });
   throws(ErrorCode::argument, "question", {"question"}, [&] { qa.answer("", "a"); });
   throws(ErrorCode::argument, "context", {"context"}, [&] { qa.answer("a", ""); });
   throws(ErrorCode::out_of_range, "max_length", {"room"}, [&] { qa.answer(many, "a"); });

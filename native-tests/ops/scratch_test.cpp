@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,6 +24,14 @@ float* filled(Scratch& scratch, std::size_t n, float value) {
 }
 bool holds(const float* p, std::size_t n, float value) {
   return std::all_of(p, p + n, [&](float x) { return x == value; });
+}
+
+TEST_CASE("memory whose bytes cannot be counted is bad_alloc", "[scratch]") {
+  constexpr std::size_t kTooMany = ~std::size_t{0} / sizeof(float) + 1;  // its bytes would wrap to 0
+  CHECK_THROWS_AS(AlignedFloats(kTooMany), std::bad_alloc);
+  CHECK_THROWS_AS(AlignedFloats(kTooMany + 16), std::bad_alloc);
+  Scratch scratch;
+  CHECK_THROWS_AS(scratch.take(kTooMany), std::bad_alloc);
 }
 
 TEST_CASE("what is taken starts at a cache line and overlaps nothing, with a workspace or without, fitting or not", "[scratch]") {

@@ -15,6 +15,7 @@
 
 #include "parallel/runs.hpp"
 #include "support/call.hpp"
+#include "support/float_environment.hpp"
 #include "support/matchers.hpp"
 
 namespace attn::test {
@@ -270,6 +271,21 @@ TEST_CASE("two user threads may call the same layer at once and get the same bit
   user();
   other.join();
   CHECK(wrong.load() == 0);
+}
+
+TEST_CASE("tasks run in the default floating-point environment, and the caller keeps its own", "[threads]") {
+  for (const unsigned threads : {1U, 2U, 3U}) {
+    INFO(threads << " threads");
+    const ForeignEnvironment environment;
+    const Threads pool(threads);  // its threads begin with the caller's environment
+    std::atomic<int> foreign{0};
+    parallel::run(300, threads, [&](std::size_t, unsigned) noexcept {
+      if (ForeignEnvironment::is_in_force()) ++foreign;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    });
+    CHECK(foreign == 0);
+    CHECK(ForeignEnvironment::is_in_force());
+  }
 }
 
 #ifdef ATTN_TESTS_FORK

@@ -1,12 +1,16 @@
 // Optimisers beside torch's, what they keep, what they refuse; gradients that are clipped.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <thread>
 
 #include "attn/attn.hpp"
+#include "attn/context.hpp"
 #include "support/call.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
@@ -279,6 +283,49 @@ TEST_CASE("a step has the same bits with any number of threads, and whether weig
     }
   }
   set_num_threads(before);
+}
+
+TEST_CASE("a step is complete where the executor throws in the middle of it", "[train][optimizers][threads]") {
+  /// Throws after a part of the tasks has been done, in a thread of its own, or before any.
+  struct Failing : Executor {
+    unsigned workers() const override { return 4; }
+    void run(unsigned, const Work& work) override {
+      if (fails == 0) return work();
+      if (fails == 2) std::thread([&] { work(); }).join();
+      throw std::runtime_error("no threads today");
+    }
+    int fails = 0;
+  };
+  const auto executor = std::make_shared<Failing>();
+  const Context context({.executor = executor});
+  for (const Kind& kind : kKinds) {
+    INFO(kind.name);
+    TransformerEncoderLayer layer({.d_model = 76, .nhead = 2, .dim_feedforward = 301}), same({.d_model = 76, .nhead = 2, .dim_feedforward = 301});
+    same.load_state_dict(layer.state_dict());
+    const auto optimizer = kind.make({layer}), other = kind.make({same});
+    Generator random(7);
+    for (const int fails : {0, 1, 2, 0}) {
+      const Arrays gradients = random_gradients(random, arrays_of(same.state_dict()));
+      StateView views;
+      for (const auto& [name, array] : gradients) views.emplace(name, view_of(array));
+      for (TransformerEncoderLayer* each : {&layer, &same}) {
+        each->zero_grad();
+        each->add_gradients(views);
+      }
+      other->step();
+      clip_grad_norm({same}, 1e-3);
+      const Context::Scope scope(context);
+      executor->fails = fails;
+      if (fails == 0)
+        optimizer->step();
+      else
+        CHECK_THROWS_WITH(optimizer->step(), "no threads today");
+      executor->fails = 0;
+      clip_grad_norm({layer}, 1e-3);
+      check_same(arrays_of(layer.state_dict()), arrays_of(same.state_dict()));
+      check_same(arrays_of(optimizer->state_dict()), arrays_of(other->state_dict()));
+    }
+  }
 }
 
 TEST_CASE("a parameter without a gradient stays as it is, and NaN in one goes nowhere else", "[train][optimizers]") {

@@ -130,6 +130,7 @@ def _make(tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: 
     padding = file.get("padding") or {}
     file["truncation"] = file["padding"] = None
     tokenizer = tokenizers.Tokenizer.from_str(json.dumps(file))
+    tokenizer.encode_special_tokens = bool(config.get("split_special_tokens"))
     return tokenizer, _padding_of(tokenizer, padding, config)
 
 

@@ -317,9 +317,9 @@ void define_text_model(nb::module_& module) {
           "layer is counted from 0; hidden_state (B,L,E) is its input, merged (B,L,E) the heads' results side by side, before W_O. Copies.");
 
   nb::class_<Model> model(module, "TextModel",
-                          R"(A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and
-ModernBERT, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
-SentenceTransformer).)");
+                          R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
+ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE, with or without a head (transformers' AutoModel,
+AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).)");
   model.def_static(
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
@@ -387,7 +387,9 @@ Raises as tokenize and forward, ConfigError.)");
             R"(Of each text, or pair of texts, all labels by falling score, as transformers' TextClassificationPipeline.
 
 Softmax of the logits; sigmoid of each where the checkpoint is for several labels at once or has one; the logits themselves of a
-regression. Raises UnsupportedError without a head, and as embed.)");
+regression. If the files of a cross-encoder name another function, pairs are scored by it, as by sentence-transformers'
+CrossEncoder.predict (Identity gives logits), and a text alone if there is one label. Raises UnsupportedError without a head,
+and as embed.)");
   model.def("classify_tokens", &classify_tokens, nb::arg("texts"), nb::kw_only(), nb::arg("aggregation") = "simple", nb::arg("stride") = nb::none(),
             nb::arg("ignore_labels") = std::vector<std::string>{"O"}, nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
@@ -496,6 +498,9 @@ the folder cannot be written to.)");
       .def_prop_ro(
           "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); },
           "Of a classification, of texts or of tokens; else empty.")
+      .def_prop_ro(
+          "notes", [](const Model& self) { return self.read("notes", [](const TextModel& of) { return of.notes(); }); },
+          "What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it.")
       .def_prop_ro(
           "max_length", [](const Model& self) { return self.read("max_length", [](const TextModel& of) { return of.max_length(); }); },
           "Ids that a text is cut to unless the call says otherwise.")

@@ -78,7 +78,7 @@ auto finish(Arguments&) {
   return [](TokenModel& self, Result&) { self.finish(); };
 }
 
-/// Facts as JSON, and after it the labels, the default prompt, and each prompt's name and text.
+/// Facts as JSON, and after it the labels, the notes as lines, the default prompt, and each prompt's name and text.
 auto about(Arguments&) {
   return [](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
@@ -90,6 +90,8 @@ auto about(Arguments&) {
                                                  config.embedding_size(1),
                                                  ",\"embeddingSize\":",
                                                  config.embedding_size(config.poolings.size()),
+                                                 ",\"work\":",
+                                                 config.num_hidden_layers * config.hidden_size * config.hidden_size,
                                                  ",\"lowerCase\":",
                                                  config.lower_case ? "true" : "false",
                                                  ",\"tokenTypes\":",
@@ -106,6 +108,9 @@ auto about(Arguments&) {
                                                  config.num_labels(),
                                                  "}"})};
     texts.insert(texts.end(), config.labels.begin(), config.labels.end());
+    std::string notes;
+    for (const std::string& note : config.notes) notes += (notes.empty() ? "" : "\n") + note;
+    texts.push_back(std::move(notes));
     texts.push_back(config.default_prompt);
     for (const detail::Prompt& prompt : config.prompts) texts.insert(texts.end(), {prompt.name, prompt.text});
     result.add(std::move(texts));
@@ -234,9 +239,11 @@ auto embed(Arguments& arguments) {
 
 auto classify(Arguments& arguments) {
   Batch batch(arguments);
-  return [batch = std::move(batch)](TokenModel& self, Result& result) {
+  bool are_pairs = true;
+  arguments.option("pairs", are_pairs);
+  return [batch = std::move(batch), are_pairs](TokenModel& self, Result& result) {
     const Shape shape = self.model().check_classify("classify", batch.inputs());
-    self.model().classify(batch.inputs(), result.add(shape));
+    self.model().classify(batch.inputs(), result.add(shape), are_pairs);
   };
 }
 

@@ -60,6 +60,7 @@ class Numbers {
 
 namespace attn {
 
+// The linker would take this for tensor.hpp's of the same name: a library that has this one exports nothing of attn's C++ (check-symbols --c).
 template <std::size_t N, class T>
 struct TensorType {
   using type = c::Numbers<T>;

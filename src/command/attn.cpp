@@ -52,7 +52,7 @@ std::optional<Bytes> bytes_of(const fs::path& path) {
 /// What a JSON file holds; null where there is none, or it is not JSON.
 Json read(const fs::path& path) {
   try {
-    return attn::detail::parse_json(path.string(), bytes_of(path).value_or(Bytes()), kMaxFile);
+    return attn::detail::parse_python_json(path.string(), bytes_of(path).value_or(Bytes()), kMaxFile);
   } catch (const attn::Error&) {
     return {};
   }
@@ -95,8 +95,8 @@ std::string class_of(const Json& module) {
 
 /// The folder of a module; none if its path leads out of the model's.
 std::optional<fs::path> folder_of(const fs::path& folder, const Json& module) {
-  std::string name = text_of(module.find("path"), "");
-  if (name.ends_with('/')) name.pop_back();
+  const std::string path = text_of(module.find("path"), "");
+  const std::string_view name = attn::detail::module_folder(path);
   return attn::detail::is_folder_name(name) ? std::optional(folder / name) : std::nullopt;
 }
 

@@ -48,7 +48,7 @@ struct About {
   std::string_view name, text;
 };
 constexpr About kAbouts[] = {
-    {"jsonl", "each line is JSON, as in a FILE whose name ends in .jsonl"},
+    {"jsonl", "each line is JSON, as in a FILE whose name ends in .jsonl or .ndjson"},
     {"output", "what is written of each line: JSON, the default, or words between tabs; of embed npy, too, one array of all vectors"},
     {"out", "where it is written instead of standard output"},
     {"weights", "how weights are kept, by default as the files have them"},
@@ -245,6 +245,9 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     call.options[name] = parts->size() > 1 ? checked(name, (*parts)[1], value) : "";
   }
   if (call.command == "convert" && !call.has("weights")) checked("weights", (*own("weights"))[1], "");
+  // "-" is standard input or output, which is what is taken anyway.
+  if (names.back() == "[FILE]" && call.paths.size() == names.size() && call.paths.back() == "-") call.paths.pop_back();
+  if (call.text("out") == "-") call.options.erase("out");
   return call;
 }
 

@@ -1,7 +1,9 @@
 #include "texts.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -244,6 +246,44 @@ std::string string_of(const Json& object, std::string_view name) {
   return *value->string();
 }
 
+/// JSON with U+FFFD for each escaped half of a surrogate pair.
+std::string with_whole_pairs(std::string json) {
+  /// The code of \uXXXX there, or 0.
+  const auto code_at = [&](std::size_t at) {
+    unsigned code = 0;
+    if (json.size() < at + 6 || json[at] != '\\' || json[at + 1] != 'u') return code;
+    const char* const end = json.data() + at + 6;
+    return std::from_chars(end - 4, end, code, 16).ptr == end ? code : 0;
+  };
+  for (std::size_t at = json.find('\\'); at != std::string::npos; at = json.find('\\', at)) {
+    const unsigned code = code_at(at), kind = code >> 10;
+    if (kind == 0x36 && code_at(at + 6) >> 10 == 0x37) {
+      at += 12;
+      continue;
+    }
+    if (kind == 0x36 || kind == 0x37) json.replace(at + 2, 4, "fffd");
+    at += code != 0 ? 6 : 2;
+  }
+  return json;
+}
+
+Json json_of(const std::string& line) {
+  const auto parse = [](const std::string& text) {
+    return attn::detail::parse_json("line", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()},
+                                    std::numeric_limits<std::size_t>::max());
+  };
+  try {
+    return parse(line);
+  } catch (const attn::Error&) {
+  }
+  try {
+    parse(with_whole_pairs(line));
+  } catch (const attn::Error&) {
+    throw BadLine{"is not JSON"};
+  }
+  throw BadLine{"has half a surrogate pair, expected whole characters"};
+}
+
 Query query_of(std::string_view command, std::string line, bool is_first, bool is_json) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::string none;
@@ -251,13 +291,7 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   if (is_first && line.starts_with(kMark)) line.erase(0, kMark.size());
   if (line.ends_with('\r')) line.pop_back();
   if (!is_json) return {std::move(line), "", {}};
-  Json value;
-  try {
-    value =
-        attn::detail::parse_json("line", {reinterpret_cast<const std::uint8_t*>(line.data()), line.size()}, std::numeric_limits<std::size_t>::max());
-  } catch (const attn::Error&) {
-    throw BadLine{"is not JSON"};
-  }
+  const Json value = json_of(line);
   if (value.object() == nullptr) throw BadLine{"is JSON, but no object"};
   if (command == "answer") {
     std::string question = string_of(value, "question");
@@ -306,21 +340,27 @@ class Progress {
 constexpr std::int64_t kBatchesAtATime = 16;
 constexpr std::size_t kMostBytes = 4 << 20;
 
+/// Whether each line is JSON.
+bool reads_json(const Call& call, const Kind& kind) {
+  std::string name = call.paths.size() > 1 ? call.paths[1] : "";
+  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
+
 /// What stands before the first bad line is written.
 void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::istream& input, Output& output, Progress& progress) {
-  const bool is_json =
-      kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || (call.paths.size() > 1 && call.paths[1].ends_with(".jsonl"));
+  const bool is_json = reads_json(call, kind);
   const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);
   std::vector<Query> waiting;
-  std::size_t count = 0, bytes = 0, waiting_bytes = 0;
+  // Numbers of lines: of this one, and of the first and the last that wait.
+  std::size_t count = 0, first = 0, last = 0, bytes = 0, waiting_bytes = 0;
   const auto flush = [&] {
     if (waiting.empty()) return;
     std::vector<Result> results;
     try {
       results = kind.run(model, waiting, call);
     } catch (const attn::Error& error) {
-      const std::string last = std::to_string(count);
-      const std::string where = waiting.size() == 1 ? "line " + last : "lines " + std::to_string(count - waiting.size() + 1) + " to " + last;
+      const std::string where = (first == last ? "line " : "lines " + std::to_string(first) + " to ") + std::to_string(last);
       throw std::runtime_error(where + ": " + std::string(to_string(error.code())) + ": " + error.what());
     }
     output.add(results);
@@ -331,13 +371,16 @@ void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::
   for (std::string line; std::getline(input, line);) {
     const std::size_t size = line.size();
     bytes += size + 1;
+    ++count;
+    if (is_json && line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      waiting.push_back(query_of(kind.name, std::move(line), count == 0, is_json));
+      waiting.push_back(query_of(kind.name, std::move(line), count == 1, is_json));
     } catch (const BadLine& bad) {
       flush();
-      throw std::runtime_error("line " + std::to_string(count + 1) + ": " + bad.what);
+      throw std::runtime_error("line " + std::to_string(count) + ": " + bad.what);
     }
-    ++count;
+    first = waiting.size() == 1 ? count : first;
+    last = count;
     waiting_bytes += size;
     if (waiting.size() >= at_once || waiting_bytes >= kMostBytes) flush();
   }

@@ -2,7 +2,7 @@
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { bin, copyDist, inBrowser, model, module, page, run, says, serving, write } from './apps.mjs';
+import { bin, copyDist, inBrowser, model, module, page, printed, run, says, serving, write } from './apps.mjs';
 
 const vite = async (folder) => (await bin(folder, 'vite/bin/vite.js', 'build', '--logLevel', 'warn'), join(folder, 'dist'));
 
@@ -58,6 +58,24 @@ async function rollup(folder) {
   return join(folder, 'dist');
 }
 
+const besideProgram = 'cp node_modules/attn/dist/*.{wasm,js,mjs,cjs} dist/';
+
+/** A program for Node in one CommonJS file, as servers and command-line tools are shipped. */
+const commonJs = (build) => async (folder) => {
+  const program = `import { load } from 'attn';
+import { load as loadInWorker } from 'attn/worker';
+import { check } from './check.js';
+check(load, loadInWorker, ${JSON.stringify(model)}).then((said) => (console.log(JSON.stringify(said)), process.exit(0)));
+`;
+  write(folder, 'program.js', program);
+  await build(folder);
+  copyDist(folder, join(folder, 'dist'), /\.(wasm|m?js|cjs)$/);
+  return printed(await run(folder, process.execPath, 'dist/program.cjs'));
+};
+const esbuildProgram = ['program.js', '--bundle', '--platform=node', '--format=cjs', '--outfile=dist/program.cjs', '--log-level=error'];
+const nodeResolve = 'node-resolve={exportConditions:["node"]}';
+const rollupProgram = ['program.js', '-o', 'dist/program.cjs', '-f', 'cjs', '--inlineDynamicImports', '-p', nodeResolve, '--silent'];
+
 export const bundlers = [
   { name: 'Vite 7, build', line: 'Vite 7 and 8 (build, dev)', tool: 'vite7', run: page(vite) },
   { name: 'Vite 7, dev', line: 'Vite 7 and 8 (build, dev)', tool: 'vite7', run: viteDev },
@@ -68,4 +86,19 @@ export const bundlers = [
   { name: 'esbuild', tool: 'esbuild', gate: true, setting: beside, run: page(esbuild) },
   { name: 'Rollup', tool: 'rollup', setting: beside, run: page(rollup) },
   { name: 'Parcel', tool: 'parcel', setting: `"@parcel/resolver-default": { "packageExports": true }`, run: page(parcel) },
+  {
+    name: 'esbuild (CommonJS for Node)',
+    tool: 'esbuild',
+    gate: true,
+    setting: besideProgram,
+    says: says.program,
+    run: commonJs((folder) => run(folder, join(folder, 'node_modules/.bin/esbuild'), ...esbuildProgram)),
+  },
+  {
+    name: 'Rollup (CommonJS for Node)',
+    tool: 'rollup',
+    setting: besideProgram,
+    says: says.program,
+    run: commonJs((folder) => bin(folder, 'rollup/dist/bin/rollup', ...rollupProgram)),
+  },
 ].map((row) => ({ says: says.training, ...row }));

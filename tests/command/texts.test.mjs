@@ -163,8 +163,9 @@ test('an invalid line is reported by its number, after the results of the lines 
   const good = '{"text":"good"}\n';
   for (const [line, why] of [
     ['{"text":', 'is not JSON'],
-    ['', 'is not JSON'],
-    ['{"text":"\\ud800"}', 'is not JSON'],
+    ['{"text":"\\ud800"}', 'has half a surrogate pair, expected whole characters'],
+    ['{"text":"a \\ude00\\ud83d film"}', 'has half a surrogate pair, expected whole characters'],
+    ['{"text":"\\ud800",}', 'is not JSON'],
     [Buffer.from([0x7b, 0xff]), 'is not UTF-8'],
     ['["good"]', 'is JSON, but no object'],
     ['{"txet":"good"}', 'text is missing'],
@@ -214,4 +215,24 @@ test('memory does not grow with the number of lines, and a closed pipe ends the 
     // In Node the collector's habits are more than all of it.
     if (program === 'native' && existsSync('/usr/bin/time')) assert.ok(peak(20_000) < peak(2000) + 1500, 'KiB');
   }
+});
+
+test('JSON Lines: both programs skip blank lines, know .ndjson and capitals, and take - for standard input and output', limit, () => {
+  const line = '{"text":"a warm film"}\n';
+  const right = bothWith('a warm film', 'classify', bert).stdout;
+  writeFileSync(join(work, 'blank.jsonl'), `${line}\n  \r\n${line}\n`);
+  assert.deepEqual(both('classify', bert, 'blank.jsonl'), { status: 0, stdout: right + right, stderr: '' });
+  for (const name of ['x.ndjson', 'x.JSONL', 'x.NDJSON']) {
+    writeFileSync(join(work, name), line);
+    assert.equal(both('classify', bert, name).stdout, right, name);
+  }
+  assert.equal(bothWith('a warm film', 'classify', bert, '-').stdout, right);
+  assert.equal(bothWith('a warm film', 'classify', bert, '-', '--out', '-').stdout, right);
+  // Numbers of lines count the blank ones; a blank text is a text.
+  assert.equal(bothWith(`${line}\n\n3\n`, 'classify', bert, '--jsonl').stderr, 'attn: line 4: is JSON, but no object\n');
+  assert.equal(bothWith('\n', 'classify', bert).stdout.split('\n').length, 2);
+  assert.equal(
+    bothWith('{"text":"a \\ud83d film"}', 'classify', bert, '--jsonl').stderr,
+    'attn: line 1: has half a surrogate pair, expected whole characters\n',
+  );
 });

@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { serve } from '../../tools/serve.mjs';
 import { launch, missing, within } from '../../wasm-tests/browser/drivers.mjs';
@@ -14,8 +14,8 @@ import { blocksOf } from './blocks.mjs';
 import { filesOf, faultyLinks } from './links.mjs';
 import { Browser } from './site_browser.mjs';
 
-/** The page, with the documentation in it. */
-const root = at('build/page');
+/** The page, with the documentation in it; ATTN_PAGE: another folder than build/page. */
+const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
 const docs = join(root, 'docs');
 
 /** Every page of the guides, and of the reference one of each kind. */
@@ -59,9 +59,9 @@ before(async () => {
   html = filesOf(docs).filter((name) => name.endsWith('.html'));
   if (missing('chromium').length > 0) return;
   driver = await launch('chromium');
-  servers = [await serve({ port: 0, root }), await startServer({ root: at('build'), policy: null })];
+  servers = [await serve({ port: 0, root }), await startServer({ root: dirname(root), policy: null })];
   asDemo = new Browser(driver, `${servers[0].url}docs/`);
-  inFolder = new Browser(driver, `${servers[1].url}page/docs/`);
+  inFolder = new Browser(driver, `${servers[1].url}${basename(root)}/docs/`);
 });
 after(async () => {
   await within(driver?.close() ?? Promise.resolve(), 20000, 'Chromium did not close').catch((error) => console.log(error.message));
@@ -166,6 +166,11 @@ testInChromium('the search finds guides and reference pages, and Enter opens the
     ['dot product', /scaledDotProductAttention/i],
     ['set_num_threads', /set_num_threads/],
     ['pinning files of a model sha256', /Which model|Security/],
+    ['RoPE', /Glossary/],
+    ['NER', /Tasks|Entities|Glossary/],
+    ['semantic search', /Embeddings|Coming from another library/],
+    ['macOS', /Troubleshooting/],
+    ['OUT_OF_RANGE', /Troubleshooting/],
   ]) {
     await driver.fill('.search-input', words);
     await inFolder.until(

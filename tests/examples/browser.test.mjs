@@ -47,7 +47,7 @@ async function sentimentPage(engine) {
 }
 
 // The page tests open what this builds.
-test('Vite builds examples/browser', limit, buildExample);
+test('Vite builds examples/browser', limit, () => buildExample('example'));
 
 for (const engine of engines)
   test(`examples/browser/sentiment.html classifies what is typed, in ${engine}`, limit, (t) => {

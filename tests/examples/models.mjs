@@ -17,10 +17,10 @@ export const modelExamples = {
       assert.equal(lines.length, 2);
     },
     async 'classifies each line of standard input'(run) {
-      const input = 'A delight from start to end.\n\nA complete waste of time.\n';
+      const input = 'A delight from start\u2028to end.\n\nA complete waste of time.\n';
       assert.match(
         await run(['-'], { input }),
-        /^positive 0\.\d{3} {2}A delight.*\n\w+ 0\.\d{3} {2}\nnegative 0\.\d{3} {2}A complete waste of time\.\n$/,
+        /^positive 0\.\d{3} {2}A delight from start\u2028to end\.\n\w+ 0\.\d{3} {2}\nnegative 0\.\d{3} {2}A complete waste of time\.\n$/,
       );
     },
     async 'reports a model without a classification head and a folder without a model'(run, refused) {

@@ -1,12 +1,13 @@
 /** The npm package in bundles by Rolldown. tests/bundlers covers the other bundlers. */
 import { strict as assert } from 'node:assert';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
+import { build as viteBuild } from 'vite';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
-import { attention, checkpoint, expected, project, read, reading } from './consumer.mjs';
+import { attention, checkpoint, expected, filesOf, project, read, reading } from './consumer.mjs';
 
 const { work, consumer, installed, install, node, script } = project('bundles');
 before(install);
@@ -66,3 +67,45 @@ test('a bundler removes an unused import of the package', limit, async (t) => {
   t.diagnostic(`${size} characters left`);
   assert.ok(size < 200, `${size} characters are left of an unused import`);
 });
+
+for (const [kind, start] of [
+  ['import', "import { load } from 'attn';\nimport { load as remote } from 'attn/worker';\n"],
+  ['require()', "const { load } = require('attn');\nconst { load: remote } = require('attn/worker');\n"],
+])
+  test(`a CommonJS bundle for Node of a program with ${kind} runs, with threads and in a worker`, limit, async () => {
+    const name = `common-${kind.slice(0, 7)}`;
+    const program = `(async () => {
+for (const open of [load, remote]) {
+  const attn = await open({ threads: 2 });
+  console.log((await attn.info).threads);
+  ${attention}
+}
+})();`;
+    script(`${name}.${kind === 'import' ? 'mjs' : 'cjs'}`, start + program);
+    const build = await rolldown({
+      input: join(consumer, `${name}.${kind === 'import' ? 'mjs' : 'cjs'}`),
+      cwd: consumer,
+      platform: 'node',
+      // As esbuild has it in CommonJS.
+      transform: { define: { 'import.meta.url': 'undefined' } },
+      logLevel: 'silent',
+    });
+    const folder = join(work, name);
+    await build.write({ format: 'cjs', dir: folder, entryFileNames: 'main.cjs', chunkFileNames: '[name].cjs' });
+    await build.close();
+    writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }');
+    for (const file of filesOf(join(installed, 'dist')))
+      if (/\.(wasm|mjs|cjs)$/.test(file)) copyFileSync(join(installed, 'dist', file), join(folder, file));
+    assert.equal(await node([join(folder, 'main.cjs')], { cwd: work }), `2\n${expected}\n2\n${expected}\n`);
+  });
+
+for (const [entry, count] of Object.entries({ attn: 8, 'attn/worker': 8, 'attn/inference': 4, 'attn/inference/worker': 4, 'attn/service-worker': 2 }))
+  test(`a build of Vite that imports ${entry} carries ${count} .wasm files`, limit, async () => {
+    const folder = join(consumer, `vite-${entry.replaceAll('/', '-')}`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'index.html'), '<script type="module" src="./main.js"></script>');
+    writeFileSync(join(folder, 'main.js'), `import { load } from '${entry}';\nload({ threads: 2 });\n`);
+    await viteBuild({ root: folder, configFile: false, logLevel: 'silent', worker: { format: 'es' } });
+    const files = [...filesOf(join(folder, 'dist'))].filter((name) => name.endsWith('.wasm'));
+    assert.equal(files.length, count, files.join());
+  });

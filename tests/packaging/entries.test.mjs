@@ -90,3 +90,30 @@ export const code = (error: unknown) => (error instanceof AttnError ? error.code
   consumer.script('tokenizer.ts', typed);
   await consumer.typeCheck('tokenizer.ts');
 });
+
+test('an AttnError is an instance of the AttnError of every entry', limit, async () => {
+  const dist = join(consumer.installed, 'dist');
+  const names = [
+    'index.js',
+    'node.js',
+    'node.cjs',
+    'service-worker.js',
+    'worker-web.js',
+    'worker-node.js',
+    'worker-node.cjs',
+    'tokenizer.js',
+    'tokenizer.cjs',
+  ];
+  const program = `const errors = [];
+for (const name of ${JSON.stringify(names)}) errors.push((await import(${JSON.stringify(`file://${dist}/`)} + name)).AttnError);
+const odd = [];
+for (const [i, Thrown] of errors.entries())
+  for (const [j, Caught] of errors.entries()) if (!(new Thrown('ARGUMENT', 'x') instanceof Caught)) odd.push([i, j].join());
+const [AttnError] = errors;
+class Own extends AttnError {}
+const others = [new Error('x'), new DOMException('x', 'AbortError'), {}, null, undefined, 1, 'x'];
+console.log(odd.join(' '), others.some((each) => each instanceof AttnError), new Own('MASK', 'x') instanceof AttnError, new Own('MASK', 'x') instanceof Own, new AttnError('MASK', 'x') instanceof Own);
+console.log(Object.keys(new AttnError('MASK', 'x')).join(), Object.prototype.toString.call(new AttnError('MASK', 'x')));
+`;
+  assert.equal(await consumer.node([consumer.script('instances.mjs', program)]), ' false true true false\ncode,detail [object Error]\n');
+});

@@ -77,13 +77,25 @@ write(String(model.embed(['é', 'b']) instanceof Promise) + ' ' + (await model.e
 await attn.loadModel('http://localhost/').catch((error) => write(error.code + ' ' + error.message));
 const [name] = attn.parseSafetensors(attn.writeSafetensors({ 'é\u{1f600}': { data: new Float32Array(1), dims: [1] } })).keys();
 try { attn.softmax({ data: new Float32Array(2), dims: [3] }); } catch (error) { write(name + ' ' + error.code); }
+write(['TextEncoder', 'TextDecoder', 'AbortController'].filter((name) => name in globalThis).join() + ' are globals');
 ${attention.replace('console.log(output.dims.join(), output.data[0].toFixed(6));', "write(output.dims.join() + ' ' + output.data[0].toFixed(6));")}`;
   const [lacks, note, dims, noFetch, ...others] = (await node([script('worklet.mjs', text)])).trim().split('\n');
   assert.match(lacks, /^ENVIRONMENT .*TextDecoder.*attn\/service-worker/);
   assert.equal(note, 'one thread instead of 2: workers cannot be started here');
   assert.equal(dims, 'true 2,32');
   assert.match(noFetch, /^ENVIRONMENT loadModel: there is no fetch here; give the files/);
-  assert.deepEqual(others, [`é\u{1f600} SHAPE`, expected]);
+  assert.deepEqual(others, [`é\u{1f600} SHAPE`, ' are globals', expected]);
+});
+
+test('attn runs in Node without the Encoding Standard, as in the jsdom of Jest, and adds no global', limit, async () => {
+  const text = `for (const name of ['TextEncoder', 'TextDecoder']) delete globalThis[name];
+const before = Object.getOwnPropertyNames(globalThis).join();
+(async () => {
+  const attn = await require(${JSON.stringify(join(installed, 'dist/node.cjs'))}).load();
+  ${attention}
+  console.log(Object.getOwnPropertyNames(globalThis).join() === before);
+})();`;
+  assert.equal((await node([script('encoding.cjs', text)])).trim(), `${expected}\ntrue`);
 });
 
 test('a .wasm URL without an origin resolves against the page, and is an ENVIRONMENT error on a server', limit, async () => {

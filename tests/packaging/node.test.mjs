@@ -23,6 +23,52 @@ test('attention runs in Node with two threads, and the process exits', limit, as
   assert.equal((await node(['threads.mjs'])).trim(), expected),
 );
 
+// The helper's functions are taken away once it waits for work: its first task is a trap.
+const trapping = `
+const { Instance } = WebAssembly;
+WebAssembly.Instance = function (module, imports) {
+  const table = () => Object.values(instance.exports).find((value) => value instanceof WebAssembly.Table);
+  for (const functions of Object.values(imports))
+    for (const [name, value] of Object.entries(functions))
+      if (/performance\\./.test(String(value)))
+        functions[name] = () => {
+          for (let i = 0; i < table().length; ++i) table().set(i, null);
+          return performance.timeOrigin + performance.now();
+        };
+  const instance = new Instance(module, imports);
+  return instance;
+};
+await import(process.argv[2]);
+`;
+const trapped = `
+import { syncBuiltinESMExports } from 'node:module';
+import threads from 'node:worker_threads';
+const { Worker } = threads;
+threads.Worker = class extends Worker {
+  constructor(url, options) {
+    super(new URL('./trapping.mjs', import.meta.url), { ...options, argv: [String(url)] });
+  }
+};
+syncBuiltinESMExports();
+const { load } = await import('attn');
+const attn = await load({ threads: 2 });
+const x = { data: new Float32Array(512 * 512), dims: [512, 512] };
+const codes = [];
+for (let i = 0; i < 1000 && codes.length < 2; ++i)
+  try {
+    attn.linear(x, x);
+  } catch (error) {
+    codes.push(error.code + ': ' + error.message);
+  }
+console.log(codes.join('\\n'));
+attn.dispose();
+`;
+test('a trap in a helper thread ends the call and the instance with INTERNAL', limit, async () => {
+  script('trapping.mjs', trapping);
+  const out = await node([script('trapped.mjs', trapped)]);
+  assert.match(out, /^INTERNAL: linear: a helper thread has stopped\nINTERNAL: linear: this instance has stopped/);
+});
+
 test('attention runs in Node through attn/worker, and the process exits', limit, async () =>
   assert.equal((await node(['worker.mjs'])).trim(), expected),
 );

@@ -18,6 +18,7 @@ const lists = [
 /** Each of an environment of its own. */
 const others = [
   'packaging/wheels/requirements.txt',
+  'packaging/wheels/uv.txt',
   'python/requirements.txt',
   'examples/cluster/requirements.txt',
   'examples/cluster/spark.txt',
@@ -57,7 +58,7 @@ test('every Python package in a requirements file has an exact version and a dig
 });
 
 test('every call of pip requires digests and states whether packages are built', limit, () => {
-  const files = execFileSync('git', ['ls-files', 'tools', 'benchmarks', 'testdata/make', 'Makefile', '.ci'], {
+  const files = execFileSync('git', ['ls-files', 'tools', 'benchmarks', 'testdata/make', 'Makefile', '.ci', '.github'], {
     cwd: repository,
     encoding: 'utf8',
   });
@@ -65,7 +66,7 @@ test('every call of pip requires digests and states whether packages are built',
   for (const path of files
     .trim()
     .split('\n')
-    .filter((each) => /(\.(py|sh|mjs)|tools\/setup|Makefile|run)$/.test(each)))
+    .filter((each) => /(\.(py|sh|mjs|yml)|tools\/setup|Makefile|run)$/.test(each)))
     for (const line of read(path).split('\n')) {
       if (!/pip\)?"?,? "?(install|download)\b/.test(line) || /--no-index\b/.test(line)) continue;
       calls++;
@@ -73,7 +74,7 @@ test('every call of pip requires digests and states whether packages are built',
       assert.match(line, /--(only|no)-binary=:all:/, `${path}: ${line}`);
       assert.match(line, /--no-deps/, `${path}: ${line}`);
     }
-  assert.equal(calls, 13);
+  assert.equal(calls, 14);
 });
 
 test('the bundlers that are tested have exact versions, and lockfiles if they run in the gate', limit, () => {

@@ -16,7 +16,7 @@ before(install);
 const additions = {
   LoadOptions: ['training'],
   RuntimeInfo: ['training'],
-  Attn: ['peak', 'loadModel', 'info', 'Embedding', 'SGD', 'Adam', 'AdamW'],
+  Attn: ['peak', 'writeSafetensors', 'loadModel', 'info', 'Embedding', 'SGD', 'Adam', 'AdamW'],
   Embedding: ['forward'],
   Optimizer: ['setLearningRate', '[dispose]'],
   TextModel: [
@@ -32,8 +32,10 @@ const additions = {
     'fillMask',
     'answer',
     'rank',
+    'export',
   ],
   TextModelOutput: ['trace'],
+  ModelOptions: ['request'],
 };
 
 /**

@@ -7,27 +7,28 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './processes.mjs';
 
-const cxx = ['sanitizers', 'plain build', 'checked WebAssembly'];
+const cxx = ['sanitizers', 'plain build'];
+const allSetUps = ['set-ups', 'set-ups in browsers'];
 
 /** @type {readonly (readonly [RegExp, readonly string[]])[]} */
 export const table = [
-  [/^src\/attn\/kernels\//, [...cxx, 'processors', 'set-ups']],
-  [/^src\/bindings\//, ['checked WebAssembly', 'set-ups', 'engines']],
-  [/^src\/(attn\/parallel|attn\/store)\//, [...cxx, 'set-ups']],
+  [/^src\/attn\/kernels\//, [...cxx, 'processors', 'checked WebAssembly', 'set-ups']],
+  [/^src\/bindings\//, ['checked WebAssembly', 'engines', ...allSetUps]],
+  [/^src\/(attn\/parallel|attn\/store)\//, [...cxx, 'checked WebAssembly', ...allSetUps]],
   [/^src\//, cxx],
   [/^native-tests\/(kernels|digest)\//, [...cxx, 'processors']],
   [/^native-tests\//, cxx],
-  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', 'set-ups', 'engines', 'bundlers']],
+  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', 'engines', 'bundlers', ...allSetUps]],
   [/^cmake\/arm64\.cmake$/, ['processors']],
-  [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, [...cxx, 'processors', 'set-ups', 'releases']],
+  [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, [...cxx, 'processors', 'checked WebAssembly', 'releases', ...allSetUps]],
   [/^web\/lib\/src\/(tokenizer|tasks|args|cli)\//, []],
   [/^web\/lib\/(README\.md|src\/.*\.d\.[cm]?ts)$/, []],
-  [/^web\/lib\/src\/(worker|platform|load|element)\//, ['engines', 'set-ups', 'bundlers']],
+  [/^web\/lib\/src\/(worker|platform|load|element)\//, ['engines', 'bundlers', ...allSetUps]],
   [/^web\/lib\/src\/model\//, ['engines']],
-  [/^web\/lib\//, ['engines', 'set-ups', 'bundlers']],
+  [/^web\/lib\//, ['engines', 'bundlers', ...allSetUps]],
   [/^web\/page\//, ['engines']],
   [/^wasm-tests\/(page|browser)\//, ['engines']],
-  [/^wasm-tests\/(suites|support|node)\//, ['engines', 'set-ups', 'checked WebAssembly']],
+  [/^wasm-tests\/(suites|support|node)\//, ['engines', 'checked WebAssembly', ...allSetUps]],
   [/^wasm-tests\//, []],
   [/^tests\/bundlers\//, ['bundlers']],
   [/^tests\/debian\//, ['releases']],

@@ -1,4 +1,4 @@
-/** Runs steps in lanes side by side, keeps the output of each together, and sums up. */
+/** Runs steps, two at a time, keeps the output of each together, and sums up. */
 import { stripVTControlCharacters } from 'node:util';
 import { current } from './processes.mjs';
 
@@ -22,7 +22,6 @@ class Step {
   result = { passed: 0, failed: 1 };
   constructor(entry) {
     Object.assign(this, entry);
-    this.hasPassed = new Promise((done) => (this.done = done));
   }
   say(text, stream = process.stderr) {
     this.said.push([stream, text]);
@@ -31,48 +30,56 @@ class Step {
   }
 }
 
-/** Runs a lane's steps in turn, each when those that it needs have ended and unless one of them has failed; a failure of any kind counts. */
-async function runLane(steps, all, names) {
-  for (const step of steps) {
-    const needed = step.needs.map((name) => all.get(name)).filter(Boolean);
-    const passed = await Promise.all(needed.map((each) => each.hasPassed));
-    const broken = needed.find((_, i) => !passed[i]);
-    const lacking = needed.find(({ result }) => result.skipped);
-    const started = Date.now();
-    shown.push(step);
-    await current.run(step, async () => {
-      step.say(`\n== ${step.name}\n`, process.stdout);
-      if (broken) return step.say(`not run: ${broken.name} failed\n`);
-      if (lacking) return void (step.result = { passed: 0, failed: 0, skipped: `it needs ${lacking.name}` });
-      try {
-        step.result = await step.run({ names });
-      } catch (error) {
-        step.say(`${error.stack ?? error}\n`);
-      }
-    });
-    step.ended = true;
-    step.seconds = (Date.now() - started) / 1000;
-    show();
-    step.done(step.result.failed === 0);
+/** Runs a step, unless one that it needs has failed or was skipped; a failure of any kind counts. */
+async function runStep(step, names) {
+  const broken = step.needed.find(({ result }) => result.failed > 0);
+  const lacking = step.needed.find(({ result }) => result.skipped);
+  const started = Date.now();
+  shown.push(step);
+  await current.run(step, async () => {
+    step.say(`\n== ${step.name}\n`, process.stdout);
+    if (broken) return step.say(`not run: ${broken.name} failed\n`);
+    if (lacking) return void (step.result = { passed: 0, failed: 0, skipped: `it needs ${lacking.name}` });
+    try {
+      step.result = await step.run({ names });
+    } catch (error) {
+      step.say(`${error.stack ?? error}\n`);
+    }
+  });
+  step.ended = true;
+  step.seconds = (Date.now() - started) / 1000;
+  show();
+}
+
+/** Runs one step after another: the first of `lane` that is ready, else the first ready step of another lane, until none is left. */
+async function work(lane, steps, names) {
+  for (;;) {
+    const ready = steps.filter(({ running, needed }) => !running && needed.every(({ ended }) => ended));
+    const step = ready.find((each) => each.lane === lane) ?? ready[0];
+    if (step) await (step.running = runStep(step, names));
+    else if (steps.every(({ running }) => running)) return;
+    else await nextEnd(steps);
   }
 }
 
+/** Waits until one of the running steps has ended. */
+async function nextEnd(steps) {
+  const running = steps.filter(({ running, ended }) => running && !ended);
+  if (running.length === 0) throw new Error('steps need each other in a circle');
+  await Promise.race(running.map((step) => step.running));
+}
+
 /**
- * Runs the entries of the table and prints a summary; resolves to { passed, failed }. Entries of the lane `setUp` come first, the other lanes run side by
- * side. `names`: only tests whose names hold this.
+ * Runs the entries of the table and prints a summary; resolves to { passed, failed }. Entries of the lane `setUp` run first, one at a time. Then two
+ * steps run side by side, if possible one of each lane. `names`: only tests whose names contain this text.
  */
 export async function runSteps(entries, { names } = {}) {
   const began = Date.now();
   const steps = entries.map((entry) => new Step(entry));
-  const all = new Map(steps.map((step) => [step.name, step]));
-  const lane = (name) =>
-    runLane(
-      steps.filter((step) => step.lane === name),
-      all,
-      names,
-    );
-  await lane('setUp');
-  await Promise.all([...new Set(steps.map((step) => step.lane))].filter((name) => name !== 'setUp').map(lane));
+  for (const step of steps) step.needed = step.needs.map((name) => steps.find((each) => each.name === name)).filter(Boolean);
+  const setUps = steps.filter(({ lane }) => lane === 'setUp');
+  await work('setUp', setUps, names);
+  await Promise.all(['compiled', 'packaged'].map((lane) => work(lane, steps, names)));
   return summary(steps, (Date.now() - began) / 1000);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Every step of the test run. `lane`: set-ups come first, then two lanes run side by side, what a C++ compiler makes (`compiled`) and what JavaScript is
- * (`packaged`). `group`: undefined for the steps of `make test`; the others run with ALL=1, or when a change can affect them (affected.mjs). `needs`:
+ * Every step of the test run. `lane`: set-ups run first; then two steps at a time, if possible one that a C++ compiler works for (`compiled`) and one of
+ * JavaScript (`packaged`). Any two may run together, so each writes into its own folder. `group`: undefined for the steps of `make test`; the others run with ALL=1, or when a change can affect them (affected.mjs). `needs`:
  * steps that must have passed. `files`: where its tests are, for ONLY=part of a test's name.
  */
 import { globSync } from './glob.mjs';
@@ -37,10 +37,6 @@ compiled('wasm: build', preset('wasm-release'), needsWasm);
 compiled('native: build', preset('native'), needsNative);
 const install = (folder) => ['cmake', '--install', folder, '--prefix', 'build/installed'];
 compiled('native: install', commands(install('build/native')), ['native: build']);
-// The C++ of the package is found as users find it, without the presets' flags: no unity build, no precompiled headers.
-const plain = ['cmake', '-S', '.', '-B', 'build/release', '-DATTN_WERROR=ON'];
-compiled('native: plain build', commands(plain, build('build/release'), install('build/release')), ['native: install'], { group: 'plain build' });
-
 compiled('native: tests', catch2('native'), ['native: build'], nativeTests);
 compiled('native: every allocation fails once', catch2('native', { tests: 'attn_allocation_tests' }), ['native: build'], {
   files: 'native-tests/memory/*.cpp',
@@ -66,13 +62,16 @@ for (const arch of ['emulated', ...(sets[process.arch] ?? [])]) {
 }
 // The widest kernels take minutes to compile; what flags do to the others they do to them.
 const narrow = process.arch === 'x64' ? ['-DATTN_MAX_ARCH=avx2_fma'] : [];
-const debug = ['cmake', '-S', '.', '-B', 'build/debug', '-DCMAKE_BUILD_TYPE=Debug', ...narrow];
-compiled(
-  'native: kernels of a Debug build',
-  commands(debug, build('build/debug', '--target', 'attn_kernels'), [...symbols, '--kernels', 'build/debug']),
-  needsNative,
-  { group: 'processors' },
-);
+for (const type of ['Debug', 'MinSizeRel']) {
+  const folder = `build/${type.toLowerCase()}`;
+  const configure = ['cmake', '-S', '.', '-B', folder, `-DCMAKE_BUILD_TYPE=${type}`, ...narrow];
+  compiled(
+    `native: kernels of a ${type} build`,
+    commands(configure, build(folder, '--target', 'attn_kernels'), [...symbols, '--kernels', folder]),
+    needsNative,
+    { group: 'processors' },
+  );
+}
 
 // The wheel, with the flags of the preset native, whose objects ccache has, and by the name that CMake has for the compiler there.
 const interpreter = at('.setup/python-venv/bin/python');
@@ -139,10 +138,8 @@ compiled(
   needsNative,
   { group: 'processors' },
 );
-// Of what is committed, as a user gets it. ccache has it from the plain build. Debian's packages are compiled with other flags, all of it: make deb.
-compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['native: plain build', 'set-up: release'], {
-  group: 'releases',
-});
+// The committed files as users get and build them: no git, no preset, so neither unity builds nor precompiled headers.
+compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: 'plain build' });
 
 // ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
 // AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints, and of few texts, what there is to see of large ones and of many.
@@ -206,15 +203,16 @@ const inBrowser = (engine, setups, group) =>
     { group },
   );
 inBrowser('chromium', 'complete');
-const nodeFiles = (name, pattern, needs, options) =>
+const nodeFiles = (name, pattern, needs, { env, ...options } = {}) =>
   packaged(
     name,
-    nodeTests(() => globSync(pattern)),
+    nodeTests(() => globSync(pattern), { env }),
     needs,
     { files: pattern, ...options },
   );
 nodeFiles('packaging', 'tests/packaging/*.test.mjs', ['package: build']);
 nodeFiles('examples', 'tests/examples/*.test.mjs', ['package: build']);
+nodeFiles("keys of models' files", 'tests/docs/model_keys.test.mjs', ['set-up: node']);
 nodeFiles('the test run', 'tools/test/*.test.mjs', ['set-up: node']);
 nodeFiles('code-blocks', 'tests/docs/code_blocks.test.mjs', ['package: build', 'native: install', 'python: wheel']);
 nodeFiles("HACKING's commands", 'tests/docs/hacking.test.mjs', ['page: build', 'native: build', 'python: wheel']);
@@ -225,9 +223,11 @@ packaged(
   nodeTests(() => ['wasm-tests/fuzz/cost.test.mjs']),
   ['set-up: node'],
 );
-// Made of the wheel, too, so the site comes late; the page is built again for it, with a link to it.
-packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], page), ['page: build', 'set-up: docs', 'python: wheel']);
-nodeFiles('docs', 'tests/docs/site.test.mjs', ['docs: build']);
+// The site needs the wheel, so it comes late; the page is built again, with a link to it.
+const pageWithDocs = at('build/page-with-docs');
+const buildWithDocs = [...page, '--outDir', pageWithDocs];
+packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], buildWithDocs), ['page: build', 'set-up: docs', 'python: wheel']);
+nodeFiles('docs', 'tests/docs/site.test.mjs', ['docs: build'], { env: { ATTN_PAGE: pageWithDocs } });
 
 const bundlers = { group: 'bundlers', files: 'tests/bundlers/*.test.mjs' };
 packaged(
@@ -240,9 +240,9 @@ nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'se
 for (const engine of ['firefox', 'webkit']) {
   pageOn(engine, 'engines');
   inBrowser(engine, 'complete', 'engines');
-  inBrowser(engine, 'others', 'set-ups');
+  inBrowser(engine, 'others', 'set-ups in browsers');
 }
-inBrowser('chromium', 'others', 'set-ups');
+inBrowser('chromium', 'others', 'set-ups in browsers');
 for (const [name, setup] of [
   ['node-relaxed', { variant: 'relaxed', threads: 1 }],
   ['node-simd-threads', { variant: 'simd', threads: 2 }],

@@ -3,6 +3,7 @@
  * set-up that has most of attn in it, others the others; both by default. ATTN_NAMES: a regular expression for the names of tests.
  */
 import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isComplete, pagesOf } from '../suites/table.mjs';
@@ -14,7 +15,7 @@ import { startServer } from '../support/server.mjs';
 import { missing, show, version, within } from './drivers.mjs';
 
 const { ATTN_ENGINE: engine = 'chromium', ATTN_SETUPS: wanted = '', ATTN_NAMES: names } = process.env;
-const built = at('build/wasm-tests/browser');
+const built = at('build/wasm-tests', `browser-${engine}-${wanted || 'all'}`);
 /** WebKitGTK has no relaxed SIMD: there load() must refuse it, and both set-ups run the simd suites. */
 const takesRelaxed = engine !== 'webkit';
 /** Slow is fine, silent is not: the count has to grow. */
@@ -22,8 +23,9 @@ const silence = 600_000;
 
 async function buildPage() {
   rmSync(built, { recursive: true, force: true });
-  const code = await run(process.execPath, [at('node_modules/vite/bin/vite.js'), 'build', '--config', at('wasm-tests/browser/vite.config.mjs')]);
-  if (code !== 0 || !existsSync(at('build/wasm-tests/browser/index.html'))) throw new Error('the page of the suites could not be built');
+  const vite = [at('node_modules/vite/bin/vite.js'), 'build', '--config', at('wasm-tests/browser/vite.config.mjs'), '--outDir', built];
+  const code = await run(process.execPath, vite);
+  if (code !== 0 || !existsSync(join(built, 'index.html'))) throw new Error('the page of the suites could not be built');
 }
 
 /** What the page of these suites has posted when it is done; `ended`: why it never was. */

@@ -17,7 +17,6 @@ export default defineConfig({
       : [],
   },
   build: {
-    outDir: fileURLToPath(new URL('../../build/wasm-tests/browser', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
     minify: false,

@@ -1,16 +1,15 @@
 /** The page of examples/browser, as Vite builds it. */
 import { strict as assert } from 'node:assert';
-import { at } from '../support/paths.mjs';
 import { buildExample } from '../support/run.mjs';
 import { startServer } from '../support/server.mjs';
 import { Page } from './page.mjs';
-import { pageTest } from './fixture.mjs';
+import { engine, pageTest } from './fixture.mjs';
 
 let building;
 
 pageTest('examples/browser shows the weights of its heads', { isolated: 'all' }, async ({ page, isolated }) => {
-  await (building ??= buildExample());
-  const server = await startServer({ root: at('build/wasm-tests/example'), isolated, withProbe: true });
+  const root = await (building ??= buildExample(`example-${engine}`));
+  const server = await startServer({ root, isolated, withProbe: true });
   try {
     const example = new Page(page.driver, server.url);
     await example.go('');

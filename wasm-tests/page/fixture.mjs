@@ -10,7 +10,7 @@ import { at } from '../support/paths.mjs';
 import { startServer } from '../support/server.mjs';
 import { Page } from './page.mjs';
 
-const engine = process.env.ATTN_ENGINE ?? 'chromium';
+export const engine = process.env.ATTN_ENGINE ?? 'chromium';
 /** The folder of the page. */
 export const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
 /** A test that takes longer hangs. */

@@ -50,8 +50,8 @@ describe('arguments to the letter', () => {
       );
       for (const kind of ['attend', 'block'])
         assert.deepEqual(
-          about(() => attention({ mask: maskOf([5], kind, new Int32Array(5)) }), 'DTYPE'),
-          ['mask.data', 'an Int32Array', 'a Uint8Array or a Float32Array'],
+          about(() => attention({ mask: maskOf([5], kind, new Float64Array(5)) }), 'DTYPE'),
+          ['mask.data', 'a Float64Array', 'a Uint8Array, a Float32Array or whole numbers'],
         );
     });
 

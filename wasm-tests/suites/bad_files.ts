@@ -51,6 +51,7 @@ const refused: readonly (readonly [name: string, bytes: () => Uint8Array, ...wor
   ['a header longer than the file', () => file('{}').subarray(0, 9), 'longer than the file'],
   ['a header of 2^64 - 1 bytes', () => file('{}', 8, 2n ** 64n - 1n), 'longer than the file', '18446744073709551615'],
   ['a header of 2^32 + 2 bytes', () => file('{}', 8, 2n ** 32n + 2n), 'longer than the file'],
+  ["a zip, PyTorch's own pickle", () => new TextEncoder().encode('PK\u0003\u0004\u0000\u0000\u0008\u0008 and so on'), 'save_file'],
   ['a header above 16 MiB', () => file(`{}${' '.repeat(2 ** 24)}`), '16 MiB'],
   ['a truncated download', () => file(`{"a":${entry([4], [0, 16])}}`, 16).subarray(0, -1), '"a"', 'ends after the file'],
   ['no JSON', () => file('{"a":'), 'JSON'],
@@ -125,7 +126,7 @@ if (host.build === 'release')
     s.attn.parseSafetensors(file(`{${Array.from({ length: 100001 }, (_, i) => `"${i}":${entry([0], [0, 0])}`)}}`)),
   );
 for (const dtype of ['F8_E4M3', 'F8_E5M2', 'F8_E8M0', 'F4', 'C64', 'f32', '', 'F32 ', 'F128'])
-  bad(`dtype '${dtype}'`, dtype === '' ? 'FORMAT' : 'UNSUPPORTED', ['"a"'], (s) => s.attn.parseSafetensors(one(entry([8], [0, 8], dtype))));
+  bad(`dtype '${dtype}'`, dtype === '' ? 'FORMAT' : 'UNSUPPORTED', ['"a"', dtype], (s) => s.attn.parseSafetensors(one(entry([8], [0, 8], dtype))));
 bad('tensors past the memory', ['MEMORY', 'FORMAT'], ['"a"'], (s) => s.attn.parseSafetensors(one(entry([2 ** 31 - 1], [0, 4 * (2 ** 31 - 1)]))));
 
 // Writing.

@@ -1,5 +1,5 @@
 /** Models whose weights are int8: as they are edited and looked into, and as files. */
-import type { Attn, Encoding, Tensor, TextModel } from 'attn';
+import { type Attn, AttnError, type Encoding, type Tensor, type TextModel } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
@@ -226,6 +226,21 @@ describe('int8 models as files', () => {
     assert.deepEqual(config.architectures, [first.replace(/For(PreTraining|MaskedLM)$/, 'Model')]);
     assert.deepEqual(model.config['architectures'], architectures);
     model.dispose();
+  });
+
+  it('architectures of any JSON type are refused by a typed error, or exported as they are', async () => {
+    const read = (name: string) => bytes(`testdata/models/tiny-bert-cls/${name}`);
+    const before = JSON.parse(new TextDecoder().decode(await read('config.json'))) as object;
+    const others = { 'tokenizer.json': await read('tokenizer.json'), 'model.safetensors': await read('model.safetensors') };
+    for (const architectures of [5, {}, null, [5], [], 'BertForMaskedLM', [null], true, [['x']], undefined]) {
+      const model = await attn.loadModel({ ...others, 'config.json': JSON.stringify({ ...before, architectures }) }).catch((error: unknown) => {
+        assert.instanceOf(error, AttnError, JSON.stringify(architectures));
+      });
+      if (!model) continue;
+      for (const weights of ['float32', 'int8'] as const)
+        assert.deepEqual(configOf(await model.export({ weights })).architectures, architectures as never);
+      model.dispose();
+    }
   });
 
   it('what is wrong with options is ARGUMENT, with a hint', async () => {

@@ -2,7 +2,7 @@
 import { type Attn, type ModelOptions, type TextModel } from 'attn';
 import { assert } from 'chai';
 import { assertRejects } from '../support/errors.ts';
-import { fakeCaches, withCaches } from '../support/fake_caches.ts';
+import { fakeCaches, keyOf, withCaches, withMember } from '../support/fake_caches.ts';
 import { host, loadHere, url } from '../support/host.ts';
 import { assertSameBits } from '../support/tensors.ts';
 
@@ -14,6 +14,8 @@ const fileNames = [
   ...['config.json', 'tokenizer.json', weights, 'tokenizer_config.json', 'modules.json'],
   ...['1_Pooling/config.json', 'sentence_bert_config.json', 'config_sentence_transformers.json'],
 ];
+/** Asked for if tokenizer_config.json has no added_tokens_decoder; not there. */
+const oldFiles = ['special_tokens_map.json', 'added_tokens.json'];
 
 let lastRun = 0;
 const folder = (how: string) => `${url(`model/${how}/${name}`)}?run=kept-${Date.now()}-${host.variant}-${++lastRun}`;
@@ -68,7 +70,8 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       model.dispose();
       return [...seen];
     }
-    const kept = async (location: string, file: string) => new Uint8Array(await (await storage.match(fileOf(location, file)))!.arrayBuffer());
+    const kept = async (location: string, file: string) =>
+      new Uint8Array(await (await storage.match(await keyOf(fileOf(location, file))))!.arrayBuffer());
     const served = async (location: string, file: string) => {
       const response = await fetch(fileOf(location, file));
       await asked(location);
@@ -77,17 +80,61 @@ for (const [kind, makeCaches] of Object.entries(kinds))
     async function assertKeptAsServed(location: string): Promise<void> {
       for (const file of fileNames) assert.deepEqual(await kept(location, file), await served(location, file), file);
       const parts = await (await storage.open('attn-models-parts')).keys();
-      assert.isEmpty(parts.filter((request) => request.url.includes(runOf(location))));
+      const query = new URL(await keyOf(location)).searchParams.get('attn-query')!;
+      assert.isEmpty(parts.filter((request) => request.url.includes(query)));
     }
 
     within('a load of what is kept asks with one HEAD a kept file, and for no content', async () => {
       const location = folder('good');
       assert.deepEqual(await phases(location), ['download']);
-      assert.sameMembers(filesAsked(await asked(location), 'GET'), fileNames);
+      assert.sameMembers(filesAsked(await asked(location), 'GET'), [...fileNames, ...oldFiles]);
       assert.deepEqual(await phases(location), ['cache']);
       const again = await asked(location);
       assert.sameMembers(filesAsked(again, 'HEAD'), fileNames);
       assert.lengthOf(again, fileNames.length);
+    });
+
+    within('a token in the address is kept nowhere: not in keys, nor in names of locks', async () => {
+      const location = `${folder('breaks')}&token=s3cret`;
+      const names: string[] = [];
+      const { locks } = navigator;
+      const spying = { request: (name: string, ...rest: [never, never]) => (names.push(name), locks.request(name, ...rest)) };
+      const keys = async () =>
+        (await Promise.all(['attn-models', 'attn-models-parts'].map(async (cache) => (await storage.open(cache)).keys()))).flat();
+      await withMember(globalThis, 'navigator', { locks: spying }, async () => {
+        await assertRejects(attn.loadModel(location), 'NETWORK', [weights]);
+        for (const { url: key } of await keys()) assert.notInclude(key, 's3cret');
+        assert.deepEqual(await phases(location), ['download']);
+        for (const { url: key } of await keys()) assert.notInclude(key, 's3cret');
+        assert.deepEqual(await phases(location), ['cache']);
+      });
+      assert.isAtLeast(names.length, 3);
+      for (const each of names) assert.notInclude(each, 's3cret');
+      // Another query is another folder.
+      assert.deepEqual(await phases(`${location}2`), ['download']);
+    });
+
+    within('no body of what is kept stays open', async () => {
+      const location = folder('breaks');
+      const answers: Response[] = [];
+      const spying = {
+        open: async (name: string) => {
+          const cache = await storage.open(name);
+          const match = async (key: string) => {
+            const response = await cache.match(key);
+            if (response) answers.push(response);
+            return response;
+          };
+          return { match, put: cache.put.bind(cache), delete: cache.delete.bind(cache), keys: cache.keys.bind(cache) };
+        },
+      } as unknown as CacheStorage;
+      await withCaches(spying, async () => {
+        await assertRejects(attn.loadModel(location), 'NETWORK', [weights]);
+        await phases(location);
+        await phases(location);
+      });
+      assert.isAbove(answers.length, fileNames.length);
+      for (const response of answers) assert.isTrue(response.bodyUsed, 'read, or let go of');
     });
 
     for (const how of ['good', 'weak-tags', 'dated-files', 'tagged-files'])
@@ -98,7 +145,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
           await renew(location, file);
           await asked(location);
           assert.deepEqual(await phases(location), ['download'], file);
-          assert.sameMembers(filesAsked(await asked(location), 'GET'), fileNames, file);
+          assert.sameMembers(filesAsked(await asked(location), 'GET'), [...fileNames, ...oldFiles], file);
           await assertKeptAsServed(location);
           assert.deepEqual(await phases(location), ['cache'], `${file}, once more`);
         }
@@ -196,10 +243,10 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       const location = folder('good');
       await phases(location);
       const files = await storage.open('attn-models');
-      const first = (await files.match(fileOf(location, 'config.json')))!;
+      const first = (await files.match(await keyOf(fileOf(location, 'config.json'))))!;
       await renew(location, weights);
       assert.deepEqual(await phases(location), ['download']);
-      await files.put(fileOf(location, 'config.json'), first);
+      await files.put(await keyOf(fileOf(location, 'config.json')), first);
       assert.include(await phases(location), 'download');
       await assertKeptAsServed(location);
     });

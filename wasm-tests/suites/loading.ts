@@ -671,7 +671,13 @@ describe('loading', () => {
       };
       assert.deepEqual(await notesOf({ variant: 'simd' }), ['simd: asked for']);
       assert.deepEqual(await notesOf({ wasm: await bytes(file()) }), ['simd: the given wasm is that build']);
-      assert.deepEqual(await notesOf({}), host.takesRelaxed ? [] : ['simd: this engine does not accept relaxed SIMD']);
+      const [note, ...others] = await notesOf({});
+      assert.isEmpty(others);
+      if (host.takesRelaxed) assert.isUndefined(note);
+      else assert.match(note!, /^simd: this engine does not accept relaxed SIMD( unless it is started as node --experimental-wasm-relaxed-simd)?$/);
+      // Where the flag is what is missing, it is named.
+      const { process } = globalThis as { process?: { versions: { v8?: string } } };
+      if (host.engine === 'node' && process?.versions.v8?.startsWith('11.3') && !host.takesRelaxed) assert.include(note!, 'unless');
       if (host.takesRelaxed) assert.deepEqual(await notesOf({ wasm: await bytes(file('relaxed')) }), []);
     });
 

@@ -96,6 +96,13 @@ describe('folders, against sentence-transformers and transformers', () => {
     return { data: Float32Array.from(data), dims: [texts.length, labels.length] };
   }
 
+  async function embedOf(files: Files): Promise<Tensor> {
+    const model = await attn.loadModel(files);
+    const vector = await model.embed('the film was good');
+    model.dispose();
+    return vector;
+  }
+
   it('every case', async () => {
     assert.isAtLeast(cases.length, 36);
     const wrong: string[] = [];
@@ -154,6 +161,102 @@ describe('folders, against sentence-transformers and transformers', () => {
       [[], 'FORMAT', 'object'],
     ] as const)
       await assertRejects(attn.loadModel({ ...files, 'config_sentence_transformers.json': JSON.stringify(bad) }), code, [word]);
+  });
+
+  it('paths of modules may begin with ./ and end with a slash', async () => {
+    const files = await filesOf('tiny-bert-cls');
+    const expected = await embedOf(files);
+    const modules = JSON.parse(textOf(files['modules.json'])) as { path: string }[];
+    for (const pooling of ['1_Pooling/', './1_Pooling', './1_Pooling/'])
+      for (const own of ['', '.', './'])
+        assertSameBits(
+          await embedOf({ ...files, 'modules.json': JSON.stringify(modules.map((each, i) => ({ ...each, path: [own, pooling][i] ?? each.path }))) }),
+          expected,
+          `${own}, ${pooling}`,
+        );
+  });
+
+  it('rank puts the default prompt before the query, classify does not', async () => {
+    const modules = [{ idx: 0, name: '0', path: '', type: 'sentence_transformers.base.modules.transformer.Transformer' }];
+    const oneLabel = { 'config.json': { id2label: { 0: 'LABEL_0', 1: null, 2: null } } };
+    const files = change(await filesOf('tiny-bert'), oneLabel);
+    const head = new Map(
+      Array.from(attn.parseSafetensors(files['model.safetensors'] as Uint8Array), ([name, { data, dims }]) => {
+        const size = dims.slice(1).reduce((a, b) => a * b, 1);
+        return [name, name.startsWith('classifier.') ? { data: data.slice(0, size), dims: [1, ...dims.slice(1)] } : { data, dims }] as const;
+      }),
+    );
+    files['model.safetensors'] = attn.writeSafetensors(head) as Uint8Array<ArrayBuffer>;
+    files['modules.json'] = JSON.stringify(modules);
+    const prompts = { model_type: 'CrossEncoder', default_prompt_name: 'search', prompts: { search: 'the film ' } };
+    const [plain, prompted] = [
+      await attn.loadModel(files),
+      await attn.loadModel({ ...files, 'config_sentence_transformers.json': JSON.stringify(prompts) }),
+    ];
+    const documents = ['It was bad.', 'A happy person smiles.'];
+    const ranked = await prompted.rank('was good', documents);
+    assert.deepEqual(ranked, await plain.rank('the film was good', documents));
+    assert.notDeepEqual(ranked, await plain.rank('was good', documents));
+    assert.deepEqual(await prompted.classify([['was good', 'bad']]), await plain.classify([['was good', 'bad']]));
+    for (const model of [plain, prompted]) model.dispose();
+  });
+
+  it("a cross-encoder's function is for pairs, and for texts alone if there is one label", async () => {
+    const activation = { 'config.json': { sentence_transformers: { activation_fn: 'torch.nn.modules.linear.Identity' } } };
+    const [named, plain] = [await attn.loadModel(change(await filesOf('tiny-bert'), activation)), await attn.loadModel(await filesOf('tiny-bert'))];
+    assert.deepEqual(await named.classify('the film was good'), await plain.classify('the film was good'));
+    const [scores] = await named.classify([['the film', 'was good']]);
+    const { data } = named.forward(named.tokenize([['the film', 'was good']])).logits!;
+    for (const { label, score } of scores!) assert.equal(score, data[named.labels!.indexOf(label)]);
+    for (const model of [named, plain]) model.dispose();
+  });
+
+  it('numbers of Python that JSON does not have may be in all files but tokenizer.json, a byte order mark in none', async () => {
+    const stored = await filesOf('tiny-bert-cls');
+    const expected = await embedOf(stored);
+    for (const name of [...own, ...beside]) {
+      if (name === 'model.safetensors') continue;
+      await assertRejects(attn.loadModel({ ...stored, [name]: `\ufeff${textOf(stored[name])}` }), 'FORMAT', [name]);
+      const unread = textOf(stored[name]).replace(/^(\s*\[?\s*\{)/, (start) => `${start}"unread": [NaN, -Infinity, Infinity, "a NaN\\", NaN"],`);
+      if (name === 'tokenizer.json') await assertRejects(attn.loadModel({ ...stored, [name]: unread }), 'FORMAT', [name]);
+      else assertSameBits(await embedOf({ ...stored, [name]: unread }), expected, name);
+    }
+    const config = textOf(stored['config.json']).replace(/"layer_norm_eps":[^,]*/, '"layer_norm_eps": NaN');
+    await assertRejects(attn.loadModel({ ...stored, 'config.json': config }), 'CONFIG', ['layer_norm_eps', 'NaN']);
+  });
+
+  it('tensors that the model has no use for are left out, and a note lists them', async () => {
+    const stored = await filesOf('tiny-bert');
+    const model = await attn.loadModel(stored);
+    assert.deepEqual(model.notes, []);
+    const vector = await model.embed('good');
+    model.dispose();
+    for (const architectures of [null, ['BertModel']]) {
+      const headless = await attn.loadModel(change({ ...stored }, { 'config.json': { architectures } }));
+      assert.equal(headless.task, 'embedding');
+      assert.lengthOf(headless.notes, 1);
+      for (const word of ['model.safetensors', '2 tensors', 'classifier.bias, classifier.weight']) assert.include(headless.notes[0], word);
+      assertSameBits(await headless.embed('good'), vector);
+      assert.throws(() => (headless.notes as string[]).push('x'), TypeError);
+      headless.dispose();
+    }
+  });
+
+  it('tokens of files beside tokenizer.json: a model has them, and export() writes the files', async () => {
+    const stored = change(await filesOf('tiny-bert-cls'), { 'tokenizer_config.json': { additional_special_tokens: ['[XX]'] } });
+    const files = { ...stored, 'special_tokens_map.json': '{"ent_token":"[YY]"}', 'added_tokens.json': '{"good":289,"bad bad":500}' };
+    const model = await attn.loadModel(files);
+    const tokens = ['[CLS]', 'bad bad', '[XX]', '[YY]', '[SEP]'];
+    assert.deepEqual(model.tokenize('bad bad[XX][YY]').tokens[0], tokens);
+    const again = await attn.loadModel(await model.export());
+    assert.deepEqual(again.tokenize('bad bad[XX][YY]').tokens[0], tokens);
+    const split = await attn.loadModel(change({ ...files }, { 'tokenizer_config.json': { split_special_tokens: true } }));
+    assert.notInclude(split.tokenize('a [XX] b').tokens[0], '[XX]');
+    for (const each of [model, again, split]) each.dispose();
+    // With added_tokens_decoder the two files do not count.
+    const decoder = await attn.loadModel(change({ ...files }, { 'tokenizer_config.json': { added_tokens_decoder: {} } }));
+    assert.notInclude(decoder.tokenize('bad bad [YY]').tokens[0], 'bad bad');
+    decoder.dispose();
   });
 
   it('a prompt that is not pooled: all of its tokens, whether or not the tokenizer ends a text with one of its own', async () => {

@@ -5,8 +5,15 @@ import { createThread } from '../../web/lib/src/load/thread.ts';
 import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/platform/placed.ts';
 import { startWorker } from '../../web/lib/src/platform/start_worker.ts';
 import { web } from '../../web/lib/src/load/web.ts';
-import { assertThrows } from '../support/errors.ts';
-import { withGlobal } from '../support/fake_caches.ts';
+import { breathe } from '../../web/lib/src/platform/breathe.ts';
+import { remoteLoader } from '../../web/lib/src/worker/client.ts';
+import type { Host } from '../../web/lib/src/worker/channel.ts';
+import * as Comlink from '../../web/lib/src/worker/comlink.js';
+import type { Endpoint } from '../../web/lib/src/worker/comlink.js';
+import { serve } from '../../web/lib/src/worker/host.ts';
+import type { load as Load, LoadOptions } from '../../web/lib/src/attn.js';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { withGlobal, withMember } from '../support/fake_caches.ts';
 
 const here = 'https://here.test';
 
@@ -187,5 +194,67 @@ describe('what a page is asked', () => {
     const cause = new TypeError('no import()');
     const error = assertThrows(() => scriptsFailed(cause), 'ENVIRONMENT', ['no import()', 'attn/service-worker'], AttnError);
     assert.deepEqual([{ ...error.detail }, error.cause], [{ op: 'loadModel' }, cause]);
+  });
+});
+
+describe('the two ends of attn/worker', () => {
+  it('a worker that never answers is ended after a while: ENVIRONMENT', async () => {
+    const timers: (() => void)[] = [];
+    let ended = false;
+    const endpoint = { postMessage() {}, addEventListener() {}, removeEventListener() {}, start() {} };
+    const load = remoteLoader({
+      connect: () => ({ endpoint, help: 'copy it', onDeath() {}, terminate: () => (ended = true), setWaiting() {} }),
+      models: () => Promise.reject(new Error()),
+      locate: (location) => location,
+      locks: () => undefined,
+    });
+    const loading = withGlobal(
+      'setTimeout',
+      (call: () => void) => timers.push(call),
+      async () => load(),
+    );
+    const rejected = assertRejects(loading, 'ENVIRONMENT', ['did not start', 'copy it']);
+    await breathe();
+    assert.isFalse(ended);
+    assert.lengthOf(timers, 1);
+    timers[0]!();
+    await rejected;
+    assert.isTrue(ended);
+  });
+
+  it('reports of progress are not kept once they were answered', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const reports = 500;
+    const reporting = (async ({ onProgress }: LoadOptions) => {
+      for (let i = 0; i < reports; ++i) {
+        onProgress!({ phase: 'download', loaded: i });
+        // Their answers come meanwhile.
+        if (i % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      throw new AttnError('NETWORK', 'load: the end');
+    }) as unknown as typeof Load;
+    serve(reporting, () => Promise.reject(new Error()), port2 as Endpoint);
+    port2.start();
+    const host = Comlink.wrap<Host>(port1);
+    let [seen, most] = [0, 0];
+    const { allSettled } = Promise;
+    const spying = (list: Iterable<unknown>) => {
+      const all = [...list];
+      most = Math.max(most, all.length);
+      return allSettled.call(Promise, all);
+    };
+    await withMember(Promise, 'allSettled', spying, () =>
+      assertRejects(
+        host.load(
+          {},
+          Comlink.proxy(() => void ++seen),
+        ),
+        'NETWORK',
+      ),
+    );
+    assert.equal(seen, reports);
+    assert.isBelow(most, reports / 2);
+    port1.close();
+    port2.close();
   });
 });

@@ -33,6 +33,7 @@ const suites = {
   bits: ['variant', 'threads', 'engine'],
   sequences: ['threads', 'engine'],
   text_model: ['variant', 'engine'],
+  batches: ['threads', 'engine'],
   model_edits: ['threads'],
   explaining: ['variant'],
   fine_tuning: ['variant'],

@@ -186,6 +186,85 @@ describe('tasks', () => {
     assert.notDeepEqual(cut(model), cut(await modelOf('tiny-bert')));
   });
 
+  it('gives of each text the best labels only', async () => {
+    const model = await modelOf('tiny-bert');
+    const all = await model.classify(['It was good', 'It was bad']);
+    assert.deepEqual(await model.classify(['It was good', 'It was bad'], { topK: 2 }), all.map((each) => each.slice(0, 2))); // prettier-ignore
+    assert.deepEqual(await model.classify('It was good', { topK: 9 }), [all[0]]);
+    await assertRejects(model.classify('a', { topK: 0 }), 'CONFIG', ['topK']);
+  });
+
+  it('tells which texts were cut before they became vectors', async () => {
+    const model = await modelOf('tiny-bert-cls');
+    const { truncated } = await model.embed(['A film', 'good '.repeat(100), 'bad']);
+    assert.deepEqual(truncated, [false, true, false]);
+    assert.deepEqual((await model.embed('A happy person', { maxLength: 3 })).truncated, [true]);
+    assert.deepEqual((await model.embed([])).truncated, []);
+  });
+
+  it('fills the masks of several texts, and names the token that stands for them', async () => {
+    const [model, other] = [await modelOf('tiny-bert-mlm'), await modelOf('tiny-roberta-mlm')];
+    assert.deepEqual([model.maskToken, other.maskToken], ['[MASK]', '<mask>']);
+    const texts = ['It is [MASK].', '[MASK] film was [MASK] at all.', 'A [MASK]'];
+    const done: number[] = [];
+    const several = await model.fillMask(texts, { topK: 3, batchSize: 2, onProgress: (p) => done.push(p.done) });
+    assert.deepEqual(done, [0, 2, 3]);
+    for (const [i, text] of texts.entries()) assert.deepEqual(await model.fillMask(text, { topK: 3 }), several[i]);
+    assert.deepEqual(await model.fillMask([]), []);
+  });
+
+  it("leaves padding out of the texts of filled masks, as transformers' pipeline does", async () => {
+    const model = await modelOf('tiny-bert-mlm');
+    for (const masks of await model.fillMask(['It is [MASK] [PAD] and [MASK] [PAD].', 'It is [MASK] [PAD].']))
+      for (const { text } of masks.flat()) assert.notInclude(text, '[PAD]');
+  });
+
+  it('answers several questions, of one context or of as many', async () => {
+    const model = await modelOf('tiny-bert-qa');
+    const [questions, contexts] = [
+      ['Who smiles?', 'Where?', 'What was good?'],
+      ['A happy person smiles in the garden.', 'The film was good. '.repeat(30), 'b'],
+    ];
+    const done: number[] = [];
+    const several = await model.answer(questions, contexts, { topK: 2, batchSize: 1, onProgress: (p) => done.push(p.done) });
+    assert.isAbove(done.length, 4, 'a progress for each window');
+    for (const [i, question] of questions.entries()) assert.deepEqual(await model.answer(question, contexts[i], { topK: 2 }), several[i]);
+    assert.deepEqual((await model.answer(questions, contexts[0], { topK: 2 }))[0], several[0]);
+    assert.deepEqual((await model.answer(questions[0], contexts, { topK: 2 }))[0], several[0]);
+    assert.deepEqual(await model.answer([], []), []);
+    assert.notDeepEqual(await model.answer(questions[0], contexts[1], { maxLength: 32 }), await model.answer(questions[0], contexts[1]));
+  });
+
+  it('puts a prompt before the query of rank()', async () => {
+    const files = await filesOf('tiny-bert', { id2label: { 0: 'relevant' }, label2id: { relevant: 0 } });
+    const prompts = { prompts: { search: 'happy film: ' }, default_prompt_name: null };
+    const model = await attn.loadModel({
+      ...files,
+      'model.safetensors': await oneLabel('tiny-bert'),
+      'modules.json': JSON.stringify([{ idx: 0, name: '0', path: '', type: 'sentence_transformers.models.Transformer' }]),
+      'config_sentence_transformers.json': JSON.stringify(prompts),
+    });
+    const documents = ['It was bad.', 'The film was good!'];
+    const expected = await model.rank('happy film: Was it good?', documents);
+    assert.deepEqual(await model.rank('Was it good?', documents, { promptName: 'search' }), expected);
+    assert.deepEqual(await model.rank('Was it good?', documents, { prompt: 'happy film: ', promptName: 'none' }), expected);
+    assert.notDeepEqual(await model.rank('Was it good?', documents), expected);
+    await assertRejects(model.rank('a', documents, { promptName: 'none' }), 'CONFIG', ['rank', 'promptName', 'search']);
+  });
+
+  it('reads masks of tokens as it reads ids: as whole numbers of any kind', async () => {
+    const model = await modelOf('tiny-bert-cls');
+    const inputs = model.tokenize(['A happy person smiles', 'A film']);
+    const { lastHiddenState } = model.forward(inputs);
+    const numbers = [...inputs.attentionMask];
+    for (const attentionMask of [numbers, BigInt64Array.from(numbers, BigInt), Int32Array.from(numbers), numbers.map((each) => 256 * each)])
+      assertSameBits(model.forward({ ...inputs, attentionMask: attentionMask as never }).lastHiddenState, lastHiddenState);
+    const given = (attentionMask: unknown) => () => model.forward({ ...inputs, attentionMask: attentionMask as never });
+    assertThrows(given(['1', ...numbers.slice(1)]), 'ARGUMENT', ['attentionMask.data[0]']);
+    assertThrows(given(numbers.slice(1)), 'SHAPE', ['attentionMask']);
+    assertThrows(given(new Float64Array(numbers)), 'DTYPE', ['attentionMask']);
+  });
+
   it('takes batches of any size, with the same bits', async () => {
     const model = await modelOf('tiny-bert-ner');
     const texts = ['A happy person', '', 'The film was not bad, it was good!', 'Überraschend schön 😀', 'a'.repeat(90), 'b c'.repeat(70)];
@@ -212,7 +291,14 @@ describe('tasks', () => {
     await assertRejects(mlm.fillMask(`${long} [MASK]`), 'OUT_OF_RANGE', ['64']);
     await assertRejects(mlm.fillMask('[MASK]', { targets: [] }), 'ARGUMENT', ['targets']);
     await assertRejects(mlm.fillMask('[MASK]', { targets: ['good', ''] }), 'ARGUMENT', ['targets[1]']);
-    await assertRejects(mlm.fillMask(['[MASK]'] as never), 'ARGUMENT', ['text']);
+    await assertRejects(mlm.fillMask('[MASK]', { targets: ['☃'] }), 'ARGUMENT', ['targets[0]', 'begins with']);
+    await assertRejects(mlm.fillMask(5 as never), 'ARGUMENT', ['texts']);
+    await assertRejects(mlm.fillMask(['[MASK]', 'good']), 'ARGUMENT', ['texts[1]', 'no mask']);
+    await assertRejects(mlm.fillMask(['[MASK]', `${long} [MASK]`]), 'OUT_OF_RANGE', ['texts[1]', '64']);
+    await assertRejects(qa.answer(['a', ''], 'b'), 'ARGUMENT', ['question[1]', 'empty']);
+    await assertRejects(qa.answer('a', ['b', '']), 'ARGUMENT', ['context[1]', 'empty']);
+    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2, as many as question']);
+    await assertRejects(qa.answer('a', 'b', { maxLength: 65 }), 'OUT_OF_RANGE', ['maxLength', '64']);
     await assertRejects(qa.answer('', 'a'), 'ARGUMENT', ['question', 'empty']);
     await assertRejects(qa.answer('a', ''), 'ARGUMENT', ['context', 'empty']);
     await assertRejects(qa.answer(long, 'a'), 'OUT_OF_RANGE', ['no room', '64']);
@@ -223,7 +309,9 @@ describe('tasks', () => {
     assertThrows(() => ner.decode([1], { skipSpecialTokens: 1 as never }), 'ARGUMENT', ['skipSpecialTokens']);
     const controller = new AbortController();
     controller.abort();
-    await assertRejects(ner.classifyTokens('a', { signal: controller.signal }), 'ABORTED');
+    const { signal } = controller;
+    for (const call of [() => ner.classifyTokens('a', { signal }), () => mlm.fillMask('[MASK]', { signal }), () => qa.answer('a', 'b', { signal })])
+      await assertRejects(call, 'ABORTED');
     assert.deepEqual(await qa.answer('a', ' \n '), [], 'a context without a token');
     assert.deepEqual(
       (await qa.answer('a', ' \n ', { allowEmpty: true })).map(({ text, start, end }) => ({ text, start, end })),
@@ -243,6 +331,10 @@ describe('tasks', () => {
     assert.deepEqual(await mask.fillMask('It is [MASK].', { topK: 2 }), await local.fillMask('It is [MASK].', { topK: 2 }));
     const qa = await remote.loadModel(url('testdata/models/tiny-bert-qa'), { cache: 'none' });
     assert.deepEqual(await qa.answer('Who?', 'A man'), await (await modelOf('tiny-bert-qa')).answer('Who?', 'A man'));
+    assert.equal(await mask.maskToken, '[MASK]');
+    assert.deepEqual(await mask.fillMask(['It is [MASK].', '[MASK]']), await local.fillMask(['It is [MASK].', '[MASK]']));
+    assert.deepEqual(await qa.answer(['Who?', 'What?'], 'A man'), await (await modelOf('tiny-bert-qa')).answer(['Who?', 'What?'], 'A man'));
+    await assertRejects(mask.fillMask('[MASK]', { signal: AbortSignal.abort() }), 'ABORTED');
     await assertRejects(qa.rank('a', ['b']), 'UNSUPPORTED', ['text-classification']);
     await assertRejects(qa.rank('a', 'b' as never), 'ARGUMENT', ['documents']);
     await remote.dispose();

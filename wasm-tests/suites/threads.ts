@@ -3,7 +3,7 @@ import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
 import { host, loadHere } from '../support/host.ts';
-import { assertSameBits, mask, random } from '../support/tensors.ts';
+import { assertSameBits, mask, random, tensor } from '../support/tensors.ts';
 
 /** Small calls stay on one thread, the larger ones are shared out. */
 const sizes = [
@@ -84,6 +84,27 @@ describe('threads', () => {
       everything(attn).forEach((t, i) => assertSameBits(t, expected[i], `${threads} threads, result ${i}`));
       attn.dispose();
     }
+  });
+
+  it('700 000 rows, whose number times that of their blocks is beyond 32 bits, each have their own result', async () => {
+    const attn = await loadHere({ maximumMemory: 2 ** 28 });
+    const [rows, width, period] = [700_000, 4, 5];
+    const x = tensor([rows, 1, width], (i) => (Math.floor(i / width) % period) - (i % width) / 2);
+    const assertPeriodic = ({ data }: Tensor, what: string) => {
+      const wrong = data.findIndex((value, i) => value !== data[i % (period * width)]);
+      assert.equal(wrong, -1, `${what}: the first number that differs`);
+      assert.isTrue(
+        data.subarray(0, width).some((value) => value !== 0),
+        what,
+      );
+    };
+    assertPeriodic(attn.linear(x, random(new Generator(5), [width, width])), 'linear');
+    const layer = new attn.MultiHeadAttention({ embedDim: width, numHeads: 1 });
+    layer.initialize({ seed: 1 });
+    assertPeriodic(layer.forward(x).output, 'forward');
+    layer.quantize();
+    assertPeriodic(layer.forward(x).output, 'forward in int8');
+    attn.dispose();
   });
 
   it('two threaded instances work side by side, and instances come and go', async () => {

@@ -75,9 +75,18 @@ const files = new Map<string, Uint8Array<ArrayBuffer>>();
 /** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
-  const goldens = [...checkpoints, 'all-MiniLM-L6-v2', 'variants', 'settings', 'code_points', 'draws', 'decoders', 'options', 'words'].map(
-    (name) => `testdata/tokenizers/${name}.json`,
-  );
+  const goldens = [
+    ...checkpoints,
+    'all-MiniLM-L6-v2',
+    'variants',
+    'settings',
+    'code_points',
+    'draws',
+    'decoders',
+    'options',
+    'words',
+    'other_tokens',
+  ].map((name) => `testdata/tokenizers/${name}.json`);
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
   for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
   // Not in the repository: a tool fetches it.
@@ -140,6 +149,48 @@ describe('tokenizer', () => {
       assert.isAbove(cases.length, 50);
       for (const c of cases) run(tokenizer, c, `${checkpoint}, special tokens ${c.addSpecialTokens}, ${c.truncationSide}`);
     }
+  });
+
+  it('tokens that only files beside tokenizer.json have, and special tokens that are split', () => {
+    interface Run {
+      readonly checkpoint: string;
+      readonly what: string;
+      readonly files: Readonly<Record<string, object>>;
+      readonly ids: readonly number[];
+      readonly tokens: readonly string[];
+      readonly size: number;
+      readonly text: string;
+    }
+    const { text, runs }: { text: string; runs: Run[] } = read('testdata/tokenizers/other_tokens.json');
+    assert.isAbove(runs.length, 150);
+    for (const { checkpoint, what, files: changed, ids, tokens, size, text: decoded } of runs) {
+      const others = Object.fromEntries(Object.entries(changed).map(([name, value]) => [name, JSON.stringify(value)]));
+      const tokenizer = PublicTokenizer.fromFiles({ 'tokenizer.json': fileOf(checkpoint), ...others });
+      const got = tokenizer.encode(text, { maxLength: 1000 });
+      assert.deepEqual(got.tokens, [[...tokens]], `${checkpoint}, ${what}`);
+      assert.deepEqual([...got.inputIds], [...ids], `${checkpoint}, ${what}`);
+      assert.equal(tokenizer.decode(ids, { skipSpecialTokens: true }), decoded, `${checkpoint}, ${what}`);
+      assert.equal(tokenizer.vocabularySize, size, `${checkpoint}, ${what}`);
+    }
+  });
+
+  it('tokens of other files that are none are refused with the file and the name', () => {
+    const given = (files: Record<string, unknown>) => () =>
+      PublicTokenizer.fromFiles({
+        'tokenizer.json': fileOf('tiny-bert'),
+        ...Object.fromEntries(Object.entries(files).map(([name, value]) => [name, JSON.stringify(value)])),
+      });
+    const config = (value: unknown) => given({ 'tokenizer_config.json': value });
+    assertThrows(config({ added_tokens_decoder: { 400: '<e2>' } }), 'FORMAT', ['tokenizer_config.json.added_tokens_decoder.400', 'an object']);
+    assertThrows(config({ added_tokens_decoder: { 400: { content: '<e2>', lstrip: 1 } } }), 'FORMAT', ['lstrip']);
+    assertThrows(config({ extra_special_tokens: ['<e1>', 5] }), 'FORMAT', ['tokenizer_config.json.extra_special_tokens.1', 'an object']);
+    assertThrows(config({ extra_special_tokens: '<e1>' }), 'FORMAT', ['extra_special_tokens']);
+    const deep = encode(`{"extra_special_tokens":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+    const files = { 'tokenizer.json': fileOf('tiny-bert'), 'tokenizer_config.json': deep };
+    assertThrows(() => PublicTokenizer.fromFiles(files), 'FORMAT', ['extra_special_tokens.0', 'an object']);
+    assertThrows(config({ split_special_tokens: 'yes' }), 'FORMAT', ['split_special_tokens', 'true or false']);
+    assertThrows(given({ 'special_tokens_map.json': [] }), 'FORMAT', ['special_tokens_map.json']);
+    assertThrows(given({ 'added_tokens.json': { '<e1>': 'a' } }), 'FORMAT', ['added_tokens.json.<e1>']);
   });
 
   it('lists of words, and texts that are filled up on either side', () => {
@@ -273,6 +324,11 @@ describe('tokenizer', () => {
       'é e\u0301 ',
       'long'.repeat(30),
       ' \u0301x ',
+      '中文的文本，没有空格。',
+      '日本語のがぱテキスト、',
+      '한국어 텍스트와 글자 ',
+      'ภาษาไทยกก กขค',
+      '学校か\u3099ﾊﾟ々〇',
     ];
     try {
       files.forEach(([name, file], run) => {
@@ -303,6 +359,157 @@ describe('tokenizer', () => {
     }
     assert.isAbove(count, 1000);
     host.note(`${count} of ${files.length * 5 * 8} ends were left unread`);
+  });
+
+  /** A Unigram model of strings of a few letters, whose scores make many ways to cut a text nearly alike. */
+  function unspacedModel(g: Generator, letters: string) {
+    const vocab: [string, number][] = [['<unk>', 0], ['▁', -3]]; // prettier-ignore
+    const add = (piece: string) => vocab.push([piece, -1 - piece.length - g.below(400) / 100]);
+    for (const a of letters) {
+      if (g.below(9) > 0) add(a);
+      for (const b of letters) {
+        if (g.below(2) > 0) add(a + b);
+        for (const c of letters) if (g.below(4) === 0) add(a + b + c);
+      }
+    }
+    return { type: 'Unigram', unk_id: 0, vocab };
+  }
+
+  it('of a word that goes on only the tokens are taken that are the same whatever follows', () => {
+    const metaspace = { type: 'Metaspace', replacement: '▁', prepend_scheme: 'never' };
+    let differ = 0;
+    try {
+      for (let i = 0; i < 80; ++i) {
+        const g = new Generator(0xea530000 + i);
+        const words = Array.from({ length: 6 }, () => Array.from({ length: 40 + g.below(60) }, () => g.pick(['一', '二', '三'])).join(''));
+        // Words, the starts and ends of them, and words with the start of another: how a text begins to be cut follows from how it ends.
+        const vocab: [string, number][] = [['<unk>', 0], ...['一', '二', '三'].map((each): [string, number] => [each, -20])];
+        const add = (piece: string) => vocab.push([piece, -g.below(1000) / 100]);
+        for (const word of words)
+          for (const other of words) {
+            const at = 1 + g.below(word.length - 1);
+            [word, word.slice(0, at), word.slice(at), other + word.slice(0, at)].forEach(add);
+          }
+        const model = { type: 'Unigram', unk_id: 0, vocab: [...new Map(vocab)] };
+        const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, pre_tokenizer: metaspace }) });
+        let text = '';
+        while (text.length < 1200) text += g.pick(words);
+        const options = { maxLength: 1 + g.below(4), truncation: true, addSpecialTokens: false };
+        useEarlyEnd(undefined);
+        const expected = tokenizer.encode([text], options);
+        const beginning = tokenizer.encode([text.slice(0, 16 * options.maxLength + 256)], options);
+        if (beginning.inputIds.join() !== expected.inputIds.join()) ++differ;
+        useEarlyEnd(earlyEnd);
+        assert.deepEqual(tokenizer.encode([text], options), expected, text);
+      }
+    } finally {
+      useEarlyEnd(undefined);
+    }
+    assert.isAbove(differ, 2, 'texts whose beginning alone has other tokens');
+  });
+
+  it('the rest of a text without spaces is left unread only where that gives the same', () => {
+    const parts = [
+      { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' } },
+      { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: false } },
+      { pre_tokenizer: { type: 'WhitespaceSplit' } },
+      { pre_tokenizer: null },
+      { pre_tokenizer: { type: 'Digits', individual_digits: true }, normalizer: { type: 'NFKC' } },
+      { pre_tokenizer: { type: 'BertPreTokenizer' }, normalizer: { type: 'NFD' } },
+      { pre_tokenizer: { type: 'FixedLength', length: 7 } },
+      {
+        pre_tokenizer: null,
+        added_tokens: [{ id: 0, content: '一二', lstrip: false, rstrip: false, single_word: false, normalized: false, special: true }],
+      },
+      {
+        pre_tokenizer: null,
+        added_tokens: [{ id: 0, content: '三', lstrip: false, rstrip: false, single_word: true, normalized: true, special: true }],
+      },
+    ];
+    let count = 0;
+    const counted: typeof earlyEnd.tokensOf = (...args) => {
+      const part = earlyEnd.tokensOf(...args);
+      if (part) ++count;
+      return part;
+    };
+    try {
+      for (const [run, part] of parts.entries())
+        for (let i = 0; i < 20; ++i) {
+          const g = new Generator(0xea520000 + 32 * run + i);
+          const model = unspacedModel(g, g.pick(['一二三', '一二三四五', 'かが한글', 'กขค']));
+          const tokenizer = new Tokenizer({ tokenizer: encode({ version: '1.0', added_tokens: [], model, ...part }) });
+          let text = '';
+          while (text.length < 1500)
+            text += g.pick([
+              '一',
+              '二',
+              '三',
+              '四',
+              '五',
+              'か',
+              'が',
+              '한',
+              '글',
+              'ก',
+              'ข',
+              'ค',
+              '一二三',
+              '三一一',
+              ...(i % 4 ? [] : ['，', ' ', 'a']),
+            ]);
+          const options = { maxLength: 1 + g.below(12), truncation: true, addSpecialTokens: false };
+          for (const truncationSide of ['right', 'left'] as const) {
+            useEarlyEnd(undefined);
+            const expected = tokenizer.encode([text], { ...options, truncationSide });
+            useEarlyEnd({ ...earlyEnd, tokensOf: counted });
+            assert.deepEqual(tokenizer.encode([text], { ...options, truncationSide }), expected, `${JSON.stringify(part)} ${text}`);
+          }
+        }
+    } finally {
+      useEarlyEnd(undefined);
+    }
+    assert.isAbove(count, 80);
+    host.note(`${count} of ${2 * 20 * parts.length} ends without a space were left unread`);
+  });
+
+  it('cutting a text to 256 tokens takes as many steps whatever follows, in scripts without spaces, too', () => {
+    const sentences = {
+      Chinese: '我们今天去学校学习，然后回家吃饭。天气很好，大家都很高兴。',
+      Japanese: '今日は学校で日本語を勉強して、家に帰りました。天気がよくて、みんな喜んでいます。',
+      Korean: '오늘 우리는 학교에서 공부하고 집으로 돌아왔습니다. 날씨가 좋아서 모두 기뻐합니다. ',
+      Thai: 'วันนี้พวกเราไปเรียนหนังสือที่โรงเรียน แล้วกลับบ้านไปกินข้าว อากาศดีมาก ทุกคนมีความสุข ',
+    };
+    try {
+      useEarlyEnd(earlyEnd);
+      const all = Object.values(sentences).join('');
+      const model = unspacedModel(new Generator(1), [...new Set(all)].slice(0, 60).join(''));
+      for (const each of all) if (!model.vocab.some(([piece]) => piece === each)) model.vocab.push([each, -9]);
+      const pretokenizers = [{ type: 'WhitespaceSplit' }, { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' }];
+      const multilingual = {
+        version: '1.0',
+        added_tokens: [],
+        model,
+        normalizer: { type: 'NFKC' },
+        pre_tokenizer: { type: 'Sequence', pretokenizers },
+      };
+      const files = ['tiny-bert', 'tiny-mpnet', 'tiny-roberta', 'tiny-modernbert'].map((name) => [name, fileOf(name)] as const);
+      for (const [name, file] of [...files, ['Unigram', encode(multilingual)] as const]) {
+        const tokenizer = new Tokenizer({ tokenizer: file });
+        for (const [language, sentence] of Object.entries(sentences)) {
+          const steps = (characters: number) => {
+            const text = sentence.repeat(Math.ceil(characters / sentence.length));
+            const budget = new Budget(text.length);
+            const { ids } = tokenizer.split(text, 256, 'right', budget);
+            assert.isAbove(ids.length, 256);
+            return budget.steps;
+          };
+          steps(40_000); // BPE remembers words
+          assert.equal(steps(200_000), steps(40_000), `${name}, ${language}`);
+        }
+      }
+    } finally {
+      useEarlyEnd(undefined);
+    }
   });
 
   it('a token that reaches across the place where a text is left is found', () => {
@@ -482,7 +689,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.deepEqual(padded({}, { pad_token: '[MASK]', pad_type_id: 1 }), ['[MASK]', 1]);
     assert.deepEqual(padded({ pad_token: '[UNK]' }, { pad_token: '[MASK]' }), ['[UNK]', 0]);
     assert.deepEqual(padded({ pad_token: { content: '[UNK]' } }), ['[UNK]', 0]);
-    assert.deepEqual(padded({ pad_token: 'not in the vocabulary' }), ['[PAD]', 0]);
+    assert.deepEqual(padded({ pad_token: 'not in the vocabulary' }), ['not in the vocabulary', 0]);
   });
 
   it('no texts, and texts without a token', () => {

@@ -281,6 +281,53 @@ describe('attn/worker', () => {
     assert.deepEqual([...kept], [9, 9, 1, 2, 3, 9], 'copied');
   });
 
+  it('a mark counts for one call, whether it is made or fails before it is sent', async () => {
+    const encoder = await new attn.TransformerEncoder({ dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 1 });
+    const model = await attn.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
+    const inputs = await model.tokenize('good');
+    const file = await bytes('testdata/models/tiny-bert/config.json');
+    const wrong = { maks: 1 } as never;
+    const fails: Record<string, readonly [value: Tensor | Uint8Array | Int32Array, call: (value: never) => Promise<unknown>]> = {
+      'of a function': [copy(q), (value) => attn.scaledDotProductAttention(value, k, v, wrong)],
+      'of an option': [copy(q), (value) => attn.scaledDotProductAttention(q, k, v, { past: { key: value, value: 5 as never } } as never)],
+      'of a module': [copy(x), (value) => encoder.forward(value, wrong)],
+      'of a state': [copy(x), (value) => encoder.loadStateDict(new Map([['x', value]]), wrong)],
+      'of a model': [inputs.inputIds.slice(), (value) => model.forward({ ...inputs, inputIds: value }, wrong)],
+      'of a model that is loaded': [file.slice(), (value) => attn.loadModel({ 'config.json': value }, wrong)],
+      'of load': [file.slice(), (value) => load({ ...setup, wasm: value, threads: -1 })],
+      'of a value that cannot be read': [
+        copy(q),
+        (value) => {
+          const { proxy, revoke } = Proxy.revocable({}, {});
+          revoke();
+          return attn.scaledDotProductAttention(value, k, v, proxy);
+        },
+      ],
+    };
+    for (const [what, [value, call]] of Object.entries(fails)) {
+      const failed = await call(transfer(value as Tensor) as never).then(
+        () => false,
+        () => true,
+      );
+      assert.isTrue(failed, what);
+      await attn.softmax('buffer' in value ? { data: new Float32Array(value.length), dims: [value.length] } : value, 0);
+      const array = 'data' in value ? (value.data as Float32Array) : value;
+      assert.isAbove(array.length, 0, what);
+    }
+    for (const value of [fails['of a function']![0], fails['of an option']![0]] as Tensor[]) {
+      await attn.scaledDotProductAttention(value, k, v);
+      assertSameBits(value, q, 'copied by the next call');
+    }
+    // A tensor that got another array after its first had moved.
+    const again: { data: Float32Array; dims: Tensor['dims'] } = copy(q);
+    await attn.scaledDotProductAttention(transfer(again), k, v);
+    again.data = q.data.slice();
+    await attn.scaledDotProductAttention(again, k, v);
+    assertSameBits(again, q, 'copied');
+    await model.dispose();
+    await encoder.dispose();
+  });
+
   it("a WebAssembly memory's buffer, which nobody can move: ARGUMENT, or it is copied; the worker goes on", async () => {
     const data = new Float32Array(new WebAssembly.Memory({ initial: 1 }).buffer, 8, 2);
     const outcome: unknown = await attn.softmax(transfer({ data, dims: [2] })).catch((error: unknown) => error);
@@ -313,7 +360,7 @@ describe('attn/worker', () => {
       await new other.Embedding({ numEmbeddings: 3, embeddingDim: 2 }),
     ];
     for (const self of [undefined, null, 5, 'a', {}, attn, strange]) {
-      const error = await assertRejects(own.similarity.call(self as never, 0, 1), 'WRONG_INSTANCE', ['Embedding'], AttnError);
+      const error = await assertRejects(own.similarity.call(self as never, 0, 1), 'WRONG_INSTANCE', ['not an Embedding'], AttnError);
       assert.include(String(error.detail.op), 'similarity');
     }
     await own.dispose();
@@ -493,6 +540,24 @@ describe('attn/worker', () => {
     await assertRejects(other.softmax(3 as never), 'DISPOSED', [], AttnError);
     await assertRejects(module.forward(3 as never), 'DISPOSED', [], AttnError);
     await assertRejects(async () => await new other.MultiHeadAttention(3 as never), 'DISPOSED', [], AttnError);
+  });
+
+  it('dispose ends the loading of models, which reject with DISPOSED', async () => {
+    const other = await loadHere();
+    let begun = () => {};
+    const downloading = new Promise<void>((resolve) => (begun = resolve));
+    // A server that keeps the rest of the file back for ever.
+    const loading = other.loadModel(url('model/hang/tiny-bert-cls'), {
+      cache: 'none',
+      onProgress: ({ file }) => file === 'model.safetensors' && begun(),
+    });
+    const rejected = assertRejects(loading, 'DISPOSED', ['loadModel'], AttnError);
+    await downloading;
+    const early = other.loadModel(url('model/hang/tiny-bert-cls'), { cache: 'none' });
+    const rejectedToo = assertRejects(early, 'DISPOSED', ['loadModel'], AttnError);
+    await other.dispose();
+    await rejected;
+    await rejectedToo;
   });
 
   it("workers come and go, and a module of another instance's worker is its own", async () => {

@@ -7,9 +7,9 @@ interface Entry {
 
 class FakeCache {
   readonly entries = new Map<string, Entry>();
-  readonly #room: () => number;
+  readonly #room: (others: number) => number;
 
-  constructor(room: () => number) {
+  constructor(room: (others: number) => number) {
     this.#room = room;
   }
 
@@ -20,7 +20,7 @@ class FakeCache {
 
   async put(url: string, response: Response): Promise<void> {
     const bytes = new Uint8Array(await response.arrayBuffer());
-    if (bytes.length > this.#room()) throw new DOMException('no room left', 'QuotaExceededError');
+    if (bytes.length > this.#room(this.entries.get(url)?.bytes.length ?? 0)) throw new DOMException('no room left', 'QuotaExceededError');
     this.entries.set(url, { bytes, headers: [...response.headers] });
   }
 
@@ -33,12 +33,14 @@ class FakeCache {
   }
 }
 
-/** `room`: bytes that an entry may have. */
-export function fakeCaches(room: () => number = () => Infinity): CacheStorage {
+/** `room`: bytes that an entry may have; `quota`: bytes of all entries. */
+export function fakeCaches(room: () => number = () => Infinity, quota = Infinity): CacheStorage {
   const all = new Map<string, FakeCache>();
+  const used = () => [...all.values()].flatMap(({ entries }) => [...entries.values()]).reduce((sum, { bytes }) => sum + bytes.length, 0);
+  const left = (replaced: number) => Math.min(room(), quota - used() + replaced);
   return {
     async open(name: string) {
-      if (!all.has(name)) all.set(name, new FakeCache(room));
+      if (!all.has(name)) all.set(name, new FakeCache(left));
       return all.get(name);
     },
     async match(url: string) {
@@ -48,20 +50,35 @@ export function fakeCaches(room: () => number = () => Infinity): CacheStorage {
   } as unknown as CacheStorage;
 }
 
-/** Exclusive locks that are asked for with `ifAvailable`. */
+/** Exclusive locks. */
 function fakeLocks(): LockManager {
-  const held = new Set<string>();
+  const held = new Map<string, Promise<unknown>>();
   return {
-    async request(name: string, _options: object, work: (lock: object | null) => unknown) {
-      if (held.has(name)) return work(null);
-      held.add(name);
+    async request(name: string, { ifAvailable, signal }: LockOptions, work: (lock: object | null) => unknown) {
+      if (held.has(name) && ifAvailable) return work(null);
+      signal?.throwIfAborted();
+      const ended = new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)));
+      ended.catch(() => {});
+      while (held.has(name)) await Promise.race([held.get(name), ended]);
+      let release = () => {};
+      held.set(name, new Promise<void>((resolve) => (release = resolve)));
       try {
         return await work({ name });
       } finally {
         held.delete(name);
+        release();
       }
     },
   } as unknown as LockManager;
+}
+
+/** The key of a kept file: its URL with a digest of the query instead of the query. */
+export async function keyOf(address: string): Promise<string> {
+  const key = new URL(address);
+  if (key.search === '') return key.href;
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key.search)));
+  key.search = `attn-query=${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  return key.href;
 }
 
 /** Runs `body` while this member of an object is `value`. */

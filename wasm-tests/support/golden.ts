@@ -45,7 +45,7 @@ export async function readGoldenFile(name: string): Promise<GoldenFile> {
   return { bytes: file, metadata, cases: metadata.cases ? JSON.parse(metadata.cases) : [] };
 }
 
-/** SEMANTICS: twice torch's own float32 error plus 1e-6 (assertClose multiplies by max(1, largest value)). */
+/** Tolerance: twice torch's own float32 error plus 1e-6 (assertClose multiplies by max(1, largest value)). */
 export function tolerance(error: number): number {
   return 2 * error + 1e-6;
 }

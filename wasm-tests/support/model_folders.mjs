@@ -159,7 +159,13 @@ export function modelFolders(folder) {
     const [, how, name, file] = match;
     const state = run === '' ? { answers: 0, asked: [], renewed: new Map() } : stateOf(run);
     const { method } = request;
-    state.asked.push({ method, file, range: request.headers.range, ifRange: request.headers['if-range'] });
+    state.asked.push({
+      method,
+      file,
+      range: request.headers.range,
+      ifRange: request.headers['if-range'],
+      authorization: request.headers.authorization,
+    });
     response.setHeader('access-control-expose-headers', 'etag, content-range, content-encoding');
     // No request of ours may need its permission.
     if (method === 'OPTIONS') return (response.writeHead(403).end(), true);

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, renameSync, statSync } from 'node:fs';
 import { at } from './paths.mjs';
 
 const program = at('build/native/native-tests/digest/attn_digest');
@@ -11,6 +11,9 @@ export function nativeDigest() {
   const file = at('build/native/digest.txt');
   if (!existsSync(program))
     throw new Error('build/native has no attn_digest: cmake --preset native && cmake --build --preset native --target attn_digest');
-  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs)
-    execFileSync(program, [file], { stdio: 'inherit', env: { ...process.env, ATTN_MAX_ARCH: 'emulated' } });
+  if (!existsSync(file) || statSync(file).mtimeMs < statSync(program).mtimeMs) {
+    const written = `${file}.${process.pid}`; // another step may read or write it at the same time
+    execFileSync(program, [written], { stdio: 'inherit', env: { ...process.env, ATTN_MAX_ARCH: 'emulated' } });
+    renameSync(written, file);
+  }
 }

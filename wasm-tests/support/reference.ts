@@ -1,4 +1,4 @@
-/** Attention in float64, written the plain way: the formula of SEMANTICS, one loop per letter. */
+/** Attention in float64, written the plain way: one loop per letter of the formula. */
 import type { AttentionOptions, Dims, Mask, Tensor } from 'attn';
 import { product } from './tensors.ts';
 

@@ -19,9 +19,9 @@ export function run(program, args, { env = {}, seconds = 600, cwd = repository }
   });
 }
 
-/** Builds examples/browser with Vite into build/wasm-tests/example. */
-export async function buildExample() {
-  const out = at('build/wasm-tests/example');
+/** Builds examples/browser with Vite into build/wasm-tests/`name` and returns that folder. */
+export async function buildExample(name) {
+  const out = at('build/wasm-tests', name);
   const code = await run(process.execPath, [
     at('node_modules/vite/bin/vite.js'),
     'build',
@@ -33,4 +33,5 @@ export async function buildExample() {
     'warn',
   ]);
   if (code !== 0 || !existsSync(join(out, 'index.html'))) throw new Error('examples/browser could not be built');
+  return out;
 }

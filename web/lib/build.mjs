@@ -2,7 +2,7 @@
 //   node build.mjs [--wasm FOLDER] [--out FOLDER]
 // FOLDER defaults to build/wasm of the repository, and to dist.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,8 +48,14 @@ function ownGlue(name, text) {
     text = text.replace(pattern, () => replacement);
   };
   replaceOne(/wasmBinaryFile\s*\?\?=.*?\.catch\(readyPromiseReject\);/gs, '');
-  if (!name.endsWith('-node.mjs')) {
-    replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
+  replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
+  if (name.endsWith('-node.mjs')) {
+    // In a CommonJS bundle there is no address to make a require() of, and nothing awaits at the top.
+    replaceOne(/import \{ createRequire \} from 'module';\s*const require = createRequire\(import\.meta\.url\);/g, '');
+    replaceOne(/if\(!import\.meta\.url\.startsWith\("data:"\)\)\{.*?\}/g, '');
+    replaceOne(/\(await import\('worker_threads'\)\)/g, 'require("worker_threads")');
+    text = withImports(text);
+  } else {
     // A checked build, which runs in Node too, has it in other words.
     const address = /if\(ENVIRONMENT_IS_WEB\|\|ENVIRONMENT_IS_WORKER\)\{if\(ENVIRONMENT_IS_WORKER\)\{scriptDirectory=.*?(?=var out=)/s;
     if (address.test(text)) {
@@ -60,14 +66,19 @@ function ownGlue(name, text) {
     }
   }
   if (!name.includes('threads')) return text;
+  // Thrown in the caller, which waits for the tasks of a thread that crashed.
+  replaceOne(
+    /var runtimeKeepalivePush=.*?throw"unwind"\};/gs,
+    'var _emscripten_exit_with_live_runtime=()=>{throw Error("a helper thread has stopped")};',
+  );
   replaceOne(
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
   );
+  // Thrown there, a thread's error would end the process, or the worker that goes on without the thread: src/ hears of it, too.
+  replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, name.endsWith('-node.mjs') ? 'worker.onerror=()=>{};' : '');
   if (name.endsWith('-node.mjs')) replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
   else {
-    // Thrown there, the error of a thread that does not start would end the worker that goes on without it.
-    replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, '');
     // What a thread would ask of functions that nobody gives.
     replaceOne(/for\(const handler of msgData\.handlers\)\{.*?(?=wasmMemory=msgData\.wasmMemory)/gs, '');
     replaceOne(/var handlers=\[\];var knownHandlers=.*?(?=worker\.postMessage\(\{cmd:"load",handlers,)/gs, 'var handlers=[];');
@@ -78,8 +89,15 @@ function ownGlue(name, text) {
     replaceOne(/else if\(cmd\)\{err\(`worker sent an unknown command.*?`\)\}/gs, '');
     replaceOne(/function threadAlert.*?self\.alert=threadAlert;/gs, '');
   }
-  if (!name.endsWith('-node.mjs') && text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
+  if (text.includes('import.meta')) throw new Error(`${name}: still asks for its own address`);
   return text;
+}
+
+/** The builtins that Node's glue would require() are imported. */
+function withImports(text) {
+  const builtins = new Set();
+  const body = text.replaceAll(/\brequire\("(\w+)"\)/g, (_, builtin) => (builtins.add(builtin), `node_${builtin}`));
+  return [...builtins].map((builtin) => `import node_${builtin} from "node:${builtin}";\n`).join('') + body;
 }
 
 for (const name of new Set([...binaries, ...others])) {
@@ -127,7 +145,11 @@ const glue = (isPart) => ({
     if (!isPart(name)) return { id: `./${name}`, external: true };
     return existsSync(join(out, name)) ? join(out, name) : noGlue;
   },
-  load: (id) => (id === noGlue ? 'export default undefined' : undefined),
+  load(id) {
+    if (id === noGlue) return 'export default undefined';
+    // It is minified already: a map of it would say nothing.
+    return /\battn[\w-]*\.mjs$/.test(id) ? { code: readFileSync(id, 'utf8'), map: { mappings: '' } } : undefined;
+  },
 });
 
 /** Sources are named as the package's users see them; their text is in the map. */
@@ -150,7 +172,7 @@ function write({ fileName, code, map }) {
 
 /** Entries whose shared parts are files of their own: a page without a bundler would load one source after the other, as it hears of them. */
 async function bundle() {
-  const entries = ['index', 'node', 'service-worker', 'worker-web', 'worker-node', 'worker-host-node'];
+  const entries = ['index', 'inference', 'node', 'worker-web', 'inference-worker', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
@@ -161,10 +183,14 @@ async function bundle() {
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
-/** The worker in one file, the glue in it too. */
-async function bundleWorker(name) {
+/** Globals that a module has in their place: Jest's jsdom has no Encoding Standard, worklets have no AbortController either. */
+const from = (module, ...names) => Object.fromEntries(names.map((name) => [name, [module, name]]));
+
+/** An entry in one file, the glue in it too. Globals in `inject` are imported from modules. */
+async function bundleWhole(name, inject = {}) {
   const bundled = await rolldown({
     ...common,
+    transform: { ...common.transform, inject },
     input: join(here, 'src', `${name}.ts`),
     plugins: [comlink, glue(() => true)],
   });
@@ -182,17 +208,18 @@ async function bundleCommand() {
   write(output[0]);
 }
 
-/** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. What these start as workers are the files above. */
+/** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. Threads are the files above. */
 async function bundleCommonJs() {
   const bundled = await rolldown({
     ...common,
+    transform: { ...common.transform, inject: from('node:util', 'TextEncoder', 'TextDecoder') },
     platform: 'node',
-    input: Object.fromEntries(['node', 'worker-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
+    input: Object.fromEntries(['node', 'worker-node', 'worker-host-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
     plugins: [comlink, glue((name) => !name.includes('threads'))],
     external: /^node:/,
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });
-  for (const { fileName, code } of output) writeFileSync(join(out, fileName), code);
+  for (const { fileName, code } of output) writeFileSync(join(out, fileName), code.replace('worker-host-node.js', 'worker-host-node.cjs'));
 }
 
 /** An entry in a file of its own, which loads nothing that computes. */
@@ -207,18 +234,18 @@ async function bundleAlone(name, source) {
 await bundle();
 await bundleAlone('element', 'element/attention_map.ts');
 await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
-await bundleWorker('worker-host');
-await bundleWorker('worker-host-train');
+await bundleWhole('worker-host');
+await bundleWhole('worker-host-train');
+await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();
 
-for (const name of ['attn.d.ts', 'gradients.d.ts', 'tasks.d.ts', 'worker.d.ts', 'element.d.ts', 'tokenizer.d.ts', 'wasm.d.ts'])
-  copyFileSync(join(here, 'src', name), join(out, name));
-for (const name of ['attn', 'gradients', 'worker', 'element', 'tokenizer'])
-  writeFileSync(
-    join(out, `${name}.d.cts`),
-    readFileSync(join(here, 'src', `${name}.d.ts`), 'utf8').replaceAll(/'\.\/(attn|gradients)\.js'/g, "'./$1.cjs'"),
-  );
+// Declarations for import and for require(): node16 lets no file of the one kind name one of the other.
+for (const file of readdirSync(join(here, 'src')).filter((each) => each.endsWith('.d.ts') && each !== 'build.d.ts')) {
+  const text = readFileSync(join(here, 'src', file), 'utf8');
+  writeFileSync(join(out, file), text);
+  writeFileSync(join(out, file.replace('.ts', '.cts')), text.replaceAll(/'\.\/(\w+)\.js'/g, "'./$1.cjs'").replace('export default', 'export ='));
+}
 
 copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
 copyFileSync(join(root, 'THIRD_PARTY_NOTICES.md'), join(out, 'THIRD_PARTY_NOTICES.md'));

@@ -12,4 +12,12 @@ inline bool is_folder_name(std::string_view name) {
          });
 }
 
+/// A path of modules.json without the parts that joining it to the model's folder leaves out: "1_Pooling" of "./1_Pooling/".
+inline std::string_view module_folder(std::string_view path) {
+  if (path == ".") return "";
+  if (path.starts_with("./")) path.remove_prefix(2);
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
 }  // namespace attn::detail

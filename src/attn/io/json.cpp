@@ -6,6 +6,7 @@
 #include "attn/io/json_events.hpp"
 #include "attn/io/tokenizer_limits.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -114,6 +115,7 @@ const char* Json::kind() const {
 }
 
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
+  const FloatEnvironment environment;
   if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected ", max_bytes, " at the most"});
   // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);
@@ -123,6 +125,28 @@ Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std:
   TreeBuilder builder(name);
   parse_json_events(bytes, builder);
   return std::move(builder.root);
+}
+
+Json parse_python_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string json;
+  std::size_t done = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') in_string = !in_string;
+    if (in_string && text[at] == '\\') ++at;
+    if (in_string) continue;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (!text.substr(at).starts_with(word)) continue;
+      json.append(text.substr(done, at - done)).append("\"").append(word).append("\"");
+      done = at + word.size();
+      at = done - 1;
+      break;
+    }
+  }
+  if (done == 0) return parse_json(name, bytes, max_bytes);
+  json.append(text.substr(done));
+  return parse_json(name, {reinterpret_cast<const std::uint8_t*>(json.data()), json.size()}, max_bytes);
 }
 
 }  // namespace attn::detail

@@ -55,5 +55,7 @@ class Json {
 /// Throws FORMAT for what is not JSON in UTF-8, more than `max_bytes` of it, or more than 64 levels, UNSUPPORTED for values that would take many
 /// times the bytes.
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
+/// The same of a file that Python's json may have written: its NaN, Infinity and -Infinity, which JSON does not have, become strings.
+Json parse_python_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
 
 }  // namespace attn::detail

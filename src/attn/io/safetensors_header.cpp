@@ -109,7 +109,11 @@ class HeaderReader : public JsonEvents {
     refuse_safetensors({where(), ": ", field_, " has a number that is not whole"});
   }
   bool boolean(bool) override { unexpected("true or false"); }
-  bool null() override { unexpected("null"); }
+  bool null() override {
+    if (depth_ != 1 || !in_metadata_) unexpected("null");
+    in_metadata_ = false;
+    return true;
+  }
   bool binary(nlohmann::json::binary_t&) override { unexpected("binary data"); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     if (std::strstr(error.what(), "UTF-8") != nullptr) refuse_safetensors({"the header is not UTF-8 near byte ", position});
@@ -200,6 +204,8 @@ void check_safetensors_size(std::uint64_t file_size) {
 std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<std::uint64_t> file_size) {
   const auto size = load<std::uint64_t>(prefix);
   if (size == 0) refuse_safetensors({"the header is empty"});
+  if (static_cast<std::uint32_t>(size) == 0x04034b50)  // "PK"
+    refuse_safetensors({"this is a zip, as torch.save() writes; in Python safetensors.torch.save_file(torch.load(path), other) converts it"});
   if (file_size && size > *file_size - kSafetensorsPrefix)
     refuse_safetensors({"the header is longer than the file: ", std::to_string(size), " of ", *file_size, " bytes"});
   if (size > kMaxHeader) refuse_safetensors({"the header is longer than 16 MiB"});

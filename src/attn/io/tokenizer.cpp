@@ -171,8 +171,8 @@ EncodedTexts encode_rows(const TokenizerFile& file, const std::vector<Text>& tex
 Tokenizer::Tokenizer(std::shared_ptr<const detail::TokenizerFile> file) : file_(std::move(file)) {}
 
 Tokenizer Tokenizer::parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
-                           std::string_view default_class) {
-  return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config, default_class)));
+                           std::string_view default_class, const OldTokenFiles& old_files) {
+  return Tokenizer(std::make_shared<const TokenizerFile>(detail::read_tokenizer_file(tokenizer_json, tokenizer_config, default_class, old_files)));
 }
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end,

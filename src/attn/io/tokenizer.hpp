@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "attn/io/old_token_files.hpp"
 #include "attn/io/side.hpp"
 #include "attn/tensor/results.hpp"
 
@@ -101,11 +102,13 @@ class TextTokenizer {
 class Tokenizer {
  public:
   /// tokenizer_config.json says which token pads, and as in transformers' AutoTokenizer sets anew how texts are normalised; where its
-  /// tokenizer_class is left out, default_class counts: "BertTokenizer" and its like make small letters unless do_lower_case is false.
+  /// tokenizer_class is left out, default_class counts: "BertTokenizer" and its like make small letters unless do_lower_case is false. Tokens that
+  /// only it and old_files have (added_tokens_decoder, extra_special_tokens, anything called *_token) are added as by transformers; with
+  /// split_special_tokens special tokens in a text are ordinary text.
   /// Throws FORMAT, MEMORY; UNSUPPORTED by name for a part, or a regular expression, that it does not know, and for what would cost out of
   /// proportion.
   static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config = std::nullopt,
-                         std::string_view default_class = {});
+                         std::string_view default_class = {}, const OldTokenFiles& old_files = {});
 
   /// Without max_length nothing is cut. Throws ARGUMENT where a text is not UTF-8, OUT_OF_RANGE also where the special tokens alone are
   /// more than max_length, UNSUPPORTED where the file makes the text too expensive, FORMAT where the text has something unknown and the file has

@@ -68,24 +68,28 @@ void prefetch([[maybe_unused]] std::uintptr_t address) {
 }
 
 /// Where the next number of each of Rows rows lies. For V8 no row's address may be simpler than the others', or it would be loaded early and
-/// take a register: the pointer is a row before the first. Natively more than 6 rows, each with a pointer of its own, would leave g++ too
-/// few registers for addresses: then three share one.
-template <std::size_t Rows>
+/// take a register: the pointer is a row before the first, and made of a number, since nothing may be subtracted from a pointer to the first.
+/// Natively more than 6 rows, each with a pointer of its own, would leave g++ too few registers for addresses: then three share one.
+template <class Arch, std::size_t Rows>
 class RowPointers {
  public:
   RowPointers(const float* a, std::ptrdiff_t stride) : stride_(stride) {
+    const auto first = reinterpret_cast<std::uintptr_t>(a), row = static_cast<std::uintptr_t>(stride) * sizeof(float);
 #pragma GCC unroll 16
-    for (std::size_t i = 0; i < kPointers; ++i) before_[i] = a + (static_cast<std::ptrdiff_t>(i * kShared) - kBefore) * stride;
+    for (std::size_t i = 0; i < kPointers; ++i) before_[i] = reinterpret_cast<const float*>(first + (i * kShared - kBefore) * row);
+#ifndef __wasm__
+    // Where g++ sees this sum it counts with a second register.
+    for (const float*& pointer : before_) __asm__("" : "+r"(pointer));
+#endif
   }
-  float operator[](std::size_t row) const { return before_[row / kShared][(static_cast<std::ptrdiff_t>(row % kShared) + kBefore) * stride_]; }
+  float operator[](std::size_t row) const { return before_[row / kShared][static_cast<std::ptrdiff_t>(row % kShared + kBefore) * stride_]; }
   void advance() {
 #pragma GCC unroll 16
     for (const float*& pointer : before_) ++pointer;
   }
 
  private:
-  static constexpr std::size_t kShared = Rows > 6 ? 3 : Rows, kPointers = (Rows + kShared - 1) / kShared;
-  static constexpr std::ptrdiff_t kBefore = kShared == Rows ? 1 : 0;
+  static constexpr std::size_t kShared = Rows > 6 ? 3 : Rows, kPointers = (Rows + kShared - 1) / kShared, kBefore = kShared == Rows ? 1 : 0;
   const float* before_[kPointers];
   std::ptrdiff_t stride_;
 };
@@ -107,7 +111,7 @@ void gemm_tile(const TileArguments<Weight>& t) {
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kBatches; ++v)
       sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
-  RowPointers<Rows> rows(t.a, t.lda);
+  RowPointers<Arch, Rows> rows(t.a, t.lda);
   const Weight* weights = t.weights;
   std::uintptr_t ahead = t.ahead;
 #pragma GCC unroll 1

@@ -106,9 +106,11 @@ const KernelTable& best();
 /// The same, or its table for the bits that all architectures have.
 inline const KernelTable& best(bool everywhere) { return everywhere ? *best().everywhere : best(); }
 
+// Functions of numbers alone that the kernels call are static: one that the linker merges might be taken from another architecture's object.
+
 /// Weights of one packed panel: k rows of nr.
-constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * k; }
-constexpr std::size_t packed_size(std::size_t nr, std::size_t n, std::size_t k) { return (n + nr - 1) / nr * panel_size(nr, k); }
+static constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * k; }
+static constexpr std::size_t packed_size(std::size_t nr, std::size_t n, std::size_t k) { return (n + nr - 1) / nr * panel_size(nr, k); }
 
 /// Packs W (n,k), element (i,j) at w[i·row_stride + j·column_stride], as ceil(n/nr) panels k × nr; columns past n are zero.
 void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::size_t n, std::size_t k, std::size_t nr, float* panels);
@@ -132,7 +134,8 @@ inline constexpr std::int64_t kMostInt8Terms = 65536;
 
 /// m rows in tiles of as equal a height as can be, at most mr: 128 = 18 · 6 + 4 · 5 keeps every tile near its full speed.
 struct Tiling {
-  constexpr Tiling(std::size_t m, std::size_t mr) : tiles((m + mr - 1) / mr), height(tiles > 0 ? m / tiles : 0), taller(tiles > 0 ? m % tiles : 0) {}
+  [[gnu::always_inline]] constexpr Tiling(std::size_t m, std::size_t mr)
+      : tiles((m + mr - 1) / mr), height(tiles > 0 ? m / tiles : 0), taller(tiles > 0 ? m % tiles : 0) {}
 
   std::size_t tiles, height, taller;  ///< the first `taller` have a row more than height
 };
@@ -142,7 +145,7 @@ struct Tiling {
 struct Int8Place {
   std::size_t first, step;
 };
-constexpr Int8Place int8_place(const Tiling& rows, std::size_t row, std::size_t words) {
+static constexpr Int8Place int8_place(const Tiling& rows, std::size_t row, std::size_t words) {
   const std::size_t in_taller = rows.taller * (rows.height + 1);
   const bool taller = row < in_taller;
   const std::size_t step = taller ? rows.height + 1 : rows.height, in_tile = (taller ? row : row - in_taller) % step;
@@ -150,9 +153,9 @@ constexpr Int8Place int8_place(const Tiling& rows, std::size_t row, std::size_t 
 }
 
 /// Words of a row of activations, and bytes of a panel.
-constexpr std::size_t int8_words(std::size_t group, std::size_t k) { return (k + group - 1) / group; }
-constexpr std::size_t int8_panel_size(std::size_t nr, std::size_t group, std::size_t k) { return int8_words(group, k) * group * nr; }
-constexpr std::size_t int8_packed_size(std::size_t nr, std::size_t group, std::size_t n, std::size_t k) {
+static constexpr std::size_t int8_words(std::size_t group, std::size_t k) { return (k + group - 1) / group; }
+static constexpr std::size_t int8_panel_size(std::size_t nr, std::size_t group, std::size_t k) { return int8_words(group, k) * group * nr; }
+static constexpr std::size_t int8_packed_size(std::size_t nr, std::size_t group, std::size_t n, std::size_t k) {
   return (n + nr - 1) / nr * int8_panel_size(nr, group, k);
 }
 /// One row of W (n,k) into panels that are there and were zero.

@@ -107,7 +107,7 @@ inline Batch<Arch> smaller(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(x < y, x, y);
 }
 
-template <std::size_t Count>
+template <class Arch, std::size_t Count>
 inline float sum_pairwise(float* lane) {
   for (std::size_t width = Count / 2; width > 0; width /= 2)
     for (std::size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
@@ -119,7 +119,7 @@ template <class Arch>
 inline float sum_of_lanes(const Batch<Arch>& x) {
   float lane[kLanes<Arch>];
   x.store_unaligned(lane);
-  return sum_pairwise<kLanes<Arch>>(lane);
+  return sum_pairwise<Arch, kLanes<Arch>>(lane);
 }
 
 template <class Arch>
@@ -197,7 +197,7 @@ inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) 
 #pragma GCC unroll 1
     for (std::size_t l = 0; l < count; ++l) to[l] += term[l];
   }
-  return sum_pairwise<kAll>(lane);
+  return sum_pairwise<Arch, kAll>(lane);
 }
 
 /// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block, lanes those of kSums batches.

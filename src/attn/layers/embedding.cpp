@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attn/ops/cosine.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -139,6 +140,7 @@ float Embedding::similarity(std::int64_t a, std::int64_t b) const {
 }
 
 std::vector<Neighbor> Embedding::analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const {
+  const detail::FloatEnvironment environment;
   check_id("analogy", "a", a);
   check_id("analogy", "b", b);
   check_id("analogy", "c", c);

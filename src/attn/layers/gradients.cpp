@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attn/layers/state_dict.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -52,6 +53,7 @@ const float* Gradients::find(const std::string& name) const {
 }
 
 void Gradients::add(Gradients& more) noexcept {
+  const FloatEnvironment environment;
   for (auto& [name, entry] : entries_) {
     const auto found = more.entries_.find(name);
     if (found == more.entries_.end() || !found->second.is_there) continue;
@@ -113,6 +115,7 @@ void GradientPlace::leave() noexcept {
 }
 
 void add_gradients(Gradients& gradients, const std::map<std::string, Shape>& parameters, const StateView& more) {
+  const FloatEnvironment environment;
   Mismatch mismatch;
   std::map<std::string, Shape> shapes;
   for (const auto& [name, gradient] : more) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attn/layers/state_dict.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -121,6 +122,7 @@ void Linear::add_parameters(const std::string& prefix, Parameters& parameters) {
 }
 
 Linear Linear::drawn(const InitOptions& options, std::uint32_t& parameter) const {
+  const FloatEnvironment environment;
   std::vector<float> weight(static_cast<std::size_t>(out_ * in_)), bias(static_cast<std::size_t>(out_), 0.0F);
   Random(options.seed, parameter++).weight(weight.data(), out_, in_, options);
   Random random(options.seed, parameter++);

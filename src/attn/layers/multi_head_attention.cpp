@@ -335,7 +335,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
 
   const detail::SequenceRun whole{B, L};
   const std::span<const detail::SequenceRun> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
-  if (defaults_.rotary) rotate(spec, sizes, runs, q_proj, k_proj);
+  if (defaults_.rotary) rotate(spec, sizes, runs, q_proj, k_proj, scratch);
 
   // Heads are slices of the columns: (B,L,H·D) read as (B,H,L,D).
   const auto heads = []<class T>(T* data, std::int64_t rows, std::int64_t heads_count, std::int64_t width) {
@@ -450,7 +450,7 @@ detail::AttentionSpec MultiHeadAttention::of_layer(const detail::AttentionSpec& 
 }
 
 void MultiHeadAttention::rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs,
-                                float* q_proj, float* k_proj) const {
+                                float* q_proj, float* k_proj, detail::Scratch& scratch) const {
   using Heads = detail::Rotary::Heads;
   const auto H = static_cast<std::size_t>(H_), Hkv = static_cast<std::size_t>(Hkv_);
   const std::int64_t given = sizes.S - spec.extra_keys - sizes.past;
@@ -459,10 +459,10 @@ void MultiHeadAttention::rotate(const detail::AttentionSpec& spec, const detail:
     const Heads queries{q_proj, H}, keys{k_proj, Hkv};
     if (given == sizes.L && spec.query_offset == sizes.past) {  // they turn by the same angles
       const Heads both[] = {queries, keys};
-      defaults_.rotary.rotate(both, rows, static_cast<std::size_t>(length), sizes.past);
+      defaults_.rotary.rotate(both, rows, static_cast<std::size_t>(length), sizes.past, scratch);
     } else {
-      defaults_.rotary.rotate({&queries, 1}, rows, static_cast<std::size_t>(length), spec.query_offset);
-      defaults_.rotary.rotate({&keys, 1}, size_of(count, given), static_cast<std::size_t>(given), sizes.past);
+      defaults_.rotary.rotate({&queries, 1}, rows, static_cast<std::size_t>(length), spec.query_offset, scratch);
+      defaults_.rotary.rotate({&keys, 1}, size_of(count, given), static_cast<std::size_t>(given), sizes.past, scratch);
     }
     q_proj += size_of(count * length, H_ * D_);
     k_proj += size_of(count * length, Hkv_ * D_);

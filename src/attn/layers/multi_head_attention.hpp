@@ -217,7 +217,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   /// What the call leaves open is the layer's own.
   detail::AttentionSpec of_layer(const detail::AttentionSpec& call) const;
   void rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs, float* q_proj,
-              float* k_proj) const;
+              float* k_proj, detail::Scratch& scratch) const;
   /// What a run takes besides its inputs.
   struct Run {
     detail::Dropout dropout = {};

@@ -8,6 +8,7 @@
 #include "attn/ops/attention_backward_core.hpp"
 #include "attn/ops/linear_backward.hpp"
 #include "attn/ops/row_sums.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -131,6 +132,7 @@ void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPl
 void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
                                   const float* grad, const std::string& prefix, detail::Gradients& gradients,
                                   const detail::MultiHeadAttentionGradientBuffers& to, detail::Scratch& scratch) const {
+  const detail::FloatEnvironment environment;
   const std::int64_t B = sizes.B, H = H_, Hkv = Hkv_, L = sizes.L, S = sizes.S, D = D_, Dv = Dv_, E = options_.embed_dim;
   const std::int64_t given = S - spec.extra_keys;
   const detail::Scratch::Frame frame(scratch);
@@ -238,8 +240,8 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
     float *queries_of_run = q, *keys_of_run = k;
     for (const auto& [sequences, length] : runs) {
       const std::int64_t keys = spec.runs.empty() ? given : length;
-      defaults_.rotary.rotate_back({queries_of_run, count(H)}, count(sequences * length), count(length), spec.query_offset);
-      defaults_.rotary.rotate_back({keys_of_run, count(Hkv)}, count(sequences * keys), count(keys), 0);
+      defaults_.rotary.rotate_back({queries_of_run, count(H)}, count(sequences * length), count(length), spec.query_offset, scratch);
+      defaults_.rotary.rotate_back({keys_of_run, count(Hkv)}, count(sequences * keys), count(keys), 0, scratch);
       queries_of_run += size_of(sequences * length, H * D);
       keys_of_run += size_of(sequences * keys, Hkv * D);
     }
@@ -278,6 +280,7 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
 void MultiHeadAttention::project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries,
                                                     const std::string& prefix, detail::Gradients& gradients, float* of_x,
                                                     detail::Scratch& scratch) const {
+  const detail::FloatEnvironment environment;
   const detail::Disentangled& parts = defaults_.disentangled;
   const detail::Scratch::Frame frame(scratch);
   const std::int64_t E = options_.embed_dim, width = H_ * D_;

@@ -1,11 +1,13 @@
 #include "attn/layers/rotary.hpp"
 
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
 RotaryTable::RotaryTable(double theta, double factor, std::int64_t positions, std::int64_t D, std::int64_t width)
     : pairs_(static_cast<std::size_t>(D / 2)), width_(static_cast<std::size_t>(width)) {
+  const FloatEnvironment environment;
   const auto rows = static_cast<std::size_t>(positions);
   std::vector<float> frequency(pairs_);
   for (std::size_t i = 0; i < pairs_; ++i)
@@ -37,7 +39,7 @@ Rotary::Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D
   frequency_ = rotary_frequencies(options.theta, static_cast<std::size_t>(D));
 }
 
-void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first) const {
+void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const {
   std::size_t heads = 0;
   for (const Heads& part : parts) heads += part.heads;
   if (table_) {
@@ -49,10 +51,11 @@ void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t 
   const std::size_t pairs = frequency_.size();
   const double cost = static_cast<double>(rows) * (kSinCosCost + 4 * static_cast<double>(heads)) * static_cast<double>(pairs);
   const unsigned workers = parallel::workers_for(rows, cost);
-  std::vector<SinCos> turns(workers * pairs);
+  const Scratch::Frame frame(scratch);
+  SinCos* const turns = take_turns(workers * pairs, scratch);
   const RotaryPairs columns(options_, 2 * pairs);
   parallel::run(rows, workers, [&](std::size_t row, unsigned worker) noexcept {
-    SinCos* const turn = turns.data() + worker * pairs;
+    SinCos* const turn = turns + worker * pairs;
     const auto position = static_cast<double>(options_.offset + first + static_cast<std::int64_t>(row % length));
     for (std::size_t i = 0; i < pairs; ++i) turn[i] = sin_cos_of(position * frequency_[i]);
     for (const auto& [x, count] : parts)

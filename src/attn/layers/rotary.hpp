@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attn/ops/positions.hpp"
+#include "attn/store/scratch.hpp"
 
 // Rotary positions inside a layer (RoFormer, Su et al. 2021). Internal: layers use it.
 namespace attn::detail {
@@ -46,14 +47,19 @@ class Rotary {
     std::size_t heads;
   };
   /// Turns them in place; row i of each sequence of `length` rows stands at position first + i.
-  void rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first) const;
+  void rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const;
   /// Turns gradients of what rotate() gave, the other way.
-  void rotate_back(const Heads& part, std::size_t rows, std::size_t length, std::int64_t first) const;
+  void rotate_back(const Heads& part, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const;
 
  private:
   std::shared_ptr<const RotaryTable> table_;
   RotaryOptions options_;
   std::vector<double> frequency_;  // of each pair
 };
+
+/// Uninitialised.
+inline SinCos* take_turns(std::size_t count, Scratch& scratch) {
+  return reinterpret_cast<SinCos*>(scratch.take(count * sizeof(SinCos) / sizeof(float)));
+}
 
 }  // namespace attn::detail

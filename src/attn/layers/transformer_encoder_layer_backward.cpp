@@ -9,6 +9,7 @@
 #include "attn/layers/transformer_encoder_layer.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn {
@@ -121,6 +122,7 @@ void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail:
 
 void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix,
                                        detail::Gradients& gradients, const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
+  const detail::FloatEnvironment environment;
   const detail::KeptLayer& kept = stack.layers[index];
   const std::int64_t rows = stack.B * stack.L;
   const auto E = static_cast<std::size_t>(stack.E), F = static_cast<std::size_t>(options_.dim_feedforward);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attn/io/tokenizer/unicode.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -38,6 +39,7 @@ std::string lowered(std::string_view text) {
 }  // namespace
 
 std::vector<Answer> answers_of(std::string_view context, const std::vector<AnswerWindow>& windows, const AnswerOptions& options) {
+  const FloatEnvironment environment;
   struct Found {
     Answer answer;
     double score;

@@ -10,6 +10,7 @@
 #include "attn/models/kept_model.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/elementary.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -77,6 +78,7 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
 }
 
 void Attribution::run(std::int64_t index, float* scores, float* values) const {
+  const FloatEnvironment environment;
   std::vector<double> sums(call_.ids.size());
   std::fill_n(values, 2, 0.0F);
   switch (call_.method) {

@@ -9,6 +9,7 @@
 #include "attn/ops/embedding.hpp"
 #include "attn/ops/pooling.hpp"
 #include "attn/ops/positions.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -288,17 +289,17 @@ std::size_t EncoderModel::packed_positions() const {
   return kernels::packed_size(kernels::best(is_quantized_).nr, relative_.rows(), relative_.width());
 }
 
-std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const {
-  const std::lock_guard lock(relative_mutex_);
+void EncoderModel::add_relative_layers(detail::ScorePositions& positions, detail::Scratch& scratch, const detail::ForwardRandom* random) const {
   const bool keeps = detail::kHasGradients && random != nullptr;
-  if (!keeps && relative_layers_ != nullptr) return relative_layers_;
+  if (!keeps) positions.layers = relative_layers_.get();
+  if (positions.layers != nullptr) return;
   const detail::Scratch::Frame frame(scratch);
   const std::int64_t rows = config_.relative.rows();
   const std::size_t size = relative_.size(), packed = packed_positions();
   float* const normed = scratch.take(size);
   relative_.get(normed);
   relative_norm_.forward(normed, rows, normed);
-  auto layers = std::make_shared<detail::RelativeLayers>();
+  auto layers = std::make_unique<detail::RelativeLayers>();
   float* const more = keeps ? nullptr : scratch.take(size);
   for (const TransformerEncoderLayer& layer : encoder_.layers_) {
     float* const keys = layers->emplace_back(packed + (keeps ? 3 : 1) * size).data();
@@ -312,12 +313,15 @@ std::shared_ptr<const detail::RelativeLayers> EncoderModel::relative_layers(deta
       }
     layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
   }
-  if (!keeps) relative_layers_ = layers;
-  return layers;
+  if (keeps)
+    positions.layers = (positions.own_layers = std::move(layers)).get();
+  else
+    positions.layers = relative_layers_.publish(std::move(layers));
 }
 
 detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
                                                      const detail::ForwardRandom* random) const {
+  const detail::FloatEnvironment environment;
   const bool by_distance = config_.position_buckets > 0 || config_.alibi;
   if (!by_distance && !(config_.relative.c2p || config_.relative.p2c)) return {};
   std::int64_t longest = 0;
@@ -326,7 +330,8 @@ detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& 
   if (!by_distance) {
     const detail::RelativeConfig& relative = config_.relative;
     const std::size_t size = relative_.size();
-    detail::ScorePositions positions{.layers = relative_layers(scratch, random)};
+    detail::ScorePositions positions;
+    add_relative_layers(positions, scratch, random);
     for (std::int64_t distance = 1 - longest; distance < longest; ++distance)
       positions.rows.push_back(static_cast<std::int32_t>(relative.row(distance)));
     for (const AlignedFloats& numbers : *positions.layers) {
@@ -429,6 +434,7 @@ Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& 
 }
 
 void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
+  const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("embed", unpadded.inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
@@ -480,6 +486,7 @@ Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::M
 
 void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax,
                                    float* y) const {
+  const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("classify_tokens", unpadded.inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
@@ -512,17 +519,19 @@ void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<
   }
 }
 
-void EncoderModel::classify(const detail::ModelInputs& inputs, float* y) const {
+void EncoderModel::classify(const detail::ModelInputs& inputs, float* y, bool are_pairs) const {
+  const detail::FloatEnvironment environment;
   const Unpadded unpadded(inputs);
   const detail::ModelPlan plan = this->plan("classify", unpadded.inputs, {});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, unpadded.inputs, {hidden, {}, {}}, y, scratch);
   using Function = detail::ClassificationFunction;
+  const Function function = are_pairs ? config_.classification_function : config_.text_function;
   const kernels::KernelTable& kernel = kernels::best(is_quantized_);
   const std::size_t count = size_of(plan.logits[0], plan.logits[1]), labels = size_of(plan.logits[1], 1);
-  if (config_.classification_function == Function::sigmoid) kernel.activation_row(Activation::sigmoid, y, y, count);
-  if (config_.classification_function == Function::softmax)
+  if (function == Function::sigmoid) kernel.activation_row(Activation::sigmoid, y, y, count);
+  if (function == Function::softmax)
     for (std::size_t first = 0; first < count; first += labels) kernel.softmax_row(y + first, y + first, labels);
 }
 

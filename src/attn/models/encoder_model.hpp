@@ -1,9 +1,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,7 +83,31 @@ struct ScorePositions {
   PositionBias bias = {};
   std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
   std::vector<RelativePositions> relative = {};
-  std::shared_ptr<const RelativeLayers> layers = nullptr;
+  const RelativeLayers* layers = nullptr;  ///< the model's, or own_layers
+  std::unique_ptr<const RelativeLayers> own_layers = nullptr;
+};
+
+/// What calls share once one of them has computed it. Until then each computes its own, without a lock: in the middle of it an executor may call
+/// again, and another thread fork().
+template <class T>
+class Published {
+ public:
+  Published() = default;
+  ~Published() { reset(); }
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+
+  const T* get() const { return value_.load(std::memory_order_acquire); }
+  /// Returns what all share from now on: `value`, or what another call has published before.
+  const T* publish(std::unique_ptr<const T> value) {
+    const T* before = nullptr;
+    return value_.compare_exchange_strong(before, value.get(), std::memory_order_acq_rel) ? value.release() : before;
+  }
+  /// Between calls only.
+  void reset() { delete value_.exchange(nullptr, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<const T*> value_{nullptr};
 };
 
 struct KeptModel;  // models/kept_model.hpp, as the next
@@ -116,6 +140,7 @@ class EncoderModel {
   const detail::ModelConfig& config() const { return config_; }
   /// The same with other names of tensors.
   void set_family(const detail::Family& family) { config_.family = &family; }
+  void add_note(std::string note) { config_.notes.push_back(std::move(note)); }
   const Embedding& word_embeddings() const { return words_; }
   Embedding& word_embeddings() { return words_; }
 
@@ -136,9 +161,10 @@ class EncoderModel {
 
   /// Throws UNSUPPORTED for a head that is for something else, or none.
   void check_task(std::string_view op, Task task) const;
-  /// Scores (B,C): the config's classification_function of the logits. Throws UNSUPPORTED without a head.
+  /// Scores (B,C): the config's classification_function of the logits, of texts that are not pairs its text_function. Throws UNSUPPORTED without a
+  /// head.
   Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
-  void classify(const detail::ModelInputs& inputs, float* y) const;
+  void classify(const detail::ModelInputs& inputs, float* y, bool are_pairs = true) const;
 
   /// Logits of the tokens at these places, rising row-major numbers of input_ids, (places,C); as a softmax where that is asked for. Throws
   /// UNSUPPORTED unless the head is for this, OUT_OF_RANGE for a place that is not there or padding.
@@ -209,8 +235,8 @@ class EncoderModel {
   /// backward, with that dropout.
   detail::ScorePositions score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
                                          const detail::ForwardRandom* random = nullptr) const;
-  /// They follow from weights alone: without `random` computed once, until weights may change.
-  std::shared_ptr<const detail::RelativeLayers> relative_layers(detail::Scratch& scratch, const detail::ForwardRandom* random) const;
+  /// Sets layers of the positions. They follow from weights alone: without `random` they are computed once, until weights may change.
+  void add_relative_layers(detail::ScorePositions& positions, detail::Scratch& scratch, const detail::ForwardRandom* random) const;
   /// Numbers of a layer's keys of positions, packed.
   std::size_t packed_positions() const;
   /// Rows of embeddings of padding become 0.
@@ -225,8 +251,7 @@ class EncoderModel {
   std::vector<float> position_bias_;  // (buckets,H), or empty
   detail::Table relative_;            // (rows,E), or empty
   detail::Norm relative_norm_ = detail::Norm::identity(0);
-  mutable std::mutex relative_mutex_;  // of relative_layers_
-  mutable std::shared_ptr<const detail::RelativeLayers> relative_layers_;
+  mutable detail::Published<detail::RelativeLayers> relative_layers_;
   // What follows the pooling of an embedding, where there is something.
   std::optional<detail::Linear> embedding_dense_;
   detail::Head head_;  // where there is one

@@ -11,6 +11,7 @@
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/embedding_backward.hpp"
 #include "attn/ops/pooling_backward.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -107,6 +108,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
 }
 
 void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const {
+  const detail::FloatEnvironment environment;
   const std::map<std::string, Shape> wanted = to.parameters != nullptr ? to.parameters->shapes() : std::map<std::string, Shape>();
   MemoryEstimate memory("backward");
   encoder_.layers_.front().plan_backward("backward", *kept.encoder, {}, wanted, memory);

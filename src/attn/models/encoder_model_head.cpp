@@ -46,7 +46,8 @@ void EncoderModel::set_head(std::vector<std::string> labels, std::uint64_t seed)
 
   config_.task = Task::text_classification;
   config_.labels = std::move(labels);
-  config_.classification_function = C == 1 ? detail::ClassificationFunction::sigmoid : detail::ClassificationFunction::softmax;
+  config_.classification_function = config_.text_function =
+      C == 1 ? detail::ClassificationFunction::sigmoid : detail::ClassificationFunction::softmax;
   is_head_new_ = true;
   head_ = detail::Head(config_);
   std::uint32_t place = 0;

@@ -1,5 +1,7 @@
 #include "attn/models/entities.hpp"
 
+#include "attn/tensor/float_environment.hpp"
+
 #include <algorithm>
 #include <span>
 
@@ -83,6 +85,7 @@ std::vector<Labelled> without_overlaps(std::vector<Labelled> entities) {
 
 std::vector<Entity> entities_of(std::string_view text, const std::vector<std::vector<ScoredToken>>& windows, const std::vector<std::string>& labels,
                                 Aggregation aggregation, const std::vector<std::string>& ignored) {
+  const FloatEnvironment environment;
   std::vector<Labelled> found;
   for (const std::vector<ScoredToken>& tokens : windows) {
     std::vector<Labelled> words = labelled(tokens, labels, aggregation);

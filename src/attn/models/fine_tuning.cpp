@@ -9,6 +9,7 @@
 #include "attn/kernels/philox.hpp"
 #include "attn/models/kept_model.hpp"
 #include "attn/ops/losses.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/train/clip_grad_norm.hpp"
 #include "attn/train/schedules.hpp"
 
@@ -135,6 +136,7 @@ double FineTuning::loss_of(const float* logits, std::span<const double> targets,
 
 template <class Forward, class Backward>
 double FineTuning::take_step(std::span<const double> targets, Forward forward, Backward backward) {
+  const FloatEnvironment environment;
   std::vector<float> grad(targets.size() * static_cast<std::size_t>(model_.config().num_labels()));
   Gradients& gradients = modules_.front().gradients();
   gradients.zero();
@@ -185,6 +187,7 @@ void FineTuning::pool(const ModelInputs& inputs, float* pooled) const {
 }
 
 Judgement FineTuning::judge_logits(const float* logits, std::span<const double> targets) const {
+  const FloatEnvironment environment;
   const auto classes = static_cast<std::size_t>(model_.config().num_labels());
   std::vector<float> unused(targets.size() * classes);
   Judgement judgement{.loss = loss_of(logits, targets, unused.data()) * static_cast<double>(targets.size())};

@@ -3,6 +3,7 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
 #include "attn/store/tied_linear.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -37,6 +38,7 @@ void Head::make_int8() {
 }
 
 void Head::forward(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const {
+  const FloatEnvironment environment;
   if (!has_dense()) return classify(x, rows, words, logits, scratch);
   const Scratch::Frame frame(scratch);
   const auto size = static_cast<std::size_t>(width());

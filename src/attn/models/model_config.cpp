@@ -277,7 +277,7 @@ void configure_dropout(const ConfigReader& config, ModelConfig& model, float oth
 }
 
 ModelConfig read_model_config(const ModelFiles& files) {
-  const Json json = parse_json("config.json", files.config, kMaxConfig);
+  const Json json = parse_python_json("config.json", files.config, kMaxConfig);
   const ConfigReader config("config.json", json);
   if (json.object() == nullptr) config.refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
 
@@ -301,7 +301,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
 
   if (model.task == Task::text_classification) {
     model.labels = read_labels(config);
-    model.classification_function = classification_function(config, model.labels.size());
+    model.classification_function = model.text_function = classification_function(config, model.labels.size());
     read_score_function(config, model);
   } else if (model.task == Task::token_classification) {
     model.labels = read_labels(config);
@@ -310,6 +310,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
       config.refuse(ErrorCode::config, "id2label", {"2 labels, for the start and the end of an answer"}, {outputs});
   }
   read_sentence_files(files, model);
+  if (model.num_labels() == 1) model.text_function = model.classification_function;
   read_token_types(files.tokenizer_config, model);
   return model;
 }

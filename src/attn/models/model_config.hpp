@@ -105,6 +105,8 @@ struct ModelConfig {
   // The head, where there is one.
   std::vector<std::string> labels = {};  ///< of a classification, of texts or of tokens; else none
   ClassificationFunction classification_function = ClassificationFunction::softmax;
+  /// The same of a text that is not one of a pair: a cross-encoder's files speak of pairs, or of a single label.
+  ClassificationFunction text_function = ClassificationFunction::softmax;
   Pooling classifier_pooling = Pooling::cls;
   Activation classifier_activation = Activation::tanh;
   bool classifier_dense_bias = true;
@@ -128,6 +130,8 @@ struct ModelConfig {
   bool lower_case = false;
   /// Whether token types are what tokenizer.json says; where not, all are 0.
   bool token_types = true;
+
+  std::vector<std::string> notes = {};  ///< what the files have that changes nothing, though it may have been meant to
 
   /// As Tokenizer::parse takes it.
   std::string_view tokenizer_class() const;

@@ -8,6 +8,7 @@
 #include "attn/io/safetensors.hpp"
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/sort.hpp"
 
 namespace attn::detail {
@@ -85,6 +86,7 @@ Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config,
 }  // namespace
 
 ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized) : is_asked_(quantized.has_value()) {
+  const FloatEnvironment environment;
   ModelConfig config = read_model_config(files);
   const Kinds kinds{quantized.value_or(config.quantized), quantized.value_or(config.quantized_words)};
   if (kinds.linear) check_widths(config);
@@ -242,12 +244,23 @@ void ModelLoader::match(std::vector<Target> targets) {
         std::any_of(family.ignored.begin(), family.ignored.end(), [&, &key = name](std::string_view start) { return key.starts_with(start); });
     if (of_entry_[index].target == nullptr && !ignored) mismatch.unexpected.push_back(std::string(name));
   }
+  // Tensors that the model has no use for are no error to transformers either; beside int8 they may be zero points.
+  if (!model_->config().quantized && mismatch.missing.empty() && mismatch.mis_shaped.empty()) note_unused(std::exchange(mismatch.unexpected, {}));
   mismatch.check(kLoaderOp, "the file");
   if (is_asked_) return;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (const auto& [target, is_scale] = of_entry_[i]; target != nullptr && !is_scale && target->tensor.is_quantized() && entries[i].type->is_float)
       fail(ErrorCode::unsupported, kLoaderOp, entries[i].name,
            {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"}, {entries[i].type->name});
+}
+
+void ModelLoader::note_unused(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  if (names.empty()) return;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i) list += (i > 0 ? ", " : "") + names[i];
+  model_->add_note(text(
+      {kLoaderOp, ": ", names.size(), " tensors are not used by the model that config.json describes: ", list, names.size() > kMost ? ", ..." : ""}));
 }
 
 void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch) {
@@ -296,6 +309,7 @@ void ModelLoader::prepare() {
 }
 
 void ModelLoader::write(std::span<const std::uint8_t> bytes) {
+  const FloatEnvironment environment;
   stream_.give(bytes);
   if (stream_.has_header() && !prepared_) prepare();
   SafetensorsStream::Run run;

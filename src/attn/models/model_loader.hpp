@@ -25,7 +25,8 @@ class ModelLoader {
 
   /// The next piece, of any size. Throws FORMAT and UNSUPPORTED as parse_safetensors, FORMAT for NaN and infinity in what becomes int8 and for
   /// scales that are none; and, as soon as the header is complete, one
-  /// MISMATCH that lists all missing, unexpected and mis-shaped tensors, before room is made for any. What is called after it throws it again.
+  /// MISMATCH that lists all missing, unexpected and mis-shaped tensors, before room is made for any. What is called after it throws it again. If
+  /// tensors are unexpected and nothing else is wrong, they are left out, with a note in the configuration.
   void write(std::span<const std::uint8_t> bytes);
   /// The model. Throws FORMAT where bytes are missing.
   std::unique_ptr<EncoderModel> finish();
@@ -45,6 +46,7 @@ class ModelLoader {
   bool has_head() const;
   const Family& named_family() const;
   void match(std::vector<Target> targets);
+  void note_unused(const std::vector<std::string>& names);
   /// Finds every tensor's place and makes room.
   void prepare();
   /// Finds the place of a tensor that was found, and of its scales where it is int8.

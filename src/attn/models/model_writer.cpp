@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "attn/io/float_formats.hpp"
@@ -116,34 +118,35 @@ void check_weights_as(const EncoderModel& model, FileWeights weights) {
 }
 
 void write_weights(const EncoderModel& model, FileWeights weights, std::ostream& to) {
+  struct Source {
+    const CheckpointTensor* tensor;
+    bool is_scale;
+  };
   std::vector<SafetensorsItem> items;
-  const std::string tied_scale = model.config().is_tied() ? text({model.config().head_names().classifier, ".weight_scale"}) : std::string();
-  std::string words;
+  std::map<std::string, Source> sources;
   for (const CheckpointTensor& tensor : model.tensors()) {
-    if (is_words(tensor)) words = tensor.name;
     const Shape shape = tensor.shape();
+    const auto add = [&](const std::string& name, std::string_view dtype, std::uint64_t width, const Shape& of_item, bool is_scale = false) {
+      items.push_back({name, dtype, width, of_item});
+      sources.emplace(name, Source{&tensor, is_scale});
+    };
     if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized())) {
-      items.push_back({tensor.name, "I8", 1, shape});
-      items.push_back({tensor.name + "_scale", "F32", 4, {shape[0], 1}});
+      const Shape scales{shape[0], 1};
+      add(tensor.name, "I8", 1, shape);
+      add(tensor.name + "_scale", "F32", 4, scales, true);
       // transformers ties the bytes of a classifier that is the word table, and looks for scales of its own.
-      if (model.config().is_tied() && is_words(tensor)) items.push_back({tied_scale, "F32", 4, {shape[0], 1}});
+      if (model.config().is_tied() && is_words(tensor)) add(text({model.config().head_names().classifier, ".weight_scale"}), "F32", 4, scales, true);
     } else {
       const bool half = weights == FileWeights::float16;
-      items.push_back({tensor.name, half ? "F16" : "F32", half ? 2U : 4U, shape});
+      add(tensor.name, half ? "F16" : "F32", half ? 2U : 4U, shape);
     }
   }
   sort_safetensors(items);
   const std::string start = safetensors_start(kWriterOp, items, {{"format", "pt"}});
   to.write(start.data(), static_cast<std::streamsize>(start.size()));
-  const auto named = [&](std::string_view name) -> const CheckpointTensor& {
-    const std::vector<CheckpointTensor>& all = model.tensors();
-    return *std::lower_bound(all.begin(), all.end(), name,
-                             [](const CheckpointTensor& tensor, std::string_view other) { return tensor.name < other; });
-  };
   for (const SafetensorsItem& item : items) {
-    const bool is_scale = weights == FileWeights::int8 && item.name.ends_with(".weight_scale");
-    const std::string_view of_scale = item.name == tied_scale ? std::string_view(words) : std::string_view(item.name).substr(0, item.name.size() - 6);
-    const CheckpointTensor& tensor = named(is_scale ? of_scale : item.name);
+    const auto& [source, is_scale] = sources.at(item.name);
+    const CheckpointTensor& tensor = *source;
     if (item.dtype == "I8" || is_scale) {
       std::vector<std::int8_t> rows(size_of(tensor));
       std::vector<float> scales(static_cast<std::size_t>(tensor.shape()[0]));
@@ -163,7 +166,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
 std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& model, FileWeights weights) {
   // Scales and all else are float32 beside int8.
   const std::string type = weights == FileWeights::float16 ? R"("float16")" : R"("float32")";
-  const Json json = parse_json("config.json", config, kMaxConfig);
+  const Json json = parse_python_json("config.json", config, kMaxConfig);
   const Json* const list = json.find("architectures");
   const bool named = list != nullptr && list->array() != nullptr && !list->array()->empty() && list->array()->front().string() != nullptr;
   std::vector<std::string> members = head_members(model);

@@ -24,7 +24,7 @@ constexpr std::array<Mode, 6> kModes{{{"cls", "cls_token", Pooling::cls},
                                       {"lasttoken", "lasttoken", Pooling::lasttoken}}};
 
 Json read_file(const char* file, const ModelFiles::File& bytes) {
-  Json json = parse_json(file, *bytes, kMaxConfig);
+  Json json = parse_python_json(file, *bytes, kMaxConfig);
   if (json.object() == nullptr) ConfigReader(file, json).refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
   return json;
 }
@@ -36,7 +36,7 @@ struct Modules {
 };
 
 Modules read_modules(const ModelFiles::File& bytes) {
-  const Json json = parse_json("modules.json", *bytes, kMaxConfig);
+  const Json json = parse_python_json("modules.json", *bytes, kMaxConfig);
   const ConfigReader reader("modules.json", json);
   if (json.array() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an array"}, {json.kind()});
   Modules modules;
@@ -51,7 +51,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
       reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(),
                     {"Transformer, Pooling, maybe one Dense and maybe Normalize, one after the other; pool what forward() gives yourself"}, {type});
-    const std::string folder = path != nullptr ? text({words_of(*path)}) : "";
+    const std::string folder = path != nullptr ? std::string(module_folder(text({words_of(*path)}))) : "";
     if (!is_folder_name(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
     modules.folders[known] = folder;
     step = known + 1;
@@ -153,6 +153,16 @@ void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
   if (reader.has("truncate_dim")) model.truncate_dim = reader.size("truncate_dim");
 }
 
+/// What sentence_bert_config.json may ask of the model and the tokenizer: the last hidden state or logits, and nothing by their own arguments.
+void check_transformer(const ConfigReader& reader, ModelConfig& model) {
+  const std::string_view output = reader.string("module_output_name", "token_embeddings");
+  if (output != "token_embeddings" && output != "scores")
+    reader.refuse(ErrorCode::unsupported, "module_output_name", {"token_embeddings or scores"}, {output});
+  for (const char* const name : {"processing_kwargs", "tokenizer_args"})
+    if (const Json* const given = reader.find(name); given != nullptr && (given->object() == nullptr || !given->object()->empty()))
+      model.notes.push_back(text({"sentence_bert_config.json: ", name, " is not used"}));
+}
+
 /// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
 void read_lengths(const ModelFiles& files, ModelConfig& model) {
   const auto read = [&](const ConfigReader& reader, const char* name) {
@@ -164,15 +174,16 @@ void read_lengths(const ModelFiles& files, ModelConfig& model) {
   if (files.sentence_bert_config) {
     constexpr const char* kFile = "sentence_bert_config.json";
     // It may hold null.
-    Json json = parse_json(kFile, *files.sentence_bert_config, kMaxConfig);
+    Json json = parse_python_json(kFile, *files.sentence_bert_config, kMaxConfig);
     if (!json.is_null()) json = read_file(kFile, files.sentence_bert_config);
     const ConfigReader reader(kFile, json);
     model.lower_case = reader.flag("do_lower_case", false);
+    check_transformer(reader, model);
     read(reader, "max_seq_length");
   }
   if (files.tokenizer_config) {
     const Json json = read_file("tokenizer_config.json", files.tokenizer_config);
-    read({"tokenizer_config.json", json}, "model_max_length");
+    for (const char* const name : {"model_max_length", "max_len"}) read({"tokenizer_config.json", json}, name);
   }
   model.default_length = model.default_length > 0 ? std::min(model.default_length, model.max_length) : model.max_length;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <type_traits>
 
 #include "attn/io/files.hpp"
 #include "attn/io/tokenizer/tokenizer_file.hpp"
@@ -15,6 +16,7 @@
 #include "attn/models/model_writer.hpp"
 #include "attn/models/sentence_config.hpp"
 #include "attn/models/text_model_parts.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -54,6 +56,10 @@ File read_file(const std::filesystem::path& path, bool required = false) {
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
   return bytes;
+}
+
+bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
+  return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
 }
 
 /// Says what the folder has instead of model.safetensors, where that is something known.
@@ -138,6 +144,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
              tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json");
+  // transformers reads the next two only then.
+  const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
+  const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
+             added_tokens = is_old ? read(parts->base + "added_tokens.json") : std::nullopt;
   detail::ModelLoader loader({.config = *config,
                               .modules = modules,
                               .pooling = pooling,
@@ -149,7 +159,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
-    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class());
+    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
+                                        {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
@@ -327,6 +338,7 @@ GradientOptions TextModel::numbered(const GradientOptions& options) const {
 }
 
 TextAttribution TextModel::attribute(const std::string& text, const AttributeOptions& options) const {
+  const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "attribute";
   const EncoderModel& model = encoder();
   EncodedTexts encoding = encode({text}, 0, 1, {});
@@ -496,6 +508,7 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
       progress.loss =
           of_head ? tuning.step(pooled_at(some), targets_at(some)) : tuning.step(detail::TextBatch(std::span(some)).inputs(), targets_at(some));
       ++progress.step;
+      const detail::FloatEnvironment environment;
       sum += progress.loss;
       result.loss = sum / static_cast<double>(i + 1);
       if (i + 1 == per_epoch && !validating.empty()) {
@@ -518,6 +531,14 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
 }
 
 namespace {
+
+template <class Options>
+TokenizeOptions tokenizing_of(const Options& options) {
+  return {.max_length = options.max_length,
+          .truncation = options.truncation,
+          .add_special_tokens = options.add_special_tokens,
+          .truncation_side = options.truncation_side};
+}
 
 /// How texts become vectors, unless the call says otherwise.
 detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOptions& options) {
@@ -545,7 +566,7 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   detail::ModelEmbedOptions how = embedding_of(model, options);
   if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt);
   const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
-  const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
+  const TokenizeOptions tokenizing = tokenizing_of(options);
   const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
   run_texts(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress,
             [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
@@ -558,17 +579,19 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
 template <class Text>
 std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const {
   detail::check_batch_size("classify", options.batch_size);
+  if (options.top_k && *options.top_k < 1) detail::fail(ErrorCode::config, "classify", "top_k", {"1 or more"}, {*options.top_k});
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
-  const TokenizeOptions tokenizing{.max_length = options.max_length, .truncation = options.truncation};
+  const TokenizeOptions tokenizing = tokenizing_of(options);
   run_texts(texts, tokenizing, options.batch_size, options.on_progress, [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
     const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
     std::vector<float> scores(rows.size() * classes);
-    model.classify(batch.inputs(), scores.data());
+    model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::vector<LabelScore>& of_text = all[rows[i].index];
       for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
       std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
+      if (options.top_k) of_text.resize(std::min(of_text.size(), static_cast<std::size_t>(*options.top_k)));
     }
   });
   return all;
@@ -601,6 +624,7 @@ std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
   return parts_->ask([&](const auto& any) { return any.id_to_token(id); });
 }
 Task TextModel::task() const { return parts_->model->config().task; }
+const std::vector<std::string>& TextModel::notes() const { return parts_->model->config().notes; }
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
 

@@ -190,6 +190,8 @@ struct EmbedOptions {
   std::optional<std::string> prompt_name = std::nullopt;  ///< one of config_sentence_transformers.json
   /// After each batch: how many texts are done, of how many. What it throws ends the call.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;
+  bool add_special_tokens = true;                      ///< as TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;  ///< as TokenizeOptions
 };
 
 struct ClassifyOptions {
@@ -197,6 +199,9 @@ struct ClassifyOptions {
   bool truncation = true;
   std::int64_t batch_size = 32;
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
+  bool add_special_tokens = true;                                                    ///< as TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
+  std::optional<std::int64_t> top_k = std::nullopt;                                  ///< labels of each text; default all
 };
 
 struct LabelScore {
@@ -253,11 +258,13 @@ class TextGradient {
 /// AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
 class TextModel {
  public:
-  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json, modules.json and what that
+  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json (if it has no added_tokens_decoder
+  /// special_tokens_map.json and added_tokens.json as well), modules.json and what that
   /// names: 1_Pooling/config.json, 2_Dense, and beside config.json sentence_bert_config.json; and then config_sentence_transformers.json. A file
   /// that is there and empty, or a device or pipe, is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
   /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
   /// UNSUPPORTED by name.
+  /// Tensors that the model has no use for are left out, and notes() lists them.
   /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
   /// tokenizer that Tokenizer does not read, or none, and none among the options, is UNSUPPORTED only when texts are to be tokenized: forward() takes
   /// token ids.
@@ -373,9 +380,9 @@ class TextModel {
   Shape check_embed(std::int64_t count, const EmbedOptions& options) const;
   void embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const;
   /// Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; sigmoid of each where
-  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. A
-  /// cross-encoder's activation_fn goes before that.
-  /// Throws UNSUPPORTED without a head.
+  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. If
+  /// the files of a cross-encoder name another function (activation_fn), pairs are scored by it, as by sentence-transformers' CrossEncoder.predict
+  /// (Identity gives logits), and a text alone if there is one label. Throws UNSUPPORTED without a head.
   std::vector<std::vector<LabelScore>> classify(const std::vector<std::string>& texts, const ClassifyOptions& options = {}) const;
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                       const ClassifyOptions& options = {}) const;
@@ -383,15 +390,21 @@ class TextModel {
   /// What each text names, with its places there, as transformers' TokenClassificationPipeline. Throws UNSUPPORTED for a head that is for something
   /// else, CONFIG for a stride that leaves no room, or with Aggregation::none, and as embed.
   std::vector<std::vector<Entity>> classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options = {}) const;
-  /// For each mask of the text ([MASK], <mask>) its most likely tokens, as transformers' FillMaskPipeline. Throws ARGUMENT for a text without a mask
-  /// and for a target that no token begins, OUT_OF_RANGE for a text that is too long, UNSUPPORTED for a head that is for something else.
+  /// For each mask of the text (mask_token()) its most likely tokens, as transformers' FillMaskPipeline. Throws ARGUMENT for a text without a mask
+  /// and for a target that begins with nothing that the vocabulary has, OUT_OF_RANGE for a text that is too long, UNSUPPORTED for a head that is for
+  /// something else.
   std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
+  /// The same of several texts.
+  std::vector<std::vector<std::vector<FilledMask>>> fill_mask_all(const std::vector<std::string>& texts, const FillMaskOptions& options = {}) const;
   /// Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of whole words.
   /// There may be fewer than are asked for. Throws ARGUMENT for an empty question or context, OUT_OF_RANGE for a question that leaves no room,
   /// CONFIG for a stride that leaves none, UNSUPPORTED for a head that is for something else.
   std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
+  /// The same of several questions, each with its context.
+  std::vector<std::vector<Answer>> answer_all(const std::vector<std::pair<std::string, std::string>>& pairs, const AnswerOptions& options = {}) const;
   /// Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a
-  /// sigmoid (sentence-transformers' CrossEncoder.rank). Throws UNSUPPORTED for another head.
+  /// sigmoid (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query. Throws
+  /// UNSUPPORTED for another head.
   std::vector<RankedDocument> rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options = {}) const;
   /// The text of tokens, as Tokenizer's decode.
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
@@ -430,9 +443,13 @@ class TextModel {
   const Embedding& word_embeddings() const;
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
+  /// What stands for a word that fill_mask shall predict: [MASK] or <mask>. Throws UNSUPPORTED for a tokenizer that attn does not read itself.
+  std::optional<std::string> mask_token() const;
 
   /// What the checkpoint's head is for.
   Task task() const;
+  /// What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it.
+  const std::vector<std::string>& notes() const;
   /// Of a classification, of texts or of tokens; else empty.
   const std::vector<std::string>& labels() const;
   /// Ids that a text is cut to unless the call says otherwise.

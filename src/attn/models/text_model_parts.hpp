@@ -133,7 +133,7 @@ struct TextModel::Parts {
   }
 
   /// What goes before each text.
-  std::string prompt(const EmbedOptions& options) const {
+  std::string prompt(const EmbedOptions& options, std::string_view op = "embed") const {
     const detail::ModelConfig& config = model->config();
     if (options.prompt) return *options.prompt;
     if (!options.prompt_name) return config.default_prompt;
@@ -142,7 +142,7 @@ struct TextModel::Parts {
       if (prompt.name == *options.prompt_name) return prompt.text;
       names += (names.empty() ? "" : ", ") + prompt.name;
     }
-    detail::fail(ErrorCode::config, "embed", "prompt_name", {"one of ", names}, {*options.prompt_name});
+    detail::fail(ErrorCode::config, op, "prompt_name", {"one of ", names}, {*options.prompt_name});
   }
   /// Tokens that it begins a text with, special ones included, but for one at its end.
   std::int64_t prompt_length(const std::string& prompt) const {

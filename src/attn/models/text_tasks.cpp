@@ -51,6 +51,27 @@ std::vector<std::size_t> largest(std::span<const float> scores, std::size_t coun
   return best;
 }
 
+/// Ids of what may stand for a mask: tokens, or the first token of each text, as in transformers.
+std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFile& file, const std::vector<std::string>& targets) {
+  std::set<std::int64_t> wanted;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    std::optional<std::int32_t> id = file.token_to_id(targets[i]);
+    if (!id) {
+      const detail::TextTokens target = file.tokenize(detail::SourceText(targets[i]), i, 1);
+      // The score of the unknown token would not be that of the target.
+      if (!target.tokens.empty() && target.tokens.front().id != file.unk_id) id = target.tokens.front().id;
+    }
+    if (!id) detail::fail(ErrorCode::argument, op, detail::text({"targets[", i, "]"}), {"a token, or a text that begins with one"}, {targets[i]});
+    wanted.insert(*id);
+  }
+  return wanted;
+}
+
+/// Whether a token stands for padding, which a text may have as well.
+bool is_padding(const detail::TokenizerFile& file, std::int64_t id) {
+  return id == file.padding.id && file.id_to_token(file.padding.id) == file.padding.token;
+}
+
 /// The tokens of the context, each with its whole word.
 detail::AnswerWindow answer_window(const TextWindow& window, std::span<const float> scores) {
   const TokenSequence& sequence = window.sequence;
@@ -126,7 +147,8 @@ std::vector<std::vector<Entity>> TextModel::classify_tokens(const std::vector<st
   if (options.stride) check_at_least(windows.op, "stride", *options.stride, 0);
   if (options.stride && options.aggregation == Aggregation::none)
     detail::fail(ErrorCode::config, windows.op, "stride", {"none where aggregation is none"}, {*options.stride});
-  const detail::SequenceOptions how{options.max_length.value_or(max_length()), options.truncation, options.stride};
+  const detail::SequenceOptions how{options.max_length.value_or(max_length()), options.truncation, options.stride, options.add_special_tokens,
+                                    options.truncation_side};
   const std::size_t classes = labels().size();
   std::vector<std::vector<std::vector<detail::ScoredToken>>> found(texts.size());
   const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
@@ -155,69 +177,80 @@ std::vector<std::vector<Entity>> TextModel::classify_tokens(const std::vector<st
 }
 
 std::vector<std::vector<FilledMask>> TextModel::fill_mask(const std::string& text, const FillMaskOptions& options) const {
+  return std::move(fill_mask_all({text}, options).front());
+}
+
+std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const std::vector<std::string>& texts,
+                                                                           const FillMaskOptions& options) const {
   const Windows windows{*this, "fill_mask", Task::fill_mask};
   encoder().check_task(windows.op, windows.task);
   check_at_least(windows.op, "top_k", options.top_k, 1);
   const detail::TokenizerFile& file = windows.file();
   if (!file.mask_id) detail::fail(ErrorCode::unsupported, windows.op, "the tokenizer", {"one with a mask token"}, {"one without"});
-  std::set<std::int64_t> wanted;
-  for (std::size_t i = 0; i < options.targets.size(); ++i) {
-    std::optional<std::int64_t> id = token_to_id(options.targets[i]);
-    if (!id) {
-      const detail::TextTokens target = file.tokenize(detail::SourceText(options.targets[i]), i, 1);
-      if (!target.tokens.empty()) id = target.tokens.front().id;
-    }
-    if (!id)
-      detail::fail(ErrorCode::argument, windows.op, detail::text({"targets[", i, "]"}), {"a token, or a text that begins with one"},
-                   {options.targets[i]});
-    wanted.insert(*id);
-  }
+  const std::set<std::int64_t> wanted = target_ids(windows.op, file, options.targets);
   const detail::SequenceOptions how{.max_length = encoder().config().max_length, .truncation = false};
-  std::vector<TextWindow> made =
-      windows.of({&text, 1}, 0, how, [&](const TokenSequence& sequence, std::size_t place) { return sequence.ids[place] == *file.mask_id; });
-  if (made.front().places.empty())
-    detail::fail(ErrorCode::argument, windows.op, "text", {"a mask in it, ", std::string(file.id_to_token(*file.mask_id).value_or(""))}, {"none"});
-  std::vector<std::vector<FilledMask>> filled;
-  windows.run(
-      1, 1, nullptr, [&](std::size_t, std::vector<TextWindow>& rows) { rows.push_back(std::move(made.front())); }, detail::TokenSoftmax::outputs,
-      [&](const TextWindow& window, std::span<const float> scores) {
-        const std::size_t masks = window.places.size(), size = scores.size() / masks;
-        for (std::size_t i = 0; i < masks; ++i) {
-          const std::span<const float> of_mask = scores.subspan(i * size, size);
-          std::vector<FilledMask>& row = filled.emplace_back();
-          for (const std::size_t id : largest(of_mask, static_cast<std::size_t>(options.top_k), wanted)) {
-            std::vector<std::int64_t> ids(window.ids.begin(), window.ids.end());
-            ids[static_cast<std::size_t>(window.places[i])] = static_cast<std::int64_t>(id);
-            // Where there are other masks they stay.
-            row.push_back({decode({static_cast<std::int64_t>(id)}), static_cast<std::int64_t>(id), of_mask[id], decode(ids, masks == 1)});
-          }
-        }
-      });
+  const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
+    std::vector<TextWindow> made =
+        windows.of({&texts[i], 1}, i, how, [&](const TokenSequence& sequence, std::size_t place) { return sequence.ids[place] == *file.mask_id; });
+    if (made.front().places.empty())
+      detail::fail(ErrorCode::argument, windows.op, detail::text({"text ", i}), {"a mask in it, ", mask_token().value_or("")}, {"none"});
+    rows.push_back(std::move(made.front()));
+  };
+  std::vector<std::vector<std::vector<FilledMask>>> filled(texts.size());
+  const auto use = [&](const TextWindow& window, std::span<const float> scores) {
+    const std::size_t masks = window.places.size(), size = scores.size() / masks;
+    for (std::size_t i = 0; i < masks; ++i) {
+      const std::span<const float> of_mask = scores.subspan(i * size, size);
+      std::vector<FilledMask>& row = filled[window.index].emplace_back();
+      for (const std::size_t id : largest(of_mask, static_cast<std::size_t>(options.top_k), wanted)) {
+        std::vector<std::int64_t> ids(window.ids.begin(), window.ids.end());
+        ids[static_cast<std::size_t>(window.places[i])] = static_cast<std::int64_t>(id);
+        std::erase_if(ids, [&](std::int64_t each) { return is_padding(file, each); });
+        // If there are other masks they stay, and with them all special tokens but padding.
+        row.push_back({decode({static_cast<std::int64_t>(id)}), static_cast<std::int64_t>(id), of_mask[id], decode(ids, masks == 1)});
+      }
+    }
+  };
+  windows.run(texts.size(), options.batch_size, options.on_progress, rows_of, detail::TokenSoftmax::outputs, use);
   return filled;
 }
 
 std::vector<Answer> TextModel::answer(const std::string& question, const std::string& context, const AnswerOptions& options) const {
+  return std::move(answer_all({{question, context}}, options).front());
+}
+
+std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pair<std::string, std::string>>& pairs,
+                                                       const AnswerOptions& options) const {
   constexpr std::int64_t kMostTokens = 384, kStride = 128;  // as transformers' pipeline has them
   const Windows windows{*this, "answer", Task::question_answering};
   encoder().check_task(windows.op, windows.task);
-  if (question.empty()) detail::fail(ErrorCode::argument, windows.op, "question", {"a question"}, {"an empty one"});
-  if (context.empty()) detail::fail(ErrorCode::argument, windows.op, "context", {"a text"}, {"an empty one"});
+  for (const auto& [question, context] : pairs) {
+    if (question.empty()) detail::fail(ErrorCode::argument, windows.op, "question", {"a question"}, {"an empty one"});
+    if (context.empty()) detail::fail(ErrorCode::argument, windows.op, "context", {"a text"}, {"an empty one"});
+  }
   check_at_least(windows.op, "top_k", options.top_k, 1);
   check_at_least(windows.op, "max_answer_length", options.max_answer_length, 1);
-  const std::int64_t length = std::min(max_length(), kMostTokens), stride = options.stride.value_or(std::min(length / 2, kStride));
+  const std::int64_t length = options.max_length.value_or(std::min(max_length(), kMostTokens)),
+                     stride = options.stride.value_or(std::min(length / 2, kStride));
+  check_at_least(windows.op, "max_length", length, 1);
   check_at_least(windows.op, "stride", stride, 0);
   const std::optional<std::int32_t> cls = windows.file().cls_id;
-  const std::array<std::string, 2> texts{question, context};
-  // The first special token stands for there being no answer.
-  std::vector<TextWindow> made =
-      windows.of(texts, 0, {.max_length = length, .stride = stride}, [&](const TokenSequence& sequence, std::size_t place) {
-        return sequence.texts[place] == 1 || (sequence.texts[place] < 0 && sequence.ids[place] == cls);
-      });
-  std::vector<detail::AnswerWindow> found(made.size());
-  const auto rows_of = [&](std::size_t, std::vector<TextWindow>& rows) { rows = std::move(made); };
-  windows.run(1, 32, nullptr, rows_of, detail::TokenSoftmax::tokens,
-              [&](const TextWindow& window, std::span<const float> scores) { found[window.number] = answer_window(window, scores); });
-  return detail::answers_of(context, found, options);
+  std::vector<std::vector<detail::AnswerWindow>> found(pairs.size());
+  const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
+    const std::array<std::string, 2> texts{pairs[i].first, pairs[i].second};
+    // The first special token stands for there being no answer.
+    for (TextWindow& window : windows.of(texts, i, {.max_length = length, .stride = stride}, [&](const TokenSequence& sequence, std::size_t place) {
+           return sequence.texts[place] == 1 || (sequence.texts[place] < 0 && sequence.ids[place] == cls);
+         })) {
+      found[i].emplace_back();
+      rows.push_back(std::move(window));
+    }
+  };
+  windows.run(pairs.size(), options.batch_size, options.on_progress, rows_of, detail::TokenSoftmax::tokens,
+              [&](const TextWindow& window, std::span<const float> scores) { found[window.index][window.number] = answer_window(window, scores); });
+  std::vector<std::vector<Answer>> answers;
+  for (std::size_t i = 0; i < pairs.size(); ++i) answers.push_back(detail::answers_of(pairs[i].second, found[i], options));
+  return answers;
 }
 
 std::vector<RankedDocument> TextModel::rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options) const {
@@ -228,15 +261,24 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
                  {labels().size(), " labels"});
   if (options.top_k) check_at_least(kOp, "top_k", *options.top_k, 1);
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const std::string& document : documents) pairs.emplace_back(query, document);
-  const auto scores = classify_pairs(
-      pairs,
-      {.max_length = options.max_length, .truncation = options.truncation, .batch_size = options.batch_size, .on_progress = options.on_progress});
+  const std::string asked = parts_->prompt({.prompt = options.prompt, .prompt_name = options.prompt_name}, kOp) + query;
+  for (const std::string& document : documents) pairs.emplace_back(asked, document);
+  const auto scores = classify_pairs(pairs, {.max_length = options.max_length,
+                                             .truncation = options.truncation,
+                                             .batch_size = options.batch_size,
+                                             .on_progress = options.on_progress,
+                                             .add_special_tokens = options.add_special_tokens,
+                                             .truncation_side = options.truncation_side});
   std::vector<RankedDocument> ranked;
   for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score});
   std::stable_sort(ranked.begin(), ranked.end(), [](const RankedDocument& a, const RankedDocument& b) { return a.score > b.score; });
   if (options.top_k) ranked.resize(std::min(ranked.size(), static_cast<std::size_t>(*options.top_k)));
   return ranked;
+}
+
+std::optional<std::string> TextModel::mask_token() const {
+  const detail::TokenizerFile& file = *parts_->own_tokenizer("mask_token").file_;
+  return file.mask_id ? id_to_token(*file.mask_id) : std::nullopt;
 }
 
 std::string TextModel::decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/io/side.hpp"
+
 // What TextModel's tasks take and give.
 namespace attn {
 
@@ -31,6 +33,8 @@ struct ClassifyTokensOptions {
   std::vector<std::string> ignore_labels = {"O"};
   std::int64_t batch_size = 32;                                                      ///< any gives the same bits
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
+  bool add_special_tokens = true;                                                    ///< as TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
 };
 
 /// Something that a text names.
@@ -44,6 +48,8 @@ struct Entity {
 struct FillMaskOptions {
   std::int64_t top_k = 5;
   std::vector<std::string> targets = {};  ///< of these tokens alone, of a text that is no token its first one; none: of all
+  std::int64_t batch_size = 32;           ///< any gives the same bits
+  std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
 };
 
 /// A token in the place of a mask.
@@ -57,9 +63,13 @@ struct FilledMask {
 struct AnswerOptions {
   std::int64_t top_k = 1;
   std::int64_t max_answer_length = 15;  ///< in tokens
-  /// A context that is too long goes in windows of at most 384 tokens, question included, with so many in common; default 128, of shorter ones half.
+  /// A context that is too long goes in windows of max_length tokens, question included, with so many in common; default 128, of shorter ones half.
   std::optional<std::int64_t> stride = std::nullopt;
   bool allow_empty = false;  ///< that there is no answer is one, too
+  /// Tokens of a window; default 384, or what the model takes.
+  std::optional<std::int64_t> max_length = std::nullopt;
+  std::int64_t batch_size = 32;                                                      ///< any gives the same bits
+  std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
 };
 
 /// A part of the context.
@@ -75,6 +85,10 @@ struct RankOptions {
   std::optional<std::int64_t> top_k = std::nullopt;  ///< default all
   std::int64_t batch_size = 32;
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;
+  bool add_special_tokens = true;                         ///< as TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;     ///< as TokenizeOptions
+  std::optional<std::string> prompt = std::nullopt;       ///< before the query; as EmbedOptions
+  std::optional<std::string> prompt_name = std::nullopt;  ///< as EmbedOptions
 };
 
 /// A document's place in the list, and how relevant it is.

@@ -10,6 +10,7 @@
 #include "attn/ops/relative_scores.hpp"
 #include "attn/ops/row_sums.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 // Nothing of the size of (B,H,L,S) is kept from the forward: a block of query rows gets its probabilities again (Dao 2023), all keys of a row
 // at once, so that they are the forward's weights bit for bit, and their sum with the gradient, which the softmax's needs, is at hand:
@@ -556,6 +557,7 @@ void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes,
 
 void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
                              const AttentionGradientHeads& to, Scratch& scratch) {
+  const FloatEnvironment environment;
   if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return Backward(spec, sizes, inputs, to).run(scratch);
   // Without a key no query has one.
   const auto width = static_cast<std::size_t>(spec.head_dim);

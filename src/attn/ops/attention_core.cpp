@@ -9,6 +9,7 @@
 #include "attn/ops/mask_rows.hpp"
 #include "attn/ops/relative_scores.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -380,6 +381,7 @@ void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, Mem
 
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
                     Scratch& scratch) {
+  const FloatEnvironment environment;
   const bool average = spec.need_weights && spec.average_weights;
   if (spec.num_heads == 0 && average) average_heads(spec, sizes, nullptr, buffers.weights);  // the mean of nothing, NaN
   if (sizes.B == 0 || spec.num_heads == 0 || sizes.L == 0) return;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attn/ops/attention_core.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
@@ -151,6 +152,7 @@ Trace available_traces(std::string_view op, Trace asked, Trace available, std::s
 }
 
 float attention_scale(std::string_view op, const std::optional<float>& scale, std::int64_t D) {
+  const FloatEnvironment environment;
   if (!scale) return static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
   if (!std::isfinite(*scale)) fail(ErrorCode::config, op, "scale", {"a finite number"}, {std::isnan(*scale) ? "NaN" : "infinite"});
   return *scale;

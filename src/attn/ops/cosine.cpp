@@ -6,6 +6,7 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -23,12 +24,14 @@ double length_of(const kernels::KernelTable& kernel, const float* target, std::s
 }  // namespace
 
 float cosine(const float* row, const float* target, std::int64_t E, bool everywhere) {
+  const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best(everywhere);
   const auto n = static_cast<std::size_t>(E);
   return cosine(kernel, row, target, length_of(kernel, target, n), n);
 }
 
 void cosines(const Table& table, std::int64_t N, const float* target, std::int64_t E, float* result) {
+  const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best(table.is_quantized());
   const auto count = static_cast<std::size_t>(N), n = static_cast<std::size_t>(E);
   const double length = length_of(kernel, target, n);

@@ -6,6 +6,7 @@
 #include "attn/kernels/philox.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -15,8 +16,10 @@ std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32)
 
 }  // namespace
 
-Dropout::Dropout(float probability, std::uint64_t seed, std::uint64_t step, DropoutSite site, std::uint32_t layer)
-    : threshold_(static_cast<std::uint32_t>(std::ceil(static_cast<double>(probability) * 0x1p24))), factor_(1 / (1 - probability)) {
+Dropout::Dropout(float probability, std::uint64_t seed, std::uint64_t step, DropoutSite site, std::uint32_t layer) {
+  const FloatEnvironment environment;
+  threshold_ = static_cast<std::uint32_t>(std::ceil(static_cast<double>(probability) * 0x1p24));
+  factor_ = 1 / (1 - probability);
   // Eight numbers do not fit into one counter and key: the first four make the key under which the others count.
   const auto words = kernels::philox({low(step), high(step), static_cast<std::uint32_t>(site), layer}, {low(seed), high(seed)});
   key_ = {words[0], words[1]};

@@ -6,6 +6,7 @@
 #include "attn/kernels/philox.hpp"
 #include "attn/ops/elementary.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 
@@ -28,10 +29,12 @@ std::uint32_t Random::next() {
 double Random::next_signed_unit() { return (static_cast<double>(next() >> 8) + 0.5) * 0x1p-23 - 1; }
 
 void Random::uniform(float* values, std::size_t count, double bound) {
+  const detail::FloatEnvironment environment;
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(next_signed_unit() * bound);
 }
 
 void Random::normal(float* values, std::size_t count, double std) {
+  const detail::FloatEnvironment environment;
   // Marsaglia's polar method: a point in the unit disc gives two independent normal numbers.
   for (std::size_t i = 0; i < count;) {
     const double x = next_signed_unit(), y = next_signed_unit(), square = x * x + y * y;
@@ -51,6 +54,7 @@ void Random::row(float* values, std::int64_t width, const InitOptions& options) 
 }
 
 void Random::draw(float* values, std::size_t count, std::int64_t fan_out, std::int64_t fan_in, const InitOptions& options) {
+  const detail::FloatEnvironment environment;
   const auto in = static_cast<double>(fan_in), both = static_cast<double>(fan_in + fan_out);
   switch (options.scheme) {
     case InitScheme::xavier_uniform:

@@ -23,7 +23,7 @@ void check_linear_backward(const TensorView& grad, const TensorView& x, const Te
   memory.add("grad_weight", weight.shape);
   memory.add("the packed weight", {in + nr, out + 1});
   // x packed, grad transposed, and copies of both where they have gaps.
-  memory.add("work space of grad_weight", {rows + 1, 2 * (in + nr) + 2 * out});
+  memory.add("work space of grad_weight", {rows + 1, 2 * (in + nr) + 3 * out});
   memory.add("partial sums", {rows / static_cast<std::int64_t>(kRowsOfASum) + 2, out});
   memory.check();
 }

@@ -7,6 +7,7 @@
 #include "attn/ops/elementary.hpp"
 #include "attn/ops/tree_sum.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
 // Terms are float64 and so is their sum: what is rounded to float32 is the result. Each row gives one term to the tree.
@@ -82,6 +83,7 @@ void check_cross_entropy(const TensorView& logits, std::span<const std::int64_t>
 }
 
 float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labels, const CrossEntropyOptions& options, float* gradient) {
+  const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best();
   const Rows rows(logits);
   const std::size_t C = rows.width();
@@ -128,6 +130,7 @@ void check_mse_loss(const TensorView& prediction, const TensorView& target) {
 }
 
 float mse_loss(const TensorView& prediction, const TensorView& target, const MseLossOptions& options, float* gradient) {
+  const FloatEnvironment environment;
   const Rows x(prediction), t(target);
   const double divisor = options.reduction == Reduction::mean ? product_of(x) : 1;
   const double sum = sum_rows(x.count(), 4 * product_of(x), [&](std::size_t row) {
@@ -155,6 +158,7 @@ void check_binary_cross_entropy(const TensorView& logits, const TensorView& targ
 }
 
 float binary_cross_entropy(const TensorView& logits, const TensorView& target, const BinaryCrossEntropyOptions& options, float* gradient) {
+  const FloatEnvironment environment;
   const Rows x(logits), t(target);
   const std::size_t size = x.count() * x.width();
   const std::vector<float> weight = broadcast(options.weight, logits.shape, size), positive = broadcast(options.pos_weight, logits.shape, size);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -16,6 +17,7 @@ bool keeps(const MaskView* padding, std::int64_t b, std::int64_t i) {
 
 void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const MaskView* padding, FullyMasked fully_masked,
           float* pooled, std::int64_t stride, std::int64_t first) {
+  const FloatEnvironment environment;
   const auto width = static_cast<std::size_t>(E);
   for (std::int64_t b = 0; b < B; ++b, x += L * E, pooled += stride) {
     std::int64_t count = 0;
@@ -62,6 +64,7 @@ void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::i
 }
 
 void normalize_rows(float* x, std::int64_t rows, std::int64_t width, bool everywhere) {
+  const FloatEnvironment environment;
   const auto n = static_cast<std::size_t>(width);
   for (float* const end = x + rows * width; x != end; x += width) {
     const float length = std::max(std::sqrt(kernels::best(everywhere).dot(x, x, n)), 1e-12F);

@@ -8,6 +8,7 @@
 
 #include "attn/ops/elementary.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn {
@@ -22,6 +23,7 @@ void check_size(const char* op, const char* argument, std::int64_t value) {
 
 /// theta^(-2i / width) for i < count.
 std::vector<double> frequencies(double theta, std::size_t width, std::size_t count) {
+  const FloatEnvironment environment;
   std::vector<double> result(count);
   for (std::size_t i = 0; i < count; ++i) result[i] = pow_of(theta, -2 * static_cast<double>(i) / static_cast<double>(width));
   return result;

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
 void add_up_rows(std::size_t rows, std::size_t width, double cost, const AddRow& add, float* sum, Scratch& scratch) {
+  const FloatEnvironment environment;
   const Scratch::Frame frame(scratch);
   const std::size_t parts = partial_sums(rows);
   float* const partial = scratch.take(parts * width);

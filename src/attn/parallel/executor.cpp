@@ -8,6 +8,7 @@
 
 #include "attn/parallel/tasks.hpp"
 #include "attn/parallel/threads.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/shape.hpp"
 
 namespace attn {
@@ -45,11 +46,15 @@ class SharedRun {
       if (worker >= workers_) return;
     }
     const Entered task(Inside::task);
+    const detail::FloatEnvironment environment;
     tasks_.take(worker);
   }
 
-  void wait() { tasks_.wait(); }
-  void close() { tasks_.close(); }
+  /// In the calling thread: does what no other has taken, and waits for what others have.
+  void finish() {
+    work();
+    tasks_.wait();
+  }
 
  private:
   Tasks tasks_;
@@ -69,12 +74,11 @@ void Threads::run_on_executor(std::size_t tasks, unsigned workers, const TaskRef
     const OutsideContext outside;
     executor_->run(workers, Executor::Work(run));
   } catch (...) {
-    run->close();
-    run->wait();
+    // Half of an optimiser's step would be worse than one thread's time for the rest.
+    run->finish();
     throw;
   }
-  run->work();
-  run->wait();
+  run->finish();
 }
 
 }  // namespace parallel

@@ -28,7 +28,7 @@ class Executor {
   /// Calls work() up to `count` times, in several threads at once where there are several: by a parallel loop that waits for its end, or
   /// by `count` - 1 copies put into a queue without waiting. Whatever is called late, more often or not at all, the calling thread does
   /// what nobody else has begun and waits for what somebody has. What this throws comes out of attn's function, which then has no
-  /// result, once no thread works on it any more.
+  /// result, once the tasks of that run are done: by threads that have begun, the rest by the calling thread. So no optimiser takes half a step.
   virtual void run(unsigned count, const Work& work) = 0;
 };
 

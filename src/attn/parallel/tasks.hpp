@@ -9,6 +9,10 @@
 
 #include "attn/parallel/thread_pool.hpp"
 
+#ifdef __wasm_atomics__
+extern "C" void _emscripten_yield(double now);
+#endif
+
 // The tasks of a run, and waiting for their end. Internal.
 namespace attn::parallel {
 
@@ -44,9 +48,12 @@ inline void relax() {
 #ifdef __wasm__
 // Emscripten's std::atomic::wait would look again after pauses of up to some ms, for ever. A module without threads has
 // neither these instructions nor sleepers.
-inline void sleep_on([[maybe_unused]] std::atomic<int>& flag) {
+[[gnu::noinline]] inline void sleep_on([[maybe_unused]] std::atomic<int>& flag) {
 #ifdef __wasm_atomics__
-  __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&flag), 1, -1);
+  // A trap ends a helper's thread and leaves its tasks undone. The glue then notes that a thread crashed; in the caller's thread this throws
+  // then, after a second at most.
+  __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&flag), 1, 1'000'000'000);
+  _emscripten_yield(0);
 #endif
 }
 inline void wake_from([[maybe_unused]] std::atomic<int>& flag) {
@@ -137,9 +144,6 @@ class Tasks {
   void wait() {
     caller_.wait_until([this] { return has_ended(state_.load()); });
   }
-
-  /// What nobody has taken is left out.
-  void close() { state_.fetch_and(~kMost); }
 
  private:
   using State = std::uint64_t;

@@ -19,6 +19,7 @@
 #include "attn/parallel/tasks.hpp"
 #include "attn/parallel/threads.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace parallel {
@@ -88,6 +89,7 @@ class ThreadPool {
  private:
   void help(unsigned worker) {
     const Entered task(Inside::task);
+    const detail::FloatEnvironment environment;  // a thread begins with that of the thread that starts it
     while (true) {
       sleepers_[worker].wait_until([&] { return tasks_.is_open_to(worker) || stopping_.load(); });
       if (stopping_.load()) return;
@@ -158,6 +160,7 @@ void Threads::run(std::size_t tasks, unsigned workers, const TaskRef& body) {
 #ifndef __wasm__
     if (executor_ != nullptr) return run_on_executor(tasks, std::min({workers, size(), Tasks::kMostWorkers}), body);
 #endif
+    const detail::FloatEnvironment environment;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock && has_pool()) {
       const Entered task(Inside::task);
@@ -165,6 +168,7 @@ void Threads::run(std::size_t tasks, unsigned workers, const TaskRef& body) {
     }
   }
   const Entered in_body(Inside::body);
+  const detail::FloatEnvironment environment;
   for (std::size_t task = 0; task < tasks; ++task) body(task, 0);
 }
 

@@ -48,7 +48,7 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
   const auto task = [&](std::size_t index, unsigned worker) noexcept {
     const std::size_t block = index / column_blocks, part = index % column_blocks;
     const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
-    const std::size_t first = panels * part / column_blocks, last = panels * (part + 1) / column_blocks;
+    const std::size_t first = detail::part_begin(panels, part, column_blocks), last = detail::part_begin(panels, part + 1, column_blocks);
     std::size_t before = 0;  // panels of the maps before
     for (const auto& [linear, y] : outputs) {
       const std::size_t from = std::max(first, before), to = std::min(last, before + linear->panels());
@@ -89,7 +89,7 @@ void BasicPackedLinear<Weight>::multiply_by_weight(const float* y, std::size_t r
   const detail::RowBlocks blocks(rows);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     float* const buffer = buffers + worker * size;
-    const std::size_t first = panels * task / tasks * nr, end = std::min(panels * (task + 1) / tasks * nr, in);
+    const std::size_t first = detail::part_begin(panels, task, tasks) * nr, end = std::min(detail::part_begin(panels, task + 1, tasks) * nr, in);
     panels_.transposed(out, in, first, end, buffer);
     for (std::size_t block = 0; block < blocks.count; ++block) {
       const std::size_t i = blocks.begin(block);
@@ -143,13 +143,12 @@ void multiply_transposed(const TensorView& y, const TensorView& x, float* produc
                                 nr, packed + panel * panel_size);
                 });
   // Columns of y, turned around, which stay in the first-level cache or near it while all of x meets them.
-  constexpr std::size_t kColumns = 48;
-  const std::size_t tasks = (n + kColumns - 1) / kColumns;
+  const std::size_t most = std::min<std::size_t>(48, n), tasks = (n + most - 1) / most;
   const unsigned workers = parallel::workers_for(tasks, cost);
-  float* const buffers = scratch.take(workers * kColumns * rows);
+  float* const buffers = scratch.take(workers * most * rows);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
-    float* const columns = buffers + worker * kColumns * rows;
-    const std::size_t first = task * kColumns, count = std::min(kColumns, n - first);
+    float* const columns = buffers + worker * most * rows;
+    const std::size_t first = task * most, count = std::min(most, n - first);
     kernels::transpose(y.data + first, static_cast<std::size_t>(y.strides[0]), rows, count, columns, rows);
     kernel.gemm({.a = columns,
                  .lda = static_cast<std::ptrdiff_t>(rows),

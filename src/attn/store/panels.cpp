@@ -5,6 +5,7 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -72,6 +73,7 @@ void Panels<std::int8_t>::allocate(std::size_t n, std::size_t k) {
 }
 
 void Panels<std::int8_t>::set_rows(std::size_t first, std::span<const float> rows, std::size_t k) {
+  const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best();
   std::vector<std::int8_t> q(k);
   for (std::size_t at = 0; at < rows.size(); at += k, ++first) {
@@ -96,6 +98,7 @@ void Panels<std::int8_t>::unpack(float* weight, std::size_t n, std::size_t k) co
 }
 
 void Panels<std::int8_t>::get_row(std::size_t row, std::size_t k, float* values) const {
+  const FloatEnvironment environment;
   std::vector<std::int8_t> q(k);
   float scale = 0;
   get_quantized_row(row, k, q.data(), &scale);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,15 +13,21 @@
 // A weight (out,in) in the order in which the GEMM reads it, by how each of its numbers is kept. Internal.
 namespace attn::detail {
 
-/// Rows in blocks of about the same size. While a panel of W is in the first-level cache it serves all rows of a block; 96 of them make it
-/// worth its way from memory.
+/// First of the things of part `part` where `all` things are divided evenly among `parts`. In WebAssembly the product may not fit into a size.
+inline std::size_t part_begin(std::size_t all, std::size_t part, std::size_t parts) {
+  return static_cast<std::size_t>(std::uint64_t{all} * part / parts);
+}
+
+/// Rows in blocks of the same size, but for the last. While a panel of W is in the first-level cache it serves all rows of a block; 96 of them
+/// make it worth its way from memory.
 struct RowBlocks {
-  explicit RowBlocks(std::size_t all) : rows(all), count((all + 95) / 96) {}
+  /// At least one row.
+  explicit RowBlocks(std::size_t all) : rows(all), count((all + 95) / 96), size((all + count - 1) / count) {}
 
-  std::size_t begin(std::size_t block) const { return rows * block / count; }
-  std::size_t of(std::size_t row) const { return ((row + 1) * count - 1) / rows; }
+  std::size_t begin(std::size_t block) const { return std::min(block * size, rows); }
+  std::size_t of(std::size_t row) const { return row / size; }
 
-  std::size_t rows, count;
+  std::size_t rows, count, size;
 };
 
 template <class Weight>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 
@@ -23,6 +24,7 @@ void Table::allocate() {
 }
 
 void Table::set_rows(std::size_t first, std::span<const float> rows) {
+  const FloatEnvironment environment;
   if (!is_quantized_) {
     std::copy(rows.begin(), rows.end(), values_.begin() + static_cast<std::ptrdiff_t>(first * width_));
     return;
@@ -32,6 +34,7 @@ void Table::set_rows(std::size_t first, std::span<const float> rows) {
 }
 
 void Table::get_row(std::size_t row, float* values) const {
+  const FloatEnvironment environment;
   if (!is_quantized_) {
     std::copy_n(values_.data() + row * width_, width_, values);
     return;

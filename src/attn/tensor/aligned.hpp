@@ -12,7 +12,7 @@ template <class T>
 class AlignedArray {
  public:
   AlignedArray() = default;
-  explicit AlignedArray(std::size_t size) : data_(static_cast<T*>(::operator new(size * sizeof(T), kAlignment))), size_(size) {}
+  explicit AlignedArray(std::size_t size) : data_(static_cast<T*>(::operator new(bytes_of(size), kAlignment))), size_(size) {}
 
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
@@ -20,6 +20,10 @@ class AlignedArray {
 
  private:
   static constexpr std::align_val_t kAlignment{64};
+  static std::size_t bytes_of(std::size_t size) {
+    if (size > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
+    return size * sizeof(T);
+  }
   struct Free {
     void operator()(T* p) const { ::operator delete(p, kAlignment); }
   };

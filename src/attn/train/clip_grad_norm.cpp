@@ -7,6 +7,7 @@
 
 #include "attn/ops/tree_sum.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -38,6 +39,7 @@ double sum_of_squares(const Block& block) {
 }  // namespace
 
 double clip_grad_norm(const std::vector<ModuleRef>& modules, double max_norm) {
+  const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "clip_grad_norm";
   if (!(max_norm >= 0)) detail::fail(ErrorCode::config, kOp, "max_norm", {"a number, 0 or above"}, {max_norm});
   detail::check_modules(kOp, modules);

@@ -6,6 +6,7 @@
 #include "attn/layers/state_dict.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/store/panels.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 
@@ -63,6 +64,7 @@ void Optimizer::zero_grad() {
 }
 
 void Optimizer::step() {
+  const detail::FloatEnvironment environment;
   detail::check_modules(name_, modules_);
   std::vector<detail::StateParameters> places;
   std::vector<std::map<std::string, Shape>> shapes;
@@ -89,7 +91,6 @@ void Optimizer::step() {
     for (std::size_t slot = 0; slot < slot_names_.size(); ++slot)
       each.kept->slots[slot].resize(static_cast<std::size_t>(checked_size(each.kept->shape, name_, each.kept->name)));
   run(work);
-  for (const ModuleRef& module : modules_) module.weights_changed();
 }
 
 void Optimizer::run(std::span<const Work> work) const {
@@ -128,7 +129,9 @@ void Optimizer::run(std::span<const Work> work) const {
   // A number costs about as much as 16 multiply-adds: it is a root, two divisions and seven ways to memory.
   const unsigned workers = parallel::workers_for(tasks.size(), 16 * size);
   std::vector<float> buffers(workers * buffer);
+  // Nothing fails from here on but an executor, which throws after the last task.
   for (const Work& each : work) ++each.kept->steps;
+  for (const ModuleRef& module : modules_) module.weights_changed();
   parallel::run(tasks.size(), workers, [&](std::size_t index, unsigned worker) noexcept {
     const Task& task = tasks[index];
     if (task.numbers.values != nullptr) return update(task.rates, task.numbers);

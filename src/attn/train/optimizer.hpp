@@ -35,8 +35,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// One step along the gradients that there are. Throws ARGUMENT where a module has been destroyed, moved elsewhere or given other shapes,
-  /// UNSUPPORTED where it has become int8, MEMORY; no weight has changed then. New weights from elsewhere (load_state_dict) end the
-  /// gradients, not what the optimiser keeps.
+  /// UNSUPPORTED where it has become int8, MEMORY; no weight has changed then. What a context's executor throws comes out when the step is
+  /// complete. New weights from elsewhere (load_state_dict) end the gradients, not what the optimiser keeps.
   void step();
   /// Of all modules. Throws ARGUMENT, UNSUPPORTED.
   void zero_grad();

@@ -6,6 +6,7 @@
 
 #include "attn/ops/elementary.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn {
 namespace {
@@ -24,6 +25,7 @@ double ratio(std::int64_t part, std::int64_t whole) { return static_cast<double>
 }  // namespace
 
 double linear_schedule(std::int64_t step, const LinearScheduleOptions& options) {
+  const detail::FloatEnvironment environment;
   const auto& [learning_rate, warmup, steps] = options;
   check("linear_schedule", step, learning_rate, warmup, steps);
   if (step < warmup) return learning_rate * ratio(step, warmup);
@@ -31,6 +33,7 @@ double linear_schedule(std::int64_t step, const LinearScheduleOptions& options) 
 }
 
 double cosine_schedule(std::int64_t step, const CosineScheduleOptions& options) {
+  const detail::FloatEnvironment environment;
   const auto& [learning_rate, warmup, steps, minimum] = options;
   check("cosine_schedule", step, learning_rate, warmup, steps);
   if (!(minimum >= 0 && minimum <= learning_rate))

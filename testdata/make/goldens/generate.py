@@ -12,10 +12,12 @@ import losses
 import minilm
 import minilm_model
 import model_gradients
+import model_keys
 import models
 import multi_head_attention
 import onnx_cases
 import optimizers
+import other_tokens
 import page
 import reference_cases
 import safetensors_files
@@ -59,5 +61,7 @@ if __name__ == "__main__":
         tokenizer_draws,
         tokenizer_options,
         tokenizer_words,
+        other_tokens,
+        model_keys,
     ):
         module.generate()

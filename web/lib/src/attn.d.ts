@@ -20,7 +20,8 @@
  */
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
-import type { TextTasks } from './tasks.js';
+import type { AbortSignal, Blob, Bytes, Fetch, Response, URL, WebAssemblyModule } from './host.js';
+import type { BatchOptions, PromptOptions, TextTasks } from './tasks.js';
 
 export type {
   BackwardResult,
@@ -35,7 +36,18 @@ export type {
   TextAttribution,
   TextModelGradients,
 } from './gradients.js';
-export type { Answer, Entity, FilledMask, RankedDocument, Task, TextTasks } from './tasks.js';
+export type {
+  Answer,
+  AnswerOptions,
+  BatchOptions,
+  Entity,
+  FilledMask,
+  FillMaskOptions,
+  PromptOptions,
+  RankedDocument,
+  Task,
+  TextTasks,
+} from './tasks.js';
 
 /** Sizes of a tensor, outermost first: whole numbers from 0 to 2³¹ − 1, at most 8 of them. */
 export type Dims = readonly number[];
@@ -78,7 +90,7 @@ export interface LoadOptions {
    * without a scheme is a path. Given bytes say themselves which build they are; a `variant` that contradicts them is a
    * `CONFIG` error. Bytes of a threads build need what threads need, whatever `threads` says.
    */
-  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module | undefined;
+  wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssemblyModule | undefined;
   /**
    * Default `'auto'`: relaxed SIMD where the engine accepts it, else fixed-width SIMD. A variant asked for that the
    * engine refuses is `ENVIRONMENT`. `'simd'` gives the same bits on every machine; `'relaxed'` uses fused
@@ -645,7 +657,7 @@ export interface Attn extends Gradients {
    * console.log(attn.parseSafetensors(file).get('a')?.data); // 1, 2
    * ```
    */
-  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Uint8Array;
+  writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Bytes;
 
   /**
    * A text model from the files that its authors publish: BERT (so MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
@@ -1089,15 +1101,21 @@ export interface ModelOptions {
    * files are int8 (compressed-tensors), else `float32`, which also takes int8 files, dequantized.
    */
   weights?: 'auto' | 'float32' | 'int8' | undefined;
-  /** What is called instead of the global `fetch`, for headers of your own. Not with `attn/worker`, which cannot send a function. */
-  fetch?: typeof fetch | undefined;
+  /** What is called instead of the global `fetch`. Not with `attn/worker`, which cannot send a function: see `request`. */
+  fetch?: Fetch | undefined;
+  /**
+   * What each request for a file carries, for models that are not public: `headers`, such as `{ authorization: 'Bearer …' }`, and `credentials` as
+   * `fetch` has them (default `'same-origin'`). The files are kept like all others; with `cache: 'none'` they are not.
+   */
+  request?: { headers?: Readonly<Record<string, string>> | undefined; credentials?: 'omit' | 'same-origin' | 'include' | undefined } | undefined;
   /**
    * `'default'` keeps the files in the Cache API, where there is one, under their URL, once all of the model was found good: in the cache
-   * `attn-models`, which a page may open, list and delete by itself. The next load asks the server with a HEAD for each kept file whether its ETag, or
-   * else its date (Last-Modified), is another by now, and then loads all anew. Offline, or where the server does not tell within 3 seconds, what is
-   * kept is used; files whose `sha256` is given are not asked for. What a download that broke off has brought is kept in `attn-models-parts`, and the
-   * next one goes on from there (by Range) if the server says that the file is still the same. Of several loads of one folder at once, in whatever
-   * tab, one keeps files.
+   * `attn-models`, which a page may open, list and delete by itself. A query, which may hold a token, is replaced by `attn-query=` and its SHA-256.
+   * The next load asks the server with a HEAD for each kept file whether its ETag, or else its date (Last-Modified), is another by now, and then
+   * loads all anew. Offline, or where the server does not tell within 3 seconds, what is kept is used; files whose `sha256` is given are not asked
+   * for. What a download that broke off has brought is kept in `attn-models-parts`, and the next one goes on from there (by Range) if the server
+   * says that the file is still the same, and with which byte it goes on: a server of another origin has to expose Content-Range. Of several loads
+   * of one folder at once, in whatever tab, one downloads; the others wait for it.
    *
    * `'reload'` asks the server for all files, past the browser's own cache too, and replaces what is kept once they were found good. `'none'` reads
    * and keeps nothing.
@@ -1133,7 +1151,7 @@ export interface TokenizeOptions {
 export interface Encoding {
   /** (B,L). */
   readonly inputIds: Int32Array;
-  /** (B,L): 1 for a token, 0 for padding. */
+  /** (B,L): 1 for a token, 0 for padding. `forward` also takes a BigInt64Array or an Array, as for ids. */
   readonly attentionMask: Uint8Array;
   /** (B,L): 1 for the second text of a pair, else 0. */
   readonly tokenTypeIds: Int32Array;
@@ -1217,6 +1235,8 @@ export interface TextModel extends ModelGradients, TextTasks {
   readonly config: Readonly<Record<string, unknown>>;
   /** What the head tells apart, of texts or of tokens, in the order of its logits; `undefined` without such a head. */
   readonly labels?: readonly string[];
+  /** What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it. */
+  readonly notes: readonly string[];
   /** How weights of linear maps, and mostly the word table, are kept and multiplied. */
   readonly weights: 'float32' | 'int8';
 
@@ -1311,8 +1331,10 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @throws AttnError `OUT_OF_RANGE` for a number that float16 has not; `FORMAT` for NaN and infinity that would become int8, both with the tensor's
    *   name; `MEMORY`
    */
-  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Uint8Array>>;
+  export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Bytes>>;
 
+  /** What stands for a word that `fillMask` shall predict: `[MASK]` or `<mask>`; `undefined` if the tokenizer has no such token. */
+  readonly maskToken: string | undefined;
   /** The word table as an Embedding (nearest, analogy, similarity) on the model's own memory, by the ids of its vocabulary. It goes with the model. */
   readonly wordEmbeddings: Embedding;
   /** The id of a token as the vocabulary has it (`##ing`, `Ġthe`); `undefined` when it does not. */
@@ -1331,36 +1353,33 @@ export interface TextModel extends ModelGradients, TextTasks {
    * normalised, without them), which may put several poolings side by side; all but `'cls'` leave padding out, `'weightedmean'` counts a token by
    * its place from 1 on, `'mean_sqrt_len'` is the sum divided by the root of the number of tokens. `prompt` is put before each text; without it the
    * one called `promptName` in config_sentence_transformers.json (`'query'` and `'document'` are always there), and without that its
-   * `default_prompt_name`; `''` is none. `batchSize`, default 32. `onProgress` counts texts
-   * @returns (N,E), in the order of the texts; E is the hidden size, times the poolings, or what Dense makes of it
+   * `default_prompt_name`; `''` is none. And {@link BatchOptions}
+   * @returns (N,E), in the order of the texts; E is the hidden size, times the poolings, or what Dense makes of it. `truncated` tells for each text
+   *   whether its end (or start, see `truncationSide`) was cut off, so that its vector is not that of the whole text
    * @throws AttnError those of `tokenize` and `forward`; `CONFIG` for a prompt that is not there and a pooling that Dense does not take; `ABORTED`
    */
   embed(
     texts: string | readonly string[],
     options?: TokenizeOptions & {
       pooling?: 'mean' | 'cls' | 'max' | 'lasttoken' | 'weightedmean' | 'mean_sqrt_len' | undefined;
-      prompt?: string | undefined;
-      promptName?: string | undefined;
       normalize?: boolean | undefined;
-      batchSize?: number | undefined;
-      signal?: AbortSignal | undefined;
-      onProgress?: ((p: { done: number; total: number }) => void) | undefined;
-    },
-  ): Promise<Tensor>;
+    } & PromptOptions &
+      BatchOptions,
+  ): Promise<Tensor & { readonly truncated: readonly boolean[] }>;
 
   /**
    * Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; the sigmoid of each where the config's
    * `problem_type` is `multi_label_classification` or there is one label; the logits themselves where it is `regression`.
    *
+   * The files of a cross-encoder may name another function (`activation_fn`). Pairs are then scored by it, as by sentence-transformers'
+   * CrossEncoder.predict: `Identity` gives logits, which may be negative. A text alone is scored by it if there is one label.
+   *
+   * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `topK`, how many labels of each text, default all
    * @throws AttnError `UNSUPPORTED` for a checkpoint without such a head; those of `embed`
    */
   classify(
     texts: string | readonly string[] | readonly (readonly [string, string])[],
-    options?: TokenizeOptions & {
-      batchSize?: number | undefined;
-      signal?: AbortSignal | undefined;
-      onProgress?: ((p: { done: number; total: number }) => void) | undefined;
-    },
+    options?: TokenizeOptions & BatchOptions & { topK?: number | undefined },
   ): Promise<{ label: string; score: number }[][]>;
 
   /** Frees the weights, and ends `wordEmbeddings`. Idempotent; any later use throws `DISPOSED`. A model that is forgotten is freed when it is collected. */
@@ -1424,7 +1443,7 @@ export type ErrorCode =
  * try {
  *   attn.softmax({ data: new Float32Array(3), dims: [2] });
  * } catch (error) {
- *   if (error instanceof AttnError) console.log(error.code, error.detail.argument); // SHAPE x
+ *   if (error instanceof AttnError) console.log(error.code, error.detail.argument); // SHAPE x.data
  * }
  * ```
  */

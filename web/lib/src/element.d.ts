@@ -155,6 +155,52 @@ export class AttentionMap extends HTMLElement {
 /** Makes the element known under this name, `attention-map` by default, once. */
 export function defineAttentionMap(name?: string): typeof AttentionMap;
 
+/** What `<attention-map>` takes in JSX: text for an attribute, or the value of the property. */
+export interface AttentionMapAttributes {
+  tokens?: string | readonly string[] | undefined;
+  keys?: string | readonly string[] | undefined;
+  weights?: string | Weights | undefined;
+  caption?: string | undefined;
+  text?: string | undefined;
+  note?: string | undefined;
+  scale?: 'head' | 'row' | undefined;
+  threshold?: string | number | undefined;
+  options?: Partial<FigureOptions> | undefined;
+  'onattention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
+  'on:attention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
+}
+
+// JSX of each framework. Its module may be missing, which TypeScript refuses unless it is told to ignore that.
+/* eslint-disable @typescript-eslint/ban-ts-comment, @typescript-eslint/no-redundant-type-constituents */
+// @ts-ignore
+declare module 'react' {
+  namespace JSX {
+    interface IntrinsicElements {
+      // @ts-ignore
+      'attention-map': AttentionMapAttributes & DetailedHTMLProps<HTMLAttributes<AttentionMap>, AttentionMap>;
+    }
+  }
+}
+// @ts-ignore
+declare module 'preact' {
+  namespace JSX {
+    interface IntrinsicElements {
+      // @ts-ignore
+      'attention-map': AttentionMapAttributes & import('preact').HTMLAttributes<AttentionMap>;
+    }
+  }
+}
+// @ts-ignore
+declare module 'solid-js/jsx-runtime' {
+  namespace JSX {
+    interface IntrinsicElements {
+      // @ts-ignore
+      'attention-map': AttentionMapAttributes & HTMLAttributes<AttentionMap>;
+    }
+  }
+}
+/* eslint-enable */
+
 declare global {
   interface HTMLElementTagNameMap {
     'attention-map': AttentionMap;

@@ -1,5 +1,6 @@
 /** Gradients, losses, optimisers: the part of the types that is about training. All of it is exported by 'attn'. */
 import type { Activation, AttentionOptions, Encoding, Module, StateDict, Tensor, TraceName } from './attn.js';
+import type { AbortSignal } from './host.js';
 
 /** Gradients of an attention's inputs, each of the shape of what it is of. */
 export interface BackwardResult {

@@ -1,17 +1,18 @@
 /** The package in Node: files come from the disk, and every thread may wait. */
+import type { Stats } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { TextDecoder, TextEncoder } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
+import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
-import { complete } from './platform/complete.js';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
+import { beside } from './platform/beside.js';
 
-export { AttnError } from './args/error.js';
+export { AttnError };
 
 /** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
 function pathOf(location: string | URL): string | undefined {
@@ -20,13 +21,17 @@ function pathOf(location: string | URL): string | undefined {
   return url.protocol === 'file:' ? fileURLToPath(url) : undefined;
 }
 
+const kindOf = (about: Stats) => (about.isDirectory() ? 'is a folder' : about.isFIFO() ? 'is a FIFO' : 'is a device or a socket');
+
 const disk: Disk = {
   pathOf,
   join,
   async size(path) {
     try {
-      const { size } = await stat(path);
-      return size;
+      const about = await stat(path);
+      // Opening a pipe waits for its other end, in a thread of Node's that no signal ends.
+      if (!about.isFile()) throw new AttnError('FORMAT', `loadModel: ${path} ${kindOf(about)}, expected a regular file`, { op: 'loadModel', path });
+      return about.size;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
@@ -48,13 +53,13 @@ const disk: Disk = {
   },
 };
 
-const loadDirect = loader({
+export const load: typeof Contract.load = loader({
   urls: {
-    simd: () => new URL('./attn-simd.wasm', import.meta.url),
-    relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
+    simd: () => beside('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
+    relaxed: () => beside('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
     ...(ATTN_THREADS && {
-      'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
-      'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+      'simd-threads': () => beside('attn-simd-threads.wasm', () => new URL('./attn-simd-threads.wasm', import.meta.url)),
+      'relaxed-threads': () => beside('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
     }),
   },
   // The single-threaded glue asks nothing of its host: the bytes are given to it.
@@ -63,17 +68,29 @@ const loadDirect = loader({
     threaded: async () => (await import('./engine/glue/attn-threads-node.mjs')).default,
     createThread(onError) {
       // By this the glue knows that it runs as a thread.
-      const worker = new Worker(new URL('./attn-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+      const options = { name: 'em-pthread', workerData: 'em-pthread' };
+      const worker = beside(
+        'attn-threads-node.mjs',
+        () => new Worker(new URL('./attn-threads-node.mjs', import.meta.url), options),
+        (url) => new Worker(url, options),
+      );
       worker.on('error', (error) => onError(error.message));
       return worker;
     },
   }),
+  // Node 20. Other programs that run this file, such as Deno, have flags of their own.
+  relaxedBy: process.versions['v8']?.startsWith('11.3') ? ' unless it is started as node --experimental-wasm-relaxed-simd' : '',
   cores: availableParallelism,
   sharingRefusal: () => undefined,
   waitingRefusal: () => undefined,
   readFile(location) {
     const path = pathOf(location);
-    return path === undefined ? undefined : readFile(path).then((bytes) => ({ name: path, bytes }));
+    if (path === undefined) return undefined;
+    return (async () => {
+      const about = await stat(path);
+      if (!about.isFile()) throw new Error(`it ${kindOf(about)}, expected a regular file`);
+      return { name: path, bytes: await readFile(path) };
+    })();
   },
   models: () => import('./model/load_model.js'),
   onDemand: () => import('./model/on_demand.js'),
@@ -81,8 +98,3 @@ const loadDirect = loader({
   trains: true, // there is nothing to download
   disk,
 });
-
-export const load: typeof Contract.load = async (options) => {
-  complete({ TextEncoder, TextDecoder }); // Jest's jsdom has neither
-  return loadDirect(options);
-};

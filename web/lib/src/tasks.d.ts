@@ -1,5 +1,6 @@
 /** What models say of tokens and of pairs of texts: the part of the types that is about the tasks of heads. All of it is exported by 'attn'. */
 import type { TokenizeOptions } from './attn.js';
+import type { AbortSignal } from './host.js';
 
 /** What a checkpoint's head is for, as Hugging Face calls it. */
 export type Task = 'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice';
@@ -43,6 +44,44 @@ export interface RankedDocument {
   score: number;
 }
 
+export interface FillMaskOptions extends BatchOptions {
+  topK?: number | undefined;
+  targets?: readonly string[] | undefined;
+}
+
+export interface AnswerOptions extends BatchOptions {
+  topK?: number | undefined;
+  maxAnswerLength?: number | undefined;
+  maxLength?: number | undefined;
+  stride?: number | undefined;
+  allowEmpty?: boolean | undefined;
+}
+
+/** Options of all calls that compute texts in batches. No bit of a result depends on them. */
+export interface BatchOptions {
+  /**
+   * Texts of a batch. By default a batch takes about 30 ms of a desktop computer, so that a page can draw and answer between batches: as many texts as
+   * that allows for the tokens of the longest one and for the size of the model, from 1 to 32.
+   */
+  batchSize?: number | undefined;
+  /**
+   * `'user'`: go before all other calls of the same thread or worker, for example with a query that someone waits for while documents are being
+   * embedded. Default `'background'`: calls take turns, batch by batch.
+   */
+  priority?: 'user' | 'background' | undefined;
+  /** Ends the call between two batches, with `ABORTED`. */
+  signal?: AbortSignal | undefined;
+  /** Called after each batch, with the number of texts. */
+  onProgress?: ((p: { done: number; total: number }) => void) | undefined;
+}
+
+/** What goes before texts. Without either, what the files name as `default_prompt_name`; `prompt: ''` is none. */
+export interface PromptOptions {
+  prompt?: string | undefined;
+  /** One of config_sentence_transformers.json. */
+  promptName?: string | undefined;
+}
+
 /** The tasks of a {@link TextModel}. */
 export interface TextTasks {
   /** What the checkpoint's head is for; `'embedding'` without one. */
@@ -59,11 +98,11 @@ export interface TextTasks {
   /**
    * What each text names, with its places there, as transformers' TokenClassificationPipeline.
    *
-   * @param options besides {@link TokenizeOptions}: `aggregation`, default `'simple'`. `'none'`: a row for each token. `'simple'`: neighbours with the
+   * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `aggregation`, default `'simple'`. `'none'`: a row for each token. `'simple'`: neighbours with the
    * same label are one, where the second does not begin (`B-`) another. `'first'`, `'average'`, `'max'`: the same, and a word has one label, that of
    * its first token, of the mean of its tokens' probabilities, or of its most certain token. `stride`: a text that is too long goes in windows that
    * have so many tokens in common; of overlapping entities the longest counts, then the most certain. Without it a long text is cut. `ignoreLabels`,
-   * default `['O']`. `batchSize`, default 32
+   * default `['O']`
    * @returns for each text its entities, in their order
    * @example
    * ```ts
@@ -80,54 +119,50 @@ export interface TextTasks {
    */
   classifyTokens(
     texts: string | readonly string[],
-    options?: TokenizeOptions & {
-      aggregation?: 'none' | 'simple' | 'first' | 'average' | 'max' | undefined;
-      stride?: number | undefined;
-      ignoreLabels?: readonly string[] | undefined;
-      batchSize?: number | undefined;
-      signal?: AbortSignal | undefined;
-    },
+    options?: TokenizeOptions &
+      BatchOptions & {
+        aggregation?: 'none' | 'simple' | 'first' | 'average' | 'max' | undefined;
+        stride?: number | undefined;
+        ignoreLabels?: readonly string[] | undefined;
+      },
   ): Promise<Entity[][]>;
 
   /**
-   * For each mask of the text (`[MASK]`, `<mask>`) its most likely tokens, as transformers' FillMaskPipeline.
+   * For each mask of the text (`maskToken`: `[MASK]`, `<mask>`) its most likely tokens, as transformers' FillMaskPipeline.
    *
-   * @param options `topK`: how many, default 5. `targets`: of these tokens alone; of a text that is no token its first one
-   * @throws AttnError `ARGUMENT` for a text without a mask; `OUT_OF_RANGE` for one that is too long; `UNSUPPORTED` for a checkpoint whose head is for
-   *   something else
+   * @param texts one text, or several for a list of results
+   * @param options besides {@link BatchOptions}: `topK`: how many, default 5. `targets`: of these tokens alone; of a text that is no token its first
+   *   one, as in transformers
+   * @throws AttnError `ARGUMENT` for a text without a mask, and for a target that begins with nothing that the vocabulary has; `OUT_OF_RANGE` for a text
+   *   that is too long; `UNSUPPORTED` for a checkpoint whose head is for something else; `ABORTED`
    */
-  fillMask(text: string, options?: { topK?: number | undefined; targets?: readonly string[] | undefined }): Promise<FilledMask[][]>;
+  fillMask(texts: string, options?: FillMaskOptions): Promise<FilledMask[][]>;
+  fillMask(texts: readonly string[], options?: FillMaskOptions): Promise<FilledMask[][][]>;
 
   /**
    * Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of whole words.
    *
-   * @param options `topK`: how many, default 1; there may be fewer. `maxAnswerLength`: tokens of an answer, default 15. `stride`: a context that is too
-   * long goes in windows of at most 384 tokens, question included, with so many tokens in common, default 128, of shorter windows half. `allowEmpty`,
-   * default false: that there is no answer is one, too, its text is empty
+   * @param question one, or several for a list of results
+   * @param context one, for each question, or as many as there are questions
+   * @param options besides {@link BatchOptions}: `topK`: how many, default 1; there may be fewer. `maxAnswerLength`: tokens of an answer, default 15.
+   * A context that is too long goes in windows of `maxLength` tokens, question included, default 384 or what the model takes, with `stride` of them in
+   * common, default 128, of shorter windows half. `allowEmpty`, default false: that there is no answer is one, too, its text is empty
    * @throws AttnError `ARGUMENT` for an empty question or context; `OUT_OF_RANGE` for a question that leaves no room; `CONFIG` for a stride that leaves
-   *   none; `UNSUPPORTED` for a checkpoint whose head is for something else
+   *   none; `UNSUPPORTED` for a checkpoint whose head is for something else; `ABORTED`
    */
-  answer(
-    question: string,
-    context: string,
-    options?: {
-      topK?: number | undefined;
-      maxAnswerLength?: number | undefined;
-      stride?: number | undefined;
-      allowEmpty?: boolean | undefined;
-    },
-  ): Promise<Answer[]>;
+  answer(question: string, context: string, options?: AnswerOptions): Promise<Answer[]>;
+  answer(question: string | readonly string[], context: string | readonly string[], options?: AnswerOptions): Promise<Answer[][]>;
 
   /**
    * Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a sigmoid
-   * (sentence-transformers' CrossEncoder.rank).
+   * (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query.
    *
-   * @param options besides {@link TokenizeOptions}: `topK`, default all of them. `batchSize`, default 32
-   * @throws AttnError `UNSUPPORTED` for another head; those of `tokenize` and `forward`; `ABORTED`
+   * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `topK`, default all of them. `prompt` or `promptName` goes before the query
+   * @throws AttnError `UNSUPPORTED` for another head; `CONFIG` for a prompt that is not there; those of `tokenize` and `forward`; `ABORTED`
    */
   rank(
     query: string,
     documents: readonly string[],
-    options?: TokenizeOptions & { topK?: number | undefined; batchSize?: number | undefined; signal?: AbortSignal | undefined },
+    options?: TokenizeOptions & BatchOptions & PromptOptions & { topK?: number | undefined },
   ): Promise<RankedDocument[]>;
 }

@@ -12,7 +12,7 @@
  * console.log(tokens[0], tokenizer.decode(inputIds, { skipSpecialTokens: true }));
  * ```
  *
- * Its `AttnError` is that of this file: `instanceof` tells it from that of 'attn', `code` does not.
+ * Errors of this file are instances of the `AttnError` of `attn`, too, and the other way round.
  * @packageDocumentation
  */
 import type { Encoding, TokenizeOptions } from './attn.js';
@@ -23,10 +23,14 @@ export type { Dims, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
 /** A model's files by name, as text or bytes. */
 export interface TokenizerFiles {
   'tokenizer.json': string | Uint8Array | ArrayBuffer;
-  /** What it sets anew: letters, the padding token, and `model_max_length`. */
+  /** What it sets anew: letters, the padding token, and `model_max_length`; tokens that only it has are added, as by transformers. */
   'tokenizer_config.json'?: string | Uint8Array | ArrayBuffer | undefined;
   /** For its `model_type`: BERT's tokenizer has settings of its own where tokenizer_config.json names no class. */
   'config.json'?: string | Uint8Array | ArrayBuffer | undefined;
+  /** Tokens of older folders. As to transformers it counts if tokenizer_config.json has no `added_tokens_decoder`. */
+  'special_tokens_map.json'?: string | Uint8Array | ArrayBuffer | undefined;
+  /** The same of tokens and their ids. */
+  'added_tokens.json'?: string | Uint8Array | ArrayBuffer | undefined;
 }
 
 export interface EncodeOptions extends TokenizeOptions {

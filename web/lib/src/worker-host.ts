@@ -9,13 +9,14 @@ import { serve } from './worker/host.js';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as onDemand from './model/on_demand.js';
-import { createThread } from './load/thread.js';
+import { threads } from './load/thread.js';
 import { web } from './load/web.js';
 
 const load = loader({
   ...web,
   single,
-  ...(ATTN_THREADS && { threaded: async () => threaded, createThread }),
+  ...(ATTN_THREADS && { threaded: async () => threaded }),
+  ...threads,
   models: async () => models,
   onDemand: async () => onDemand,
 });

@@ -5,13 +5,19 @@ import { remoteLoader } from './worker/client.js';
 import { transfer } from './worker/parcel.js';
 import nodeEndpoint from './worker/comlink-node.js';
 import { leaveOut } from './platform/placed.js';
+import { beside } from './platform/beside.js';
 
 export { AttnError } from './args/error.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({
   connect() {
-    const worker = new Worker(new URL('./worker-host-node.js', import.meta.url), { name: 'attn' });
+    const options = { name: 'attn' };
+    const worker = beside(
+      'worker-host-node.cjs', // whatever the folder's package.json has as type
+      () => new Worker(new URL('./worker-host-node.js', import.meta.url), options),
+      (url) => new Worker(url, options),
+    );
     worker.unref();
     return {
       endpoint: nodeEndpoint(worker),

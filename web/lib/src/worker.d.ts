@@ -21,11 +21,14 @@ import type * as Direct from './attn.js';
 
 export type {
   Activation,
+  Answer,
   AttentionOptions,
   AttentionResult,
   BackwardResult,
   ClassifierOptions,
   Dims,
+  EncoderBackwardOptions,
+  EncoderBackwardResult,
   EncoderForwardOptions,
   EncoderLayerOptions,
   EncoderOptions,
@@ -33,7 +36,14 @@ export type {
   EncoderTrace,
   EncoderTraceName,
   Encoding,
+  Entity,
   ErrorCode,
+  FilledMask,
+  FineTuneExample,
+  FineTuneOptions,
+  FineTuneProgress,
+  FineTuneResult,
+  Int8Tensor,
   LoadOptions,
   Loss,
   Mask,
@@ -41,10 +51,14 @@ export type {
   ModelSource,
   MultiHeadAttentionOptions,
   ParameterGroup,
+  RankedDocument,
   RuntimeInfo,
   StateDict,
+  Task,
   Tensor,
+  TextAttribution,
   TextForwardOptions,
+  TextModelGradients,
   TextModelOutput,
   TokenizeOptions,
   TraceName,
@@ -71,7 +85,8 @@ type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => un
   ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
   : never;
 
-export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings'> &
+export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer'> &
+  Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
     readonly wordEmbeddings: Promise<Embedding>;
   };
@@ -91,7 +106,10 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
      * read where they are, bytes are copied unless they are marked by {@link transfer}. `fetch` is an `ARGUMENT` error: a function cannot be sent.
      */
     loadModel(source: Direct.ModelSource, options?: Omit<Direct.ModelOptions, 'fetch'>): Promise<TextModel>;
-    /** Ends the worker at once, in the middle of a call too; what is pending rejects with `ABORTED`. `dispose()` lets earlier calls finish. */
+    /**
+     * Ends the worker at once, in the middle of a call too; what is pending rejects with `ABORTED`. `dispose()` lets earlier calls finish, but for
+     * `loadModel`, which rejects with `DISPOSED`.
+     */
     terminate(): void;
   };
 
@@ -100,7 +118,7 @@ export function load(options?: Direct.LoadOptions): Promise<Attn>;
 
 /**
  * Marks a value to be moved to the worker by the call that it is given to, instead of being copied. Its buffer is then
- * detached here, with everything else that lies on the buffer. Of a `past` key and value are marked each.
+ * detached here, with everything else that lies on the buffer. The mark counts for one call, even if that fails. Of a `past` key and value are marked each.
  *
  * @returns the value itself
  */

@@ -72,6 +72,16 @@ describe('SVG', () => {
     expect(text).toContain('\ufffd&amp;');
     expect(text).not.toContain('<script>');
   });
+  it('escapes every string of a figure: a file of somebody else opens no element and no attribute', () => {
+    const odd = '"/><script>&';
+    const rect = { kind: 'rect', x: 0, y: 0, width: 1, height: 1, fill: odd, title: odd } as const;
+    const path = { kind: 'path', d: odd, fill: odd, stroke: odd, dash: odd, cap: odd as 'butt' } as const;
+    const words = { kind: 'text', x: 0, y: 0, text: odd, size: 1, fill: odd, anchor: odd as 'middle', weight: odd, family: odd } as const;
+    const text = figureToSvg({ width: 1, height: 1, title: odd, background: odd, parts: [rect, path, words] });
+    expect(text).not.toContain('<script>');
+    expect(text.match(/&quot;\/&gt;&lt;script&gt;&amp;/g)).toHaveLength(14);
+    expect([...text.matchAll(/<(\w+)/g)].map(([, name]) => name)).toEqual(['svg', 'title', 'rect', 'rect', 'title', 'path', 'text']);
+  });
   it('has one rectangle for each cell that is drawn, besides its background, with its number', () => {
     const count = (text: string) => text.match(/<rect/g)!.length;
     expect(count(svg(shown))).toBe(5);

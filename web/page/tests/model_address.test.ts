@@ -112,3 +112,13 @@ it.each([
   ['downloads/my-bert/', 'my-bert'],
   ['', 'your files'],
 ])('the name in the path %j is %s', (path, name) => expect(nameInPath(path, 'your files')).toBe(name));
+
+describe('an address with bytes that are no text', () => {
+  it.each(['https://huggingface.co/owner/%ff', 'https://example.org/models/%ff/', 'https://example.org/%e2%82/tree/main', 'models/%C0%80'])(
+    'refuses %s',
+    (text) => {
+      expect(() => read(text)).toThrow(AddressError);
+      expect(() => read(text)).toThrow('This is no address.');
+    },
+  );
+});

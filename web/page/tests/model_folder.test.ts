@@ -124,4 +124,22 @@ describe('before it is read', () => {
     const { 'model-2-of-2.safetensors': _, ...some } = sharded;
     await expect(readyToLoad(some)).rejects.toThrow(/names model-2-of-2\.safetensors, which is not among the files/);
   });
+  const part = 'model-1-of-2.safetensors';
+  const headed = (header: string, length = header.length) => {
+    const size = new DataView(new ArrayBuffer(8));
+    size.setBigUint64(0, BigInt(length), true);
+    return new Blob([size, header]);
+  };
+  it.each([
+    ['model.safetensors.index.json', new Blob(['{']), 'model.safetensors.index.json is not an object in JSON'],
+    ['model.safetensors.index.json', new Blob(['null']), 'model.safetensors.index.json is not an object in JSON'],
+    ['model.safetensors.index.json', new Blob(['{"weight_map": 3}']), 'model.safetensors.index.json names no files in weight_map'],
+    [part, new Blob(['x']), `the header of ${part} is longer than the file`],
+    [part, headed('{}', 9), `the header of ${part} is longer than the file`],
+    [part, headed('[1]'), `the header of ${part} is not an object in JSON`],
+    [part, headed('{"a": {"dtype": "F32"}}'), `${part} gives no data_offsets of a`],
+    [part, headed('{"a": null}'), `${part} gives no data_offsets of a`],
+  ])('a file of several that is damaged is named: %s', (name, file, message) =>
+    expect(readyToLoad({ ...sharded, [name]: file })).rejects.toThrow(new Error(message)),
+  );
 });

@@ -5,7 +5,7 @@
 
 namespace attn::detail {
 
-AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer)
+AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer, bool splits_special)
     : normalizer_(std::move(normalizer)), size_(vocabulary.size()) {
   if (!section.is_there()) return;
   section.at_most(section.array().size(), kMaxAddedTokens, " tokens");
@@ -20,6 +20,7 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
                      .rstrip = given["rstrip"].boolean(),
                      .normalized = given["normalized"].boolean()};
     const bool is_special = given["special"].boolean_or(false);
+    token.is_split = is_special && splits_special;
     if (content.empty()) continue;
     characters += count_characters(content);
     // As the library does: the id that the file names is not what counts.
@@ -35,8 +36,10 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     if (is_new) {
       all.push_back(token);
     } else {
+      // Once special, the library keeps a text special.
+      named->second.is_special = is_special || (named->second.is_special && named->second.text == content);
       named->second.text = content;
-      named->second.is_special = is_special;
+      token.is_split = named->second.is_special && splits_special;
       all[named->second.place] = token;
     }
   }
@@ -111,7 +114,7 @@ void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget&
     const AddedToken& token = wanted.tokens[static_cast<std::size_t>(found)];
     std::size_t from = std::exchange(at, to);
     const auto in_word = [&](std::size_t place) { return place < count && is(text[place].code, kWord); };
-    if (token.single_word && ((from > 0 && in_word(from - 1)) || in_word(to))) continue;
+    if (token.is_split || (token.single_word && ((from > 0 && in_word(from - 1)) || in_word(to)))) continue;
     if (token.lstrip) {
       while (from > done && is(text[from - 1].code, kSpace)) --from;
       from = std::max(from, done);

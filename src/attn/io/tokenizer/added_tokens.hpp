@@ -23,14 +23,15 @@ struct AddedToken {
   bool lstrip = false;       ///< takes the white space before it along
   bool rstrip = false;       ///< and after it
   bool normalized = false;   ///< looked for after the text was normalised, and normalised itself
+  bool is_split = false;     ///< left to the model, like any other text
 };
 
 /// Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others.
 class AddedTokens {
  public:
   AddedTokens() = default;
-  /// `section` may be missing. Throws FORMAT, UNSUPPORTED, MEMORY.
-  AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer);
+  /// `section` may be missing. `splits_special`: special tokens in a text are split like any other text. Throws FORMAT, UNSUPPORTED, MEMORY.
+  AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer, bool splits_special = false);
 
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// Normalised where that is what is looked for.

@@ -39,7 +39,7 @@ class Bpe final : public Model {
         merges_(std::move(merges)),
         inside_(this->vocabulary().trie().find(options_.before)) {}
 
-  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget) const override {
+  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget, bool) const override {
     if (options_.ignores_merges)
       if (const std::int32_t whole = vocabulary().find(code_points(word)); whole >= 0) return tokens.push_back(token(whole, word, 0, word.size()));
     std::vector<Symbol> symbols = symbols_of(word, budget);

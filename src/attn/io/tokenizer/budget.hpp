@@ -21,6 +21,8 @@ class Budget {
     if ((steps_ += steps) > most_steps_) refuse();
   }
 
+  std::uint64_t steps() const { return steps_; }
+
  private:
   void grant(std::size_t characters);
   [[noreturn]] void refuse() const;

@@ -1,7 +1,9 @@
 #include "attn/io/tokenizer/early_end.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attn::detail {
@@ -32,6 +34,22 @@ std::size_t letter_before(std::string_view text, std::size_t end) {
   return 0;
 }
 
+/// A letter of a script without spaces, or a Korean syllable. None of them composes with what is before it.
+bool is_unspaced(char32_t code) {
+  constexpr std::pair<char32_t, char32_t> kRanges[] = {
+      {U'\u0e01', U'\u0e2e'}, {U'\u3041', U'\u3096'}, {U'\u30a1', U'\u30fa'}, {U'\u4e00', U'\u9fa5'}, {U'\uac00', U'\ud7a3'}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges), [&](const auto& range) { return is_in(code, range.first, range.second); });
+}
+bool is_pause(char32_t code) { return std::u32string_view(U"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f").find(code) != std::u32string_view::npos; }
+
+/// The character of three bytes that begins there, or 0; all that is looked for has as many.
+char32_t wide_at(std::string_view text, std::size_t at) {
+  if (text.size() < 3 || at > text.size() - 3 || (static_cast<unsigned char>(text[at]) & 0xf0U) != 0xe0U) return 0;
+  const auto bits = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i]) & 0x3fU); };
+  return (static_cast<char32_t>(static_cast<unsigned char>(text[at]) & 0xfU) << 12) | (bits(1) << 6) | bits(2);
+}
+constexpr std::size_t kWide = 3;
+
 bool is_letter(char32_t code) { return is(code, kLetter | kNumber); }
 
 /// Sequences taken apart.
@@ -48,20 +66,42 @@ bool is_of(const Value& part, std::initializer_list<std::string_view> types) {
 
 bool is_word_pattern(const Value& pattern) { return pattern["Regex"].string().find("p{") != std::string::npos; }
 
+/// What the normalizer makes of a few characters.
+std::u32string made_of(const Normalizer& normalize, std::u32string_view text) {
+  Budget budget(text.size());
+  Chars chars;
+  for (std::uint32_t i = 0; i < text.size(); ++i) chars.push_back({text[i], i, i + 1});
+  return code_points(normalize(std::move(chars), budget));
+}
+
 /// Whether the space between two letters is left one, or ▁.
-bool keeps(const Normalizer& normalize, char32_t letter) {
-  Budget budget(3);
-  const Chars made = normalize({{letter, 0, 1}, {U' ', 1, 2}, {letter, 2, 3}}, budget);
+bool keeps_space(std::u32string_view made) {
   std::size_t at = made.size();
-  while (at > 0 && is_letter(made[at - 1].code)) --at;
-  return at > 1 && at < made.size() && (made[at - 1].code == U' ' || made[at - 1].code == kUnderline) && is_letter(made[at - 2].code);
+  while (at > 0 && is_letter(made[at - 1])) --at;
+  return at > 1 && at < made.size() && (made[at - 1] == U' ' || made[at - 1] == kUnderline) && is_letter(made[at - 2]);
+}
+
+/// Whether that is made of the characters around such a place.
+bool fits(Unspaced unspaced, std::u32string_view made, char32_t before, char32_t after) {
+  for (std::size_t at = made.find(before); at != std::u32string_view::npos; at = made.find(before, at + 1)) {
+    std::size_t next = at + 1;
+    if (unspaced == Unspaced::spaces) {
+      while (next < made.size() && made[next] == U' ') ++next;
+      if (next == at + 1) continue;
+    }
+    if (next == made.size() || made[next] != after) continue;
+    if (unspaced != Unspaced::punctuation || !is(after, kLetter | kNumber | kSpace)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, const Normalizer& normalize, const AddedTokens& added) {
+namespace {
+
+/// The sides where there is a space, by the normalizer; whether it may put ▁ in the place of the space.
+std::pair<EarlyEnd, bool> read_sides(const Value& normalizer) {
   EarlyEnd sides{.left = true, .right = true};
-  // Whether there may be ▁ in the place of the space.
   bool mark = false;
   std::vector<Value> parts;
   flatten(normalizer, "normalizers", parts);
@@ -86,43 +126,96 @@ EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, con
       return {};
     }
   }
+  return {sides, mark};
+}
+
+/// Whether a token reaches across places with a space, and across those without.
+std::pair<bool, bool> crossings(const AddedTokens& added, EarlyEnd& sides) {
+  bool spaced = false, unspaced = false;
+  added.for_each([&](const AddedToken& token, std::string_view content) {
+    const std::u32string text = code_points(content);
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+      spaced = spaced || (is_letter(text[i]) && (is(text[i + 1], kSpace) || text[i + 1] == kUnderline));
+      unspaced = unspaced || (is_unspaced(text[i]) && (is_unspaced(text[i + 1]) || !is(text[i + 1], kLetter | kNumber | kSpace)));
+    }
+    spaced = spaced || (token.rstrip && !text.empty() && is_letter(text.back()));
+    unspaced = unspaced || (token.single_word && !text.empty() && is_unspaced(text.back()));
+    if (token.single_word && !text.empty() && (is(text[0], kSpace) || text[0] == kUnderline)) sides.left = false;
+    return !spaced;
+  });
+  return {spaced, unspaced};
+}
+
+bool is_white(const Value& part) { return is_of(part, {"BertPreTokenizer", "WhitespaceSplit"}); }
+
+/// Whether it cuts before a space.
+bool cuts(const Value& part) {
+  return is_white(part) || is_of(part, {"Whitespace"}) || (is_of(part, {"ByteLevel"}) && part["use_regex"].boolean_or(true)) ||
+         (is_of(part, {"Metaspace"}) && code_points(part["replacement"].string()) == std::u32string(1, kUnderline) &&
+          part["split"].boolean_or(true)) ||
+         (is_of(part, {"Split"}) && part["pattern"]["Regex"].is_there() && is_word_pattern(part["pattern"]) &&
+          part["behavior"].string() == "Isolated" && !part["invert"].boolean());
+}
+
+}  // namespace
+
+EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, const Normalizer& normalize, const AddedTokens& added, bool open_words) {
+  auto [ends, mark] = read_sides(normalizer);
+  if (!ends.right) return {};
   try {
     // What a Precompiled map makes of it is not known otherwise.
     for (char32_t code = U'0'; code < 0x600; ++code)
-      if (is_plain(code) && !keeps(normalize, code)) return {};
+      if (is_plain(code) && !keeps_space(made_of(normalize, std::u32string{code, U' ', code}))) return {};
   } catch (const Error& error) {
     if (error.code() == ErrorCode::memory) throw;
     return {};
   }
-  bool crosses = false;
-  added.for_each([&](const AddedToken& token, std::string_view content) {
-    const std::u32string text = code_points(content);
-    for (std::size_t i = 0; i + 1 < text.size(); ++i)
-      crosses = crosses || (is_letter(text[i]) && (is(text[i + 1], kSpace) || text[i + 1] == kUnderline));
-    crosses = crosses || (token.rstrip && !text.empty() && is_letter(text.back()));
-    if (token.single_word && !text.empty() && (is(text[0], kSpace) || text[0] == kUnderline)) sides.left = false;
-    return !crosses;
-  });
-  if (crosses) return {};
-  parts.clear();
+  const auto [spaced, unspaced] = crossings(added, ends);
+  if (spaced) return {};
+  std::vector<Value> parts;
   flatten(pre_tokenizer, "pretokenizers", parts);
-  for (const Value& part : parts) {
-    const bool is_white = is_of(part, {"BertPreTokenizer", "WhitespaceSplit"});
-    if (is_of(part, {"Digits", "Punctuation"}) || (is_white && mark)) continue;
-    const bool cuts = is_white || is_of(part, {"Whitespace"}) || (is_of(part, {"ByteLevel"}) && part["use_regex"].boolean_or(true)) ||
-                      (is_of(part, {"Metaspace"}) && code_points(part["replacement"].string()) == std::u32string(1, kUnderline) &&
-                       part["split"].boolean_or(true)) ||
-                      (is_of(part, {"Split"}) && part["pattern"]["Regex"].is_there() && is_word_pattern(part["pattern"]) &&
-                       part["behavior"].string() == "Isolated" && !part["invert"].boolean());
-    return cuts ? sides : EarlyEnd{};
-  }
-  return {};
+  const bool has_mark = mark;
+  const auto first = std::find_if(parts.begin(), parts.end(),
+                                  [&](const Value& part) { return !is_of(part, {"Digits", "Punctuation"}) && !(has_mark && is_white(part)); });
+  if (first == parts.end() || !cuts(*first)) ends.left = ends.right = false;
+  if (unspaced) return ends;
+  if (open_words && std::all_of(parts.begin(), parts.end(), [](const Value& part) {
+        return is_white(part) || is_of(part, {"Whitespace", "Digits", "Punctuation", "Metaspace"});
+      }))
+    ends.unspaced = Unspaced::open_word;
+  else if (ends.right && !is_of(*first, {"Whitespace", "Metaspace"}))
+    ends.unspaced = is_white(*first) ? Unspaced::spaces : Unspaced::punctuation;
+  return ends;
 }
 
-std::optional<std::size_t> early_end_from(std::string_view text, std::size_t at) {
-  for (at = text.find(' ', at); at != std::string_view::npos; at = text.find(' ', at + 1)) {
-    const std::size_t before = letter_before(text, at);
-    if (before > 0 && letter_before(text, at - before) > 0 && letter_at(text, at + 1) > 0) return at;
+std::optional<TextPlace> early_end_from(const EarlyEnd& ends, const Normalizer& normalize, std::string_view text, std::size_t from, Side side) {
+  constexpr int kMostPlaces = 64;
+  const auto made = [&](std::u32string_view around) -> std::u32string {
+    try {
+      return made_of(normalize, around);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::memory) throw;
+      return {};
+    }
+  };
+  const bool spaced = side == Side::left ? ends.left : ends.right;
+  int tried = 0;
+  for (std::size_t at = std::max(from, kWide); at < text.size() && tried < kMostPlaces; ++at) {
+    if (text[at] == ' ') {
+      const std::size_t before = letter_before(text, at);
+      if (before > 0 && letter_before(text, at - before) > 0 && letter_at(text, at + 1) > 0) {
+        if (spaced) return TextPlace{at};
+        continue;
+      }
+    }
+    const char32_t letter = wide_at(text, at - kWide), after = wide_at(text, text[at] == ' ' ? at + 1 : at);
+    if (!is_unspaced(letter) || !(is_unspaced(after) || (text[at] != ' ' && is_pause(after)))) continue;
+    ++tried;
+    if (text[at] == ' ') {
+      if (spaced && keeps_space(made(std::u32string{letter, U' ', after}))) return TextPlace{at};
+    } else if (side == Side::right && ends.unspaced != Unspaced::none && fits(ends.unspaced, made(std::u32string{letter, after}), letter, after)) {
+      return TextPlace{at, ends.unspaced == Unspaced::open_word};
+    }
   }
   return std::nullopt;
 }

@@ -32,8 +32,10 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  /// Appends the tokens of a word of one character or more.
-  virtual void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget) const = 0;
+  /// Appends the tokens of a word of one character or more; of one that goes on where `is_open` those that are the same whatever follows.
+  virtual void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget, bool is_open) const = 0;
+  /// Whether it can do that.
+  virtual bool takes_open_words() const { return false; }
 
  protected:
   /// Of word[from, to).

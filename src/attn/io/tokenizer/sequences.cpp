@@ -10,7 +10,7 @@ namespace attn::detail {
 namespace {
 
 /// Of the tokens of each text, which the sequence keeps.
-TokenSequence sequence_of(const TokenizerFile& file, std::span<const TextTokens> texts) {
+TokenSequence sequence_of(const TokenizerFile& file, std::span<const TextTokens> texts, bool add_special_tokens) {
   TokenSequence made;
   const auto push = [&](std::int32_t id, std::int32_t type, std::string token, std::int32_t text, std::int64_t start, std::int64_t end,
                         std::int32_t word) {
@@ -23,7 +23,7 @@ TokenSequence sequence_of(const TokenizerFile& file, std::span<const TextTokens>
     made.words.push_back(word);
   };
   for (const TemplatePiece& piece : texts.size() > 1 ? file.post_processor.pair : file.post_processor.single) {
-    for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], -1, -1, -1, -1);
+    for (std::size_t i = 0; add_special_tokens && i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i], -1, -1, -1, -1);
     if (piece.kind == TemplatePiece::Kind::special) continue;
     const std::int32_t text = piece.kind == TemplatePiece::Kind::first ? 0 : 1;
     for (const Token& token : texts[static_cast<std::size_t>(text)].tokens)
@@ -37,8 +37,9 @@ TokenSequence sequence_of(const TokenizerFile& file, std::span<const TextTokens>
 std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& file, std::span<const std::string> texts, std::size_t index,
                                      const SequenceOptions& options) {
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-  const auto added = static_cast<std::int64_t>(added_by(texts.size() > 1 ? file.post_processor.pair : file.post_processor.single));
-  const Side side = file.truncation_side;
+  const std::size_t all_added = added_by(texts.size() > 1 ? file.post_processor.pair : file.post_processor.single);
+  const auto added = static_cast<std::int64_t>(options.add_special_tokens ? all_added : 0);
+  const Side side = options.truncation_side.value_or(file.truncation_side);
   std::int64_t room = options.max_length - added;
   std::vector<TextTokens> made_of;
   for (const std::string& each : texts.first(texts.size() - 1)) {
@@ -72,7 +73,7 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
     else
       last.tokens.assign(all.end() - to, all.end() - from);
     file.trim_offsets(last);
-    made.push_back(sequence_of(file, made_of));
+    made.push_back(sequence_of(file, made_of, options.add_special_tokens));
     if (to >= count || !options.stride) return made;
   }
 }

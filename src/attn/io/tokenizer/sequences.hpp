@@ -28,6 +28,8 @@ struct SequenceOptions {
   /// A last text that is too long goes in pieces that have so many tokens in common with the one before, as the library's overflowing tokens; without
   /// it the first piece is all.
   std::optional<std::int64_t> stride = std::nullopt;
+  bool add_special_tokens = true;
+  std::optional<Side> truncation_side = std::nullopt;  ///< default that of the file
 };
 
 /// One text, or a pair, the caller's number `index`. Throws OUT_OF_RANGE for texts that are too long and must not be cut, or that leave no room to

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "attn/io/tokenizer/other_tokens.hpp"
+
 namespace attn::detail {
 namespace {
 
@@ -83,7 +85,7 @@ std::optional<std::string_view> TokenizerFile::id_to_token(std::int32_t id) cons
 }
 
 bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most,
-                               TextTokens& made) const {
+                               TextTokens& made, bool is_open) const {
   MemoryEstimate memory(kOp);
   memory.add("the characters of a text", {static_cast<std::int64_t>(part.size()), 12});  // up to four lists of 12 bytes each
   memory.check("the characters of a text");
@@ -102,7 +104,7 @@ bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::si
     const std::span<const Char> chars_of = pieces.of(piece);
     const std::size_t before = tokens.size();
     if (piece.added < 0)
-      model->tokenize(chars_of, tokens, budget);
+      model->tokenize(chars_of, tokens, budget, is_open && &piece == &pieces.pieces.back());
     else
       tokens.push_back({.id = piece.added, .start = chars_of.front().start, .end = chars_of.back().end, .content = utf8_of(chars_of)});
     for (std::size_t i = before; i < tokens.size(); ++i) tokens[i].word = word.value_or(number);
@@ -124,12 +126,14 @@ TextTokens TokenizerFile::tokenize(const SourceText& text, std::size_t index, st
     const std::string_view whole = text[0];
     bool is_checked = false;
     for (std::size_t size = 16 * most + 256; 2 * size < whole.size(); size *= 4) {
-      const auto at = early_end_from(whole, cut == Side::right ? size : whole.size() - size);
-      if (!at) continue;
-      if (cut == Side::right && 2 * *at > whole.size()) break;
+      const auto place = early_end_from(early_end, normalizer, whole, cut == Side::right ? size : whole.size() - size, cut);
+      if (!place) continue;
+      const std::size_t at = place->at;
+      if (cut == Side::right && 2 * at > whole.size()) break;
       if (!std::exchange(is_checked, true) && !is_utf8(whole)) refuse_bytes(index);
       TextTokens made = nothing();
-      add_tokens(cut == Side::right ? whole.substr(0, *at) : whole.substr(*at), cut == Side::right ? 0 : *at, index, std::nullopt, enough, made);
+      add_tokens(cut == Side::right ? whole.substr(0, at) : whole.substr(at), cut == Side::right ? 0 : at, index, std::nullopt, enough, made,
+                 place->is_open);
       if (made.tokens.size() > most) return made;
     }
   }
@@ -144,15 +148,19 @@ void TokenizerFile::trim_offsets(TextTokens& text) const {
 }
 
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
-                                  std::string_view default_class) {
+                                  std::string_view default_class, const OldTokenFiles& old_files) {
   Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
   const Value root("tokenizer.json", &json);
   root.object();
   if (const Value version = root["version"]; version.is_there() && version.string() != "1.0")
     version.refuse(ErrorCode::unsupported, {"1.0"}, {version.string()});
-  const Json config_json = tokenizer_config ? parse_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json();
-  const Value config("tokenizer_config.json", tokenizer_config ? &config_json : nullptr);
-  if (tokenizer_config) config.object();
+  Json config_json = tokenizer_config ? parse_python_json("tokenizer_config.json", *tokenizer_config, kMaxBytes) : Json(Json::Object());
+  const Value config("tokenizer_config.json", &config_json);
+  config.object();
+  merge_special_tokens(*config_json.object(), old_files.special_tokens_map
+                                                  ? parse_python_json("special_tokens_map.json", *old_files.special_tokens_map, kMaxBytes)
+                                                  : Json());
+  const Json ids = old_files.added_tokens ? parse_python_json("added_tokens.json", *old_files.added_tokens, kMaxBytes) : Json();
   const auto side_of = [](const Value& side) { return side.is_there() ? choose(kSides, side) : Side::right; };
   const auto member = [&](std::string_view name) {
     const auto found = json.object()->find(name);
@@ -180,7 +188,10 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const Value type = root["model"]["type"];
   const bool is_bpe = type.is_string() ? type.string() == "BPE" : root["model"]["merges"].is_there();
   file.model = read_model(model != nullptr ? *model : missing);
-  file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer);
+  Json& added = json.object()->emplace("added_tokens", Json()).first->second;
+  if (added.is_null()) added = Json(Json::Array());
+  if (added.array() != nullptr) append_other_tokens(*added.array(), config, Value("added_tokens.json", &ids));
+  file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer, config["split_special_tokens"].boolean_or(false));
   try {
     if (const Value section = root["decoder"]; section.is_there()) file.decoder = read_decoder(section);
   } catch (const Error& error) {
@@ -192,7 +203,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   file.padding = read_padding(root["padding"], config, file);
   file.padding.side = side_of(config["padding_side"]);
   file.truncation_side = side_of(config["truncation_side"]);
-  file.early_end = read_early_end(root["normalizer"], root["pre_tokenizer"], file.normalizer, file.added);
+  file.early_end = read_early_end(root["normalizer"], root["pre_tokenizer"], file.normalizer, file.added, file.model->takes_open_words());
   const auto special = [&](std::string_view name, std::initializer_list<std::string> usual) -> std::optional<std::int32_t> {
     std::vector<std::string> candidates{text_of(config[name])};
     candidates.insert(candidates.end(), usual);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/io/old_token_files.hpp"
 #include "attn/io/tokenizer/added_tokens.hpp"
 #include "attn/io/tokenizer/decoders.hpp"
 #include "attn/io/tokenizer/early_end.hpp"
@@ -53,13 +54,13 @@ struct TokenizerFile {
   std::string_view text_of(const Token& token) const { return token.number >= 0 ? model->vocabulary().text(token.number) : token.content; }
 
   /// Appends the tokens of a text, or a word of it, that begins at a byte; whether there are more than `most`. `word` is the number of all, else they
-  /// are counted.
-  bool add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most,
-                  TextTokens& made) const;
+  /// are counted. Where `is_open` the last word goes on behind the text.
+  bool add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most, TextTokens& made,
+                  bool is_open = false) const;
 };
 
 /// Throws FORMAT for what no tokenizer.json is, UNSUPPORTED for kinds of parts that are not known, MEMORY.
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
-                                  std::string_view default_class);
+                                  std::string_view default_class, const OldTokenFiles& old_files = {});
 
 }  // namespace attn::detail

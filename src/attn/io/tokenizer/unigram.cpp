@@ -20,14 +20,17 @@ class Unigram final : public Model {
     unknown_score_ = least - 10;
   }
 
-  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget) const override {
+  bool takes_open_words() const override { return true; }
+
+  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget, bool is_open) const override {
     MemoryEstimate memory("tokenize");
     memory.add("the ways to cut a word", {static_cast<std::int64_t>(word.size() + 1), sizeof(Best) / 4 + 2});
     memory.check("the ways to cut a word");
     std::vector<Best> best(word.size() + 1);
+    best.back().is_open = true;
     const auto offer = [&](std::size_t start, std::size_t end, std::int32_t id, double score) {
       if (best[end].is_there && score <= best[end].score) return;
-      best[end] = {score, static_cast<std::uint32_t>(start), id, true};
+      best[end] = {score, static_cast<std::uint32_t>(start), id, true, best[end].is_open};
     };
     const Trie& trie = vocabulary().trie();
     for (std::size_t start = 0; start < word.size(); ++start) {
@@ -36,6 +39,7 @@ class Unigram final : public Model {
       std::size_t end = start;
       for (Trie::Node node = Trie::root(); end < word.size();) {
         if ((node = trie.child(node, word[end++].code)) == 0) break;
+        if (end == word.size()) best[start].is_open = true;
         const std::int32_t id = trie.number(node);
         if (id < 0) continue;
         offer(start, end, id, scores_[static_cast<std::size_t>(id)] + so_far);
@@ -45,11 +49,13 @@ class Unigram final : public Model {
       if (!single) offer(start, start + 1, unknown_, unknown_score_ + so_far);
     }
     // From the end; neighbours that are unknown are one token.
+    const auto first_unknown = [&](std::size_t end) {
+      while (end > 0 && best[end].id == unknown_) end = best[end].start;
+      return end;
+    };
     std::vector<std::pair<std::size_t, std::size_t>> cuts;
-    for (std::size_t end = word.size(); end > 0;) {
-      std::size_t start = best[end].start;
-      if (best[end].id == unknown_)
-        while (start > 0 && best[start].id == unknown_) start = best[start].start;
+    for (std::size_t end = is_open ? first_unknown(certain(best)) : word.size(); end > 0;) {
+      const std::size_t start = std::min<std::size_t>(best[end].start, first_unknown(end));
       cuts.emplace_back(start, end);
       end = start;
     }
@@ -62,7 +68,21 @@ class Unigram final : public Model {
     std::uint32_t start = 0;
     std::int32_t id = 0;
     bool is_there = false;
+    bool is_open = false;  ///< a token may begin here and end behind the word
   };
+
+  /// The last place that all best ways to the open places have in common: up to there they are the same, whichever of them a longer word takes.
+  static std::size_t certain(std::vector<Best>& best) {
+    auto left = std::count_if(best.begin(), best.end(), [](const Best& each) { return each.is_open; });
+    std::size_t end = best.size() - 1;
+    for (; left > 1; --end) {
+      if (!best[end].is_open) continue;
+      Best& before = best[best[end].start];
+      if (std::exchange(before.is_open, true)) --left;
+    }
+    while (!best[end].is_open) --end;
+    return end;
+  }
 
   void put(std::span<const Char> word, std::size_t from, std::size_t to, std::vector<Token>& tokens) const {
     const std::span<const Char> text = word.subspan(from, to - from);

@@ -9,7 +9,7 @@ class WordLevel final : public Model {
  public:
   WordLevel(Vocabulary vocabulary, UnknownToken unknown) : Model(std::move(vocabulary)), unknown_(std::move(unknown)) {}
 
-  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget) const override {
+  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget, bool) const override {
     budget.spend(word.size());
     const std::int32_t number = vocabulary().find(code_points(word));
     tokens.push_back(token(number >= 0 ? number : unknown_.needed(), word, 0, word.size()));

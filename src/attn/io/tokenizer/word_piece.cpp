@@ -15,7 +15,7 @@ class WordPiece final : public Model {
         inside_(this->vocabulary().trie().find(continuing_prefix)),
         max_chars_(max_chars) {}
 
-  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget) const override {
+  void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget, bool) const override {
     const std::size_t before = tokens.size();
     bool known = word.size() <= max_chars_;
     for (std::size_t at = 0; known && at < word.size();) {

@@ -197,8 +197,13 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
   const number = kinds.indexOf(kind);
   if (number < 0) fail('MASK', op, `${argument}.kind`, describe(kind), "'attend' or 'block' (what non-zero means) or 'additive'");
   const tag = arrayTag(data);
+  // Other whole numbers are read as ids are, of which tokenizers give masks, too.
+  if (kind !== 'additive' && (Array.isArray(data) || tag === 'Int32Array' || tag === 'BigInt64Array')) {
+    const flags = readIds(op, `${argument}.data`, data, dimsValue);
+    return { ...flags, argument, data: Uint8Array.from(flags.data, (flag) => flag && 1), type: 'Uint8Array', kind: number, copied: true };
+  }
   if (tag !== 'Float32Array' && (tag !== 'Uint8Array' || kind === 'additive'))
-    fail('DTYPE', op, `${argument}.data`, describe(data), kind === 'additive' ? 'a Float32Array' : 'a Uint8Array or a Float32Array');
+    fail('DTYPE', op, `${argument}.data`, describe(data), kind === 'additive' ? 'a Float32Array' : 'a Uint8Array, a Float32Array or whole numbers');
   const dims = readDims(op, argument, dimsValue);
   const checked = settle(op, argument, value, data as Float32Array | Uint8Array, tag, dims, undefined, number);
   // As flags any number but 0 would do, but an infinity or NaN among them tells of an additive mask by the wrong name.

@@ -18,6 +18,9 @@ function cutFact(value: unknown): unknown {
   return value.slice(0, most.items).map((item: unknown) => (typeof item === 'string' ? cut(item, most.item) : item));
 }
 
+/** What each entry's own copy of the class marks its errors with. */
+const brand = Symbol.for('attn.AttnError');
+
 export class AttnError extends Error implements AttnErrorType {
   readonly code: ErrorCode;
   readonly detail: Detail;
@@ -26,6 +29,15 @@ export class AttnError extends Error implements AttnErrorType {
     super(cut(message, most.message), options);
     this.code = code;
     this.detail = Object.freeze(Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, cutFact(value)])));
+  }
+
+  get [brand](): boolean {
+    return true;
+  }
+
+  // Of a user's own class that extends this one, its own objects.
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return Object.hasOwn(this.prototype, brand) ? (value as { [brand]?: unknown } | undefined)?.[brand] === true : super[Symbol.hasInstance](value);
   }
 
   static {
@@ -97,6 +109,9 @@ export function allocate<T>(op: string, bytes: number, make: () => T, what = 'th
   }
 }
 
+/** "an Embedding". */
+export const withArticle = (noun: string) => `${/^([AEIO]|SGD)/.test(noun) ? 'an' : 'a'} ${noun}`;
+
 /** A value in words, for "got". Never throws, whatever the value does when it is looked at. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'is missing';
@@ -116,7 +131,7 @@ export function describe(value: unknown): string {
     }
     if (value === null) return 'is null';
     const tag = Object.prototype.toString.call(value).slice(8, -1);
-    return tag === 'Object' ? 'is an object' : `is ${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
+    return tag === 'Object' ? 'is an object' : `is ${withArticle(tag)}`;
   } catch {
     return 'is an object that cannot be read';
   }

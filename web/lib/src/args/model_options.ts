@@ -13,6 +13,8 @@ export const fileNames: readonly string[] = [
   'tokenizer.json',
   'model.safetensors',
   'tokenizer_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
   'modules.json',
   '1_Pooling/config.json',
   '2_Dense/config.json',
@@ -59,14 +61,24 @@ const weightKinds = ['auto', 'float32', 'int8'] as const;
 /** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
 const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
 
-/** Where a folder is not there, or a server of one page gave that for it: its name may have been meant for libraries that know the Hub. */
+const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
+
+/**
+ * Where a folder is not there, or a server of one page gave that for it: it may be the path of a file, or a name that was meant for libraries that
+ * know the Hub.
+ */
 export function withAdvice(error: unknown, source: Source): unknown {
-  if (!(error instanceof AttnError) || !('location' in source) || !hubId.test(source.location)) return error;
+  if (!(error instanceof AttnError) || !('location' in source)) return error;
+  const { location } = source;
+  const isFile = fileOfModel.test(location);
+  if (!isFile && !hubId.test(location)) return error;
   const { code, message, detail, cause } = error;
   const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
   if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
-  const advice = `if it is an id of the Hub, write the URL of its files, https://HOST/${source.location}/resolve/main, or the path of a copy`;
-  return new AttnError(code, `${message}; source is ${JSON.stringify(source.location)}: ${advice}`, detail, { cause });
+  const advice = isFile
+    ? 'that is a file; give the folder that it is in'
+    : `if it is an id of the Hub, write the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
+  return new AttnError(code, `${message}; source is ${JSON.stringify(location)}: ${advice}`, detail, { cause });
 }
 
 export interface CheckedModelOptions {
@@ -75,6 +87,8 @@ export interface CheckedModelOptions {
   readonly weights: (typeof weightKinds)[number];
   /** By file, in lower case. */
   readonly sha256: ReadonlyMap<string, string>;
+  /** What all requests have. */
+  readonly request: { readonly headers?: Readonly<Record<string, string>>; readonly credentials?: RequestCredentials };
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ModelOptions['onProgress'];
 }
@@ -82,8 +96,8 @@ export interface CheckedModelOptions {
 export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
 
 function modelOptions(value: unknown): CheckedModelOptions {
-  const names = ['fetch', 'cache', 'weights', 'sha256', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
-  const [fetch, cache, weights, sha256, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const names = ['fetch', 'cache', 'weights', 'sha256', 'request', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, weights, sha256, request, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   const digests = new Map<string, string>();
   if (sha256 !== undefined) {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
@@ -107,8 +121,21 @@ function modelOptions(value: unknown): CheckedModelOptions {
     cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
     weights: weights === undefined ? 'auto' : weightKinds[choice(op, 'weights', weights, weightKinds)]!,
     sha256: digests,
+    request: requestOf(request),
     signal: readSignal(op, signal),
     onProgress: readCallback(op, 'onProgress', onProgress) as ModelOptions['onProgress'],
+  };
+}
+
+const credentialKinds = ['omit', 'same-origin', 'include'] as const;
+
+function requestOf(value: unknown): CheckedModelOptions['request'] {
+  const [headers, credentials] = value === undefined ? [] : readMembers(op, 'request', value, ['headers', 'credentials']);
+  if (headers !== undefined && !(isPlainObject(headers) && Object.values(headers).every((each) => typeof each === 'string')))
+    fail('ARGUMENT', op, 'request.headers', describe(headers), 'an object of strings');
+  return {
+    ...(headers !== undefined && { headers: { ...(headers as Record<string, string>) } }),
+    ...(credentials !== undefined && { credentials: credentialKinds[choice(op, 'request.credentials', credentials, credentialKinds)]! }),
   };
 }
 
@@ -125,36 +152,36 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 export type Text = string | readonly [string, string];
 
 /** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
-export const readTexts = (operation: string, value: unknown, pairs: boolean): Text[] =>
-  reading(operation, 'texts', () => textsOf(operation, value, pairs));
+export const readTexts = (operation: string, value: unknown, pairs: boolean, name = 'texts'): Text[] =>
+  reading(operation, name, () => textsOf(operation, value, pairs, name));
 
-function textsOf(operation: string, value: unknown, pairs: boolean): Text[] {
+function textsOf(operation: string, value: unknown, pairs: boolean, name: string): Text[] {
   const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
   if (typeof value === 'string') return [value];
-  if (!Array.isArray(value)) fail('ARGUMENT', operation, 'texts', describe(value), expected);
+  if (!Array.isArray(value)) fail('ARGUMENT', operation, name, describe(value), expected);
   const texts = elements(value as unknown[], (text, i): Text => {
     if (typeof text === 'string') return text;
     if (!pairs || !Array.isArray(text))
-      fail('ARGUMENT', operation, `texts[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
+      fail('ARGUMENT', operation, `${name}[${i}]`, describe(text), pairs ? 'a string or a pair of strings' : 'a string');
     const { length } = text as unknown[];
-    if (length !== 2) fail('ARGUMENT', operation, `texts[${i}]`, `has ${length} elements`, 'a pair of strings');
+    if (length !== 2) fail('ARGUMENT', operation, `${name}[${i}]`, `has ${length} elements`, 'a pair of strings');
     const part = (which: 0 | 1): string => {
       const value = (text as unknown[])[which];
-      if (typeof value !== 'string') fail('ARGUMENT', operation, `texts[${i}][${which}]`, describe(value), 'a string');
+      if (typeof value !== 'string') fail('ARGUMENT', operation, `${name}[${i}][${which}]`, describe(value), 'a string');
       return value;
     };
     return [part(0), part(1)];
   });
   const mixed = texts.findIndex((text) => typeof text !== typeof texts[0]);
   if (mixed >= 0)
-    fail('ARGUMENT', operation, `texts[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
+    fail('ARGUMENT', operation, `${name}[${mixed}]`, describe(texts[mixed]), typeof texts[0] === 'string' ? 'a string' : 'a pair of strings');
   return texts;
 }
 
 /** Several texts. */
 export const readDocuments = (value: unknown): string[] => {
   if (typeof value === 'string') fail('ARGUMENT', 'rank', 'documents', describe(value), 'an Array of strings');
-  return readTexts('rank', value, false) as string[];
+  return readTexts('rank', value, false, 'documents') as string[];
 };
 
 /** TokenizeOptions, and what an operation has beside them. */
@@ -164,6 +191,7 @@ export interface TextOptions {
   readonly pooling?: string;
   readonly normalize?: boolean;
   readonly batchSize?: number;
+  readonly priority?: (typeof priorities)[number];
   readonly prompt?: string;
   readonly promptName?: string;
   readonly aggregation?: Aggregation;
@@ -185,59 +213,61 @@ export interface CheckedTextOptions {
   readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
 }
 
-const mostBatch = 2 ** 20;
 const sides = ['left', 'right'] as const;
 const poolings = ['mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'] as const;
+const priorities = ['user', 'background'] as const;
+
+type Reader = (operation: string, name: string, value: unknown) => unknown;
+
+const count =
+  (least = 1, most = 2 ** 31 - 1): Reader =>
+  (...given) =>
+    whole(...given, least, most);
+const oneOf =
+  (words: readonly string[]): Reader =>
+  (...given) =>
+    words[choice(...given, words)];
+const flag: Reader = (operation, name, value) =>
+  typeof value === 'boolean' ? value : fail('ARGUMENT', operation, name, describe(value), 'true or false');
+const text: Reader = (operation, name, value) => (typeof value === 'string' ? value : fail('ARGUMENT', operation, name, describe(value), 'a string'));
+const strings: Reader = (operation, name, value) =>
+  Array.isArray(value)
+    ? elements(value as unknown[], (each, i) => text(operation, `${name}[${i}]`, each))
+    : fail('ARGUMENT', operation, name, describe(value), 'an Array of strings');
+
+const readers: Readonly<Record<keyof TextOptions, Reader>> = {
+  maxLength: count(),
+  truncation: flag,
+  pooling: oneOf(poolings),
+  normalize: flag,
+  batchSize: count(1, 2 ** 20),
+  priority: oneOf(priorities),
+  prompt: text,
+  promptName: text,
+  aggregation: oneOf(aggregations),
+  stride: count(0),
+  ignoreLabels: strings,
+  topK: count(),
+  targets: strings,
+  maxAnswerLength: count(),
+  allowEmpty: flag,
+  addSpecialTokens: flag,
+  truncationSide: oneOf(sides),
+  paddingSide: oneOf(sides),
+};
 
 export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
-  reading(operation, 'options', () => textOptions(operation, value, names));
-
-function textOptions(operation: string, value: unknown, names: readonly string[]): CheckedTextOptions {
-  const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
-  const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
-  const { maxLength, truncation, pooling, normalize, batchSize, prompt, promptName, signal, onProgress } = given;
-  const { aggregation, stride, ignoreLabels, topK, targets, maxAnswerLength, allowEmpty, addSpecialTokens } = given;
-  const flag = (name: string, each: unknown) => {
-    if (each !== undefined && typeof each !== 'boolean') fail('ARGUMENT', operation, name, describe(each), 'true or false');
-    return each;
-  };
-  const text = (name: string, each: unknown) => {
-    if (each !== undefined && typeof each !== 'string') fail('ARGUMENT', operation, name, describe(each), 'a string');
-    return each;
-  };
-  const strings = (name: string, each: unknown) => {
-    if (each === undefined) return undefined;
-    if (!Array.isArray(each)) fail('ARGUMENT', operation, name, describe(each), 'an Array of strings');
-    return elements(each as unknown[], (value, i) => text(`${name}[${i}]`, value ?? null) as string);
-  };
-  const side = (name: 'truncationSide' | 'paddingSide') =>
-    given[name] === undefined ? undefined : sides[choice(operation, name, given[name], sides)];
-  const count = (name: string, each: unknown, least = 1) => (each === undefined ? undefined : whole(operation, name, each, least, 2 ** 31 - 1));
-  const all = {
-    maxLength: maxLength === undefined ? undefined : whole(operation, 'maxLength', maxLength, 1, 2 ** 31 - 1),
-    truncation: flag('truncation', truncation),
-    pooling: pooling === undefined ? undefined : poolings[choice(operation, 'pooling', pooling, poolings)],
-    normalize: flag('normalize', normalize),
-    batchSize: batchSize === undefined ? undefined : whole(operation, 'batchSize', batchSize, 1, mostBatch),
-    prompt: text('prompt', prompt),
-    promptName: text('promptName', promptName),
-    aggregation: aggregation === undefined ? undefined : aggregations[choice(operation, 'aggregation', aggregation, aggregations)],
-    stride: count('stride', stride, 0),
-    ignoreLabels: strings('ignoreLabels', ignoreLabels),
-    topK: count('topK', topK),
-    targets: strings('targets', targets),
-    maxAnswerLength: count('maxAnswerLength', maxAnswerLength),
-    allowEmpty: flag('allowEmpty', allowEmpty),
-    addSpecialTokens: flag('addSpecialTokens', addSpecialTokens),
-    truncationSide: side('truncationSide'),
-    paddingSide: side('paddingSide'),
-  };
-  return {
-    plain: Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined)) as TextOptions,
-    signal: readSignal(operation, signal),
-    onProgress: readCallback(operation, 'onProgress', onProgress) as CheckedTextOptions['onProgress'],
-  };
-}
+  reading(operation, 'options', () => {
+    const values = value === undefined ? [] : readMembers(operation, 'options', value, names);
+    const given: Readonly<Record<string, unknown>> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
+    const plain: Record<string, unknown> = {};
+    for (const [name, read] of Object.entries(readers)) if (given[name] !== undefined) plain[name] = read(operation, name, given[name]);
+    return {
+      plain,
+      signal: readSignal(operation, given['signal']),
+      onProgress: readCallback(operation, 'onProgress', given['onProgress']) as CheckedTextOptions['onProgress'],
+    };
+  });
 
 /** The kind of weights that is asked for. */
 export const readExportOptions = (value: unknown): ExportKind | undefined =>
@@ -248,13 +278,16 @@ export const readExportOptions = (value: unknown): ExportKind | undefined =>
 
 export const tokenizeOptions = ['maxLength', 'truncation', 'addSpecialTokens', 'truncationSide'];
 export const encodeOptions = [...tokenizeOptions, 'paddingSide'];
-export const classifyOptions = [...tokenizeOptions, 'batchSize', 'signal', 'onProgress'];
-export const embedOptions = [...tokenizeOptions, 'pooling', 'normalize', 'batchSize', 'prompt', 'promptName', 'signal', 'onProgress'];
+const batchOptions = ['batchSize', 'priority', 'signal', 'onProgress'];
+const textOptionNames = [...tokenizeOptions, ...batchOptions];
+const promptOptions = ['prompt', 'promptName'];
+export const classifyOptions = [...textOptionNames, 'topK'];
+export const embedOptions = [...textOptionNames, ...promptOptions, 'pooling', 'normalize'];
 
-export const classifyTokensOptions = [...tokenizeOptions, 'aggregation', 'stride', 'ignoreLabels', 'batchSize', 'signal'];
-export const fillMaskOptions = ['topK', 'targets'];
-export const answerOptions = ['topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
-export const rankOptions = [...tokenizeOptions, 'topK', 'batchSize', 'signal'];
+export const classifyTokensOptions = [...textOptionNames, 'aggregation', 'stride', 'ignoreLabels'];
+export const fillMaskOptions = [...batchOptions, 'topK', 'targets'];
+export const answerOptions = [...batchOptions, 'maxLength', 'topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const rankOptions = [...textOptionNames, ...promptOptions, 'topK'];
 
 /** One text. */
 export function readText(operation: string, name: string, value: unknown): string {

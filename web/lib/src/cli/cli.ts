@@ -1,12 +1,16 @@
 /** npx attn: models as files, without a program. The native program `attn` (src/command/attn.cpp) does and prints the same. */
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TextModel } from '../attn.js';
 import { Misuse, readCall } from './options.js';
+import { shown } from './shown.js';
 import { runTexts } from './texts.js';
+import { removeTree, unlessFinished } from './unfinished.js';
 import { reason } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
+import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import { AttnError, load } from '../node.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -14,7 +18,8 @@ type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 const textOf = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise);
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${text}`);
+const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${shown(text)}`);
+const complain = (text: string) => console.error(`attn: ${shown(text)}`);
 
 /** What there is at a path. */
 async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
@@ -29,6 +34,7 @@ async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
 /** What a JSON file holds; undefined where there is none, or it is not JSON. */
 async function read(path: string): Promise<unknown> {
   try {
+    if (!(await stat(path)).isFile()) return undefined; // a pipe might never answer
     return JSON.parse(await readFile(path, 'utf8'));
   } catch {
     return undefined;
@@ -48,6 +54,7 @@ async function sizesOf(folder: string): Promise<number[]> {
 
 /** Bytes of the tensors by their type, in the order of its name. */
 async function typesOf(file: string): Promise<string> {
+  if (!(await stat(file)).isFile()) throw new Error('no file');
   const bytes = await readFile(file);
   const size = Number(bytes.readBigUInt64LE(0));
   const { __metadata__: _, ...header } = JSON.parse(bytes.toString('utf8', 8, 8 + size)) as Record<string, unknown>;
@@ -65,12 +72,15 @@ async function typesOf(file: string): Promise<string> {
 /** How sentence-transformers calls the ways of pooling in its files. */
 const poolings = ['cls_token', 'mean_tokens', 'max_tokens', 'mean_sqrt_len_tokens', 'weightedmean_tokens', 'lasttoken'];
 
+/** Whether attn reads from this folder of a model: it may name none outside. */
+const isInside = (path: unknown): path is string => typeof path === 'string' && isModuleFolder(moduleFolder(path));
+
 async function modulesOf(folder: string): Promise<string> {
   const list = await read(join(folder, 'modules.json'));
   if (!Array.isArray(list)) return 'none, so mean pooling';
   const names = list.filter(isObject).map(async ({ type, path }) => {
     const name = String(type).replace(/^.*\./, '');
-    const config = await read(join(folder, String(path), 'config.json'));
+    const config = isInside(path) ? await read(join(folder, path, 'config.json')) : undefined;
     if (name !== 'Pooling' || !isObject(config)) return name;
     const modes = poolings.filter((mode) => config[`pooling_mode_${mode}`] === true).map((mode) => mode.replace(/_tokens?$/, ''));
     const mode = config['pooling_mode'];
@@ -83,7 +93,8 @@ async function modulesOf(folder: string): Promise<string> {
 async function baseOf(folder: string): Promise<string> {
   const list = await read(join(folder, 'modules.json'));
   const module = Array.isArray(list) ? list.filter(isObject).find(({ type }) => /(^|\.)Transformer$/.test(String(type))) : undefined;
-  return join(folder, textOf(module?.['path'], ''));
+  const path = module?.['path'];
+  return isInside(path) ? join(folder, path) : folder;
 }
 
 function printAnswer({ weights, labels }: TextModel): void {
@@ -95,7 +106,7 @@ function printAnswer({ weights, labels }: TextModel): void {
 
 async function inspect(folder: string): Promise<number> {
   if ((await kindOf(folder)) !== 'folder') {
-    console.error(`attn: FOLDER is ${folder}, which is no folder; expected that of a model`);
+    complain(`FOLDER is ${folder}, which is no folder; expected that of a model`);
     return 1;
   }
   const sizes = await sizesOf(folder);
@@ -135,23 +146,30 @@ async function convert(folder: string, out: string, weights: ExportKind): Promis
   const attn = await load({ threads: 1 });
   try {
     const model = await attn.loadModel(folder, { weights: weights === 'int8' ? 'int8' : 'float32' });
-    const files = Object.entries(await model.export({ weights }));
-    try {
-      for (const [name, bytes] of files) {
-        const path = join(out, name);
-        await mkdir(dirname(path), { recursive: true });
-        await writeFile(path, bytes);
-      }
-    } catch (error) {
-      // A part of a model is none, and the next call would not take OUT.
-      const written = kind === 'folder' ? await readdir(out).catch(() => []) : [''];
-      for (const name of written) await rm(join(out, name), { recursive: true, force: true }).catch(() => {});
-      throw error;
-    }
+    await writeFiles(out, Object.entries(await model.export({ weights })));
     return 0;
   } finally {
     attn.dispose();
   }
+}
+
+/** Writes the files of a model to a folder that is new or empty: all, or none. */
+async function writeFiles(out: string, files: readonly (readonly [name: string, bytes: Uint8Array])[]): Promise<void> {
+  const made = await mkdir(out, { recursive: true });
+  const parts = join(out, `.attn-${process.pid}`);
+  const remove = () => {
+    if (made !== undefined) removeTree(made);
+    else for (const name of readdirSync(out)) removeTree(join(out, name));
+  };
+  await unlessFinished(remove, async () => {
+    for (const [name, bytes] of files) {
+      const path = join(parts, name);
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, bytes);
+    }
+    for (const name of await readdir(parts)) await rename(join(parts, name), join(out, name));
+    await rmdir(parts);
+  });
 }
 
 async function run(args: readonly string[]): Promise<number> {
@@ -173,11 +191,14 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 // Who reads has read enough: that is no error of ours.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') complain(`writing: ${error.message}`);
+  process.exit(error.code === 'EPIPE' ? 0 : 1);
+});
 
 try {
   process.exitCode = await run(process.argv.slice(2));
 } catch (error) {
-  console.error(error instanceof AttnError ? `attn: ${error.code}: ${error.message}` : `attn: ${reason(error)}`);
+  complain(error instanceof AttnError ? `${error.code}: ${error.message}` : reason(error));
   process.exitCode = error instanceof Misuse ? 2 : 1;
 }

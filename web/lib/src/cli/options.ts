@@ -35,7 +35,7 @@ const commands = {
 export type CommandName = keyof typeof commands;
 
 const abouts = {
-  jsonl: 'each line is JSON, as in a FILE whose name ends in .jsonl',
+  jsonl: 'each line is JSON, as in a FILE whose name ends in .jsonl or .ndjson',
   output: 'what is written of each line: JSON, the default, or words between tabs; of embed npy, too, one array of all vectors',
   out: 'where it is written instead of standard output',
   weights: 'how weights are kept, by default as the files have them',

@@ -1,8 +1,11 @@
 /** attn embed, classify, tag, fill, answer, rank: a line in, a line out. src/command/texts.cpp writes the same bytes. */
-import { createReadStream, fstatSync } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
+import { fstatSync } from 'node:fs';
+import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { TextModel } from '../attn.js';
 import { type Call, Misuse } from './options.js';
+import { Output, type Result } from './output.js';
+import { quoted, shown } from './shown.js';
+import { replacing, WrittenSoFar } from './unfinished.js';
 import { reason } from '../args/error.js';
 import { AttnError, load } from '../node.js';
 
@@ -12,12 +15,6 @@ interface Query {
   /** The context of a question. */
   readonly context: string;
   readonly documents: readonly string[];
-}
-/** What is written of a line; vectors alone can be npy. */
-interface Result {
-  readonly json: string;
-  readonly text: string;
-  readonly numbers?: Float32Array;
 }
 type Run = (model: TextModel, queries: readonly Query[], options: Call['options']) => Promise<Result[]>;
 
@@ -33,7 +30,7 @@ function number(value: number): string {
 }
 
 /** Words between tabs, each without what would end it or the line. */
-const columns = (words: readonly string[]) => words.map((word) => word.replace(/[\t\r\n]/g, ' ')).join('\t');
+const columns = (words: readonly string[]) => words.map((word) => shown(word.replace(/[\t\r\n]/g, ' '))).join('\t');
 /** An object; numbers that are whole stand as they are. */
 const member = ([name, value]: readonly [string, string]) => `${JSON.stringify(name)}:${value}`;
 const object = (members: Readonly<Record<string, string>>) => `{${Object.entries(members).map(member).join(',')}}`;
@@ -72,7 +69,7 @@ const runs: Readonly<Record<string, Run>> = {
     return results.map((all) => {
       const first = all.slice(0, options['top-k'] as number | undefined);
       return {
-        json: array(first.map(({ label, score }) => object({ label: JSON.stringify(label), score: number(score) }))),
+        json: array(first.map(({ label, score }) => object({ label: quoted(label), score: number(score) }))),
         text: columns(first.flatMap(({ label, score }) => [label, number(score)])),
       };
     });
@@ -82,7 +79,7 @@ const runs: Readonly<Record<string, Run>> = {
     return results.map((entities, i) => {
       const placed = placesIn(queries[i]!.text);
       const json = entities.map((entity) =>
-        object({ label: JSON.stringify(entity.label), score: number(entity.score), text: JSON.stringify(entity.text), ...placed(entity) }),
+        object({ label: quoted(entity.label), score: number(entity.score), text: quoted(entity.text), ...placed(entity) }),
       );
       return { json: array(json), text: columns(entities.flatMap(({ label, text }) => [label, text])) };
     });
@@ -90,9 +87,7 @@ const runs: Readonly<Record<string, Run>> = {
   async fill(model, [query], options) {
     const masks = await model.fillMask(query!.text, named(options, 'top-k'));
     const tokens = masks.map((all) =>
-      all.map(({ token, id, score, text }) =>
-        object({ token: JSON.stringify(token), id: String(id), score: number(score), text: JSON.stringify(text) }),
-      ),
+      all.map(({ token, id, score, text }) => object({ token: quoted(token), id: String(id), score: number(score), text: quoted(text) })),
     );
     return [{ json: array(tokens.map(array)), text: columns(masks.flat().map(({ token }) => token)) }];
   },
@@ -100,7 +95,7 @@ const runs: Readonly<Record<string, Run>> = {
     const { text: question, context } = query!;
     const answers = await model.answer(question, context, named(options, 'top-k', 'stride'));
     const placed = placesIn(context);
-    const json = answers.map((answer) => object({ text: JSON.stringify(answer.text), score: number(answer.score), ...placed(answer) }));
+    const json = answers.map((answer) => object({ text: quoted(answer.text), score: number(answer.score), ...placed(answer) }));
     return [{ json: array(json), text: columns(answers.map(({ text }) => text)) }];
   },
   async rank(model, [query], options) {
@@ -148,11 +143,11 @@ function queryOf(command: string, line: string, isJson: boolean): Query {
   let value: unknown;
   try {
     value = JSON.parse(line, (_, each: unknown) => {
-      if (typeof each === 'string' && hasLoneSurrogate(each)) throw new Error();
+      if (typeof each === 'string' && hasLoneSurrogate(each)) throw new BadLine('has half a surrogate pair, expected whole characters');
       return each;
     });
-  } catch {
-    throw new BadLine('is not JSON');
+  } catch (error) {
+    throw error instanceof BadLine ? error : new BadLine('is not JSON');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new BadLine('is JSON, but no object');
   const members = value as Readonly<Record<string, unknown>>;
@@ -167,55 +162,6 @@ function queryOf(command: string, line: string, isJson: boolean): Query {
   const documents = Object.hasOwn(members, 'documents') ? members['documents'] : undefined;
   if (!Array.isArray(documents) || documents.some((each) => typeof each !== 'string')) throw new BadLine('documents is no list of strings');
   return { text: query, context: '', documents: documents as string[] };
-}
-
-/** Where results go: lines, or vectors whose number is known at the end. */
-class Output {
-  readonly #file: FileHandle | undefined;
-  readonly #width: number | undefined;
-  readonly #kept: Uint8Array[] = [];
-  #rows = 0;
-
-  /** Of `width` numbers a row where it is npy. A pipe cannot be gone back in: vectors wait until their number is known. */
-  constructor(file: FileHandle | undefined, width: number | undefined) {
-    this.#file = file;
-    this.#width = width;
-  }
-
-  async start(): Promise<void> {
-    if (this.#file && this.#width !== undefined) await this.#put(this.#header());
-  }
-
-  async add(results: readonly Result[], isText: boolean): Promise<void> {
-    this.#rows += results.length;
-    if (this.#width === undefined) {
-      await this.#put(Buffer.from(results.map(({ json, text }) => `${isText ? text : json}\n`).join('')));
-      return;
-    }
-    const bytes = results.map(({ numbers }) => new Uint8Array(numbers!.buffer, numbers!.byteOffset, numbers!.byteLength));
-    if (this.#file) await this.#put(Buffer.concat(bytes));
-    else this.#kept.push(...bytes);
-  }
-
-  async end(): Promise<void> {
-    if (this.#width === undefined) return;
-    if (this.#file) await this.#file.write(this.#header(), 0, undefined, 0);
-    else for (const bytes of [this.#header(), ...this.#kept]) await this.#put(bytes);
-  }
-
-  /** 128 bytes, whatever the number of rows. */
-  #header(): Buffer {
-    const dictionary = `{'descr': '<f4', 'fortran_order': False, 'shape': (${this.#rows}, ${this.#width}), }`;
-    return Buffer.from(`\x93NUMPY\x01\x00\x76\x00${dictionary.padEnd(117)}\n`, 'latin1');
-  }
-
-  async #put(bytes: Uint8Array): Promise<void> {
-    if (this.#file) {
-      for (let at = 0; at < bytes.length;) at += (await this.#file.write(bytes, at)).bytesWritten;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())));
-  }
 }
 
 /** How far it is, on a terminal that shows nothing else. */
@@ -246,41 +192,68 @@ class Progress {
 const batchesAtATime = 16;
 const mostBytes = 4 << 20;
 
+interface Input {
+  /** What is read instead of standard input. */
+  readonly file: FileHandle | undefined;
+  readonly isJson: boolean;
+  /** Bytes, of what is a file. */
+  readonly size: number | undefined;
+}
+
+/** FILE is opened once: a named pipe would lose its writer. */
+async function openInput({ command, paths: [, given], options }: Call): Promise<Input> {
+  const path = given === '-' ? undefined : given;
+  const isJson = ['answer', 'rank'].includes(command) || options.jsonl !== undefined || /\.(jsonl|ndjson)$/i.test(path ?? '');
+  const file = path === undefined ? undefined : await open(path);
+  const about = file ? await file.stat() : fstatSync(0);
+  const out = typeof options.out === 'string' ? await stat(options.out).catch(() => undefined) : undefined;
+  if (about.isFile() && out?.ino === about.ino && out.dev === about.dev) {
+    await file?.close();
+    throw new Misuse(`--out is ${options.out as string}, which is the input; expected another file`);
+  }
+  return { file, isJson, size: about.isFile() ? about.size : undefined };
+}
+
+/** Lets signals and timers in, which lines that are there already would keep waiting. */
+const breathe = () => new Promise((resolve) => void setImmediate(resolve));
+
 /** Results of the lines, and in the end what the first bad one throws: what stands before it is written. */
-async function runLines(model: TextModel, { command, paths: [, path], options }: Call, output: Output, progress: Progress): Promise<void> {
-  const isJson = command === 'answer' || command === 'rank' || options.jsonl !== undefined || (path ?? '').endsWith('.jsonl');
+async function runLines(model: TextModel, { command, options }: Call, { file, isJson }: Input, output: Output, progress: Progress): Promise<void> {
   const atOnce = ['embed', 'classify', 'tag'].includes(command) ? batchesAtATime * ((options['batch-size'] as number | undefined) ?? 32) : 1;
-  const stream: AsyncIterable<Buffer> = path === undefined ? process.stdin : createReadStream(path);
-  let waiting: Query[] = [];
-  let [count, bytes, waitingBytes] = [0, 0, 0];
+  const stream: AsyncIterable<Buffer> = file?.createReadStream() ?? process.stdin;
+  let waiting: { readonly query: Query; readonly line: number }[] = [];
+  let [lines, bytes, waitingBytes] = [0, 0, 0];
   const flush = async () => {
     if (waiting.length === 0) return;
-    const queries = waiting;
+    const [from, to] = [waiting[0]!.line, waiting.at(-1)!.line];
+    const queries = waiting.map(({ query }) => query);
     [waiting, waitingBytes] = [[], 0];
     let results: Result[];
     try {
       results = await runs[command]!(model, queries, options);
     } catch (error) {
       if (!(error instanceof AttnError)) throw error;
-      const first = count - queries.length + 1;
-      const where = queries.length === 1 ? `line ${first}` : `lines ${first} to ${count}`;
-      throw new Error(`${where}: ${error.code}: ${error.message}`, { cause: error });
+      const where = from === to ? `line ${from}` : `lines ${from} to ${to}`;
+      throw new WrittenSoFar(`${where}: ${error.code}: ${error.message}`, { cause: error });
     }
     await output.add(results, options.output === 'text');
-    progress.report(count, bytes);
+    progress.report(lines, bytes);
+    await breathe();
   };
   for await (const line of linesOf(stream)) {
     bytes += line.length + 1;
+    ++lines;
     let query: Query;
     try {
-      query = queryOf(command, decoded(line, count === 0), isJson);
+      const text = decoded(line, lines === 1);
+      if (isJson && /^[ \t\r]*$/.test(text)) continue;
+      query = queryOf(command, text, isJson);
     } catch (error) {
       if (!(error instanceof BadLine)) throw error;
       await flush();
-      throw new Error(`line ${count + 1}: ${reason(error)}`, { cause: error });
+      throw new WrittenSoFar(`line ${lines}: ${reason(error)}`, { cause: error });
     }
-    ++count;
-    waiting.push(query);
+    waiting.push({ query, line: lines });
     waitingBytes += line.length;
     if (waiting.length >= atOnce || waitingBytes >= mostBytes) await flush();
   }
@@ -296,34 +269,30 @@ function assertTask(command: string, { task, labels = [] }: TextModel): void {
 export async function runTexts(call: Call): Promise<void> {
   const { command, options, paths } = call;
   const isNpy = options.output === 'npy';
-  const [folder, path] = paths as [string, string?];
-  const out = options.out as string | undefined;
+  const out = options.out === '-' ? undefined : (options.out as string | undefined);
   if (isNpy && out === undefined && process.stdout.isTTY) throw new Misuse('--output npy is nothing to read; --out PATH writes it to a file');
-  const source = path === undefined ? undefined : await open(path);
-  const size = source ? (await source.stat()).size : fstatSync(0).isFile() ? fstatSync(0).size : undefined;
-  await source?.close();
+  const input = await openInput(call);
   // ATTN_VARIANT is for tests: the arithmetic that the native library has with ATTN_MAX_ARCH=emulated.
   const variant = process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto';
   const attn = await load({ variant });
   try {
-    const model = await attn.loadModel(folder, { weights: (options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
+    const model = await attn.loadModel(paths[0]!, { weights: (options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
     assertTask(command, model);
     const width = isNpy ? (await model.embed([])).dims[1] : undefined;
-    const file = out === undefined ? undefined : await open(out, 'w');
-    const output = new Output(file, width);
-    const progress = new Progress(size, process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
-    try {
+    const progress = new Progress(input.size, process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
+    const write = async (file?: FileHandle, isFile = false) => {
+      const output = new Output(file, isFile, width);
       await output.start();
       try {
-        await runLines(model, call, output, progress);
+        await runLines(model, call, input, output, progress);
       } finally {
         progress.clear();
         await output.end();
       }
-    } finally {
-      await file?.close();
-    }
+    };
+    await (out === undefined ? write() : replacing(out, write));
   } finally {
+    await input.file?.close();
     attn.dispose();
   }
 }

@@ -76,7 +76,7 @@ function partText(part: FigurePart): string {
 export function figureToSvg({ width, height, title, background, parts }: Figure): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${round(width)}" height="${round(height)}" viewBox="0 0 ${round(width)} ${round(height)}" font-family="${font}">
 <title>${escaped(title)}</title>
-${background === undefined ? '' : `<rect width="100%" height="100%" fill="${background}"/>\n`}${parts.map(partText).join('\n')}
+${background === undefined ? '' : `<rect width="100%" height="100%"${attributes({ fill: background })}/>\n`}${parts.map(partText).join('\n')}
 </svg>
 `;
 }

@@ -47,7 +47,7 @@ export function fromNative({ code, message, detail: facts = {} }: NativeError, o
   // Of a model's files: which one, and names in them as they are there.
   if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
   const ours = camelCase(detail['op'], traceNames);
-  const spelled = (text: string) => (speaksOfFiles.includes(code) ? text : camelCase(text, traceNames));
+  const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text, traceNames));
   const entries = Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? spelled(value) : value]);
   return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...(Object.fromEntries(entries) as Detail), op: ours });
 }

@@ -84,10 +84,10 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       const [json, ...texts] = entries.map(({ name }) => name as string);
       const { classes, ...facts } = JSON.parse(json!) as { classes: number };
       const labels = texts.splice(0, classes);
-      const [defaultPrompt, ...others] = texts;
+      const [notes, defaultPrompt, ...others] = texts;
       const prompts = new Map<string, string>();
       for (let i = 0; i < others.length; i += 2) prompts.set(others[i]!, others[i + 1]!);
-      return { ...facts, ...(classes > 0 && { labels }), defaultPrompt, prompts };
+      return { ...facts, ...(classes > 0 && { labels }), notes: Object.freeze(notes!.split('\n').filter(Boolean)), defaultPrompt, prompts };
     }
   }
 }

@@ -2,7 +2,7 @@
 import type { Attn } from '../attn.js';
 import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';
-import { AttnError } from '../args/error.js';
+import { AttnError, withArticle } from '../args/error.js';
 import type { NativeLayer } from '../engine/native.js';
 import { scriptsFailed } from '../platform/placed.js';
 import { defineMethods, internalClass, type LookUp, named, noTraining, readArguments, type Signature, usedBy } from '../args/signature.js';
@@ -61,7 +61,7 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
       of = (op, self) => {
         // Also for `const { forward } = mha`: there is no module to work on.
         if (typeof self !== 'object' || self === null || !(#handle in self))
-          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
+          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
         if (engine.disposed || !self.#handle)
           throw new AttnError('DISPOSED', `${op}: this ${engine.disposed ? 'instance' : 'module'} was disposed of`, { op });
         for (const find of self.#uses) find(op);

@@ -324,7 +324,8 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
   const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
   const threads = threadsOf(platform, options.threads, notes);
   const training = await trainingOf(platform, options.training ?? platform.trains ?? false);
-  if (variant === 'simd') notes.push(wanted === 'simd' ? 'simd: asked for' : 'simd: this engine does not accept relaxed SIMD');
+  if (variant === 'simd')
+    notes.push(wanted === 'simd' ? 'simd: asked for' : `simd: this engine does not accept relaxed SIMD${platform.relaxedBy ?? ''}`);
   const attempt = async (count: number) => {
     const opened = await openOwn(platform, training ?? platform, buildOf(!!training, variant, count > 1), signal, report);
     report('start', opened.size, opened.size);

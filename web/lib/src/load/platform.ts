@@ -33,6 +33,8 @@ export interface Platform extends Builds {
   readonly trains?: boolean;
   readonly models: Models;
   readonly onDemand: OnDemand;
+  /** How an engine that can be told to takes relaxed SIMD. */
+  readonly relaxedBy?: string;
   readonly cores: () => number;
   /** Why there is no shared memory here; undefined where there is. */
   readonly sharingRefusal: () => string | undefined;

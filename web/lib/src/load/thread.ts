@@ -1,10 +1,18 @@
-/** Threads outside of Node: workers that run the threads glue. */
+/** Threads outside of Node: workers that run the threads glue, and the builds for them. */
 import type { Platform } from './platform.js';
 import { asThread, startWorker } from '../platform/start_worker.js';
+import { web } from './web.js';
 
-export const createThread: NonNullable<Platform['createThread']> = (onError) =>
-  // By its name the glue knows that it runs as a thread.
-  asThread(
-    startWorker(() => new Worker(new URL('./attn-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread' })),
-    onError,
-  );
+export const threads: Pick<Platform, 'urls' | 'createThread'> | false = ATTN_THREADS && {
+  urls: {
+    ...web.urls,
+    'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
+    'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
+  },
+  createThread: (onError) =>
+    // By its name the glue knows that it runs as a thread.
+    asThread(
+      startWorker(() => new Worker(new URL('./attn-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread' })),
+      onError,
+    ),
+};

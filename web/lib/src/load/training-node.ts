@@ -4,21 +4,27 @@ import single from '../engine/glue/attn-train.mjs';
 import type { Training } from './platform.js';
 import { modelGradients } from '../model/model_gradients.js';
 import { complete, hold, prepare } from '../engine/training.js';
+import { beside } from '../platform/beside.js';
 
 export const training: Training = {
   urls: {
-    'train-simd': () => new URL('./attn-train-simd.wasm', import.meta.url),
-    'train-relaxed': () => new URL('./attn-train-relaxed.wasm', import.meta.url),
+    'train-simd': () => beside('attn-train-simd.wasm', () => new URL('./attn-train-simd.wasm', import.meta.url)),
+    'train-relaxed': () => beside('attn-train-relaxed.wasm', () => new URL('./attn-train-relaxed.wasm', import.meta.url)),
     ...(ATTN_THREADS && {
-      'train-simd-threads': () => new URL('./attn-train-simd-threads.wasm', import.meta.url),
-      'train-relaxed-threads': () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url),
+      'train-simd-threads': () => beside('attn-train-simd-threads.wasm', () => new URL('./attn-train-simd-threads.wasm', import.meta.url)),
+      'train-relaxed-threads': () => beside('attn-train-relaxed-threads.wasm', () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url)),
     }),
   },
   single,
   ...(ATTN_THREADS && {
     threaded: async () => (await import('../engine/glue/attn-train-threads-node.mjs')).default,
     createThread(onError) {
-      const worker = new Worker(new URL('./attn-train-threads-node.mjs', import.meta.url), { name: 'em-pthread', workerData: 'em-pthread' });
+      const options = { name: 'em-pthread', workerData: 'em-pthread' };
+      const worker = beside(
+        'attn-train-threads-node.mjs',
+        () => new Worker(new URL('./attn-train-threads-node.mjs', import.meta.url), options),
+        (url) => new Worker(url, options),
+      );
       worker.on('error', (error) => onError(error.message));
       return worker;
     },

@@ -9,10 +9,6 @@ export const web: Pick<Platform, 'urls' | 'cores' | 'sharingRefusal' | 'waitingR
   urls: {
     simd: () => new URL('./attn-simd.wasm', import.meta.url),
     relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),
-    ...(ATTN_THREADS && {
-      'simd-threads': () => new URL('./attn-simd-threads.wasm', import.meta.url),
-      'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
-    }),
   },
   cores: () => globalThis.navigator?.hardwareConcurrency ?? 1,
   sharingRefusal() {

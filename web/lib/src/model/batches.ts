@@ -1,8 +1,8 @@
 /** Texts as batches of token ids, and what a model makes of them, batch by batch. */
 import type { Encoding, Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
-import { breathe } from '../platform/breathe.js';
-import { AttnError } from '../args/error.js';
+import { takeTurn, takingTurns } from '../platform/breathe.js';
+import { AttnError, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
 import { type About, type Parts, signatureOf } from './model_parts.js';
 import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
@@ -18,7 +18,14 @@ export interface Row {
 
 /** How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results. */
 const mostSorted = 8192;
-const defaultBatch = 32;
+const mostTexts = 32;
+/** Tokens of a batch × `work` that take one thread about 30 ms, of float32 and of int8 weights: a page can draw a frame after each batch. */
+const batchWork = [5e7, 1e8] as const;
+
+/** How many texts are in a batch whose longest one has so many tokens, where the caller leaves it open. */
+export function textsOfBatch({ work, quantized }: About, threads: number, tokens: number): number {
+  return Math.min(Math.max(1, Math.floor((batchWork[quantized ? 1 : 0] * threads) / (work * tokens))), mostTexts);
+}
 
 /** What the caller's options say beside what the checkpoint does. */
 export function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
@@ -47,10 +54,10 @@ export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 
   return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
 }
 
-export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row {
+export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row & { truncated: boolean } {
   return inText(operation, index, () => {
-    const { inputIds: ids, tokenTypeIds: types } = tokenizer.encode([text], limit);
-    return { index, ids, types };
+    const { inputIds: ids, tokenTypeIds: types, truncated } = tokenizer.encode([text], limit);
+    return { index, ids, types, truncated: truncated[0]! };
   });
 }
 
@@ -63,6 +70,13 @@ export function inText<T>(op: string, index: number, work: () => T): T {
     const message = error.message.replace(/^\w+:/, `${op}:`).replace(/\btext(s\[0\]| 0\b)/, `texts[${index}]`);
     throw new AttnError(error.code, message, { ...error.detail, op, index });
   }
+}
+
+/** What goes before each text: of both the prompt counts, as in sentence-transformers. */
+export function promptOf(op: string, { prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
+  if (prompt !== undefined) return prompt;
+  if (promptName === undefined) return defaultPrompt;
+  return prompts.get(promptName) ?? fail('CONFIG', op, 'promptName', JSON.stringify(promptName), `one of ${[...prompts.keys()].join(', ')}`);
 }
 
 export function assertTask(op: string, { task }: About, expected: Task): void {
@@ -92,31 +106,33 @@ export interface Work<R extends Row> {
 export async function inBatches<R extends Row>(
   op: string,
   find: () => Parts,
-  { plain: { batchSize = defaultBatch }, signal, onProgress }: CheckedTextOptions,
+  { plain: { batchSize, priority }, signal, onProgress }: CheckedTextOptions,
   { count, rowsOf, method, others, use }: Work<R>,
 ): Promise<void> {
-  const { engine } = find().lender;
+  const { about, lender } = find();
+  const { engine } = lender;
   engine.assertUsable(op);
   const signature = signatureOf(engine, method);
+  const { threads } = engine.info;
   const turn = async () => {
-    await breathe();
+    await takeTurn(priority === 'user');
     if (signal?.aborted) throw aborted(signal, op);
   };
   let done = 0;
   const report = () => tell(op, onProgress, { done, total: count });
   if (signal?.aborted) throw aborted(signal, op);
   report();
+  const sometimes = takingTurns(turn);
   for (let start = 0; start < count; start += mostSorted) {
     const rows: R[] = [];
-    for (let from = start; from < Math.min(start + mostSorted, count); from += batchSize) {
-      if (from > start) await turn();
-      const end = Math.min(from + batchSize, start + mostSorted, count);
-      for (let index = from; index < end; ++index) rows.push(...rowsOf(index));
+    for (let index = start; index < Math.min(start + mostSorted, count); ++index) {
+      rows.push(...rowsOf(index));
+      await sometimes();
     }
     rows.sort((a, b) => b.ids.length - a.ids.length);
-    for (let from = 0; from < rows.length; from += batchSize) {
+    for (let batch: R[], from = 0; from < rows.length; from += batch.length) {
       await turn();
-      const batch = rows.slice(from, from + batchSize);
+      batch = rows.slice(from, from + (batchSize ?? textsOfBatch(about, threads, rows[from]!.ids.length)));
       const inputs = padded(op, batch);
       const leaves = readEncoded(op, signature, inputs, others(batch, inputs.dims[1]!));
       use(batch, engine.call(op, signature, leaves, find().handle) as Tensor);

@@ -129,7 +129,8 @@ export function membersOf(json: string): string[] {
 function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array<ArrayBuffer> {
   // Scales and all else are float32 beside int8.
   const type = kind === 'float16' ? 'float16' : 'float32';
-  const [first] = (model.config['architectures'] ?? []) as readonly unknown[];
+  const { architectures } = model.config;
+  const first: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
   const members: string[] = [];
   let typed = false;
   for (const member of membersOf(json)) {

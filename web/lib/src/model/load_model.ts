@@ -6,10 +6,12 @@ import { tell } from '../args/options.js';
 import { refuseText } from '../args/refuse_text.js';
 import { takingTurns } from '../platform/breathe.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
-import { DiskFolder, type Folder, GivenFolder, missing, type ModelFile, pieceBytes } from './model_files.js';
+import { DiskFolder, type Folder, GivenFolder, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
+import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
+import { decodeUtf8 } from '../platform/utf8.js';
 import { internalClass, readArguments } from '../args/signature.js';
 import type { Lender } from './lender.js';
 import { type About, signatureOf } from './model_parts.js';
@@ -119,7 +121,7 @@ class Loading {
   async #named(folder: Folder, files: Small, name: FileName): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = await this.#small(folder, files, name, false);
     if (bytes) return bytes;
-    const error = await this.#wait(() => missing(folder, name));
+    const error = await this.#missing(folder, name);
     if (error.code === 'UNSUPPORTED') throw error;
     throw new AttnError('FORMAT', `${op}: there is no ${folder.nameOf(name)}, which modules.json names`, { op, file: name }, { cause: error });
   }
@@ -166,8 +168,13 @@ class Loading {
     return bytes;
   }
 
+  /** The error of a file that must be there, and is not. */
+  #missing(folder: Folder, name: FileName): Promise<AttnError> {
+    return this.#wait(async () => (await this.#lender.onDemand()).missing(folder, name));
+  }
+
   async #absent(folder: Folder, name: FileName, isNeeded: boolean): Promise<undefined> {
-    if (isNeeded) throw await this.#wait(() => missing(folder, name));
+    if (isNeeded) throw await this.#missing(folder, name);
     if (this.#options.sha256.has(name))
       throw new AttnError('FORMAT', `${op}: ${folder.nameOf(name)} is not there, expected the file of its sha256`, { op, file: name });
     return undefined;
@@ -185,7 +192,7 @@ class Loading {
       op,
     );
     const file = await this.#wait(() => folder.open(name));
-    if (!file) throw await this.#wait(() => missing(folder, name));
+    if (!file) throw await this.#missing(folder, name);
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
     const head = new Uint8Array(64);
     let seen = 0;
@@ -218,20 +225,29 @@ class Loading {
       await first; // of a folder that is not there it is what is missed, whichever answer comes first
       throw error;
     });
-    const [configFile, tokenizerFile, tokenizerConfig, sentenceBertConfig, prompts, pooling, dense, denseWeights] = await Promise.all([
-      first,
-      second,
-      this.#small(folder, files, `${base}tokenizer_config.json`, false),
-      modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
-      modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
-      of('Pooling', 'config.json'),
-      of('Dense', 'config.json'),
-      of('Dense', 'model.safetensors'),
-    ]);
+    const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
+    // With added_tokens_decoder transformers does not read these.
+    const old = async (name: string) => {
+      const config = await tokenizerConfigFile;
+      return config && decodeUtf8(config).includes('"added_tokens_decoder"') ? undefined : this.#small(folder, files, base + name, false);
+    };
+    const [configFile, tokenizerFile, tokenizerConfig, specialTokensMap, addedTokens, sentenceBertConfig, prompts, pooling, dense, denseWeights] =
+      await Promise.all([
+        first,
+        second,
+        tokenizerConfigFile,
+        old('special_tokens_map.json'),
+        old('added_tokens.json'),
+        modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
+        modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
+        of('Pooling', 'config.json'),
+        of('Dense', 'config.json'),
+        of('Dense', 'model.safetensors'),
+      ]);
     const weights = `${base}model.safetensors`;
     for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
-    const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, modelType: config['model_type'] });
+    const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
     if (lacksRareParts()) {
       useRareParts((await lender.onDemand()).rare);
@@ -281,8 +297,8 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
   for (const [i, each] of listOf(readJson(file, 'modules.json'), 'modules.json').entries()) {
     if (!isPlainObject(each)) continue;
     const module = new Section(each, `modules.json[${i}]`);
-    const path = module.string('path', '').replace(/\/$/, '');
-    if (!/^([\w-][\w.-]{0,99})?$/.test(path)) unsupported(module.at('path'), path, 'the name of a folder');
+    const path = moduleFolder(module.string('path', ''));
+    if (!isModuleFolder(path)) unsupported(module.at('path'), path, 'the name of a folder');
     const kind = String(module.get('type')).replace(/^.*\./, '');
     // Where the first is something else there may be no config.json to say so.
     if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');

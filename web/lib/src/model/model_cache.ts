@@ -4,6 +4,8 @@
  * cache, or no more room, there is nothing kept.
  */
 
+import { encodeUtf8 } from '../platform/utf8.js';
+
 /** The header of a kept file that names the load which kept it. */
 export const keptWith = 'x-attn-load';
 
@@ -16,6 +18,11 @@ async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** Lets go of a body that is not read. */
+export function discard(response: Response): void {
+  response.body?.cancel().catch(() => {});
 }
 
 /** A response's body, for as long as it lasts. */
@@ -60,6 +67,7 @@ export class Parts {
         const part = await cache.match(parts.#key(parts.#size));
         const length = Number(part?.headers.get('content-length'));
         const validator = part?.headers.get('x-attn-validator');
+        if (part) discard(part);
         if (!part || !(length > 0) || !validator || (parts.#size > 0 && validator !== parts.#validator)) return;
         parts.#validator = validator;
         parts.#total = Number(part.headers.get('x-attn-total')) || undefined;
@@ -126,7 +134,8 @@ export class Parts {
       await this.#cache.put(this.#key(offset), new Response(this.#buffer!.subarray(0, length), { headers }));
       return true;
     });
-    if (!kept) return void (await this.clear());
+    // What is there already spares the next load its part of the download.
+    if (!kept) return void (this.#writes = false);
     this.#offsets.push(offset);
     this.#size += length;
   }
@@ -191,45 +200,62 @@ export class Parts {
   }
 }
 
+/** What is kept of one folder. */
 export class Keeper {
+  /** Names the folder, also to other tabs. Its URL with a digest of the query, which may hold a token, instead of the query. */
+  readonly key: string;
   readonly #files: Cache;
   readonly #parts: Cache;
 
-  private constructor(files: Cache, parts: Cache) {
+  private constructor(key: string, files: Cache, parts: Cache) {
+    this.key = key;
     this.#files = files;
     this.#parts = parts;
   }
 
   /** undefined where there is no Cache API: outside of browsers, on pages that are not secure contexts, where storage is blocked. */
-  static async open(): Promise<Keeper | undefined> {
+  static async open(folder: URL): Promise<Keeper | undefined> {
+    const key = new URL(folder);
     // In a page of an opaque origin even asking for `caches` throws.
-    return quiet(async () => new Keeper(await caches.open('attn-models'), await caches.open('attn-models-parts')));
+    return quiet(async () => {
+      if (key.search !== '') {
+        const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encodeUtf8(key.search)));
+        key.search = `attn-query=${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+      }
+      return new Keeper(key.href, await caches.open('attn-models'), await caches.open('attn-models-parts'));
+    });
   }
 
-  async match(url: string): Promise<Response | undefined> {
-    return quiet(() => this.#files.match(url));
+  #url(file: string): string {
+    const url = new URL(this.key);
+    url.pathname += file;
+    return url.href;
+  }
+
+  async match(file: string): Promise<Response | undefined> {
+    return quiet(() => this.#files.match(this.#url(file)));
   }
 
   /** Whether it is kept; with what the server said of its state. `load` is that of all files of a model which belong together. */
-  async put(url: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
+  async put(file: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
     const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
-    headers.set('content-type', url.includes('.json') ? 'application/json' : 'application/octet-stream');
+    headers.set('content-type', file.endsWith('.json') ? 'application/json' : 'application/octet-stream');
     for (const name of ['etag', 'last-modified']) {
       const value = said?.get(name);
       if (value) headers.set(name, value);
     }
     const kept = await quiet(async () => {
-      await this.#files.put(url, new Response(body, { headers }));
+      await this.#files.put(this.#url(file), new Response(body, { headers }));
       return true;
     });
     return kept ?? false;
   }
 
-  async delete(url: string): Promise<void> {
-    await quiet(() => this.#files.delete(url));
+  async delete(file: string): Promise<void> {
+    await quiet(() => this.#files.delete(this.#url(file)));
   }
 
-  parts(url: string): Promise<Parts> {
-    return Parts.find(this.#parts, url);
+  parts(file: string): Promise<Parts> {
+    return Parts.find(this.#parts, this.#url(file));
   }
 }

@@ -1,7 +1,7 @@
 /** The files of a model, wherever they are, piece by piece. */
 import { arrayLength, failDetached } from '../args/arrays.js';
 import { breathe } from '../platform/breathe.js';
-import { AttnError, networkErrors, reason } from '../args/error.js';
+import { AttnError, isAttnError, networkErrors, reason } from '../args/error.js';
 import { fileNames, type FileName, type Given, type Source } from '../args/model_options.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
@@ -48,70 +48,6 @@ export interface Folder {
 }
 
 export const network = networkErrors(op);
-
-/** How to make the files that are read of files that a folder has instead of them. */
-const conversions: readonly {
-  readonly missing: FileName;
-  readonly files: readonly string[];
-  readonly pattern: RegExp;
-  readonly what: string;
-  readonly help: string;
-}[] = [
-  {
-    missing: 'model.safetensors',
-    files: ['model.safetensors.index.json'],
-    pattern: /(^|\/)model(-\d+-of-\d+\.safetensors|\.safetensors\.index\.json)$/,
-    what: 'weights in several files',
-    help: "in Python model.save_pretrained(folder, max_shard_size='100GB') writes them into one",
-  },
-  {
-    missing: 'model.safetensors',
-    files: ['pytorch_model.bin', 'pytorch_model.bin.index.json'],
-    pattern: /\.(bin|bin\.index\.json|pt|pth|ckpt)$/,
-    what: 'a pickle, which runs code when it is read',
-    help: 'in Python AutoModel.from_pretrained(folder).save_pretrained(folder), with the class of its head if it has one, writes model.safetensors',
-  },
-  {
-    missing: 'model.safetensors',
-    files: ['tf_model.h5', 'flax_model.msgpack'],
-    pattern: /\.(h5|msgpack|gguf)$/,
-    what: 'weights of another framework',
-    help: 'in Python AutoModel.from_pretrained(folder, from_tf=True or from_flax=True).save_pretrained(folder) writes model.safetensors',
-  },
-  {
-    missing: 'model.safetensors',
-    files: ['onnx/model.onnx', 'model.onnx'],
-    pattern: /\.onnx$/,
-    what: 'a graph for onnxruntime',
-    help: 'the checkpoint that it was exported from has the weights',
-  },
-  {
-    missing: 'tokenizer.json',
-    files: ['vocab.txt', 'vocab.json', 'sentencepiece.bpe.model', 'spiece.model'],
-    pattern: /(^|\/)(vocab\.txt|vocab\.json|merges\.txt|[\w.-]+\.model)$/,
-    what: 'a vocabulary in an older form',
-    help: 'in Python AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes tokenizer.json',
-  },
-];
-
-/** Why a file that must be there is not: UNSUPPORTED where there is something else in its place. */
-export async function missing(folder: Folder, file: FileName): Promise<AttnError> {
-  // A module's folder may have others in their place, too.
-  const [, path, name] = /^(.*\/)?(.*)$/.exec(file)!;
-  const known = conversions.filter((each) => each.missing === name);
-  const there = await folder.existing(known.flatMap(({ files }) => files.map((each) => (path ?? '') + each)));
-  const again = path && 'in Python SentenceTransformer(folder).save_pretrained(other) writes it';
-  for (const { pattern, what, help } of known) {
-    const got = there.find((each) => each.startsWith(path ?? '') && pattern.test(each));
-    if (got !== undefined)
-      return new AttnError('UNSUPPORTED', `${op}: there is no ${file}, but ${folder.nameOf(got)}: ${what}; ${again ?? help}`, {
-        op,
-        expected: file,
-        got,
-      });
-  }
-  return folder.absent(file);
-}
 
 /** Bytes, where that is known beforehand. */
 const sizeOf = (content: Given) => (typeof content === 'string' ? undefined : 'buffer' in content ? content.length : content.size);
@@ -205,7 +141,7 @@ export class DiskFolder implements Folder {
     try {
       return await this.#disk.size(path);
     } catch (error) {
-      throw network(`${path} could not be read (${reason(error)})`, { path }, error);
+      throw isAttnError(error) ? error : network(`${path} could not be read (${reason(error)})`, { path }, error);
     }
   }
 
@@ -225,7 +161,7 @@ export class DiskFolder implements Folder {
   }
 
   async existing(files: readonly string[]): Promise<string[]> {
-    const sizes = await Promise.all(files.map((file) => this.#size(this.nameOf(file))));
+    const sizes = await Promise.all(files.map((file) => this.#size(this.nameOf(file)).catch(() => undefined)));
     return files.filter((_, i) => sizes[i] !== undefined);
   }
 

@@ -13,8 +13,11 @@ export interface About {
   /** Numbers of an embedding, by one pooling and by those that the files name. */
   readonly pooledSize: number;
   readonly embeddingSize: number;
+  /** Layers × the square of the hidden size: about a twelfth of the multiplications for each token. */
+  readonly work: number;
   readonly task: Task;
   readonly labels?: readonly string[];
+  readonly notes: readonly string[];
   /** Whether texts are to be made small letters of. */
   readonly lowerCase: boolean;
   /** Whether token types are what tokenizer.json says, or all 0. */

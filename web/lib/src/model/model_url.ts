@@ -1,8 +1,8 @@
 /** A model's folder on a server: fetched, kept in the Cache API, asked whether it is still the same, and resumed after a break. */
-import { abortable } from '../platform/abort.js';
+import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
-import { bodyOf, Keeper, keptWith, type Parts } from './model_cache.js';
+import { bodyOf, discard, Keeper, keptWith, type Parts } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
 import { pageUrl } from '../platform/placed.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
@@ -36,18 +36,15 @@ function isOther(kept: Headers, now: Headers): boolean {
 
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
 
-function discard(response: Response): void {
-  response.body?.cancel().catch(() => {});
-}
-
 /** `work` under a lock, told whether it has it; where there are no locks it is as if it had. */
-async function withLock<T>(name: string, work: (locked: boolean) => Promise<T>): Promise<T> {
+async function withLock<T>(name: string, options: LockOptions, work: (locked: boolean) => Promise<T>): Promise<T> {
   let result: Promise<T> | undefined;
   try {
-    await globalThis.navigator?.locks?.request(name, { ifAvailable: true }, (lock) => (result = work(lock !== null)));
+    await globalThis.navigator?.locks?.request(name, options, (lock) => (result = work(lock !== null)));
   } catch {
-    // Refused, or the work has failed, which is said below.
+    // Refused or ended, or the work has failed, which is said below.
   }
+  if (!result && options.signal?.aborted) throw aborted(options.signal, op);
   return result ?? work(true);
 }
 
@@ -89,20 +86,32 @@ export class UrlFolder implements Folder {
     base.hash = '';
     base.pathname = base.pathname.replace(/\/?$/, '/');
     if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
-    const keeper = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await Keeper.open() : undefined;
+    const keeper = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await Keeper.open(base) : undefined;
     if (!keeper) return work(new UrlFolder(base, options, signal, keeper, false));
-    return withLock(`attn-model ${base.href}`, async (locked) => {
+    const load = async (locked: boolean) => {
       const folder = new UrlFolder(base, options, signal, keeper, locked);
       await folder.#look(keeper);
       return work(folder);
+    };
+    const lock = `attn-model ${keeper.key}`;
+    let waits = false;
+    const result = await withLock(lock, { ifAvailable: true }, async (locked) => {
+      // What another load is bringing need not be downloaded twice.
+      if (!locked && options.cache === 'default') {
+        const kept = await keeper.match(weights);
+        if (kept) discard(kept);
+        waits = !kept;
+      }
+      return waits ? undefined : load(locked);
     });
+    return waits ? withLock(lock, { signal }, load) : result!;
   }
 
   /** Whether what is kept will do. */
   async #look(keeper: Keeper): Promise<void> {
     if (this.#options.cache === 'reload') return;
     // The weights are put last: where they are, all else is that there was.
-    const kept = await keeper.match(this.#url(weights));
+    const kept = await keeper.match(weights);
     if (!kept) return;
     discard(kept);
     if (await this.#isRenewed(keeper)) this.#httpCache = 'no-cache';
@@ -117,7 +126,7 @@ export class UrlFolder implements Folder {
     this.#signal.addEventListener('abort', end);
     let renewed = false;
     const compare = async (file: FileName) => {
-      const kept = await keeper.match(this.#url(file));
+      const kept = await keeper.match(file);
       if (!kept) return;
       discard(kept);
       // No header of ours: to another origin that would need its permission.
@@ -150,16 +159,19 @@ export class UrlFolder implements Folder {
     return `URL ${this.#url(file)}`;
   }
 
-  async #ask(file: string, init: RequestInit = {}): Promise<Response> {
+  async #ask(file: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
     const url = this.#url(file);
     let response: Response;
     try {
       const cache = this.#httpCache && { cache: this.#httpCache };
+      const { headers } = this.#options.request;
       response = await (this.#options.fetch ?? globalThis.fetch).call(undefined, url, {
         credentials: 'same-origin',
         signal: this.#signal,
+        ...this.#options.request,
         ...cache,
         ...init,
+        ...(headers && { headers: { ...headers, ...init.headers } }),
       });
     } catch (error) {
       // An extension has no server that would answer 404 for a file that it does not have.
@@ -218,19 +230,20 @@ export class UrlFolder implements Folder {
     const from = isWhole ? size - 1 : size;
     const ours = this.#base.origin === globalThis.location?.origin;
     // To another origin If-Range would need its permission; there the answer's own validator decides.
-    const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) };
+    const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) } as Record<string, string>;
     const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
       return undefined;
     });
     if (!response) return undefined;
     const now = validatorOf(response);
-    const [, start, , all] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
+    const [, start, all] = /^bytes (\d+)-\d+\/(?:(\d+)|\*)$/.exec(response.headers.get('content-range') ?? '') ?? [];
     const continues =
       response.status === 206 &&
       (now === validator || (ours && now === '')) &&
       response.headers.get('content-encoding') === null &&
-      (start === undefined || Number(start) === from) &&
+      // Of the last byte, which is not used, the validator is enough; browsers hide the place from other origins unless the server exposes it.
+      (start === undefined ? isWhole : Number(start) === from) &&
       (all === undefined || total === undefined || Number(all) === total);
     if (continues && !isWhole) return this.#opened(weights, response, parts);
     discard(response);
@@ -252,7 +265,7 @@ export class UrlFolder implements Folder {
   async #open(file: FileName): Promise<ModelFile | undefined> {
     const url = this.#url(file);
     if (this.#kept !== undefined) {
-      const response = await this.#keeper!.match(url);
+      const response = await this.#keeper!.match(file);
       const other = response?.headers.get(keptWith) ?? '';
       // Files of two loads may belong to two states of the model.
       if (response && this.#kept !== '' && other !== '' && this.#kept !== other) {
@@ -262,7 +275,7 @@ export class UrlFolder implements Folder {
       return response && { name: `URL ${url} (as it was kept)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
     if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
-    const parts = (this.#parts = await this.#keeper!.parts(url));
+    const parts = (this.#parts = await this.#keeper!.parts(file));
     const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
     if (rest) return rest;
     const response = await this.#ask(file);
@@ -275,11 +288,18 @@ export class UrlFolder implements Folder {
     return this.#opened(file, response);
   }
 
+  /** The head of a file, which may be large. Folders of an extension, and servers that know no HEAD, are asked for the file. */
+  async #probe(file: string): Promise<Response> {
+    if (!/^http/.test(this.#base.protocol)) return this.#ask(file);
+    const response = await this.#ask(file, { method: 'HEAD' });
+    return [405, 501].includes(response.status) ? this.#ask(file) : response;
+  }
+
   async existing(files: readonly string[]): Promise<string[]> {
     if (this.#kept !== undefined) return [];
     const there = await Promise.all(
       files.map(async (file) => {
-        const response = await this.#ask(file).catch(() => undefined);
+        const response = await this.#probe(file).catch(() => undefined);
         if (response) discard(response);
         return response?.ok === true && !isHtml(response);
       }),
@@ -299,14 +319,14 @@ export class UrlFolder implements Folder {
     const parts = this.#parts;
     if (this.#kept !== undefined) {
       if (outcome !== 'bad') return false;
-      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await keeper.delete(this.#url(file));
+      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await keeper.delete(file);
       this.#kept = undefined;
       return true;
     }
     if (!parts) return false;
     const kept = outcome === 'complete' && (await this.#keep(keeper, parts, small));
     // Without a validator nobody could tell whether the rest belongs to it.
-    const goesOn = !kept && (outcome === 'broken' || this.#signal.aborted) && parts.validator !== '';
+    const goesOn = !kept && (outcome !== 'bad' || this.#signal.aborted) && parts.validator !== '';
     await (goesOn ? parts.close() : parts.clear());
     return false;
   }
@@ -316,13 +336,13 @@ export class UrlFolder implements Folder {
     const whole = await parts.whole(this.#signal);
     if (!whole) return false;
     const load = crypto.randomUUID();
-    const put = (file: FileName, body: BodyInit, size: number) => keeper.put(this.#url(file), body, size, load, this.#headers.get(file));
+    const put = (file: FileName, body: BodyInit, size: number) => keeper.put(file, body, size, load, this.#headers.get(file));
     // Those of an earlier state say that all else is there.
-    await keeper.delete(this.#url(weights));
+    await keeper.delete(weights);
     for (const file of new Set([...fileNames, ...small.keys()])) {
       const bytes = small.get(file);
       // What an earlier state of the folder had, this one may not have.
-      if (!bytes) await keeper.delete(this.#url(file));
+      if (!bytes) await keeper.delete(file);
       else if (!(await put(file, bytes, bytes.length))) return false;
     }
     return put(weights, whole.body, whole.size);

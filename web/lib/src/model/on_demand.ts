@@ -3,6 +3,7 @@ import * as earlyEnd from '../tokenizer/early_end.js';
 import { useEarlyEnd } from '../tokenizer/tokenizer.js';
 
 export { exportFiles } from './export_model.js';
+export { missing } from './missing.js';
 export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
 export { Sha256 } from './sha256.js';
 export * as rare from '../tokenizer/rare.js';

@@ -1,7 +1,7 @@
 /** A model, and what it can do. */
 import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
-import { assertTask, inBatches, type Lent, limits, padded, tokenized } from './batches.js';
+import { assertTask, inBatches, type Lent, limits, padded, promptOf, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from '../args/error.js';
 import {
   classifyOptions,
@@ -18,11 +18,10 @@ import {
   readTexts,
   readToken,
   type Text,
-  type TextOptions,
 } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
 import type { Lender } from './lender.js';
-import { type About, type Parts, signatureOf } from './model_parts.js';
+import { type Parts, signatureOf } from './model_parts.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
@@ -73,8 +72,17 @@ export class TextModel implements Contract {
     return partsOf('task', this).about.task;
   }
 
+  get notes(): readonly string[] {
+    return partsOf('notes', this).about.notes;
+  }
+
   get weights(): 'float32' | 'int8' {
     return partsOf('weights', this).about.quantized ? 'int8' : 'float32';
+  }
+
+  get maskToken(): string | undefined {
+    const { tokenizer } = partsOf('maskToken', this);
+    return tokenizer.maskId === undefined ? undefined : tokenizer.idToToken(tokenizer.maskId);
   }
 
   get wordEmbeddings(): Embedding {
@@ -145,27 +153,32 @@ export class TextModel implements Contract {
     return partsOf('idToToken', this).tokenizer.idToToken(readId('idToToken', id));
   }
 
-  async embed(texts: string | readonly string[], options?: Parameters<Contract['embed']>[1]): Promise<Tensor> {
+  async embed(texts: string | readonly string[], options?: Parameters<Contract['embed']>[1]): ReturnType<Contract['embed']> {
     const { about, tokenizer } = partsOf('embed', this);
     const given = readTexts('embed', texts, false) as string[];
     const read = readTextOptions('embed', options, embedOptions);
     const { plain } = read;
     const { pooling, normalize } = plain;
-    const prompt = promptOf(about, plain);
+    const prompt = promptOf('embed', about, plain);
     const list = prompt === '' ? given : given.map((text) => prompt + text);
     await this.#prepare('embed', list);
     const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt, plain.addSpecialTokens);
     const width = pooling === undefined ? about.embeddingSize : about.pooledSize;
     const data = allocate('embed', 4 * list.length * width, () => new Float32Array(list.length * width));
     const limit = limits('embed', about, plain);
+    const truncated: boolean[] = [];
     await inBatches('embed', () => partsOf('embed', this), read, {
       count: list.length,
-      rowsOf: (index) => [tokenized('embed', tokenizer, list[index]!, index, limit)],
+      rowsOf: (index) => {
+        const row = tokenized('embed', tokenizer, list[index]!, index, limit);
+        truncated[index] = row.truncated;
+        return [row];
+      },
       method: 'embed',
       others: () => ({ options: { pooling, normalize, promptLength } }),
       use: (rows, result) => rows.forEach(({ index }, i) => data.set(result.data.subarray(i * width, (i + 1) * width), index * width)),
     });
-    return { data, dims: [list.length, width] };
+    return { data, dims: [list.length, width], truncated };
   }
 
   async classify(
@@ -184,11 +197,11 @@ export class TextModel implements Contract {
       count: list.length,
       rowsOf: (index) => [tokenized('classify', tokenizer, list[index]!, index, limit)],
       method: 'classify',
-      others: () => ({}),
+      others: () => ({ pairs: typeof list[0] !== 'string' }),
       use: (rows, { data }) =>
         rows.forEach(({ index }, i) => {
           const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));
-          results[index] = scored.sort((a, b) => b.score - a.score);
+          results[index] = scored.sort((a, b) => b.score - a.score).slice(0, read.plain.topK);
         }),
     });
     return results;
@@ -198,11 +211,11 @@ export class TextModel implements Contract {
     return this.#task('classifyTokens', args);
   }
 
-  async fillMask(...args: Parameters<Contract['fillMask']>): ReturnType<Contract['fillMask']> {
+  async fillMask(...args: readonly unknown[]): Promise<never> {
     return this.#task('fillMask', args);
   }
 
-  async answer(...args: Parameters<Contract['answer']>): ReturnType<Contract['answer']> {
+  async answer(...args: readonly unknown[]): Promise<never> {
     return this.#task('answer', args);
   }
 
@@ -260,13 +273,6 @@ export class TextModel implements Contract {
   [disposeSymbol](): void {
     this.dispose();
   }
-}
-
-/** What goes before each text: of both the prompt counts, as in sentence-transformers. */
-function promptOf({ prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
-  if (prompt !== undefined) return prompt;
-  if (promptName === undefined) return defaultPrompt;
-  return prompts.get(promptName) ?? fail('CONFIG', 'embed', 'promptName', JSON.stringify(promptName), `one of ${[...prompts.keys()].join(', ')}`);
 }
 
 /** Tokens with which a prompt begins a text, special ones included, but for one at its end. */

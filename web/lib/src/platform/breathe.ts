@@ -14,12 +14,37 @@ export function breathe(): Promise<void> {
   });
 }
 
+/** Calls that wait for their turn: urgent ones, and the others. */
+const waiting: readonly [urgent: (() => void)[], others: (() => void)[]] = [[], []];
+let isLetting = false;
+
+/**
+ * Like `breathe()`, for calls that compute at the same time: they take turns, urgent ones first. Only one message is under way for all of them,
+ * because a call that arrives later could not overtake the work behind messages that were sent before.
+ */
+export async function takeTurn(isUrgent: boolean): Promise<void> {
+  const turn = new Promise<void>((go) => waiting[isUrgent ? 0 : 1].push(go));
+  if (!isLetting) void letIn();
+  return turn;
+}
+
+async function letIn(): Promise<void> {
+  isLetting = true;
+  for (;;) {
+    await breathe();
+    const next = waiting[0].shift() ?? waiting[1].shift();
+    if (!next) break;
+    next();
+  }
+  isLetting = false;
+}
+
 /** For a loop over pieces that may all be there already: gives the event loop a turn when it has had none for a while. */
-export function takingTurns(): () => Promise<void> {
+export function takingTurns(turn = breathe): () => Promise<void> {
   let last = Date.now();
   return async () => {
     if (Date.now() - last < 30) return;
-    await breathe();
+    await turn();
     last = Date.now();
   };
 }

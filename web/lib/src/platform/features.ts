@@ -37,7 +37,7 @@ export function assertEngine(): void {
   const refuse = (what: string) => {
     throw new AttnError(
       'ENVIRONMENT',
-      `load: this engine ${what}; attn needs WebAssembly with SIMD and exceptions (Chrome 95, Firefox 100, Safari 16.4, Node 17 or later)`,
+      `load: this engine ${what}; attn needs WebAssembly with SIMD and exceptions (Chrome 95, Firefox 100, Safari 16.4, Node 20 or later)`,
       { op: 'load', expected: 'WebAssembly with SIMD and exceptions', got: what },
     );
   };

@@ -1,6 +1,6 @@
 /** What a model's head is for: entities, masks, answers, the order of documents. */
-import type { Entity, TextModel as Contract } from '../attn.js';
-import { assertTask, inBatches, inText, limits, type Row, tokenized } from '../model/batches.js';
+import type { Answer, Entity, FilledMask, TextModel as Contract } from '../attn.js';
+import { assertTask, inBatches, inText, limits, promptOf, type Row, tokenized } from '../model/batches.js';
 import { AttnError, describe, fail } from '../args/error.js';
 import {
   answerOptions,
@@ -12,6 +12,7 @@ import {
   readTextOptions,
   readTexts,
 } from '../args/model_options.js';
+import { readQuestions } from '../args/questions.js';
 import type { Parts } from '../model/model_parts.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
@@ -101,25 +102,24 @@ export async function classifyTokens(
   return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
 }
 
-/** Ids of what may stand for a mask: tokens, or the first token of each. */
+/** Ids of what may stand for a mask: tokens, or the first token of each text, as in transformers. */
 function targetIds(tokenizer: Tokenizer, targets: readonly string[]): Set<number> {
   const op = 'fillMask';
   if (targets.length === 0) fail('ARGUMENT', op, 'targets', 'is empty', 'at least one token');
   return new Set(
     targets.map((target, i) => {
       const id = tokenizer.tokenToId(target) ?? tokenizer.split(target, 1).ids[0];
-      return id ?? fail('ARGUMENT', op, `targets[${i}]`, describe(target), 'a token, or a text that begins with one');
+      // The score of the unknown token would not be that of the target.
+      if (id === undefined || (id === tokenizer.unkId && tokenizer.tokenToId(target) === undefined))
+        fail('ARGUMENT', op, `targets[${i}]`, describe(target), 'a token, or a text that begins with one');
+      return id;
     }),
   );
 }
 
-export async function fillMask(
-  find: Find,
-  given: Parameters<Contract['fillMask']>[0],
-  options?: Parameters<Contract['fillMask']>[1],
-): ReturnType<Contract['fillMask']> {
+export async function fillMask(find: Find, given: unknown, options?: unknown): Promise<FilledMask[][] | FilledMask[][][]> {
   const op = 'fillMask';
-  const text = readText(op, 'text', given);
+  const list = readTexts(op, given, false) as string[];
   const read = readTextOptions(op, options, fillMaskOptions);
   const { topK = 5, targets } = read.plain;
   const { about, tokenizer } = find();
@@ -128,27 +128,36 @@ export async function fillMask(
   if (maskId === undefined) throw new AttnError('UNSUPPORTED', `${op}: the tokenizer has no mask token`, { op });
   const wanted = targets && targetIds(tokenizer, targets);
   const limit = limits(op, about, { truncation: false, maxLength: about.positions });
-  const [window] = windowsOf(op, tokenizer, [text], 0, limit, undefined, ({ ids }, place) => ids[place] === maskId);
-  const { places, sequence } = window!;
-  if (places.length === 0) fail('ARGUMENT', op, 'text', 'has no mask', tokenizer.idToToken(maskId)!);
-  const filled: Awaited<ReturnType<Contract['fillMask']>> = [];
+  const isMask = ({ ids }: Sequence, place: number) => ids[place] === maskId;
+  const filled: FilledMask[][][] = [];
   await inBatches<Window>(op, find, read, {
-    count: 1,
-    rowsOf: () => [window!],
+    count: list.length,
+    rowsOf: (index) =>
+      inText(op, index, () => {
+        const windows = windowsOf(op, tokenizer, [list[index]!], index, limit, undefined, isMask);
+        if (windows[0]!.places.length === 0) fail('ARGUMENT', op, `texts[${index}]`, 'has no mask', tokenizer.idToToken(maskId)!);
+        return windows;
+      }),
     method: 'classifyTokens',
     others: (rows, length) => ({ places: placesOf(rows, length), task: 'fill-mask', softmax: 'outputs' }),
     use: (rows, result) =>
-      split(rows, result)[0]!.forEach((scores, i) => {
-        const best = largest(scores, topK, wanted);
-        filled[i] = best.map((id) => {
-          const ids = sequence.ids.slice();
-          ids[places[i]!] = id;
-          // Where there are other masks they stay.
-          return { token: tokenizer.decode([id]), id, score: scores[id]!, text: tokenizer.decode(ids, places.length === 1) };
-        });
+      split(rows, result).forEach((scored, row) => {
+        const { index, sequence, places } = rows[row]!;
+        filled[index] = scored.map((scores, i) =>
+          largest(scores, topK, wanted).map((id) => {
+            const ids = sequence.ids.slice();
+            ids[places[i]!] = id;
+            // If there are other masks they stay, and with them all special tokens but padding.
+            const text = tokenizer.decode(
+              ids.filter((each) => !tokenizer.isPadding(each)),
+              places.length === 1,
+            );
+            return { token: tokenizer.decode([id]), id, score: scores[id]!, text };
+          }),
+        );
       }),
   });
-  return filled;
+  return typeof given === 'string' ? filled[0]! : filled;
 }
 
 /** The numbers of the largest scores, of equal ones the first; of those wanted alone. */
@@ -168,47 +177,32 @@ function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number
 /** The most tokens of a question and a part of its context, as in transformers' pipeline. */
 const mostOfAnswer = 384;
 
-export async function answer(
-  find: Find,
-  givenQuestion: Parameters<Contract['answer']>[0],
-  givenContext: Parameters<Contract['answer']>[1],
-  options?: Parameters<Contract['answer']>[2],
-): ReturnType<Contract['answer']> {
+export async function answer(find: Find, givenQuestion: unknown, givenContext: unknown, options?: unknown): Promise<Answer[] | Answer[][]> {
   const op = 'answer';
-  const question = readText(op, 'question', givenQuestion);
-  const context = readText(op, 'context', givenContext);
-  if (question === '') fail('ARGUMENT', op, 'question', 'is empty', 'a question');
-  if (context === '') fail('ARGUMENT', op, 'context', 'is empty', 'a text');
+  const { isOne, pairs } = readQuestions(givenQuestion, givenContext);
   const read = readTextOptions(op, options, answerOptions);
   const { topK = 1, maxAnswerLength = 15, allowEmpty = false } = read.plain;
   const { about, tokenizer } = find();
   assertTask(op, about, 'question-answering');
-  const limit = limits(op, about, { maxLength: Math.min(about.maxLength, mostOfAnswer) });
+  const limit = limits(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
   const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
   const { clsId } = tokenizer;
   // The first special token stands for there being no answer.
-  const rows = windowsOf(
-    op,
-    tokenizer,
-    [question, context],
-    0,
-    limit,
-    stride,
-    ({ ids, texts }, place) => texts[place] === 1 || (texts[place]! < 0 && ids[place] === clsId),
-  );
-  const found = new Array<AnswerWindow>(rows.length);
+  const isSeen = ({ ids, texts }: Sequence, place: number) => texts[place] === 1 || (texts[place]! < 0 && ids[place] === clsId);
+  const found = pairs.map((): AnswerWindow[] => []);
   await inBatches<Window>(op, find, read, {
-    count: 1,
-    rowsOf: () => rows,
+    count: pairs.length,
+    rowsOf: (index) => inText(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
     method: 'classifyTokens',
     others: (batch, length) => ({ places: placesOf(batch, length), task: 'question-answering', softmax: 'tokens' }),
     use: (batch, result) =>
       split(batch, result).forEach((scores, i) => {
-        const { sequence, places, number } = batch[i]!;
-        found[number] = answerWindow(sequence, places, scores);
+        const { index, sequence, places, number } = batch[i]!;
+        found[index]![number] = answerWindow(sequence, places, scores);
       }),
   });
-  return answersOf(context, found, { topK, maxAnswerLength, allowEmpty });
+  const answers = pairs.map(([, context], index) => answersOf(context, found[index]!, { topK, maxAnswerLength, allowEmpty }));
+  return isOne ? answers[0]! : answers;
 }
 
 /** The tokens of the context, each with its whole word. */
@@ -245,10 +239,11 @@ export async function rank(
   if (about.labels!.length !== 1)
     fail('UNSUPPORTED', op, 'the head', `has ${about.labels!.length} labels`, 'one label, as that of a cross-encoder: classify() gives several');
   const limit = limits(op, about, read.plain);
+  const asked = promptOf(op, about, read.plain) + query;
   const scores = new Float32Array(documents.length);
   await inBatches(op, find, read, {
     count: documents.length,
-    rowsOf: (index) => [tokenized(op, tokenizer, [query, documents[index]!], index, limit)],
+    rowsOf: (index) => [tokenized(op, tokenizer, [asked, documents[index]!], index, limit)],
     method: 'classify',
     others: () => ({}),
     use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),

@@ -14,6 +14,8 @@ interface AddedToken {
   readonly stripsRight: boolean;
   readonly normalized: boolean;
   readonly special: boolean;
+  /** Left to the model, like any other text. */
+  readonly isSplit: boolean;
 }
 
 /** What is looked for, by the numbers that the trie has for it. */
@@ -35,7 +37,8 @@ export class AddedTokens {
   readonly #normalized: Wanted;
   readonly #normalizer: Normalizer;
 
-  constructor(sections: readonly Section[], model: Model, normalizer: Normalizer) {
+  /** `splitsSpecial`: special tokens in a text are split like any other text. */
+  constructor(sections: readonly Section[], model: Model, normalizer: Normalizer, splitsSpecial = false) {
     this.#normalizer = normalizer;
     let nextId = model.size;
     let length = 0;
@@ -46,6 +49,9 @@ export class AddedTokens {
       length += content.length;
       // As the library does: the id that the file names is not what counts.
       const id = this.ids.get(content) ?? model.idOf(content) ?? nextId++;
+      const before = this.#byId.get(id);
+      // Once special, the library keeps a text special.
+      const special = section.boolean('special', false) || (before?.content === content && before.special);
       this.ids.set(content, id);
       this.#byId.set(id, {
         id,
@@ -54,7 +60,8 @@ export class AddedTokens {
         stripsLeft: section.boolean('lstrip'),
         stripsRight: section.boolean('rstrip'),
         normalized: section.boolean('normalized'),
-        special: section.boolean('special', false),
+        special,
+        isSplit: special && splitsSpecial,
       });
     }
     this.own = [...this.ids.keys()].filter((content) => model.idOf(content) === undefined).length;
@@ -131,7 +138,7 @@ export class AddedTokens {
       let [from, to] = [at, end];
       at = end;
       const inWord = (i: number) => i >= 0 && i < count && is(codes[i], WORD);
-      if (token.singleWord && (inWord(from - 1) || inWord(to))) continue;
+      if (token.isSplit || (token.singleWord && (inWord(from - 1) || inWord(to)))) continue;
       if (token.stripsLeft) {
         while (from > done && is(codes[from - 1], SPACE)) --from;
         from = Math.max(from, done);

@@ -1,6 +1,8 @@
 /**
- * The end of a long text that is cut need not be read. Before a space between letters, what went before becomes the same tokens whatever follows, if
- * all parts of the tokenizer are known to be so: none of them looks across that place, and one of them cuts there.
+ * The end of a long text that is cut need not be read. There are places where what went before becomes the same tokens whatever follows, if all parts of
+ * the tokenizer are known to be so: none of them looks across that place, and one of them cuts there. Between words that is a space between letters. In
+ * Chinese, Japanese, Thai and the like it is between two letters, if the normalizer puts a space there, or the model knows which tokens are certain
+ * before the rest of a word; or it is before a comma or full stop, if the pre-tokenizer ends a run of letters there.
  */
 import type { AddedTokens } from './added_tokens.js';
 import type { Normalizer } from './normalizers.js';
@@ -15,13 +17,26 @@ export interface Rules {
   readonly sections: readonly (Section | undefined)[];
   readonly normalize: Normalizer;
   readonly added: AddedTokens;
+  /** Whether the model tells which tokens of the beginning of a word are certain. */
+  readonly takesOpenWords: boolean;
   /** Known once it has been asked for. */
-  sides?: readonly Side[];
+  ends?: Ends;
+}
+
+interface Ends {
+  /** The sides that may be left unread where there is a space. */
+  readonly sides: readonly Side[];
+  /** What the normalizer has to leave between the characters around a place without one; '' where the word goes on. What follows may be left unread. */
+  readonly infix?: string;
 }
 
 /** Letters and digits that have no decomposition and that no mark, case or script makes more than one. */
 const letter = '[0-9A-Za-zα-ωА-ИК-ик-яא-ת]';
-const boundary = new RegExp(`${letter}{2}(?= ${letter})`, 'g');
+/** Letters of scripts without spaces, and Korean syllables. None of them composes with what is before it. */
+const unspaced = '[ก-ฮぁ-ゖァ-ヺ一-龥가-힣]';
+const boundary = new RegExp(`${letter}{2}(?= ${letter})|${unspaced}(?= ?${unspaced}|[、。！，：；？])`, 'g');
+/** Places that are looked at before the next larger part of a text. */
+const mostPlaces = 64;
 const between = /[\p{L}\p{N}][ ▁][\p{L}\p{N}]+$/u;
 const isOf = (part: Section, types: string) => types.split(' ').includes(part.string('type'));
 
@@ -32,8 +47,10 @@ function flat(section: Section | undefined): Section[] {
   return list === undefined ? [section] : section.sections(list).flatMap(flat);
 }
 
-/** The sides that may be left unread. */
-function sidesOf({ sections: [normalizer, preTokenizer], normalize, added }: Rules): readonly Side[] {
+const none: Ends = { sides: [] };
+
+/** What the parts of the file allow. */
+function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesOpenWords }: Rules): Ends {
   let sides: readonly Side[] = ['right', 'left'];
   // Whether there may be ▁ in the place of the space.
   let mark = false;
@@ -43,47 +60,82 @@ function sidesOf({ sections: [normalizer, preTokenizer], normalize, added }: Rul
       const text = pattern.has('String') ? pattern.string('String') : undefined;
       const content = part.string('content')[0];
       // What it finds has to begin behind the letter.
-      if (text === undefined ? pattern.string('Regex').includes('p{') : /[\p{L}\p{N}]/u.test(text)) return [];
+      if (text === undefined ? pattern.string('Regex').includes('p{') : /[\p{L}\p{N}]/u.test(text)) return none;
       if (text !== undefined && !/^[ ▁]/.test(text)) continue;
-      if (content !== ' ' && content !== '▁') return [];
+      if (content !== ' ' && content !== '▁') return none;
       mark ||= content === '▁';
       sides = ['right'];
     } else if (isOf(part, 'Strip Prepend')) sides = ['right'];
-    else if (!isOf(part, 'BertNormalizer Lowercase NFC NFD NFKC NFKD StripAccents Nmt Precompiled')) return [];
+    else if (!isOf(part, 'BertNormalizer Lowercase NFC NFD NFKC NFKD StripAccents Nmt Precompiled')) return none;
   }
   for (let code = 48; code < 0x600; ++code) {
     const one = String.fromCharCode(code);
     // What a Precompiled map makes of it is not known otherwise.
-    if (RegExp(letter).test(one) && !between.test(stringOf(normalize(readText(`${one} ${one}`)).codes))) return [];
+    if (RegExp(letter).test(one) && !between.test(stringOf(normalize(readText(`${one} ${one}`)).codes))) return none;
   }
+  let crosses = false;
   for (const { content, singleWord, stripsRight } of added.all) {
-    if (/[\p{L}\p{N}][\s▁]/u.test(content) || (stripsRight && /[\p{L}\p{N}]$/u.test(content))) return [];
+    if (/[\p{L}\p{N}][\s▁]/u.test(content) || (stripsRight && /[\p{L}\p{N}]$/u.test(content))) return none;
     if (singleWord && /^[\s▁]/.test(content)) sides = ['right'];
+    crosses ||= RegExp(`${unspaced}(${unspaced}|[^\\p{L}\\p{N}\\s]${singleWord ? '|$' : ''})`, 'u').test(content);
   }
-  for (const part of flat(preTokenizer)) {
-    const isWhite = isOf(part, 'BertPreTokenizer WhitespaceSplit');
-    if (isOf(part, 'Digits Punctuation') || (isWhite && mark)) continue;
-    const pattern = part.has('pattern') ? part.section('pattern') : undefined;
-    const cuts =
-      isWhite ||
-      isOf(part, 'Whitespace') ||
-      (isOf(part, 'ByteLevel') && part.boolean('use_regex', true)) ||
-      (isOf(part, 'Metaspace') && part.string('replacement') === '▁' && part.boolean('split', true)) ||
-      (pattern?.has('Regex') && pattern.string('Regex').includes('p{') && part.string('behavior') === 'Isolated' && !part.boolean('invert'));
-    return cuts ? sides : [];
+  const parts = flat(preTokenizer);
+  const first = parts.find((part) => !isOf(part, 'Digits Punctuation') && !(mark && isWhite(part)));
+  if (!first || !cuts(first)) sides = [];
+  if (crosses) return { sides };
+  if (takesOpenWords && parts.every((part) => isWhite(part) || isOf(part, 'Whitespace Digits Punctuation Metaspace'))) return { sides, infix: '' };
+  if (!first || sides.length === 0 || isOf(first, 'Whitespace Metaspace')) return { sides };
+  return { sides, infix: isWhite(first) ? ' +' : '(?=[^\\p{L}\\p{N}\\s])' };
+}
+
+const isWhite = (part: Section) => isOf(part, 'BertPreTokenizer WhitespaceSplit');
+
+/** Whether it cuts before a space. */
+function cuts(part: Section): boolean {
+  const pattern = part.has('pattern') ? part.section('pattern') : undefined;
+  return (
+    isWhite(part) ||
+    isOf(part, 'Whitespace') ||
+    (isOf(part, 'ByteLevel') && part.boolean('use_regex', true)) ||
+    (isOf(part, 'Metaspace') && part.string('replacement') === '▁' && part.boolean('split', true)) ||
+    (pattern?.has('Regex') === true && pattern.string('Regex').includes('p{') && part.string('behavior') === 'Isolated' && !part.boolean('invert'))
+  );
+}
+
+/** Where a text may be left, from there on. */
+function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, from: number, side: Side) {
+  boundary.lastIndex = from;
+  for (let tried = 0; tried < mostPlaces && boundary.test(text); ++tried) {
+    const at = boundary.lastIndex;
+    const isSpaced = text[at] === ' ';
+    const around = text.slice(at - 1, at + (isSpaced ? 2 : 1));
+    const made = stringOf(normalize(readText(around)).codes);
+    if (
+      isSpaced
+        ? sides.includes(side) && between.test(made)
+        : side === 'right' && infix !== undefined && RegExp([...around].join(infix), 'u').test(made)
+    )
+      return { at, isOpen: !isSpaced && infix === '' };
   }
-  return [];
+  return undefined;
 }
 
 /** More than `most` tokens from the other side on, or nothing where that would be most of the text. */
-export function tokensOf(rules: Rules, text: string, most: number, side: Side, tokenize: (from: number, to: number) => Part): Part | undefined {
+export function tokensOf(
+  rules: Rules,
+  text: string,
+  most: number,
+  side: Side,
+  tokenize: (from: number, to: number, isOpen: boolean) => Part,
+): Part | undefined {
   for (let size = 16 * most + 256; 2 * size < text.length; size *= 4) {
-    if (!(rules.sides ??= sidesOf(rules)).includes(side)) return undefined;
-    boundary.lastIndex = side === 'right' ? size : text.length - size;
-    if (!boundary.test(text)) continue;
-    const at = boundary.lastIndex;
+    const ends = (rules.ends ??= endsOf(rules));
+    if (!ends.sides.includes(side) && ends.infix === undefined) return undefined;
+    const place = placeFrom(rules, ends, text, side === 'right' ? size : text.length - size, side);
+    if (!place) continue;
+    const { at, isOpen } = place;
     if (side === 'right' && 2 * at > text.length) return undefined;
-    const part = side === 'right' ? tokenize(0, at) : tokenize(at, text.length);
+    const part = side === 'right' ? tokenize(0, at, isOpen) : tokenize(at, text.length, false);
     if (part.ids.length > most) return part;
   }
   return undefined;

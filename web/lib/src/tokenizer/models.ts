@@ -13,12 +13,16 @@ export interface Model {
   readonly size: number;
   idOf(token: string): number | undefined;
   tokenOf(id: number): string | undefined;
-  tokenize(codes: readonly number[], from: number, to: number, emit: Emit, budget: Budget): void;
+  /** Whether `tokenize` takes the beginning of a word, too. */
+  readonly takesOpenWords: boolean;
+  /** Of a word that goes on where `isOpen`: the tokens that are the same whatever follows. */
+  tokenize(codes: readonly number[], from: number, to: number, emit: Emit, budget: Budget, isOpen?: boolean): void;
 }
 
 /** What a model tells of its vocabulary. */
-function facts(vocabulary: Vocabulary): Pick<Model, 'size' | 'idOf' | 'tokenOf'> {
+function facts(vocabulary: Vocabulary): Omit<Model, 'tokenize'> {
   return {
+    takesOpenWords: false,
     size: vocabulary.tokens.length,
     idOf: (token) => vocabulary.idOf(token),
     tokenOf: (id) => vocabulary.tokenOf(id),
@@ -303,6 +307,19 @@ function readPieces(section: Section): [tokens: string[], scores: Float64Array] 
   return [tokens, scores];
 }
 
+/** The last place that all best ways to the open places have in common: up to there they are the same, whichever of them a longer word takes. */
+function certain(open: Uint8Array, begins: Int32Array): number {
+  let end = open.length - 1;
+  open[end] = 1;
+  for (let left = open.reduce((sum, each) => sum + each); left > 1; --end) {
+    if (!open[end]) continue;
+    left -= open[begins[end]];
+    open[begins[end]] = 1;
+  }
+  while (!open[end]) --end;
+  return end;
+}
+
 /** The cut with the best sum of scores (Viterbi). */
 function unigram(section: Section): Model {
   const [tokens, scores] = readPieces(section);
@@ -324,8 +341,11 @@ function unigram(section: Section): Model {
 
   return {
     ...facts(vocabulary),
-    tokenize(codes, from, to, emit, budget) {
+    takesOpenWords: true,
+    tokenize(codes, from, to, emit, budget, isOpen) {
       const count = to - from;
+      // Where tokens begin that may end behind what is here.
+      const open = new Uint8Array(count + 1);
       const best = new Float64Array(count + 1);
       const begins = new Int32Array(count + 1).fill(-1);
       const chosen = new Int32Array(count + 1);
@@ -342,6 +362,7 @@ function unigram(section: Section): Model {
         for (let state = 0; end < count;) {
           state = trie.step(state, codes[from + end++]);
           if (state === 0) break;
+          if (end === count) open[start] = 1;
           const id = trie.numberAt(state);
           if (id < 0) continue;
           offer(start, end, id, scores[id] + soFar);
@@ -351,10 +372,13 @@ function unigram(section: Section): Model {
         if (!single) offer(start, start + 1, unknown ?? -1, unknownScore + soFar);
       }
       // From the end; neighbours that are unknown are one token.
+      const firstUnknown = (end: number) => {
+        while (end > 0 && chosen[end] === (unknown ?? -1)) end = begins[end];
+        return end;
+      };
       const cuts: number[] = [];
-      for (let end = count; end > 0;) {
-        let start = begins[end];
-        if (chosen[end] === (unknown ?? -1)) while (start > 0 && chosen[start] === (unknown ?? -1)) start = begins[start];
+      for (let end = isOpen ? firstUnknown(certain(open, begins)) : count; end > 0;) {
+        const start = Math.min(begins[end], firstUnknown(end));
         cuts.push(start, end);
         end = start;
       }

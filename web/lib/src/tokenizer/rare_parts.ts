@@ -1,7 +1,9 @@
 /** What few tokenizers have: it comes when one is read that has, and that one is then read again. */
+import type { readOtherTokens } from './other_tokens.js';
 import type { Matcher } from './text.js';
 
 interface Rare {
+  readonly readOtherTokens: typeof readOtherTokens;
   readonly patterns: ReadonlyMap<string, Matcher>;
   readonly runScripts: string;
   readonly scriptLengths: string;

@@ -33,11 +33,15 @@ function checkValues(bytes: Uint8Array, name: string): void {
   atMost(name, names, 'names', limits.names);
 }
 
-/** What a JSON file holds. */
+/** Strings, and what Python's json writes for numbers that JSON does not have. */
+const notNumbers = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g;
+
+/** What a JSON file holds. Python's numbers that JSON does not have are strings; tokenizer.json, which Python does not write, has none. */
 export function readJson(bytes: Uint8Array, name: string): unknown {
   checkValues(bytes, name);
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return JSON.parse(name === 'tokenizer.json' ? text : text.replace(notNumbers, (found) => (found[0] === '"' ? found : `"${found}"`)));
   } catch (cause) {
     throw new AttnError('FORMAT', `${op}: ${name} is not JSON (${reason(cause)})`, { op, file: name }, { cause });
   }

@@ -44,7 +44,7 @@ function wordsOf(op: string, value: unknown): Source[][] {
   });
 }
 
-const names = ['tokenizer.json', 'tokenizer_config.json', 'config.json'] as const;
+const names = ['tokenizer.json', 'tokenizer_config.json', 'config.json', 'special_tokens_map.json', 'added_tokens.json'] as const;
 const noLimit = 2 ** 31 - 1;
 const made = Symbol();
 
@@ -74,14 +74,16 @@ export class Tokenizer implements Contract {
           return typeof content === 'string' ? encodeUtf8(content) : readBytes(op, `files[${JSON.stringify(name)}]`, content);
         });
       });
-      const [tokenizer, tokenizerConfig, config] = given;
+      const [tokenizer, tokenizerConfig, config, specialTokensMap, addedTokens] = given;
       if (!tokenizer) fail('ARGUMENT', op, 'files["tokenizer.json"]', 'is missing', 'text or bytes');
       const member = (bytes: Uint8Array | undefined, file: string, name: string): unknown =>
         bytes && (readObject(bytes, file) as Readonly<Record<string, unknown>>)[name];
       const modelType = member(config, 'config.json', 'model_type');
-      const most = member(tokenizerConfig, 'tokenizer_config.json', 'model_max_length');
+      const limit = (name: string) => member(tokenizerConfig, 'tokenizer_config.json', name) ?? undefined;
+      const most = limit('model_max_length') ?? limit('max_len');
       const isLimit = typeof most === 'number' && Number.isInteger(most) && most >= 1 && most < noLimit;
-      return new Tokenizer(made, new Inner({ tokenizer, tokenizerConfig, modelType }), isLimit ? most : noLimit);
+      const all = { tokenizer, tokenizerConfig, specialTokensMap, addedTokens, modelType };
+      return new Tokenizer(made, new Inner(all), isLimit ? most : noLimit);
     });
   }
 

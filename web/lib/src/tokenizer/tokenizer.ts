@@ -12,6 +12,7 @@ import { type Normalizer, readNormalizer } from './normalizers.js';
 import type * as EarlyEnd from './early_end.js';
 import { readPostProcessor, type Part, type PostProcessor, type Source } from './post_processors.js';
 import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
+import { rareParts } from './rare_parts.js';
 import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
 import { Budget, readText, stringOf, type Text as Places } from './text.js';
@@ -20,6 +21,8 @@ import { Budget, readText, stringOf, type Text as Places } from './text.js';
 export interface TokenizerFiles {
   readonly tokenizer: Uint8Array;
   readonly tokenizerConfig?: Uint8Array | undefined;
+  readonly specialTokensMap?: Uint8Array | undefined;
+  readonly addedTokens?: Uint8Array | undefined;
   /** model_type of config.json, for which transformers has a class of its own. */
   readonly modelType?: unknown;
 }
@@ -71,6 +74,24 @@ function withSettings(part: Section, config: Section | undefined, modelType: unk
   return part.with({ ...left, ...Object.fromEntries(names.map(([own, name]) => [own, config!.get(name)])) });
 }
 
+/** Whether the files beside tokenizer.json have a token that it does not have, or has with other flags. */
+function haveOtherTokens(tokens: readonly Section[], [config, map, ids]: readonly (Section | undefined)[]): boolean {
+  const known = new Map(tokens.map((token) => [token.get('content'), token]));
+  // Tokens are a list or a table of objects at the most; what is deeper is refused when it is read.
+  const isOther = (value: unknown, depth = 0): boolean =>
+    typeof value === 'object'
+      ? Object.entries(value ?? {}).some(([name, each]) => {
+          const { content } = value as { content?: unknown };
+          return content === undefined ? depth > 1 || isOther(each, depth + 1) : name !== '__type' && known.get(content)?.get(name) !== each;
+        })
+      : typeof value === 'string' && !known.has(value);
+  return !!(
+    config?.names().some((name) => /_tokens?(_decoder)?$/.test(name) && isOther(config.get(name))) ||
+    map?.names().some((name) => config?.get(name) !== map.get(name)) ||
+    ids?.names().some((name) => isOther(name))
+  );
+}
+
 interface Padding {
   readonly id: number;
   readonly type: number;
@@ -119,7 +140,8 @@ export class Tokenizer {
     const file = parse(files.tokenizer, 'tokenizer.json');
     const version = file.string('version', '1.0');
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
-    const config = files.tokenizerConfig && parse(files.tokenizerConfig, 'tokenizer_config.json');
+    const maybe = (bytes: Uint8Array | undefined, name: string) => bytes && parse(bytes, name);
+    let config = maybe(files.tokenizerConfig, 'tokenizer_config.json');
     // The small sections first: what is not supported shows before a vocabulary is read.
     const part = (name: string) => (file.has(name) ? withSettings(file.section(name), config, files.modelType) : undefined);
     const [normalizer, preTokenizer, postProcessor] = [part('normalizer'), part('pre_tokenizer'), part('post_processor')];
@@ -127,8 +149,16 @@ export class Tokenizer {
     this.#preTokenizer = preTokenizer ? readPreTokenizer(preTokenizer) : (pieces) => [...pieces];
     this.#postProcessor = postProcessor ? readPostProcessor(postProcessor) : { added: [0, 0], process: (parts) => parts };
     this.#model = readModel(file.section('model'));
-    this.#added = new AddedTokens(file.has('added_tokens') ? file.sections('added_tokens') : [], this.#model, this.#normalizer);
-    this.#rules = { sections: [normalizer, preTokenizer], normalize: this.#normalizer, added: this.#added };
+    let tokens = file.has('added_tokens') ? file.sections('added_tokens') : [];
+    const others = [config, maybe(files.specialTokensMap, 'special_tokens_map.json'), maybe(files.addedTokens, 'added_tokens.json')] as const;
+    if (haveOtherTokens(tokens, others)) rareParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
+    this.#added = new AddedTokens(tokens, this.#model, this.#normalizer, config?.boolean('split_special_tokens', false));
+    this.#rules = {
+      sections: [normalizer, preTokenizer],
+      normalize: this.#normalizer,
+      added: this.#added,
+      takesOpenWords: this.#model.takesOpenWords,
+    };
     this.#padding = this.#readPadding(file, config);
     const model = file.section('model');
     this.#decoderSection = file.has('decoder') ? file.section('decoder') : undefined;
@@ -169,6 +199,11 @@ export class Tokenizer {
     return this.#padding.id;
   }
 
+  /** Whether a token stands for padding, which a text may have as well. */
+  isPadding(id: number): boolean {
+    return id === this.padId && this.idToToken(id) === this.#padding.token;
+  }
+
   tokenToId(token: string): number | undefined {
     return this.#added.ids.get(token) ?? this.#model.idOf(token);
   }
@@ -179,12 +214,12 @@ export class Tokenizer {
 
   /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
-    const run = (from: number, to: number) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget);
+    const run = (from: number, to: number, isOpen?: boolean) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget, isOpen);
     return (typeof source === 'string' && early?.tokensOf(this.#rules, source, most, cut, run)) || run(0, source.length);
   }
 
-  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. */
-  #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length)): Part {
+  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. Where `isOpen`, the last one goes on. */
+  #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length), isOpen = false): Part {
     const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
     const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
     let places!: Places;
@@ -196,14 +231,16 @@ export class Tokenizer {
       part.ends.push(places.ends[end - 1] + from);
       part.words.push(word);
     };
-    for (const [number, text] of texts.entries())
-      for (const { text: piece, from: first, to: end, added } of this.#preTokenizer(this.#added.extract(text, budget))) {
+    for (const [number, text] of texts.entries()) {
+      const pieces = this.#preTokenizer(this.#added.extract(text, budget));
+      for (const [i, { text: piece, from: first, to: end, added }] of pieces.entries()) {
         places = piece;
         word = texts === source ? number : word + 1;
-        if (added === undefined) this.#model.tokenize(piece.codes, first, end, emit, budget);
+        if (added === undefined) this.#model.tokenize(piece.codes, first, end, emit, budget, isOpen && i === pieces.length - 1);
         else emit(added, stringOf(piece.codes, first, end), first, end);
         if (part.ids.length > most) return part;
       }
+    }
     return part;
   }
 

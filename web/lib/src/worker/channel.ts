@@ -8,7 +8,7 @@ export type Progress = NonNullable<LoadOptions['onProgress']>;
 export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
 
 export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
-export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256'>;
+export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256' | 'request'>;
 /** Of whatever a method reports. */
 export type AnyProgress = (p: never) => void;
 
@@ -38,7 +38,9 @@ export interface RemoteParts {
   readonly config: Readonly<Record<string, unknown>>;
   readonly task: Task;
   readonly labels: readonly string[] | undefined;
+  readonly notes: readonly string[];
   readonly weights: 'float32' | 'int8';
+  readonly maskToken: string | undefined;
 }
 
 /** The worker's side. A worker holds one instance; modules are known by number. Arguments were read by the caller's side. */

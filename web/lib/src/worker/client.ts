@@ -5,7 +5,7 @@
 import type * as Direct from '../attn.js';
 import type * as Contract from '../worker.js';
 import { readBytes } from '../args/arrays.js';
-import { abortError, AttnError, isAttnError, reason, unreadable } from '../args/error.js';
+import { abortError, AttnError, isAttnError, reason, unreadable, withArticle } from '../args/error.js';
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { initialPages, pageBytes } from '../engine/native.js';
@@ -16,7 +16,7 @@ import { download, nameOf } from '../platform/download.js';
 import { leaveOut, scriptsFailed } from '../platform/placed.js';
 import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
 import * as Comlink from './comlink.js';
-import { isMarked, Parcel } from './parcel.js';
+import { forOneCall, isMarked, Parcel } from './parcel.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -175,9 +175,11 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
       };
       call = async (self, op, signature, args) => {
         if (typeof self !== 'object' || self === null || !(#id in self))
-          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a ${name} of this instance`, { op });
-        find(op, self);
-        const leaves = new Parcel().leaves(readArguments(op, signature, args));
+          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
+        const leaves = forOneCall(args, () => {
+          find(op, self);
+          return new Parcel().leaves(readArguments(op, signature, args));
+        });
         find(op, self); // once more: a getter may have disposed of it
         return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
       };
@@ -204,8 +206,10 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
 
   async function create(args: readonly unknown[]): Promise<RemoteLayer> {
     session.assertUsable(name);
-    const leaves = readArguments(name, constructor, args);
-    const sent = new Parcel().leaves(leaves);
+    const [leaves, sent] = forOneCall(args, () => {
+      const read = readArguments(name, constructor, args);
+      return [read, new Parcel().leaves(read)] as const;
+    });
     return new RemoteLayer(await session.call(name, (host) => host.create(name, sent)), undefined, usedBy(leaves));
   }
   // `new` of a function that returns an object gives that object: here the promise.
@@ -232,6 +236,8 @@ export interface RemoteLender {
   readonly session: Session;
   readonly signatures: readonly Signature[];
   readonly platform: ClientPlatform;
+  /** Aborted by dispose(): models that are on their way are not waited for. */
+  readonly ending: AbortSignal;
   /** Releases what is collected, by its number. */
   readonly forgotten: FinalizationRegistry<number> | undefined;
   /** Of modules that somebody has. */
@@ -241,6 +247,7 @@ export interface RemoteLender {
 
 function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
   let disposing: Promise<void> | undefined;
+  const ending = new AbortController();
   /** Models that are being loaded: before the worker is asked for one, scripts may have to come. */
   const loading = new Set<Promise<unknown>>();
 
@@ -252,6 +259,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
       .then(() => session.answered())
       .then(() => session.end(new AttnError('DISPOSED', 'attn/worker: this instance was disposed of')));
     session.disposed = true;
+    ending.abort();
     return disposing;
   }
 
@@ -274,6 +282,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     session,
     signatures,
     platform,
+    ending: ending.signal,
     lookUps,
     forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
     adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
@@ -295,8 +304,10 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     if (owner === internalClass) continue;
     if (owner === undefined)
       all[name] = named(name, async (...args: unknown[]) => {
-        session.assertUsable(name);
-        const leaves = new Parcel().leaves(readArguments(name, signature, args));
+        const leaves = forOneCall(args, () => {
+          session.assertUsable(name);
+          return new Parcel().leaves(readArguments(name, signature, args));
+        });
         return session.call(name, (host) => host.call(name, leaves));
       });
     else if (name === 'constructor') {
@@ -334,17 +345,21 @@ async function plainWasm(
   }
 }
 
+/** How long a worker may take to come and answer: a script that a proxy or a policy swallows fails without an event. */
+const patience = 60_000;
+
 /** Whether the worker lives is told by a lock that it holds: a worker that was terminated, or ran out of memory, sends no event. */
 async function watch(link: Link, locks: LockManager | undefined): Promise<void> {
   const name = locks && `attn-worker-${crypto.randomUUID()}`;
-  const held = await link.ask((host) => host.hello(name));
+  const timer = setTimeout(() => link.end(new AttnError('ABORTED', `attn/worker: no answer in ${patience / 1000} seconds`)), patience);
+  const held = await link.ask((host) => host.hello(name)).finally(() => clearTimeout(timer));
   if (!locks || !name || !held) return;
   locks.request(name, () => link.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'))).catch(() => {});
 }
 
 /** load() for one host. */
 export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
-  return async (options) => {
+  const start: typeof Contract.load = async (options) => {
     const checked = readLoadOptions(options, initialPages * pageBytes);
     const { variant, threads, maximumMemory, training, signal, onProgress } = checked;
     if (signal?.aborted) throw aborted(signal);
@@ -383,4 +398,5 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       signal?.removeEventListener('abort', onAbort);
     }
   };
+  return (options) => forOneCall(options, () => start(options));
 }

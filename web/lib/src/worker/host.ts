@@ -45,7 +45,7 @@ class Turns {
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
 /** What takes a signal, in the options at its end. */
-const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'rank', 'attribute', 'fineTune'];
+const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
@@ -90,11 +90,15 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   ): Promise<T> {
     const controller = new AbortController();
     if (task !== undefined) tasks.set(task, controller);
-    const reports: Promise<unknown>[] = [];
+    /** Reports without an answer yet, and those whose callback threw. */
+    const reports = new Set<Promise<unknown>>();
     const report = (p: P) => {
       const answer = Promise.resolve(onProgress!(p));
-      answer.catch(() => controller.abort()); // thrown below
-      reports.push(answer);
+      reports.add(answer);
+      answer.then(
+        () => reports.delete(answer),
+        () => controller.abort(), // thrown below
+      );
     };
     const [done] = await Promise.allSettled([work(controller.signal, onProgress ? { onProgress: report } : {})]);
     if (task !== undefined) tasks.delete(task);
@@ -158,7 +162,8 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, turns] = [++lastId, ++lastId, new Turns()];
           modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
-          return { id, words, config: model.config, task: model.task, labels: model.labels, weights: model.weights };
+          const { config, labels, notes, weights, maskToken } = model;
+          return { id, words, config, task: model.task, labels, notes, weights, maskToken };
         } catch (error) {
           made?.dispose();
           throw error;

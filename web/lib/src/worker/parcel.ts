@@ -5,14 +5,43 @@ import type { Leaf } from '../args/signature.js';
 import * as Comlink from './comlink.js';
 
 const marked = new WeakSet<object>();
+let hasMarked = false;
 
 export const transfer: typeof Contract.transfer = (value) => {
   if (typeof value !== 'object' || value === null) fail('ARGUMENT', 'transfer', 'value', describe(value), 'a tensor, a mask, an array or its buffer');
   marked.add(value);
+  hasMarked = true;
   return value;
 };
 
 export const isMarked = (value: object): boolean => marked.has(value);
+
+/** Takes the marks off what a call was given: another call with the same value copies it. */
+function unmark(given: unknown): void {
+  const found = new Set([given]);
+  for (const value of found) {
+    if (typeof value !== 'object' || value === null) continue;
+    marked.delete(value);
+    // Lists of texts may be long.
+    if (ArrayBuffer.isView(value) || (Array.isArray(value) && typeof value[0] === 'string')) continue;
+    if (value instanceof Map) for (const each of value.values()) found.add(each);
+    // Not by getters, which are the caller's code.
+    else for (const { value: each } of Object.values(Object.getOwnPropertyDescriptors(value))) found.add(each);
+  }
+}
+
+/** What `read` makes of the arguments of a call, for which alone their marks count, whether it is made or fails. */
+export function forOneCall<T>(args: unknown, read: () => T): T {
+  try {
+    return read();
+  } finally {
+    try {
+      if (hasMarked) unmark(args);
+    } catch {
+      // A Proxy of the caller's that does not let itself be read.
+    }
+  }
+}
 
 /** Arguments on their way, and the buffers that move with them. */
 export class Parcel {

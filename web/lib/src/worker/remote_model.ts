@@ -5,7 +5,7 @@ import { abortable, aborted } from '../platform/abort.js';
 import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
 import { type Adopted, type RemoteLender, watched } from './client.js';
 import * as Comlink from './comlink.js';
-import { isMarked, Parcel } from './parcel.js';
+import { forOneCall, isMarked, Parcel } from './parcel.js';
 import { asyncDisposeSymbol, disposeSymbol } from '../platform/dispose.js';
 import { AttnError, fail } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';
@@ -34,6 +34,7 @@ import {
   type Source,
   withAdvice,
 } from '../args/model_options.js';
+import { readQuestions } from '../args/questions.js';
 import { readCallback, readSignal } from '../args/options.js';
 import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signature } from '../args/signature.js';
 
@@ -81,6 +82,7 @@ async function ask(
 ): Promise<never> {
   usable(name, self);
   const { args, options } = read();
+  forOneCall(args, () => {});
   const state = usable(name, self);
   const { signal, onProgress } = options ?? {};
   const report: AnyProgress | undefined = watched(name, onProgress);
@@ -90,11 +92,11 @@ async function ask(
 }
 
 /** Calls a method that is the module's own; `read` reads the arguments by its signature. */
-async function call(self: unknown, name: string, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
+async function call(self: unknown, name: string, args: unknown, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
   const { signatures, session, parts } = usable(name, self);
   const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
   const op = opOf(internalClass, name);
-  const leaves = new Parcel().leaves(read(op, signature));
+  const leaves = forOneCall(args, () => new Parcel().leaves(read(op, signature)));
   usable(name, self);
   return session.call(op, (host) => host.callModule(parts.id, name, leaves) as Promise<unknown>);
 }
@@ -103,7 +105,7 @@ class RemoteTextModel {
   readonly #state: State;
 
   constructor(lender: RemoteLender, parts: RemoteParts) {
-    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels) };
+    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels), notes: frozen(parts.notes) };
     this.#state = { ...lender, parts: own, words: undefined, disposed: false };
     lender.forgotten?.register(this, parts.id, this);
   }
@@ -120,6 +122,10 @@ class RemoteTextModel {
     return (async () => usable('config', this).parts.config)();
   }
 
+  get notes(): Promise<readonly string[]> {
+    return (async () => usable('notes', this).parts.notes)();
+  }
+
   get labels(): Promise<readonly string[] | undefined> {
     return (async () => usable('labels', this).parts.labels)();
   }
@@ -130,6 +136,10 @@ class RemoteTextModel {
 
   get weights(): Promise<'float32' | 'int8'> {
     return (async () => usable('weights', this).parts.weights)();
+  }
+
+  get maskToken(): Promise<string | undefined> {
+    return (async () => usable('maskToken', this).parts.maskToken)();
   }
 
   get wordEmbeddings(): Promise<object> {
@@ -148,11 +158,11 @@ class RemoteTextModel {
   }
 
   async forward(inputs: unknown, options?: unknown): Promise<unknown> {
-    return call(this, 'forward', (op, signature) => readEncoded(op, signature, inputs, { options }));
+    return call(this, 'forward', [inputs, options], (op, signature) => readEncoded(op, signature, inputs, { options }));
   }
 
   async traceLayer(inputs: unknown, layer: unknown, names?: unknown): Promise<unknown> {
-    return call(this, 'traceLayer', (op, signature) => readEncoded(op, signature, inputs, { layer, names }));
+    return call(this, 'traceLayer', [inputs, layer, names], (op, signature) => readEncoded(op, signature, inputs, { layer, names }));
   }
 
   async parameterShapes(): Promise<ReadonlyMap<string, unknown>> {
@@ -168,7 +178,7 @@ class RemoteTextModel {
   }
 
   async loadStateDict(state: unknown, options?: unknown): Promise<unknown> {
-    return call(this, 'loadStateDict', (op, signature) => readArguments(op, signature, [state, options]));
+    return call(this, 'loadStateDict', [state, options], (op, signature) => readArguments(op, signature, [state, options]));
   }
 
   async export(options?: unknown): Promise<Record<string, Uint8Array>> {
@@ -210,17 +220,20 @@ class RemoteTextModel {
     });
   }
 
-  async fillMask(text: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['fillMask']>>> {
+  async fillMask(texts: unknown, options?: unknown): Promise<never> {
     return ask(this, 'fillMask', () => {
-      const given = readText('fillMask', 'text', text);
-      return { args: [given, readTextOptions('fillMask', options, fillMaskOptions).plain] };
+      const list = readTexts('fillMask', texts, false);
+      const read = readTextOptions('fillMask', options, fillMaskOptions);
+      return { args: [typeof texts === 'string' ? texts : list, read.plain], options: read };
     });
   }
 
-  async answer(question: unknown, context: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['answer']>>> {
+  async answer(question: unknown, context: unknown, options?: unknown): Promise<never> {
     return ask(this, 'answer', () => {
-      const given = [readText('answer', 'question', question), readText('answer', 'context', context)];
-      return { args: [...given, readTextOptions('answer', options, answerOptions).plain] };
+      const { isOne, pairs } = readQuestions(question, context);
+      const read = readTextOptions('answer', options, answerOptions);
+      const [questions, contexts] = [pairs.map(([each]) => each), pairs.map(([, each]) => each)];
+      return { args: isOne ? [...pairs[0]!, read.plain] : [questions, contexts, read.plain], options: read };
     });
   }
 
@@ -307,18 +320,33 @@ function sent({ platform }: RemoteLender, source: Source): ModelSource {
 export async function loadModel(lender: RemoteLender, given: unknown, options: unknown): Promise<Contract.TextModel> {
   const op = 'loadModel';
   const { session } = lender;
-  const { fetch, cache, weights, sha256, signal, onProgress } = readModelOptions(options);
-  if (fetch) fail('ARGUMENT', op, 'fetch', 'is a function, which cannot be sent to a worker', 'none; the worker has a fetch of its own');
+  const { source, files, checked } = forOneCall(given, () => {
+    const checked = readModelOptions(options);
+    if (checked.fetch)
+      fail(
+        'ARGUMENT',
+        op,
+        'fetch',
+        'is a function, which cannot be sent to a worker',
+        'none; the worker has its own fetch, which request gives headers to',
+      );
+    const source = readSource(given);
+    session.assertUsable(op);
+    return { source, files: sent(lender, source), checked };
+  });
+  const { cache, weights, sha256, request, signal, onProgress } = checked;
   const report = watched(op, onProgress);
-  const source = readSource(given);
   const made = await abortableTask(lender, op, signal, async (task) => {
-    const plain = { cache, weights, sha256: Object.fromEntries(sha256) };
-    const files = sent(lender, source);
+    const plain = { cache, weights, sha256: Object.fromEntries(sha256), request };
+    const end = () => void session.ask((host) => host.abort(task)).catch(() => {});
+    lender.ending.addEventListener('abort', end);
     const parts = await session
       .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))
       .catch((error: unknown) => {
+        session.assertUsable(op);
         throw withAdvice(error, source);
-      });
+      })
+      .finally(() => lender.ending.removeEventListener('abort', end));
     // It may have been too late for the worker to hear of it.
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;

@@ -30,7 +30,7 @@ function look({ look: kind }: FlowShape, state: FlowState): Readonly<Record<stri
 
 const written = (shape: FlowShape, state: FlowState): string => {
   const attributes = Object.entries({ ...shape.at, ...look(shape, state) })
-    .map(([name, value]) => ` ${name}="${value}"`)
+    .map(([name, value]) => ` ${name}="${escaped(String(value))}"`)
     .join('');
   return shape.text === undefined ? `<${shape.kind}${attributes}/>` : `<${shape.kind}${attributes}>${escaped(shape.text)}</${shape.kind}>`;
 };

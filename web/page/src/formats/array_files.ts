@@ -1,6 +1,8 @@
 /** Arrays in a file of any kind that people keep them in: .npy, safetensors, JSON, CSV, or a print of NumPy or PyTorch. */
 import type { Tensor } from 'attn';
-import { parseMatrixText } from './matrix_text.ts';
+import { cut, longestName } from './cut.ts';
+import { MatrixTextError, parseMatrixText, tooDeep, tooLarge } from './matrix_text.ts';
+import { counted, shapeText } from './numbers.ts';
 import { isNpy, parseNpy } from './npy.ts';
 
 /** What JSON has no word for is written as text. */
@@ -8,15 +10,34 @@ const numberWords = ['NaN', 'Infinity', '-Infinity'];
 const unquoted = (value: unknown): string =>
   JSON.stringify(value).replaceAll(/"(-?Infinity|NaN)"/g, (quoted, word: string) => (numberWords.includes(word) ? word : quoted));
 
+/** A list of JSON as text for the reader of lists. JSON.stringify() would overflow the stack, and has no word for what JSON.parse() made infinite. */
+function listText(list: readonly unknown[]): string {
+  const check = (value: unknown, depth: number): void => {
+    if (typeof value === 'number' && !Number.isFinite(value)) throw tooLarge('A number');
+    if (!Array.isArray(value)) return;
+    if (depth === 4) throw tooDeep();
+    for (const each of value) check(each, depth + 1);
+  };
+  check(list, 0);
+  return unquoted(list);
+}
+
 interface Described {
   readonly data?: unknown;
   readonly dims?: unknown;
 }
 
 /** The package's own form, { data, dims }. */
-function described({ data, dims }: Described): Tensor | undefined {
+function described({ data, dims }: Described, minRank: number): Tensor | undefined {
   const isList = (value: unknown): value is number[] => Array.isArray(value) && value.every((each) => typeof each === 'number');
-  if (!isList(data) || !isList(dims) || dims.reduce((a, b) => a * b, 1) !== data.length) return undefined;
+  if (!isList(data) || !isList(dims)) return undefined;
+  const shape = cut(shapeText(dims), longestName);
+  if (dims.length < minRank || dims.length > 4 || !dims.every((size) => Number.isSafeInteger(size) && size >= 1))
+    throw new MatrixTextError(`The sizes of the array are ${shape}. Give ${minRank} to 4 whole numbers from 1.`);
+  const count = dims.reduce((a, b) => a * b, 1);
+  if (count !== data.length) throw new MatrixTextError(`The array has ${counted(data.length, 'number')}, and its sizes ${shape} need ${count}.`);
+  const large = data.find((value) => !Number.isFinite(Math.fround(value)));
+  if (large !== undefined) throw tooLarge(Number.isFinite(large) ? String(large) : 'A number');
   return { data: Float32Array.from(data), dims };
 }
 
@@ -29,22 +50,23 @@ function inJson(text: string, minRank: number): ReadonlyMap<string, Tensor> {
     // Python writes NaN and Infinity bare, as the reader of lists takes them.
     return new Map([['', parseMatrixText(text, minRank)]]);
   }
-  if (Array.isArray(value)) return new Map([['', parseMatrixText(unquoted(value), minRank)]]);
+  if (Array.isArray(value)) return new Map([['', parseMatrixText(listText(value), minRank)]]);
   if (typeof value !== 'object' || value === null) throw new Error('There is no array in it.');
-  const whole = described(value);
+  const whole = described(value, minRank);
   if (whole) return new Map([['', whole]]);
   const arrays = new Map<string, Tensor>();
   let failure: Error | undefined;
-  for (const [name, each] of Object.entries(value) as (readonly [string, unknown])[]) {
-    const tensor = typeof each === 'object' && each !== null ? described(each) : undefined;
-    if (tensor) arrays.set(name, tensor);
-    else if (Array.isArray(each))
-      try {
-        arrays.set(name, parseMatrixText(unquoted(each), minRank));
-      } catch (error) {
-        failure ??= error as Error; // names, for example
-      }
-  }
+  for (const [name, each] of Object.entries(value) as (readonly [string, unknown])[])
+    try {
+      const tensor = Array.isArray(each)
+        ? parseMatrixText(listText(each), minRank)
+        : typeof each === 'object' && each !== null
+          ? described(each, minRank)
+          : undefined;
+      if (tensor) arrays.set(name, tensor);
+    } catch (error) {
+      failure ??= error as Error; // names, for example
+    }
   if (arrays.size === 0) throw failure ?? new Error('There is no array in it.');
   return arrays;
 }

@@ -11,6 +11,9 @@ import { counted } from './numbers.ts';
 /** The message says what is wrong and what to do. */
 export class MatrixTextError extends Error {}
 
+export const tooLarge = (number: string) => new MatrixTextError(`${number} is too large for float32. The largest number is 3.4e38.`);
+export const tooDeep = () => new MatrixTextError('The lists are nested more than four deep. Give rows, or a batch of rows.');
+
 const space = /\s*/y;
 const token = /(?:([[\],])|([-+]?(?:Infinity|inf|NaN|nan|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|true|false|True|False)(?![\w.]))/y;
 
@@ -22,8 +25,7 @@ function toNumber(text: string): number {
   if (word === 'nan') return NaN;
   if (word === 'infinity' || word === 'inf') return sign * Infinity;
   const value = Number(text);
-  if (!Number.isFinite(Math.fround(value)))
-    throw new MatrixTextError(`${cut(text, longestName)} is too large for float32. The largest number is 3.4e38.`);
+  if (!Number.isFinite(Math.fround(value))) throw tooLarge(cut(text, longestName));
   return value;
 }
 
@@ -81,7 +83,7 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
       if (rank >= 0 && counts.length >= rank)
         throw new MatrixTextError(`Some entries are lists and some are numbers (${place(start)}). Every row needs the same form.`);
       counts.push(0);
-      if (counts.length > 4) throw new MatrixTextError('The lists are nested more than four deep. Give rows, or a batch of rows.');
+      if (counts.length > 4) throw tooDeep();
     } else if (mark === ',') {
       if (expectItem || !counts.length) throw new MatrixTextError(`A number is missing: ${place(start)}.`);
       expectItem = true;

@@ -57,9 +57,23 @@ function ofHub(origin: string, repository: string, revision = 'main', path = '')
   };
 }
 
+const noAddress = () => new AddressError(`This is no address. ${example}`);
+
+/** Without percent signs; their bytes may be no text. */
+function decoded(path: string, decode = decodeURIComponent): string {
+  try {
+    return decode(path);
+  } catch {
+    throw noAddress();
+  }
+}
+
 /** Of an address of a hub: undefined where it has not that form. */
 function readHub(url: URL): ModelAddress | undefined {
-  const parts = url.pathname.split('/').filter(Boolean).map(decodeURIComponent);
+  const parts = url.pathname
+    .split('/')
+    .filter(Boolean)
+    .map((each) => decoded(each));
   const isOurs = hubHosts.includes(url.host);
   if (isOurs && parts[0] === 'api' && parts[1] === 'models') parts.splice(0, 2);
   const other = isOurs ? others[parts[0] ?? ''] : undefined;
@@ -96,7 +110,7 @@ export function readAddress(text: string, page: string): ModelAddress {
     throw new AddressError(
       'This is a path on a disk, which a page cannot open by its name. Choose the folder below, or drop it anywhere on the page.',
     );
-  if (/\s/.test(written) || /%(?![0-9a-f]{2})/i.test(written)) throw new AddressError(`This is no address. ${example}`);
+  if (/\s/.test(written) || /%(?![0-9a-f]{2})/i.test(written)) throw noAddress();
   const named = repositoryName.exec(written);
   if (named) return ofHub(`https://${hubHost}`, named[1]!, named[2]);
   const known = hubHosts.find((host) => written.startsWith(`${host}/`));
@@ -105,12 +119,12 @@ export function readAddress(text: string, page: string): ModelAddress {
   try {
     url = new URL(known !== undefined || hostName.test(written) ? `${scheme}://${written}` : written, page.replace(/#.*/, ''));
   } catch {
-    throw new AddressError(`This is no address. ${example}`);
+    throw noAddress();
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new AddressError(`This is no address that a page can ask. ${example}`);
   const hub = readHub(url);
   if (hub) return hub;
   url.hash = '';
   url.pathname = url.pathname.replace(/\/[^/]*$/, (last) => (isFile.test(last) ? '/' : last)).replace(/\/*$/, '/');
-  return { id: url.href, name: nameInPath(decodeURI(url.pathname), url.host), folder: url.href, host: url.host, hub: undefined };
+  return { id: url.href, name: nameInPath(decoded(url.pathname, decodeURI), url.host), folder: url.href, host: url.host, hub: undefined };
 }

@@ -96,7 +96,7 @@ function advice(code: unknown): string {
     case 'CONFIG':
       return allOf;
     case 'ENVIRONMENT':
-      return 'This page needs WebAssembly with SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, or later.';
+      return 'This page needs WebAssembly with SIMD: Chrome or Edge 95, Firefox 100, Safari 16.4, or later.';
     case 'ABORTED':
       return 'Start it again whenever you like.';
     default:

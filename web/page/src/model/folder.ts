@@ -1,4 +1,5 @@
 /** A model among files that were dropped or chosen: in which folder it is, what it is called, and what is put right before it is read. */
+import { cut, longestName } from '../formats/cut.ts';
 import { nameInPath } from './address.ts';
 
 /** What is wrong with the files, and what to do. */
@@ -106,11 +107,36 @@ async function withPooling(files: Readonly<Record<string, Blob>>): Promise<Ready
   };
 }
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** An object in JSON. The message names the file. */
+async function jsonObject(name: string, text: Blob): Promise<Readonly<Record<string, unknown>>> {
+  const value = (await text
+    .text()
+    .then(JSON.parse)
+    .catch(() => undefined)) as unknown;
+  if (!isObject(value)) throw new Error(`${name} is not an object in JSON`);
+  return value;
+}
+
+interface Header {
+  readonly start: number;
+  readonly tensors: readonly (readonly [name: string, about: Readonly<Record<string, unknown>>, from: number, to: number])[];
+}
+
 /** Of a safetensors file: what its header says, and where the numbers begin. */
-async function headerOf(file: Blob): Promise<{ readonly start: number; readonly tensors: Record<string, { data_offsets: [number, number] }> }> {
-  const length = Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
-  if (!(length < file.size)) throw new Error('its header is longer than the file');
-  return { start: 8 + length, tensors: JSON.parse(await file.slice(8, 8 + length).text()) as Record<string, { data_offsets: [number, number] }> };
+async function headerOf(name: string, file: Blob): Promise<Header> {
+  const length = file.size < 8 ? NaN : Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
+  if (!(8 + length <= file.size)) throw new Error(`the header of ${name} is longer than the file`);
+  const all = Object.entries(await jsonObject(`the header of ${name}`, file.slice(8, 8 + length)));
+  const tensors = all.flatMap(([tensor, about]) => {
+    if (tensor === '__metadata__') return [];
+    const offsets: unknown = isObject(about) ? about['data_offsets'] : undefined;
+    const [from, to] = Array.isArray(offsets) ? (offsets as readonly unknown[]) : [];
+    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) throw new Error(`${name} gives no data_offsets of ${cut(tensor, longestName)}`);
+    return [[tensor, about as Readonly<Record<string, unknown>>, from as number, to as number] as const];
+  });
+  return { start: 8 + length, tensors };
 }
 
 const shardIndex = 'model.safetensors.index.json';
@@ -119,8 +145,9 @@ const shardIndex = 'model.safetensors.index.json';
 async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<Record<string, Blob>>> {
   const index = files[shardIndex];
   if (!index || files['model.safetensors']) return files;
-  const { weight_map } = JSON.parse(await index.text()) as { readonly weight_map: Readonly<Record<string, string>> };
-  const names = [...new Set(Object.values(weight_map))];
+  const { weight_map: map } = await jsonObject(shardIndex, index);
+  const names = [...new Set(isObject(map) ? Object.values(map).map(String) : [])];
+  if (names.length === 0) throw new Error(`${shardIndex} names no files in weight_map`);
   const lost = names.filter((name) => !Object.hasOwn(files, name));
   if (lost.length > 0)
     throw new Error(`${shardIndex} names ${lost[0]}${lost.length > 1 ? ` and ${lost.length - 1} more` : ''}, which is not among the files`);
@@ -128,12 +155,8 @@ async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<R
   let offset = 0;
   for (const name of names) {
     const file = files[name]!;
-    const { start, tensors } = await headerOf(file);
-    for (const [tensor, about] of Object.entries(tensors)) {
-      if (tensor === '__metadata__') continue;
-      const [from, to] = about.data_offsets;
-      all[tensor] = { ...about, data_offsets: [from + offset, to + offset] };
-    }
+    const { start, tensors } = await headerOf(name, file);
+    for (const [tensor, about, from, to] of tensors) all[tensor] = { ...about, data_offsets: [from + offset, to + offset] };
     parts.push(file.slice(start));
     offset += file.size - start;
   }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cfenv>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace attn::test {
+
+/// While it lives, this thread rounds upward and flushes subnormal numbers to zero, as other libraries of a program may have left it.
+class ForeignEnvironment {
+ public:
+  ForeignEnvironment() {
+    std::fegetenv(&before_);
+    std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040U);  // FTZ, DAZ
+#elif defined(__aarch64__)
+    std::uint64_t control = 0;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control | 1U << 24U));  // FZ
+#endif
+  }
+  ~ForeignEnvironment() { std::fesetenv(&before_); }
+  ForeignEnvironment(const ForeignEnvironment&) = delete;
+  ForeignEnvironment& operator=(const ForeignEnvironment&) = delete;
+
+  /// Whether this thread still does.
+  static bool is_in_force() {
+    volatile float one = 1, tiny = 1e-30F, least = 1e-40F;
+    return one + tiny > 1 && least * one == 0;
+  }
+
+ private:
+  std::fenv_t before_;
+};
+
+}  // namespace attn::test

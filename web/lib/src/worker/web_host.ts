@@ -1,0 +1,34 @@
+/** attn/worker in browsers. */
+import { remoteLoader } from './client.js';
+import { pageUrl } from '../platform/placed.js';
+import { startWorker } from '../platform/start_worker.js';
+
+/** `load` in workers that `start` starts. */
+export const loaderIn = (start: (training: boolean) => () => Worker) =>
+  remoteLoader({
+    connect(training) {
+      const { worker, help } = startWorker(start(training));
+      return {
+        endpoint: worker,
+        help,
+        onDeath(callback) {
+          worker.addEventListener('error', (event) => {
+            event.preventDefault();
+            callback(event.message || 'its script could not be loaded');
+          });
+          worker.addEventListener('messageerror', () => callback('a message could not be read'));
+        },
+        terminate: () => worker.terminate(),
+        setWaiting() {},
+      };
+    },
+    models: () => import('./remote_model.js'),
+    locate(location) {
+      try {
+        return new URL(location, pageUrl()).href;
+      } catch {
+        return location; // fetch will say what is wrong with it
+      }
+    },
+    locks: () => globalThis.navigator?.locks,
+  });
