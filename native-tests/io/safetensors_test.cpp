@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "support/call.hpp"
@@ -599,8 +601,32 @@ TEST_CASE("a path that cannot be read is FORMAT and names the path", "[io][error
 }
 
 TEST_CASE("a file and its bytes give the same tensors", "[io]") {
-  const std::filesystem::path path = testdata("minilm_layer0.safetensors");
-  CHECK(arrays_of(read_safetensors(path)) == parse(bytes_of(path)));
+  for (const char* name : {"minilm_layer0", "safetensors_python", "safetensors_unaligned"}) {
+    const std::filesystem::path path = testdata(std::string(name) + ".safetensors");
+    const auto read = arrays_of(read_safetensors(path)), parsed = parse(bytes_of(path));
+    REQUIRE(read.size() == parsed.size());
+    for (const auto& [tensor, values] : parsed) CHECK_THAT(read.at(tensor), HasBitsOf(values));
+  }
+}
+
+TEST_CASE("a file is refused in the same words as its bytes", "[io][errors]") {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("attn-safetensors-" + std::to_string(std::random_device()()));
+  const Bytes good = file('{' + entry("x", "F16", "[1000]", "[0,2000]") + '}', 2000);
+  const auto message_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{8}, std::size_t{30}, good.size() - 1, good.size()}) {
+    INFO(size);
+    const Bytes bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    CHECK(message_of([&] { read_safetensors(path); }) == message_of([&] { parse(bytes); }));
+  }
+  std::filesystem::remove(path);
 }
 
 }  // namespace io_safetensors_test

@@ -5,8 +5,11 @@
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <new>
+#include <random>
 #if __has_include(<malloc/malloc.h>)
 #include <malloc/malloc.h>
 #else
@@ -750,6 +753,24 @@ TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the n
   }
   CHECK(ends >= 4);  // each piece, and the list of them
   CHECK(intact);
+}
+
+TEST_CASE("reading a safetensors file takes no more memory than its numbers, and none that the limit forbids", "[memory][errors]") {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("attn-allocations-" + std::to_string(std::random_device()()));
+  constexpr std::int64_t kData = 1 << 26;
+  std::string header = R"({"x":{"dtype":"F32","shape":[16777216],"data_offsets":[0,67108864]}})";
+  header.insert(0, std::string{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0});
+  std::ofstream(path, std::ios::binary) << header;
+  std::filesystem::resize_file(path, header.size() + kData);
+  set_memory_limit(1'000'000);
+  const std::int64_t before = most_bytes = bytes.load();
+  check_error({ErrorCode::memory, "safetensors", "", {"67108864 bytes"}}, [&] { read_safetensors(path); });
+  CHECK(most_bytes - before < 1'000'000);
+  set_memory_limit(std::uint64_t{1} << 63);
+  most_bytes = before;
+  read_safetensors(path);
+  CHECK(most_bytes - before < kData + 1'000'000);
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("parameters over the memory limit are refused before anything is allocated for them", "[memory][errors]") {

@@ -127,9 +127,13 @@ TEST_CASE("sizes that transformers does not need are its own where they are left
 TEST_CASE("sizes must fit together", "[models]") {
   refused(ErrorCode::config, "config.json", "the hidden size", with_member(bert(), "num_attention_heads", 5),
           {"a multiple of the number of heads, 5"});
-  // Angles are computed for every position, whatever the file has.
-  refused(ErrorCode::config, "config.json", "max_position_embeddings",
-          with_member(stock("tiny-modernbert"), "max_position_embeddings", (1 << 20) + 1), {"1048576"});
+  // Also where no table of the file has a row for each of them.
+  for (const char* name : {"tiny-modernbert", "tiny-jina", "tiny-deberta", "tiny-bert"})
+    for (const std::int64_t positions : {(1 << 20) + 1, 0x7fffffff}) {
+      INFO(name);
+      refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(stock(name), "max_position_embeddings", positions),
+              {"1048576"});
+    }
   refused(ErrorCode::config, "config.json", "num_hidden_layers", with_member(bert(), "num_hidden_layers", 10'001), {"10000"});
   refused(ErrorCode::config, "config.json", "a head's width", with_member(stock("tiny-modernbert"), "num_attention_heads", 32), {"even"});
   refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(stock("tiny-mpnet"), "max_position_embeddings", 2), {"3 or more"});
@@ -137,9 +141,10 @@ TEST_CASE("sizes must fit together", "[models]") {
   // With the padding's default, which no range says anything about.
   refused(ErrorCode::config, "config.json", "max_position_embeddings",
           with_member(with_member(stock("tiny-roberta"), "pad_token_id", nullptr), "max_position_embeddings", 2), {"3 or more"});
-  for (const json& value : {json(0), json(-1e-5), json("1e-5"), json(1e-31), json(1e31)}) {
+  for (const json& value : {json(0), json(-1e-5), json("1e-5"), json(1e-31), json(1e38)}) {
     INFO(value.dump());
-    refused(ErrorCode::config, "config.json", "layer_norm_eps", with_member(bert(), "layer_norm_eps", value), {"a number above 0"});
+    refused(ErrorCode::config, "config.json", "layer_norm_eps", with_member(bert(), "layer_norm_eps", value),
+            {"a number above 0, from 1e-30 to 1e30"});
   }
 }
 
@@ -268,7 +273,7 @@ TEST_CASE("rotary positions are as transformers and as the first configurations 
   refused(ErrorCode::config, "config.json", "rope_scaling.factor", rope({{"type", "ntk"}, {"factor", -2}}), {"above 0"});
   refused(ErrorCode::config, "config.json", "rope_scaling", rope("ntk"), {"an object"});
   for (const auto& [checkpoint, name] : {std::pair{&first, "n_positions"}, {&new_gte, "max_position_embeddings"}})
-    refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(*checkpoint, name, (1 << 20) + 1), {"1048576"});
+    refused(ErrorCode::config, "config.json", name, with_member(*checkpoint, name, (1 << 20) + 1), {"1048576"});
   refused(ErrorCode::config, "config.json", "head_dim", with_member(stock("tiny-nomic"), "head_dim", 8), {"from 4 to 4"});
   // More heads than columns.
   for (const char* name : {"tiny-nomic", "tiny-nomic-2024", "tiny-gte-2024", "tiny-jina"})

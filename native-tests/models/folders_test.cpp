@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "attn/io/safetensors.hpp"
@@ -260,6 +261,56 @@ TEST_CASE("prompts that are not there are refused, with those that are", "[model
   check_error({ErrorCode::config, file, "prompts.topic", {"a string"}}, [&] { TextModel::load(folder.path()); });
   config({{"prompts", "topic"}});
   check_error({ErrorCode::config, file, "prompts", {"an object"}}, [&] { TextModel::load(folder.path()); });
+}
+
+/// The tokenizer puts no special tokens around a text, so that one of spaces has none at all.
+void without_special_tokens(const Folder& folder) { change(folder, {{"tokenizer.json", {{"post_processor", nullptr}}}}); }
+
+TEST_CASE("a prompt that has no tokens leaves the pooling as it is", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  without_special_tokens(folder);
+  const std::vector<std::string> texts{"A happy person smiles.", "", "Was it bad?"};
+  const Array expected = floats_of(TextModel::load(folder.path()).embed(texts));
+  change(folder, {{"1_Pooling/config.json", {{"include_prompt", false}}},
+                  {"config_sentence_transformers.json", {{"prompts", {{"q", " "}}}, {"default_prompt_name", "q"}}}});
+  CHECK_THAT(floats_of(TextModel::load(folder.path()).embed(texts)), HasBitsOf(expected));
+}
+
+TEST_CASE("a text that has no tokens is a text to every task", "[models]") {
+  const std::pair<const char*, std::function<void(const TextModel&, const std::string&)>> tasks[] = {
+      {"tiny-bert-cls", [](const TextModel& model, const std::string& text) { CHECK(model.embed({text, "a b"}).shape(1) == 32); }},
+      {"tiny-bert-cls",
+       [](const TextModel& model, const std::string& text) {
+         check_error({ErrorCode::argument, "attribute", "text", {"more tokens"}},
+                     [&] { model.attribute(text, {.method = AttributionMethod::attention_rollout}); });
+       }},
+      {"tiny-bert", [](const TextModel& model, const std::string& text) { CHECK(model.classify({text})[0].size() == 3); }},
+      {"tiny-bert",
+       [](const TextModel& model, const std::string& text) {
+         check_error({ErrorCode::argument, "attribute", "text", {"more tokens"}}, [&] { model.attribute(text); });
+       }},
+      {"tiny-bert-ner", [](const TextModel& model, const std::string& text) { CHECK(model.classify_tokens({text})[0].empty()); }},
+      {"tiny-bert-mlm",
+       [](const TextModel& model, const std::string& text) {
+         check_error({ErrorCode::argument, "fill_mask", "text", {"none"}}, [&] { model.fill_mask(text); });
+         check_error({ErrorCode::argument, "fill_mask", "targets[0]", {"a token"}}, [&] { model.fill_mask("[MASK]", {.targets = {text}}); });
+       }},
+      {"tiny-bert-qa",
+       [](const TextModel& model, const std::string& text) {
+         CHECK(model.answer("who", " ").empty());
+         CHECK_NOTHROW(model.answer(" ", text + " "));
+         CHECK(model.answer(" ", " ", {.allow_empty = true}).size() == 1);
+       }},
+  };
+  for (const auto& [name, task] : tasks) {
+    INFO(name);
+    const Folder folder;
+    folder.copy(name);
+    without_special_tokens(folder);
+    const TextModel model = TextModel::load(folder.path());
+    for (const char* text : {"", " ", "\t"}) task(model, text);
+  }
 }
 
 }  // namespace models_folders_test

@@ -3,10 +3,15 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "attn/parallel/thread_pool.hpp"
 #include "models/edit.hpp"
@@ -46,6 +51,29 @@ class Folder {
 
  private:
   fs::path path_;
+};
+
+/// No file may grow beyond a size, as on a full disk.
+class LimitedFiles {
+ public:
+  explicit LimitedFiles(std::uintmax_t size) : size_(size), handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{static_cast<rlim_t>(size), before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LimitedFiles() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  LimitedFiles(const LimitedFiles&) = delete;
+  LimitedFiles& operator=(const LimitedFiles&) = delete;
+
+  std::uintmax_t size() const { return size_; }
+
+ private:
+  std::uintmax_t size_;
+  void (*handler_)(int);
+  rlimit before_{};
 };
 
 Encoding tokenized(const TextModel& model, const json& entry) {
@@ -467,6 +495,71 @@ TEST_CASE("what a model cannot be saved as leaves nothing behind", "[models][int
   CHECK_FALSE(fs::exists(out.path() / "halves"));
   out.write("file", "no folder");
   check_error({ErrorCode::argument, "save_pretrained", "", {"config.json", "can be written"}}, [&] { model.save_pretrained(out.path() / "file"); });
+}
+
+/// The files of a folder and below it.
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      files[entry.path().lexically_relative(folder).string()] = {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    }
+  return files;
+}
+
+TEST_CASE("a full disk leaves the checkpoint that a model is saved over as it was", "[models]") {
+  const Folder folder("tiny-bert"), empty;
+  const TextModel model = TextModel::load(folder.path());
+  const auto before = contents(folder.path());
+  {
+    // Smaller than the weights, larger than the other files.
+    const LimitedFiles limited(fs::file_size(folder.path() / "model.safetensors") / 2);
+    REQUIRE(fs::file_size(folder.path() / "tokenizer.json") < limited.size());
+    const ExpectedError full{ErrorCode::argument, "save_pretrained", "path", {"model.safetensors", "File too large"}};
+    check_error(full, [&] { model.save_pretrained(folder.path(), {.weights = FileWeights::float32}); });
+    check_error(full, [&] { model.save_pretrained(empty.path() / "new" / "folder", {.weights = FileWeights::float32}); });
+  }
+  CHECK(contents(folder.path()) == before);
+  CHECK(fs::is_empty(empty.path()));
+  model.save_pretrained(folder.path(), {.weights = FileWeights::float32});
+  CHECK(contents(folder.path()).size() == before.size());
+}
+
+TEST_CASE("a model is not saved through links, and not at all where one of its files has no place", "[models]") {
+  const Folder folder("tiny-bert"), blobs;
+  fs::rename(folder.path() / "config.json", blobs.path() / "blob");
+  fs::create_symlink(blobs.path() / "blob", folder.path() / "config.json");
+  const TextModel model = TextModel::load(folder.path());
+  const auto before = contents(blobs.path());
+  model.save_pretrained(folder.path(), {.weights = FileWeights::float16});
+  CHECK(contents(blobs.path()) == before);
+  CHECK(TextModel::load(folder.path()).embed(kTexts).shape(1) == 32);
+
+  const auto saved = contents(folder.path());
+  folder.remove("tokenizer.json");
+  fs::create_directory(folder.path() / "tokenizer.json");
+  check_error({ErrorCode::argument, "save_pretrained", "path", {"tokenizer.json", "directory"}},
+              [&] { model.save_pretrained(folder.path(), {.weights = FileWeights::float32}); });
+  auto left = saved;
+  left.erase("tokenizer.json");
+  CHECK(contents(folder.path()) == left);
+}
+
+TEST_CASE("what is no regular file is refused without being opened", "[models]") {
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}) {
+    INFO(name);
+    const Folder folder("tiny-bert");
+    folder.remove(name);
+    REQUIRE(mkfifo((folder.path() / name).c_str(), 0600) == 0);
+    check_error({ErrorCode::format, "TextModel::load", "", {name, "a regular file"}}, [&] { TextModel::load(folder.path()); });
+    folder.remove(name);
+    fs::create_symlink("/dev/zero", folder.path() / name);
+    check_error({ErrorCode::format, "TextModel::load", "", {name, "a regular file"}}, [&] { TextModel::load(folder.path()); });
+  }
+  // The system ends a path at a zero.
+  const std::string path = testdata("models/tiny-bert").string();
+  check_error({ErrorCode::format, "TextModel::load", "", {"config.json"}}, [&] { TextModel::load(path + std::string("/config.json\0x", 14)); });
 }
 
 TEST_CASE("who waits for many texts hears how many are done, and may end it", "[models]") {

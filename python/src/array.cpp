@@ -40,6 +40,13 @@ Shape shape_of(const Array& array, const char* op, const char* argument) {
 
 }  // namespace
 
+std::string path_of(const Path& path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) nb::raise_python_error();
+  const nb::object bytes = nb::steal(encoded);
+  return {PyBytes_AS_STRING(encoded), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded))};
+}
+
 Floats::Floats(nb::handle given, const char* op, const char* argument) {
   const auto lies_in_rows = [&] { return rows_without_gaps(shape, strides); };
   const auto point = [&] { TensorView::operator=({array_.data(), shape_of(array_, op, argument), strides_of(array_)}); };

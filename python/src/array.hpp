@@ -74,6 +74,8 @@ using MaybeArrayLike = ArrayLike;
 using FloatArray = Typed<"numpy.typing.NDArray[numpy.float32]">;
 using StateDict = Typed<"dict[str, numpy.typing.NDArray[numpy.float32]]">;
 using Path = Typed<"str | os.PathLike[str]">;
+/// As the system has it. Raises TypeError for what is no path, ValueError for one with a zero in it.
+std::string path_of(const Path& path);
 using StateLike = Typed<"collections.abc.Mapping[str, numpy.typing.ArrayLike]">;
 
 /// Float32 on this machine where it lies, whosever it is (numpy's, or by DLPack); of other kinds of real numbers, of lists and of rows with

@@ -37,7 +37,12 @@ void translate_errors() {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      raise(to_string(error.code()), error.what(), error.detail());
+      // The interpreter may act on Ctrl-C while the exception is made.
+      try {
+        raise(to_string(error.code()), error.what(), error.detail());
+      } catch (nb::python_error& instead) {
+        instead.restore();
+      }
     }
   });
 }

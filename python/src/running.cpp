@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "attn/tensor/error.hpp"
@@ -15,10 +15,17 @@ namespace {
 // All of it is the interpreter's, whose lock nobody holds in the child of a fork().
 unsigned process_threads = 1;
 
-/// Left to the end of the process: calls of threads that Python does not wait for may still use them.
-std::map<unsigned, Context>& contexts() {
-  static auto& all = *new std::map<unsigned, Context>;
+constexpr std::size_t kKeptContexts = 4;
+
+/// By their numbers of threads, the last one used first. Left to the end of the process: calls of threads that Python does not wait for may still use
+/// them.
+std::vector<std::pair<unsigned, Context>>& contexts() {
+  static auto& all = *new std::vector<std::pair<unsigned, Context>>;
   return all;
+}
+
+void check_threads(unsigned count) {
+  if (count > kMaxThreads) detail::fail(ErrorCode::config, "set_num_threads", "count", {"a number from 0 to ", kMaxThreads}, {count});
 }
 
 /// The thread that ends the interpreter, once it does, and how many are without its lock.
@@ -36,14 +43,23 @@ thread_local std::vector<std::pair<const Lock*, bool>> inside;
 
 }  // namespace
 
-void set_num_threads(unsigned count) { process_threads = count; }
+void set_num_threads(unsigned count) {
+  check_threads(count);
+  process_threads = count;
+}
 unsigned get_num_threads() { return process_threads != 0 ? process_threads : std::max(1U, std::thread::hardware_concurrency()); }
 
 Context context_of(std::optional<unsigned> threads) {
   const unsigned count = threads.value_or(process_threads);
-  const auto found = contexts().find(count);
-  if (found != contexts().end()) return found->second;
-  return contexts().emplace(count, Context({.num_threads = count})).first->second;
+  auto& all = contexts();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == count; });
+  if (found != all.end()) {
+    std::rotate(all.begin(), found, found + 1);
+  } else {
+    all.emplace(all.begin(), count, Context({.num_threads = count}));
+    if (all.size() > kKeptContexts) all.pop_back();
+  }
+  return all.front().second;
 }
 
 Unlocked::Unlocked() : state_(PyEval_SaveThread()) { ++unlocked; }

@@ -19,7 +19,7 @@ void set_num_threads(unsigned count);
 unsigned get_num_threads();
 
 /// So many threads, or as many as the process's calls have. Contexts are made when they are first used, so that a program has no threads
-/// before it computes, and kept. With the interpreter's lock.
+/// before it computes, and those of the last few counts are kept. Throws CONFIG for too many. With the interpreter's lock.
 Context context_of(std::optional<unsigned> threads);
 
 /// Without the interpreter's lock. Where the interpreter ends meanwhile, the thread waits for the end of the process: to ask for the lock then

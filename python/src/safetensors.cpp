@@ -1,8 +1,5 @@
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
-
-#include <filesystem>
 
 #include "layers.hpp"
 
@@ -12,7 +9,7 @@ void define_safetensors(nb::module_& module) {
   module.def(
       "read_safetensors",
       [](const Path& path) -> StateDict {
-        const auto file = nb::cast<std::filesystem::path>(path);
+        const auto file = path_of(path);
         return to_python(run(std::nullopt, [&] { return attn::read_safetensors(file); }));
       },
       nb::arg("path"), R"(Tensors of a safetensors file as float32.

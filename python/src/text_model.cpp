@@ -1,10 +1,8 @@
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/variant.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -326,7 +324,7 @@ AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransf
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
         const TextModelOptions options{.weights = maybe_word_of<Weights>(weights, "TextModel.load", "weights"), .tokenizer = make_tokenizer};
-        const auto folder = nb::cast<std::filesystem::path>(path);
+        const auto folder = path_of(path);
         return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
@@ -471,7 +469,7 @@ on_progress calls the model.)");
       "save_pretrained",
       [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {
         const SaveOptions options{.weights = maybe_word_of<FileWeights>(weights, "save_pretrained", "weights")};
-        const auto folder = nb::cast<std::filesystem::path>(path);
+        const auto folder = path_of(path);
         self.read("save_pretrained", [&](const TextModel& of) { of.save_pretrained(folder, options); });
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(),

@@ -1,6 +1,7 @@
 """Text models: transformers' numbers, and the bits that every machine has."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -453,3 +454,17 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     assert caught.value.code == "FORMAT"
     with pytest.raises(attn.ConfigError, match="float32, int8"):
         attn.TextModel.load(tmp_path / "model", weights="int4")
+
+
+@pytest.mark.parametrize(("path", "error"), [("a\0b", ValueError), (5, TypeError)])
+def test_what_is_no_path_is_refused_as_by_open(path: object, error: type[Exception], sentiment: attn.TextModel) -> None:
+    for call in (attn.TextModel.load, attn.read_safetensors, sentiment.save_pretrained):
+        with pytest.raises(error, match="null byte|expected str, bytes or os.PathLike object, not"):
+            call(path)  # type: ignore[arg-type]
+
+
+def test_a_path_may_be_bytes_or_no_utf_8(tmp_path: Path) -> None:
+    folder = os.path.join(os.fsencode(tmp_path), b"\xff")
+    shutil.copytree(testdata / "models" / "tiny-bert", os.fsdecode(folder))
+    for path in (folder, os.fsdecode(folder), Path(os.fsdecode(folder))):
+        assert attn.TextModel.load(path).max_length == 64  # type: ignore[arg-type]

@@ -43,6 +43,43 @@ def test_the_number_of_threads() -> None:
         attn.set_num_threads(-1)
 
 
+@pytest.mark.parametrize("count", [4096, 2**31, 2**32 - 1])
+def test_more_threads_than_there_may_be_are_refused(count: int) -> None:
+    x = numpy.ones((2, 3), numpy.float32)
+    with pytest.raises(attn.ConfigError, match=f"count is {count}, expected a number from 0 to 4095"):
+        attn.set_num_threads(count)
+    with pytest.raises(attn.ConfigError, match="4095"):
+        attn.softmax(x, threads=count)
+    assert attn.get_num_threads() == 1
+    assert attn.softmax(x).shape == (2, 3)
+
+
+@linux
+def test_counts_of_threads_that_are_no_longer_used_keep_none() -> None:
+    program = """
+import os
+import attn
+import numpy
+x = numpy.ones((2, 3), numpy.float32)
+before = len(os.listdir("/proc/self/task"))
+for count in range(2, 13):
+    attn.softmax(x, threads=count)
+# Those of the last four counts.
+assert len(os.listdir("/proc/self/task")) - before <= 8 + 9 + 10 + 11, len(os.listdir("/proc/self/task")) - before
+"""
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_while_an_error_is_made_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attn._errors.make_error", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        attn.TextModel.load("nowhere")
+
+
 @linux
 def test_threads_start_when_they_are_used() -> None:
     program = f"""

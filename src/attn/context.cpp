@@ -2,12 +2,15 @@
 
 #include "attn/kernels/dispatch.hpp"
 #include "attn/parallel/lists.hpp"
+#include "attn/parallel/tasks.hpp"
 #include "attn/parallel/threads.hpp"
 #include "attn/store/scratch.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/shape.hpp"
 
 namespace attn {
+
+static_assert(kMaxThreads == parallel::Tasks::kMostWorkers);
 
 struct Context::State {
   struct OwnThreads : parallel::Threads {

@@ -13,6 +13,9 @@ namespace parallel {
 class Threads;
 }
 
+/// That the process or a context may have, the calling thread included.
+inline constexpr unsigned kMaxThreads = 4095;
+
 /// What is left out is the process's: set_num_threads(), set_memory_limit().
 struct ContextOptions {
   /// Threads that the context starts for itself, the calling one included; 0: one per core.
@@ -31,8 +34,8 @@ class Context {
   struct State;
 
  public:
-  /// Throws CONFIG for an executor beside a number of threads, and where ATTN_MAX_ARCH in the environment names no architecture;
-  /// std::system_error where the system has no more threads; what the executor's workers() throws.
+  /// Throws CONFIG for an executor beside a number of threads, for more than kMaxThreads, and where ATTN_MAX_ARCH in the environment names no
+  /// architecture; std::system_error where the system has no more threads; what the executor's workers() throws.
   explicit Context(const ContextOptions& options = {});
 
   unsigned num_threads() const;

@@ -24,6 +24,10 @@ Output::Output(const std::optional<std::string>& path, std::optional<std::int64_
     to_ = &device_;
     return;
   }
+  if (const fs::path folder = fs::path(*path).parent_path(); !folder.empty() && !fs::is_directory(folder)) {
+    errno = ENOENT;
+    fail_by_errno(*path);
+  }
   to_ = &files_.open(*path);
   on_signal_.emplace([staged = files_.staged()] {
     std::error_code none;

@@ -52,6 +52,9 @@ test('--out is replaced when the results are complete, and never written through
   assert.equal(runWith('she\n', 'native', 'embed', bert, '--output', 'npy', '--out', '/dev/null').status, 0);
   const piped = shell('"$@" <<< she | od -c | head -1', 'embed', bert, '--output', 'npy', '--out', '/dev/stdout');
   assert.match(piped.stdout, /N {3}U {3}M {3}P {3}Y/);
+  // Folders are not made: the path may be misspelt.
+  assert.match(runWith('she\n', 'native', 'embed', bert, '--out', 'no such/folder/out.txt').stderr, /^attn: no such.*: No such file or directory\n$/);
+  assert.ok(!existsSync(join(work, 'no such')));
   // A full disk leaves what was there.
   const before = readFileSync(join(work, 'out.txt'));
   writeFileSync(join(work, 'long.txt'), 'she is good\n'.repeat(5000));

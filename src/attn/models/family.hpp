@@ -139,7 +139,7 @@ struct SizeNames {
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names = {});
 
 /// Rotary positions of this base in all layers, and no table of positions.
-void configure_rotary(const ConfigReader& config, ModelConfig& model, double theta);
+void configure_rotary(ModelConfig& model, double theta);
 /// The same as transformers writes them: rope_parameters, in older files rope_theta and rope_scaling.
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta);
 

@@ -15,7 +15,8 @@ namespace attn::detail {
 namespace {
 
 const Json kNone{Json::Object()};
-constexpr std::int64_t kMaxLabels = 100'000, kMaxAngles = 1 << 20;
+// Rows of tables, angles and buckets are made for each position before anything shows that there is no such model.
+constexpr std::int64_t kMaxLabels = 100'000, kMaxPositions = 1 << 20;
 constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert,
                                        &kErnie, &kElectra,    &kDeberta, &kAlbert,    &kNomicBert,    &kGte,   &kNew};
 
@@ -172,7 +173,7 @@ double ConfigReader::positive(const char* name, double otherwise) const {
   if (value == nullptr) return otherwise;
   const double* number = value->number();
   if (number == nullptr || !(*number > 0) || !std::isfinite(*number) || *number < 1e-30 || *number > 1e30)
-    refuse(ErrorCode::config, name, {"a number above 0"}, {words_of(*value)});
+    refuse(ErrorCode::config, name, {"a number above 0, from 1e-30 to 1e30"}, {words_of(*value)});
   return *number;
 }
 
@@ -230,7 +231,7 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   model.num_hidden_layers = config.whole(names.num_hidden_layers, 1, kMaxLayers);
   model.num_attention_heads = config.size(names.num_attention_heads);
   model.intermediate_size = config.size(names.intermediate_size);
-  model.max_position_embeddings = model.max_length = config.whole(names.positions, 1, 0x7fffffff, names.max_position_embeddings);
+  model.max_position_embeddings = model.max_length = config.whole(names.positions, 1, kMaxPositions, names.max_position_embeddings);
   // Only gradients ask for it: what is no id of the table is as good as none.
   const Json* const pad = config.find("pad_token_id");
   const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
@@ -242,9 +243,7 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
 }
 
-void configure_rotary(const ConfigReader& config, ModelConfig& model, double theta) {
-  if (model.max_position_embeddings > kMaxAngles)  // they are computed for each of them
-    config.refuse(ErrorCode::config, "max_position_embeddings", {kMaxAngles, " at the most"}, {model.max_position_embeddings});
+void configure_rotary(ModelConfig& model, double theta) {
   model.positions = PositionRows::none;
   model.distances.assign(static_cast<std::size_t>(model.num_hidden_layers), {.rope_theta = theta});
 }
@@ -265,7 +264,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
   } else if (type != "default") {
     rope.refuse(ErrorCode::unsupported, kind, {"default, linear or ntk"}, {type});
   }
-  configure_rotary(config, model, theta);
+  configure_rotary(model, theta);
 }
 
 void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise) {

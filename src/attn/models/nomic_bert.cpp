@@ -40,7 +40,7 @@ void configure_first(const ConfigReader& config, ModelConfig& model) {
   model.rotary_width = turning > 0 && turning <= static_cast<float>(width) ? static_cast<std::int64_t>(turning) : 0;
   if (model.rotary_width < 2 || model.rotary_width % 2 != 0 || static_cast<float>(model.rotary_width) != turning)
     config.refuse(ErrorCode::unsupported, "rotary_emb_fraction", {"an even number of a head's ", width, " columns"}, {turning, " of them"});
-  configure_rotary(config, model, config.positive("rotary_emb_base", 10000));
+  configure_rotary(model, config.positive("rotary_emb_base", 10000));
   // Longer texts would turn by a base that grows with the longest of a batch.
   if (config.number("rotary_scaling_factor", 0) != 0)
     model.max_length = std::min(model.max_length, config.whole("max_trained_positions", 1, 0x7fffffff, 2048));

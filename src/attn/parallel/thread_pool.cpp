@@ -130,6 +130,9 @@ ThreadPool* left_behind = nullptr;  // where leak checkers see them
 void Threads::resize(unsigned count) {
   if constexpr (!kHasThreads) return;
   if (count == 0) count = std::max(1U, std::thread::hardware_concurrency());
+#ifndef __wasm__
+  if (count > Tasks::kMostWorkers) detail::fail(ErrorCode::config, "set_num_threads", "count", {"a number from 0 to ", Tasks::kMostWorkers}, {count});
+#endif
   const std::lock_guard lock(mutex_);
   if (count == size()) return;
   delete_pool();
