@@ -190,7 +190,7 @@ const pageOn = (engine, group) =>
     },
   );
 pageOn('chromium');
-packaged('page-unit', vitest(at('web/page')), ['set-up: node'], { files: 'web/page/**/*.test.ts' });
+packaged('page-unit', vitest(at('web/page')), ['package: build'], { files: 'web/page/**/*.test.ts' });
 packaged('node-simd', suites({ variant: 'simd', threads: 1 }), ['package: build', 'native: build'], { files: 'wasm-tests/suites/*.ts' });
 packaged('node-relaxed-threads', suites({ variant: 'relaxed', threads: 2 }), ['package: build', 'native: build'], {
   files: 'wasm-tests/suites/*.ts',

@@ -67,7 +67,7 @@ function Programs({ inputs }: { inputs: LabInputs }) {
   const file = useMemo(() => fileOf(inputs), [inputs]);
   const save = async () => {
     try {
-      download(new Blob([(await engine.value!.writeSafetensors(file!)) as Uint8Array<ArrayBuffer>]), inputsFile);
+      download(new Blob([(await engine.value!.writeSafetensors(file!))]), inputsFile);
       setFailure('');
     } catch (error) {
       setFailure(explain(error));
@@ -140,7 +140,7 @@ function SaveResults({ of }: { of: LabResult }) {
     CSV: () => arrayToCsv(named.get(chosen)!.tensor, named.get(chosen)!.leading),
     JSON: () => arraysToJson(tensors()),
     '.npy': () => arrayToNpy(named.get(chosen)!.tensor),
-    safetensors: async () => (await engine.value!.writeSafetensors(tensors())) as Uint8Array<ArrayBuffer>,
+    safetensors: async () => (await engine.value!.writeSafetensors(tensors())),
   };
   const save = async (format: string) => {
     const name = `attn-lab-${chosen.replace(' ', '-')}.${format.replace('.', '').toLowerCase()}`;

@@ -135,6 +135,6 @@ export function folderOf(attn: Attn, task: Task, settings: Settings, state: Stat
     'config.json': JSON.stringify(configOf(task, settings), undefined, 2),
     'tokenizer.json': JSON.stringify(tokenizerOf(task)),
     'tokenizer_config.json': JSON.stringify(tokenizerConfig),
-    'model.safetensors': attn.writeSafetensors(new Map(weightsOf(task, settings, state, waves)), { format: 'pt' }) as Uint8Array<ArrayBuffer>,
+    'model.safetensors': attn.writeSafetensors(new Map(weightsOf(task, settings, state, waves)), { format: 'pt' }),
   };
 }

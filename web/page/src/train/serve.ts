@@ -225,7 +225,7 @@ export class Training {
     const at = moment?.step ?? trainer.step;
     const { settings } = trainer;
     const described = Object.fromEntries(Object.entries({ ...settings, step: at }).map(([name, value]) => [name, String(value)]));
-    const weights = this.#attn.writeSafetensors(new Map(state), described) as Uint8Array<ArrayBuffer>;
+    const weights = this.#attn.writeSafetensors(new Map(state), described);
     const head = task.isOne
       ? undefined
       : { weight: state.get('classifier.weight')!.data, bias: state.get('classifier.bias')!.data, answers: task.answers };
