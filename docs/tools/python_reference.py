@@ -83,6 +83,9 @@ def description(thing: griffe.Object, parameters: list[str], own: str) -> list[s
     text = thing.docstring.value if thing.docstring else ""
     blocks = []
     for paragraph in text.split("\n\n"):
+        if paragraph.startswith(">>> "):
+            blocks.append(f"```python\n{paragraph}\n```")
+            continue
         lines = re.sub(rf"(?<!\.)\n(?!{item})", " ", paragraph).replace(". Raises ", ".\nRaises ").split("\n")
         for part in (part for line in lines for part in argument.split(line) if part):
             if not argument.match(part):

@@ -112,31 +112,46 @@ Typed<"attn.MultiHeadAttentionGradients"> backward(Shared<MultiHeadAttention>& s
 }
 
 constexpr const char* kOptions = R"(
-mask, key_padding_mask: which keys are seen, by a Mask; a key padding mask has (B,S).
-is_causal: no key after a query's position, also where L ≠ S; combines with masks.
-scale: default 1/√D. softcap c: scores become c · tanh(score / c), after scale, before masks.
-window (left, right): query i sees keys from i - left to i + right; -1: no end on that side.
-query_offset: query i stands at position i + offset; default the past's length, else 0.
-dropout: probability of a weight to become 0; the same seed gives the same result.
-need_weights, average_weights: return the weights, or their mean over heads.
-enable_gqa: query heads may be a multiple of key and value heads.
-fully_masked: what a query without keys gives: 'zero', 'nan', or 'uniform', 1/S on every key.
+mask: a Mask of dims (S), (L,S), (B,L,S) or (B,H,L,S). Masked keys never affect a result, whatever they hold.
+key_padding_mask: a Mask of dims (B,S).
+is_causal: no query sees a later key, also if L ≠ S; combines with masks.
+scale: factor of the scores, default 1/√D.
+softcap: c turns scores into c · tanh(score / c), after scale and before masks.
+window (left, right): query i sees the keys from i - left to i + right; -1 removes that limit.
+query_offset: position of query 0; default the number of keys in past, else 0.
+dropout: probability that a weight becomes 0; the same seed gives the same result.
+need_weights: return the weights; average_weights: return their mean over heads.
+enable_gqa: the number of query heads may be a multiple of the number of key heads.
+fully_masked: result of a query whose keys are all masked: 'zero', 'nan', or 'uniform', the mean of the values.
 trace: True or names of intermediate results: q_proj k_proj v_proj q k v scores masked_scores probabilities weights
 weighted_values context merged output.
-past, output_present: keys and values of earlier calls come first; the result's present is past and new together.
-threads: of this call.
+past (key, value): keys and values of earlier calls, which come first. output_present: return past and new ones together.
+threads: of this call; default those of set_num_threads().
 )";
 
 }  // namespace
 
 void define_attention(nb::module_& module) {
-  static const std::string text = std::string(R"(softmax(softcap(q kᵀ · scale) + mask) v  (Vaswani et al. 2017, eq. 1)
+  static const std::string text =
+      std::string(R"(Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention; Vaswani et al. 2017, equation 1).
 
-query (..,L,D), key (..,S,D), value (..,S,Dv) of rank 2, 3 (B) or 4 (B,H) -> output (..,L,Dv), weights (..,L,S).
-Keys that are masked do not reach a result, whatever they hold.
-)") + kOptions + R"(
-Raises ShapeError where B, H, D or S disagree, MaskError where a mask does not fit or holds NaN or +infinity, ConfigError,
-OutOfMemoryError.)";
+output = softmax(softcap(query keyᵀ · scale) + mask) value
+
+query: (..,L,D), of rank 2, 3 (B) or 4 (B,H).
+key: (..,S,D).
+value: (..,S,Dv).)") +
+      kOptions + R"(
+Returns an AttentionResult: output (..,L,Dv), and on request weights (..,L,S), trace and present.
+
+Raises ShapeError if B, H, D or S disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError for options that
+exclude each other, OutOfMemoryError.
+
+>>> x = np.eye(3, dtype=np.float32)
+>>> result = attn.scaled_dot_product_attention(x, x, x, is_causal=True, need_weights=True)
+>>> result.weights.round(2)
+array([[1.  , 0.  , 0.  ],
+       [0.36, 0.64, 0.  ],
+       [0.26, 0.26, 0.47]], dtype=float32))";
   Attention<sdpa, const ArrayLike&, const ArrayLike&, const ArrayLike&>::define(module, "scaled_dot_product_attention", text.c_str(),
                                                                                 nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only());
 }
@@ -144,13 +159,20 @@ OutOfMemoryError.)";
 void define_multi_head_attention(nb::module_& module) {
   using Layer = Shared<MultiHeadAttention>;
   nb::class_<Layer> layer(module, "MultiHeadAttention",
-                          R"(Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
-(Vaswani et al. 2017, section 3.2.2; torch.nn.MultiheadAttention, batch first)
+                          R"(Multi-head attention (torch.nn.MultiheadAttention with batch_first=True; Vaswani et al. 2017, section 3.2.2).
 
-State, torch's names: in_proj_weight (3E,E), or q_proj_weight (E,E), k_proj_weight (E,kdim), v_proj_weight (E,vdim) where kdim or vdim
-differ from E; in_proj_bias (3E); bias_k (1,1,Hkv·D), bias_v (1,1,Hkv·Dv); out_proj.weight (E,H·Dv), out_proj.bias (E). Where heads have
-widths or numbers of their own: q_proj.weight (H·D,E), k_proj.weight (Hkv·D,kdim), v_proj.weight (Hkv·Dv,vdim) and their .bias.
-Weights are drawn as torch's constructor would, from seed 0.)");
+Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
+
+State dictionaries have torch's names: in_proj_weight (3E,E), or q_proj_weight (E,E), k_proj_weight (E,kdim) and v_proj_weight (E,vdim)
+if kdim or vdim differ from E; in_proj_bias (3E); bias_k (1,1,Hkv·D), bias_v (1,1,Hkv·Dv); out_proj.weight (E,H·Dv), out_proj.bias (E).
+If num_key_value_heads, head_dim or value_head_dim are given: q_proj.weight (H·D,E), k_proj.weight (Hkv·D,kdim), v_proj.weight
+(Hkv·Dv,vdim) and their .bias. New layers have torch's initial distributions, from seed 0.
+
+>>> layer = attn.MultiHeadAttention(16, 4)
+>>> x = np.ones((1, 3, 16), np.float32)
+>>> result = layer(x, is_causal=True, need_weights=True, trace=["scores"])
+>>> result.output.shape, result.weights.shape, result.trace["scores"].shape
+((1, 3, 16), (1, 4, 3, 3), (1, 4, 3, 3)))");
   layer.def(
       "__init__",
       [](Layer* self, std::int64_t embed_dim, std::int64_t num_heads, std::optional<std::int64_t> num_key_value_heads,
@@ -174,27 +196,49 @@ Weights are drawn as torch's constructor would, from seed 0.)");
       nb::arg("embed_dim"), nb::arg("num_heads"), nb::kw_only(), nb::arg("num_key_value_heads") = nb::none(), nb::arg("kdim") = nb::none(),
       nb::arg("vdim") = nb::none(), nb::arg("head_dim") = nb::none(), nb::arg("value_head_dim") = nb::none(), nb::arg("bias") = true,
       nb::arg("add_bias_kv") = false, nb::arg("add_zero_attn") = false, nb::arg("scale") = nb::none(), nb::arg("out_proj") = true,
-      nb::arg("threads") = nb::none(), "num_key_value_heads is a divisor of num_heads. Raises ConfigError, OutOfMemoryError.");
-  static const std::string text = std::string(R"(query (B,L,E), key (B,S,kdim), value (B,S,vdim) -> output (B,L,E), weights (B,H,L,S)
+      nb::arg("threads") = nb::none(), R"(embed_dim: model width E.
+num_heads: number of query heads H.
+num_key_value_heads: number of key and value heads, a divisor of num_heads (grouped-query attention); default num_heads.
+kdim: width of keys, default E. vdim: width of values, default E.
+head_dim: width D of a query or key head, default E / H. value_head_dim: width Dv of a value head, default D.
+bias: whether the projections have biases.
+add_bias_kv: append a learned key and value. add_zero_attn: append a key and value of zeros.
+scale: factor of the scores, default 1/√D.
+out_proj: whether there is an output projection W_O.
+threads: of the layer's calls; default those of set_num_threads().
 
-Without B (rank 2) nothing has it, as in torch. key and value default to query.
+Raises ConfigError, OutOfMemoryError.)");
+  static const std::string text = std::string(R"(Computes multi-head attention; calling the layer does the same.
 
-for_backward: keep what backward() needs.)") +
+query: (B,L,E).
+key: (B,S,kdim), default query.
+value: (B,S,vdim), default query.
+for_backward: keep the values that backward() needs.)") +
                                   kOptions + R"(
+Returns an AttentionResult: output (B,L,E), and on request weights (B,H,L,S), trace and present. Inputs without B (rank 2) give results
+without B, as in torch.
+
 Raises ShapeError, MaskError, ConfigError, UnsupportedError, OutOfMemoryError.)";
   using Forward = Attention<forward, Layer&, const ArrayLike&, const MaybeArrayLike&, const MaybeArrayLike&, bool>;
   for (const char* name : {"forward", "__call__"})
     Forward::define(layer, name, text.c_str(), nb::arg("query"), nb::arg("key") = nb::none(), nb::arg("value") = nb::none(), nb::kw_only(),
                     nb::arg("for_backward") = false);
   layer.def("backward", &backward, nb::arg("grad"), nb::kw_only(), nb::arg("trace") = false,
-            R"(grad (B,L,E), that of the output of the last forward with for_backward -> those of its inputs
+            R"(Computes the gradients of the inputs and adds those of the parameters to gradients() (torch.autograd of nn.MultiheadAttention).
 
-Those of the parameters are added to gradients(). What was kept is used up. Keys that are masked, and rows of the output whose
-gradient is 0, have no part in any gradient, whatever they hold  (torch.autograd of nn.MultiheadAttention).
+The values that the last forward kept are used up. Masked keys, and rows of the output whose gradient is 0, do not affect any gradient.
+
+grad: (B,L,E), the gradient of the output of the last forward with for_backward.
 trace: True or names of intermediate results of the forward, whose gradients to return.
 
-Raises ArgumentError where no such forward was since the last backward or since weights changed, ShapeError, UnsupportedError for a
-layer that is int8, OutOfMemoryError.)");
+Returns a MultiHeadAttentionGradients. Raises ArgumentError if there was no such forward since the last backward or change of weights,
+ShapeError, UnsupportedError for an int8 layer, OutOfMemoryError.
+
+>>> layer = attn.MultiHeadAttention(16, 4)
+>>> x = np.ones((1, 3, 16), np.float32)
+>>> output = layer(x, for_backward=True).output
+>>> layer.backward(np.ones_like(output)).grad_query.shape
+(1, 3, 16))");
   define_module(layer);
 }
 

@@ -49,20 +49,42 @@ Typed<"attn.EncoderGradients"> backward(Shared<Layer>& self, const ArrayLike& gr
   return make_result("EncoderGradients", to_python(gradients.grad_x), to_python(gradients.trace));
 }
 
-constexpr const char* kForward = R"(x (B,L,E) -> output (B,L,E). Without B (rank 2) nothing has it, as in torch.
+constexpr const char* kForward = R"(Computes the layers; calling the object does the same.
 
-mask, key_padding_mask: which keys are seen, by a Mask; a key padding mask has (B,S).
-is_causal: no key after a query's position. query_offset: query i stands at position i + offset.
-fully_masked: what a query without keys gives: 'zero', 'nan', or 'uniform', 1/S on every key.
-output_attentions, output_hidden_states: return the weights of every layer; the input of every layer, and the output.
-for_backward: keep what backward() needs.
-trace: True or names of intermediate results, those of attention and attn_residual norm1 ff_hidden ff_output ff_residual norm2;
-trace_layers: of these layers, counted from 0; default all.
+x: (B,L,E). Inputs without B (rank 2) give results without B, as in torch.
+mask: a Mask of dims (S), (L,S), (B,L,S) or (B,H,L,S).
+key_padding_mask: a Mask of dims (B,S).
+is_causal: no query sees a later key.
+query_offset: position of query 0.
+fully_masked: result of a query whose keys are all masked: 'zero', 'nan', or 'uniform', the mean of the values.
+output_attentions: return the attention weights of every layer.
+output_hidden_states: return the input of every layer, and the output.
+for_backward: keep the values that backward() needs.
+trace: True or names of intermediate results, those of attention and attn_residual norm1 ff_hidden ff_output ff_residual norm2.
+trace_layers: the traced layers, counted from 0; default all.
 
-Raises ShapeError, MaskError, ConfigError, OutOfRangeError for a layer that is not there, OutOfMemoryError.)";
+Returns an EncoderResult: output (B,L,E), and on request attentions, hidden_states and trace.
 
-constexpr const char* kOptions = R"(activation: 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'.
-norm: 'layer_norm' or 'rms_norm'. window, softcap: as scaled_dot_product_attention, in each layer.
+Raises ShapeError, MaskError, ConfigError, OutOfRangeError if there is no such layer, OutOfMemoryError.
+
+>>> encoder = attn.TransformerEncoder(16, 4, num_layers=2)
+>>> result = encoder(np.ones((1, 3, 16), np.float32), output_attentions=True)
+>>> result.output.shape, len(result.attentions), result.attentions[0].shape
+((1, 3, 16), 2, (1, 4, 3, 3)))";
+
+constexpr const char* kOptions = R"(d_model: model width E.
+nhead: number of heads H.
+dim_feedforward: width of the feed-forward network.
+activation: 'relu', 'gelu' (with erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish' or 'quick_gelu'.
+layer_norm_eps: eps of the norms.
+norm_first: normalize before attention and feed-forward instead of after them.
+bias: whether linear maps and norms have biases.
+norm: 'layer_norm' or 'rms_norm'.
+gated: use a gated feed-forward network.
+num_key_value_heads: number of key and value heads, a divisor of nhead; default nhead.
+window, softcap: as in scaled_dot_product_attention, for each layer.
+threads: of the calls; default those of set_num_threads().
+
 Raises ConfigError, OutOfMemoryError.)";
 
 template <class Layer>
@@ -73,14 +95,21 @@ void define_forward(nb::class_<Shared<Layer>>& of) {
            nb::arg("output_hidden_states") = false, nb::arg("for_backward") = false, nb::arg("trace") = false, nb::arg("trace_layers") = nb::none(),
            nb::arg("query_offset") = nb::none(), kForward);
   of.def("backward", &backward<Layer>, nb::arg("grad"), nb::kw_only(), nb::arg("trace") = false, nb::arg("trace_layers") = nb::none(),
-         R"(grad (B,L,E), that of the output of the last forward with for_backward -> that of x
+         R"(Computes the gradient of x and adds those of the parameters to gradients() (torch.autograd of nn.TransformerEncoder).
 
-Those of the parameters are added to gradients(). What was kept is used up. Rows whose gradient is 0, such as padding that nobody
-reads, have no part in any gradient, whatever they hold  (torch.autograd of nn.TransformerEncoder).
-trace, trace_layers: as forward, whose gradients to return.
+The values that the last forward kept are used up. Rows whose gradient is 0, for example padding, do not affect any gradient.
 
-Raises ArgumentError where no such forward was since the last backward or since weights changed, ShapeError, UnsupportedError for a
-layer that is int8, OutOfRangeError for a layer that is not there, OutOfMemoryError.)");
+grad: (B,L,E), the gradient of the output of the last forward with for_backward.
+trace: True or names of intermediate results, whose gradients to return.
+trace_layers: the traced layers, counted from 0; default all.
+
+Returns an EncoderGradients. Raises ArgumentError if there was no such forward since the last backward or change of weights, ShapeError,
+UnsupportedError for an int8 layer, OutOfRangeError if there is no such layer, OutOfMemoryError.
+
+>>> encoder = attn.TransformerEncoder(16, 4, num_layers=2)
+>>> output = encoder(np.ones((1, 3, 16), np.float32), for_backward=True).output
+>>> encoder.backward(np.ones_like(output)).grad_x.shape
+(1, 3, 16))");
   define_module(of);
 }
 
@@ -89,13 +118,17 @@ layer that is int8, OutOfRangeError for a layer that is not there, OutOfMemoryEr
 void define_encoders(nb::module_& module) {
   using Layer = Shared<TransformerEncoderLayer>;
   nb::class_<Layer> layer(module, "TransformerEncoderLayer",
-                          R"(One layer of the encoder of Vaswani et al. 2017; torch.nn.TransformerEncoderLayer, batch first.
+                          R"(One Transformer encoder layer (torch.nn.TransformerEncoderLayer with batch_first=True; Vaswani et al. 2017).
 
-Post-norm: x = norm1(x + attention(x)); x = norm2(x + ff(x)). norm_first: x += attention(norm1(x)); x += ff(norm2(x)).
-ff(x) = linear2(activation(linear1(x))), and gated linear2(activation(linear_gate(x)) · linear1(x)).
+By default x = norm1(x + attention(x)); x = norm2(x + ff(x)). With norm_first x += attention(norm1(x)); x += ff(norm2(x)).
+ff(x) = linear2(activation(linear1(x))), or if gated linear2(activation(linear_gate(x)) · linear1(x)).
 
-State, torch's names: self_attn.* (as MultiHeadAttention), linear1.*, linear2.*, linear_gate.* where gated, norm1.*, norm2.*.
-Weights are drawn as torch's constructor would, from seed 0.)");
+State dictionaries have torch's names: self_attn.* (as MultiHeadAttention), linear1.*, linear2.*, linear_gate.* if gated, norm1.*, norm2.*.
+New layers have torch's initial distributions, from seed 0.
+
+>>> layer = attn.TransformerEncoderLayer(16, 4, 32, activation="gelu")
+>>> layer(np.ones((1, 3, 16), np.float32)).output.shape
+(1, 3, 16))");
   layer.def(
       "__init__",
       [](Layer* self, std::int64_t d_model, std::int64_t nhead, std::int64_t dim_feedforward, const Word<kActivationNames>& activation,
@@ -124,14 +157,16 @@ Weights are drawn as torch's constructor would, from seed 0.)");
 
   using Encoder = Shared<TransformerEncoder>;
   nb::class_<Encoder> encoder(module, "TransformerEncoder",
-                              R"(num_layers encoder layers one after the other, and a norm after the last where final_norm
-(Vaswani et al. 2017; torch.nn.TransformerEncoder, batch first)
+                              R"(A stack of Transformer encoder layers (torch.nn.TransformerEncoder with batch_first=True; Vaswani et al. 2017).
 
-Post-norm: x = norm1(x + attention(x)); x = norm2(x + ff(x)). norm_first: x += attention(norm1(x)); x += ff(norm2(x)).
-ff(x) = linear2(activation(linear1(x))), and gated linear2(activation(linear_gate(x)) · linear1(x)).
+Each layer is a TransformerEncoderLayer; with final_norm a norm follows the last one.
 
-State, torch's names: layers.N.self_attn.* (as MultiHeadAttention), layers.N.linear1.*, linear2.*, linear_gate.* where gated, norm1.*,
-norm2.*; norm.* where final_norm. Weights are drawn as torch's constructor would, from seed 0.)");
+State dictionaries have torch's names: layers.N.self_attn.* (as MultiHeadAttention), layers.N.linear1.*, linear2.*, linear_gate.* if gated,
+norm1.*, norm2.*, and norm.* with final_norm. New layers have torch's initial distributions, from seed 0.
+
+>>> encoder = attn.TransformerEncoder(16, 4, num_layers=2, norm_first=True)
+>>> encoder(np.ones((1, 3, 16), np.float32)).output.shape
+(1, 3, 16))");
   encoder.def(
       "__init__",
       [](Encoder* self, std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers, std::int64_t dim_feedforward,

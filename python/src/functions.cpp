@@ -90,51 +90,115 @@ FloatArray alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional
 
 void define_functions(nb::module_& module) {
   module.def("linear", &linear, nb::arg("x"), nb::arg("weight"), nb::arg("bias") = nb::none(), nb::kw_only(), nb::arg("threads") = nb::none(),
-             R"(x Wᵀ + b  (torch.nn.functional.linear)
+             R"(Applies a linear map: x Wᵀ + b (torch.nn.functional.linear).
 
-x (..,in), weight (out,in), bias (out), by default none -> (..,out). Raises ShapeError where widths disagree, OutOfMemoryError.)");
+x: (..,in).
+weight: (out,in).
+bias: (out), default none.
+threads: of this call; default those of set_num_threads().
+
+Returns (..,out). Raises ShapeError if widths disagree, OutOfMemoryError.
+
+>>> attn.linear([[1.0, 2.0]], weight=[[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]], bias=[0.5, 0.0, 0.0])
+array([[1.5, 3. , 4. ]], dtype=float32))");
   module.def("layer_norm", &layer_norm, nb::arg("x"), nb::arg("weight") = nb::none(), nb::arg("bias") = nb::none(), nb::arg("eps") = 1e-5,
              nb::kw_only(), nb::arg("threads") = nb::none(),
-             R"((x - mean) / √(variance + eps) · weight + bias over the last dimension, biased variance
-(Ba et al. 2016; torch.nn.functional.layer_norm)
+             R"(Normalizes over the last dimension (Ba et al. 2016; torch.nn.functional.layer_norm).
 
-x (..,width), weight (width) and bias (width), by default 1 and 0 -> x's shape. Raises ShapeError where widths disagree or x has
-rank 0, ConfigError unless eps is finite and above 0, OutOfMemoryError.)");
+(x - mean) / √(variance + eps) · weight + bias, with the biased variance.
+
+x: (..,width).
+weight: (width), default 1.
+bias: (width), default 0.
+eps: finite and above 0.
+
+Returns an array of x's shape. Raises ShapeError if widths disagree or x has rank 0, ConfigError for eps, OutOfMemoryError.
+
+>>> attn.layer_norm([[1.0, 2.0, 3.0]]).round(3)
+array([[-1.225,  0.   ,  1.225]], dtype=float32))");
   module.def("rms_norm", &rms_norm, nb::arg("x"), nb::arg("weight") = nb::none(), nb::arg("eps") = 0x1p-23, nb::kw_only(),
              nb::arg("threads") = nb::none(),
-             R"(x / √(mean of x² + eps) · weight over the last dimension  (Zhang & Sennrich 2019; torch.nn.functional.rms_norm)
+             R"(Divides by the root mean square over the last dimension (Zhang & Sennrich 2019; torch.nn.functional.rms_norm).
 
-x (..,width), weight (width), by default 1 -> x's shape; eps is by default torch's, 2⁻²³. Raises as layer_norm.)");
+x / √(mean of x² + eps) · weight
+
+x: (..,width).
+weight: (width), default 1.
+eps: finite and above 0; default 2⁻²³, as torch's.
+
+Returns an array of x's shape. Raises ShapeError, ConfigError, OutOfMemoryError, as layer_norm.
+
+>>> attn.rms_norm([[3.0, 4.0]]).round(3)
+array([[0.849, 1.131]], dtype=float32))");
   module.def("softmax", &softmax, nb::arg("x"), nb::arg("dim") = -1, nb::kw_only(), nb::arg("threads") = nb::none(),
-             R"(exp(x - max x) / Σ exp(x - max x) along one dimension  (torch.nn.functional.softmax)
+             R"(Turns numbers into positive shares that add up to 1 along one dimension (torch.nn.functional.softmax).
 
-x of rank 1 to 8 -> the same shape. A slice that is all -infinity, or holds NaN or +infinity, gives NaN.
-Raises OutOfRangeError for a dim that is not there, ShapeError, OutOfMemoryError.)");
+exp(x - max x) / Σ exp(x - max x)
+
+x: of rank 1 to 8.
+dim: the dimension; negative numbers count from the end.
+
+Returns an array of x's shape. A slice that is all -infinity, or has NaN or +infinity, gives NaN.
+Raises OutOfRangeError if x has no such dimension, ShapeError, OutOfMemoryError.
+
+>>> attn.softmax([1.0, 2.0, 3.0]).round(3)
+array([0.09 , 0.245, 0.665], dtype=float32))");
   module.def("activation", &activation, nb::arg("x"), nb::arg("name"), nb::kw_only(), nb::arg("threads") = nb::none(),
-             R"(f(x), element by element  (torch.nn.functional.relu, gelu, silu, ...)
+             R"(Applies an activation function to each element (torch.nn.functional.relu, gelu, silu, ...).
 
-name: 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'.
-Raises ConfigError, OutOfMemoryError.)");
+x: of any shape.
+name: 'relu', 'gelu' (with erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish' or 'quick_gelu'.
+
+Returns an array of x's shape. Raises ConfigError for another name, OutOfMemoryError.
+
+>>> attn.activation([-1.0, 0.0, 1.0], "gelu").round(3)
+array([-0.159,  0.   ,  0.841], dtype=float32))");
   module.def("apply_rotary", &apply_rotary, nb::arg("x"), nb::kw_only(), nb::arg("theta") = 10000.0, nb::arg("offset") = 0,
              nb::arg("interleaved") = false, nb::arg("threads") = nb::none(),
-             R"(Turns each pair of columns of row l by the angle (offset + l) · theta^(-2i / D), i < D/2  (RoFormer, Su et al. 2021)
+             R"(Applies rotary position embeddings, RoPE, to queries or keys (RoFormer, Su et al. 2021).
 
-x (..,L,D), D even: queries or keys by head -> the same shape. A product of a query and a key then depends on the distance of
-their positions only.
+Rotates each pair of columns of row l by the angle (offset + l) · theta^(-2i / D), i < D/2. The product of a rotated query and a rotated
+key then depends only on the distance of their positions.
+
+x: (..,L,D) with an even D.
 theta: base of the wavelengths.
-offset: position of row 0, how many keys a cache already holds.
-interleaved: False pairs column i with i + D/2 (GPT-NeoX, Hugging Face), True 2i with 2i + 1 (the paper).
+offset: position of row 0, for example the number of keys in a cache.
+interleaved: False pairs column i with i + D/2 (GPT-NeoX, Hugging Face), True pairs 2i with 2i + 1 (the paper).
 
-Raises ShapeError for a rank below 2 or an odd D, ConfigError, OutOfMemoryError.)");
+Returns an array of x's shape. Raises ShapeError for a rank below 2 or an odd D, ConfigError, OutOfMemoryError.
+
+>>> attn.apply_rotary([[1.0, 0.0], [1.0, 0.0]]).round(3)
+array([[1.   , 0.   ],
+       [0.54 , 0.841]], dtype=float32))");
   module.def("sinusoidal_positions", &sinusoidal_positions, nb::arg("length"), nb::arg("width"), nb::kw_only(), nb::arg("threads") = nb::none(),
-             R"(PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the same  (Vaswani et al. 2017, section 3.5)
+             R"(Computes sinusoidal position embeddings, which are added to token embeddings (Vaswani et al. 2017, section 3.5).
 
--> (length,width), to be added to embeddings; an odd width ends with a sine. Raises ArgumentError, OutOfMemoryError.)");
+PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / width))
+
+length: number of positions.
+width: number of columns; an odd width ends with a sine.
+
+Returns (length,width). Raises ArgumentError, OutOfMemoryError.
+
+>>> attn.sinusoidal_positions(2, 4).round(3)
+array([[0.   , 1.   , 0.   , 1.   ],
+       [0.841, 0.54 , 0.01 , 1.   ]], dtype=float32))");
   module.def("alibi_bias", &alibi_bias, nb::arg("num_heads"), nb::arg("length"), nb::arg("key_length") = nb::none(), nb::kw_only(),
              nb::arg("threads") = nb::none(),
-             R"(-slope(h) · |i - j|, for Mask.additive  (ALiBi, Press et al. 2022, their get_slopes)
+             R"(Computes the ALiBi bias for Mask.additive: scores fall with the distance (Press et al. 2022, with their slopes).
 
--> (1,H,L,S), S is key_length, by default L. Raises ConfigError for num_heads below 1, ArgumentError, OutOfMemoryError.)");
+-slope(h) · |i - j|
+
+num_heads: number of heads H.
+length: number of queries L.
+key_length: number of keys S, default L.
+
+Returns (1,H,L,S). Raises ConfigError for num_heads below 1, ArgumentError, OutOfMemoryError.
+
+>>> attn.alibi_bias(1, 3)[0, 0]
+array([[ 0.        , -0.00390625, -0.0078125 ],
+       [-0.00390625,  0.        , -0.00390625],
+       [-0.0078125 , -0.00390625,  0.        ]], dtype=float32))");
 }
 
 }  // namespace attn::python

@@ -30,7 +30,7 @@ template <class T>
 void define_threads(nb::class_<Shared<T>>& of) {
   of.def_prop_rw(
       "threads", [](const Shared<T>& self) { return self.threads; }, [](Shared<T>& self, Threads threads) { self.threads = threads; },
-      nb::arg("threads").none(), "Threads of its calls; 0: one per core; None: as many as set_num_threads() says.");
+      nb::arg("threads").none(), "Threads of the calls; 0: one per core; None: those of set_num_threads().");
 }
 
 /// State by name, of layers and models.
@@ -39,17 +39,19 @@ void define_state(nb::class_<Shared<T>>& of) {
   of.def(
         "state_dict",
         [](const Shared<T>& self) -> StateDict { return to_python(self.read("state_dict", [](const T& object) { return object.state_dict(); })); },
-        "A copy of the parameters, by name.")
+        "Returns a copy of the parameters, by name.")
       .def(
           "load_state_dict",
           [](Shared<T>& self, const StateLike& state_dict, bool strict) {
             const State state(state_dict, "load_state_dict");
             self.change("load_state_dict", [&](T& object) { object.template load_state_dict<T>(state.views(), strict); });
           },
-          nb::arg("state_dict"), nb::arg("strict") = true, R"(Copies parameters in.
+          nb::arg("state_dict"), nb::arg("strict") = true, R"(Copies parameters into the object.
 
-strict: every one must be there and nothing else; otherwise those that are left out keep their numbers.
-Raises MismatchError, which lists all missing, unexpected and mis-shaped names; nothing is changed then.)")
+state_dict: arrays by name.
+strict: the names must be exactly those of state_dict(); otherwise missing parameters keep their values.
+
+Raises MismatchError with all missing, unexpected and mis-shaped names; then nothing is changed.)")
       .def(
           "parameter_shapes",
           [](const Shared<T>& self) {
@@ -61,7 +63,7 @@ Raises MismatchError, which lists all missing, unexpected and mis-shaped names; 
             }
             return Typed<"dict[str, tuple[int, ...]]">(shapes);
           },
-          "By the names of state_dict().");
+          "Returns the shapes of the parameters, by the names of state_dict().");
 }
 
 template <class Layer>
@@ -76,26 +78,28 @@ void define_module(nb::class_<Shared<Layer>>& of) {
           });
         },
         nb::arg("scheme") = "torch", nb::kw_only(), nb::arg("seed") = 0, nb::arg("std") = 0.02,
-        R"(Draws new weights; a new layer has been initialised already.
+        R"(Draws new weights; a new layer is initialized already.
 
-scheme: 'torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal' (of `std`).
-The numbers follow from the seed alone, on every machine. Raises ConfigError, OutOfMemoryError.)")
+scheme: 'torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal' or 'normal'.
+seed: the weights follow from it alone, on every machine.
+std: standard deviation for 'normal'.
+
+Raises ConfigError, OutOfMemoryError.)")
       .def(
           "quantize", [](Shared<Layer>& self) { self.change("quantize", [](Layer& layer) { layer.quantize(); }); },
-          R"(Weights of linear maps become int8 with a scale for each row; their float32 is gone.
+          R"(Converts the weights of linear maps to int8 with a scale per row, and frees their float32 copies.
 
-load_state_dict() makes it float32 again. Raises FormatError for NaN or infinity, UnsupportedError for rows longer than 65536.)")
+load_state_dict() makes the layer float32 again. Raises FormatError for NaN or infinity, UnsupportedError for rows longer than 65536.)")
       .def(
           "gradients",
           [](const Shared<Layer>& self) -> StateDict {
             return to_python(self.read("gradients", [](const Layer& layer) { return layer.gradients(); }));
           },
-          R"(Copies of what backward() has added up since zero_grad(), by the names of state_dict().
+          R"(Returns copies of the gradients that backward() has added up since zero_grad(), by the names of state_dict().
 
-Parameters without a gradient are left out. Whatever replaces weights (load_state_dict, initialize, quantize) ends them.)")
+Parameters without a gradient are left out. load_state_dict(), initialize() and quantize() discard all gradients.)")
       .def(
-          "zero_grad", [](Shared<Layer>& self) { self.change("zero_grad", [](Layer& layer) { layer.zero_grad(); }); },
-          "No parameter has a gradient any more.")
+          "zero_grad", [](Shared<Layer>& self) { self.change("zero_grad", [](Layer& layer) { layer.zero_grad(); }); }, "Discards all gradients.")
       .def_prop_ro("is_quantized",
                    [](const Shared<Layer>& self) { return self.read("is_quantized", [](const Layer& layer) { return layer.is_quantized(); }); })
       .def_prop_ro("parameter_count", [](const Shared<Layer>& self) {

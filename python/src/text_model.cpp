@@ -304,7 +304,7 @@ Typed<"attn.FineTuneResult"> fine_tune(Model& self, const Examples& given, std::
 }  // namespace
 
 void define_text_model(nb::module_& module) {
-  nb::class_<LayerPatch>(module, "LayerPatch", "What one layer works with instead of what it would have computed (Vig et al. 2020).")
+  nb::class_<LayerPatch>(module, "LayerPatch", "Values that replace the computed ones inside one layer (activation patching, Vig et al. 2020).")
       .def(
           "__init__",
           [](LayerPatch* self, std::int64_t layer, const MaybeArrayLike& hidden_state, const MaybeArrayLike& merged) {
@@ -319,7 +319,12 @@ void define_text_model(nb::module_& module) {
   nb::class_<Model> model(module, "TextModel",
                           R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
 ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE, with or without a head (transformers' AutoModel,
-AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).)");
+AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> answers = model.classify(["A warm film.", "Far too long."])
+>>> [answer[0].label for answer in answers]
+['positive', 'negative'])");
   model.def_static(
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
@@ -328,30 +333,41 @@ AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransf
         return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
-      R"(A folder with config.json and model.safetensors, and what else the authors published beside them.
+      R"(Loads a folder with config.json, model.safetensors, and the other published files.
 
-weights: 'float32' or 'int8', how weights of linear maps are kept and multiplied; default as the files have them.
-threads: of its calls; default as many as set_num_threads() says.
+path: the folder.
+weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.
+threads: of the model's calls; default those of set_num_threads().
 
-Raises FormatError, ConfigError, MismatchError (all missing, unexpected and mis-shaped tensors at once), OutOfMemoryError;
-UnsupportedError for other models, and, once texts are to be tokenized, for a tokenizer with a part that attn does not know where
-the package tokenizers is not installed.)");
+Raises FormatError, ConfigError, MismatchError (with all missing and mis-shaped tensors), OutOfMemoryError; UnsupportedError for other
+models, and when texts are tokenized, if the tokenizer has a part that attn does not have and the package tokenizers is not installed.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.task, model.labels, model.weights
+('text-classification', ['negative', 'positive'], 'float32'))");
   define_threads(model);
   model.def("tokenize", &tokenize, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
-            R"(Token ids of a text, of texts, or of pairs of texts.
+            R"(Converts a text, texts, or pairs of texts to token ids.
 
-max_length: what texts are cut to, special tokens included; default that of the model. truncation=False: a longer one raises
-OutOfRangeError.
-add_special_tokens: whether [CLS] and the like are put around a text.
-truncation_side: where what is too long is cut, 'left' or 'right'; default as tokenizer_config.json says, else 'right', its end.
-padding_side: where shorter texts are filled up, in the same way.
+texts: a text, a list of texts, or a list of pairs.
+max_length: texts are truncated to this many tokens, special tokens included; default the model's maximum.
+truncation: False raises OutOfRangeError for an overlong text instead.
+add_special_tokens: add [CLS] and so on around a text.
+truncation_side: 'left' or 'right', the end that is cut; default as in tokenizer_config.json, else 'right'.
+padding_side: 'left' or 'right', the end where shorter texts are padded.
 
-Raises UnsupportedError without a tokenizer that attn reads, OutOfMemoryError.)");
+Returns an Encoding. Raises UnsupportedError if attn has no tokenizer for the model, OutOfMemoryError.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.tokenize("A warm film.").tokens
+[['[CLS]', 'a', 'warm', 'film', '.', '[SEP]']])");
   model.def("tokenize_words", &tokenize_words, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
-            R"(Token ids of lists of words, or of pairs of lists, as is_split_into_words of transformers' tokenizers: each word is tokenized as a
-text by itself, offsets are places in it, and words of the result says which it is. Arguments are those of tokenize.
+            R"(Converts lists of words, or pairs of lists, to token ids, like is_split_into_words of transformers.
+
+Each word is tokenized separately. Offsets are places in the word, and words of the result has the number of each token's word. The
+other arguments are those of tokenize().
 
 Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRangeError, ArgumentError, OutOfMemoryError.)");
   for (const char* name : {"forward", "__call__"})
@@ -359,112 +375,180 @@ Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRan
               nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
               nb::arg("is_causal") = false, nb::arg("head_mask") = nb::none(), nb::arg("patch") = nb::none(), nb::arg("trace") = false,
               nb::arg("trace_layers") = nb::none(),
-              R"(An Encoding, or token ids (B,L) -> hidden states (B,L,E), and logits where the checkpoint has a head: (B,C), of tokens
-(B,L,C).
+              R"(Computes the model on token ids; calling the model does the same.
 
-attention_mask (B,L): 1 where there is a token; default everywhere. token_type_ids (B,L): default 0. What transformers' tokenizers
-return with return_tensors='np' can be passed on: model(**encoding).
-output_attentions, output_hidden_states: return the weights of every layer; the input of every layer, and the output.
-mask: a Mask beside the padding, in every layer. head_mask (layers,H): what each head's result is multiplied by before W_O.
-patch: a LayerPatch. trace: True or names of intermediate results; trace_layers: of these layers, counted from 0.
+input_ids: an Encoding, or ids (B,L). A transformers encoding works with model(**encoding), if it has return_tensors='np'.
+attention_mask: (B,L), 1 for tokens and 0 for padding; default 1.
+token_type_ids: (B,L), default 0.
+output_attentions: return the attention weights of every layer.
+output_hidden_states: return the input of every layer, and the output.
+mask: a Mask in addition to the padding, for every layer.
+is_causal: no token attends to a later one.
+head_mask: (layers,H), a factor for each head's result before W_O.
+patch: a LayerPatch.
+trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0.
 
-Raises ShapeError, MaskError, OutOfRangeError for an id without a row, more ids than positions or a layer that is not there,
-DtypeError for ids that are no whole numbers, OutOfMemoryError.)");
+Returns a TextModelOutput: last_hidden_state (B,L,E), and with a head logits (B,C), or (B,L,C) for heads of tokens.
+
+Raises ShapeError, MaskError, OutOfRangeError for an id, position or layer that does not exist, DtypeError for ids that are not whole
+numbers, OutOfMemoryError.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> output = model(model.tokenize("A warm film."), output_attentions=True)
+>>> output.logits.shape, output.attentions[1].shape
+((1, 2), (1, 4, 6, 6)))");
   model.def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("pooling") = nb::none(), nb::arg("normalize") = nb::none(), nb::arg("batch_size") = 32, nb::arg("prompt") = nb::none(),
             nb::arg("prompt_name") = nb::none(), nb::arg("on_progress") = nb::none(),
-            R"(Vectors (N,E) of N texts; one text is N = 1.
+            R"(Computes one vector per text, like SentenceTransformer.encode (Reimers & Gurevych 2019).
 
-Hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
-checkpoint says so (Reimers & Gurevych 2019). Texts are sorted into batches by length; any batch_size gives the same bits.
-pooling: 'mean', 'cls', 'max', 'lasttoken', 'weightedmean', 'mean_sqrt_len'; default what the checkpoint says, else the mean.
-prompt: put before each text; prompt_name: one of config_sentence_transformers.json.
-on_progress(done, total): called after each batch; what it raises ends the call, as Ctrl-C does.
+Hidden states are pooled over the tokens, go through the checkpoint's Dense module if it has one, and are normalized if the checkpoint
+specifies it. Texts are sorted by length into batches; the batch size does not change any bit.
 
-Raises as tokenize and forward, ConfigError.)");
+texts: a text or a list of texts.
+max_length, truncation: as in tokenize().
+pooling: 'mean', 'cls', 'max', 'lasttoken', 'weightedmean' or 'mean_sqrt_len'; default the checkpoint's, else 'mean'.
+normalize: scale vectors to length 1; default as in the checkpoint.
+batch_size: texts per batch.
+prompt: a text before each text. prompt_name: a prompt of config_sentence_transformers.json.
+on_progress: function of (done, total), called after each batch; if it raises, the call ends.
+
+Returns (N,E). Raises ConfigError, and the errors of tokenize() and forward().
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.embed(["A warm film.", "Far too long."]).shape
+(2, 64))");
   model.def("classify", &classify, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
-            R"(Of each text, or pair of texts, all labels by falling score, as transformers' TextClassificationPipeline.
+            R"(Returns all labels of each text or pair of texts, by falling score, like transformers' TextClassificationPipeline.
 
-Softmax of the logits; sigmoid of each where the checkpoint is for several labels at once or has one; the logits themselves of a
-regression. If the files of a cross-encoder name another function, pairs are scored by it, as by sentence-transformers'
-CrossEncoder.predict (Identity gives logits), and a text alone if there is one label. Raises UnsupportedError without a head,
-and as embed.)");
+Scores are the softmax of the logits; the sigmoid of each if the checkpoint is for several labels at once or has one label; the logits
+for a regression. If a cross-encoder's files specify another activation, pairs use it like sentence-transformers' CrossEncoder.predict
+(Identity gives logits), and single texts use it if there is one label.
+
+Raises UnsupportedError if the model has no such head, and the errors of embed().
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.classify("A warm film.")[0][0].label
+'positive')");
   model.def("classify_tokens", &classify_tokens, nb::arg("texts"), nb::kw_only(), nb::arg("aggregation") = "simple", nb::arg("stride") = nb::none(),
             nb::arg("ignore_labels") = std::vector<std::string>{"O"}, nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
-            R"(What each text names, with its places there, as transformers' TokenClassificationPipeline.
+            R"(Finds named entities (NER) or labels tokens, like transformers' TokenClassificationPipeline.
 
-aggregation: 'none': each token is one; 'simple': neighbours with the same label are one, where the second does not begin (B-)
-another; 'first', 'average', 'max': the same, and a word has one label, that of its first token, of the mean of its tokens'
-probabilities, or of its most certain token.
-stride: a text that is too long goes in windows that have so many tokens in common; of overlapping entities the longest counts, then
-the most certain. Without it a long text is cut.
+texts: a text or a list of texts.
+aggregation: 'none': each token; 'simple': joins neighbours with the same label, unless the second one begins (B-) a new entity;
+'first', 'average', 'max': in addition each word has one label, that of its first token, of the mean of its tokens' probabilities, or of its
+most certain token.
+stride: read an overlong text in windows that share so many tokens. If entities overlap, the longest counts, then the most certain one.
+Without it a long text is truncated.
+ignore_labels: labels to leave out.
 
-Raises UnsupportedError for a head that is for something else and for a tokenizer that attn does not read itself, ConfigError for a
-stride that leaves no room, or with 'none'; and as embed.)");
+Returns a list of Entity per text. Raises UnsupportedError for another head or a tokenizer that attn does not read itself, ConfigError for
+a stride that leaves no room, or with 'none', and the errors of embed().
+
+>>> ner = attn.TextModel.load("testdata/models/entities")
+>>> [(each.label, each.text) for each in ner.classify_tokens("Marie Curie lived in Paris.", aggregation="first")[0]]
+[('PER', 'Marie Curie'), ('LOC', 'Paris')])");
   model.def("fill_mask", &fill_mask, nb::arg("text"), nb::kw_only(), nb::arg("top_k") = 5, nb::arg("targets") = nb::none(),
-            R"(For each mask of the text ([MASK], <mask>) its most likely tokens, as transformers' FillMaskPipeline.
+            R"(Predicts tokens for each mask ([MASK], <mask>) of a text, like transformers' FillMaskPipeline.
 
-targets: of these tokens alone; of a text that is no token its first one.
+text: a text with at least one mask.
+top_k: number of predictions per mask.
+targets: score only these tokens; a target that is not a token counts as its first token.
 
-Raises ArgumentError for a text without a mask and for a target that no token begins, OutOfRangeError for a text that is too long,
-UnsupportedError as classify_tokens.)");
+Returns a list of FilledMask per mask. Raises ArgumentError for a text without a mask or a target that no token begins, OutOfRangeError for
+an overlong text, UnsupportedError as classify_tokens().
+
+>>> mlm = attn.TextModel.load("testdata/models/masks")
+>>> [each.token for each in mlm.fill_mask("She drank a cup of [MASK].", top_k=2)[0]]
+['coffee', 'milk'])");
   model.def("answer", &answer, nb::arg("question"), nb::arg("context"), nb::kw_only(), nb::arg("top_k") = 1, nb::arg("max_answer_length") = 15,
             nb::arg("stride") = nb::none(), nb::arg("allow_empty") = false,
-            R"(Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of
-whole words.
+            R"(Finds parts of a context that answer a question, the most likely first, like transformers' QuestionAnsweringPipeline (version 4).
 
-top_k: there may be fewer. max_answer_length: in tokens.
-stride: a context that is too long goes in windows of at most 384 tokens, question included, with so many in common; default 128, of
-shorter ones half.
-allow_empty: that there is no answer is one, too; its text is empty.
+question, context: texts.
+top_k: number of answers; there may be fewer.
+max_answer_length: in tokens; answers consist of whole words.
+stride: a long context is read in windows of at most 384 tokens, question included, that share so many; default 128, for shorter windows half.
+allow_empty: the model may answer with an empty text, that there is no answer.
 
-Raises ArgumentError for an empty question or context, OutOfRangeError for a question that leaves no room, ConfigError for a stride
-that leaves none, UnsupportedError as classify_tokens.)");
+Returns a list of Answer. Raises ArgumentError for an empty question or context, OutOfRangeError for a question that leaves no room,
+ConfigError for a stride that leaves none, UnsupportedError as classify_tokens().)");
   model.def("rank", &rank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
             nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
-            R"(Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files
-name, else a sigmoid (sentence-transformers' CrossEncoder.rank).
+            R"(Sorts documents by relevance to a query with a cross-encoder, like sentence-transformers' CrossEncoder.rank.
 
-top_k: default all. Raises UnsupportedError for another head, and as embed.)");
+The model has a head with one label. Scores use the activation of its files, else a sigmoid.
+
+query: a text.
+documents: a list of texts.
+top_k: number of results, default all.
+
+Returns a list of RankedDocument. Raises UnsupportedError for another head, and the errors of embed().)");
   model.def("decode", &decode, nb::arg("ids"), nb::arg("skip_special_tokens") = false,
-            R"(The text of tokens, as transformers' decode. Ids that no token has are left out.
+            R"(Converts token ids to text, like transformers' decode. Unknown ids are left out.
 
-Raises UnsupportedError for a decoder or tokenizer that attn does not read itself, ShapeError, DtypeError.)");
+ids: token ids.
+skip_special_tokens: leave out [CLS] and so on.
+
+Raises UnsupportedError for a decoder or tokenizer that attn does not read itself, ShapeError, DtypeError.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.decode(model.tokenize("A warm film.").input_ids[0], skip_special_tokens=True)
+'a warm film.')");
   model.def("gradients", &gradients, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
             nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("token") = nb::none(),
             nb::arg("embeddings") = false, nb::arg("attentions") = false, nb::arg("parameters") = false,
-            R"(The gradient of one number with respect to embeddings, attentions or parameters, without dropout (torch.autograd.grad).
+            R"(Computes the gradient of one number with respect to embeddings, attention weights or parameters, without dropout (torch.autograd.grad).
 
-The number: of sequence `row` the logit of `label` before softmax, by number or name, or `component` of its pooled vector. Where the
-head has logits of each token it is that of `token`, and `label` is of fill-mask a token, of question-answering 'start' or 'end'.
+The number is a logit before softmax, or one component of the pooled vector.
 
-Raises UnsupportedError for int8 weights and for a label without a head, ArgumentError where the target is neither or both or nothing
-is asked for, OutOfRangeError for what is not there; and as forward.)");
+input_ids, attention_mask, token_type_ids: as in forward().
+label: number or name of the logit; for fill-mask a token, for question answering 'start' or 'end'.
+component: number of the component of the pooled vector, instead of label.
+row: number of the sequence.
+token: number of the token, if the head has logits for each token.
+embeddings, attentions, parameters: the requested gradients.
+
+Returns a Gradients. Raises UnsupportedError for int8 weights or a label without a head, ArgumentError if not exactly one of label and
+component or no gradient is requested, OutOfRangeError, and the errors of forward().
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.gradients(model.tokenize("not bad"), label="negative", attentions=True).attentions[0].shape
+(1, 4, 4, 4))");
   model.def("attribute", &attribute, nb::arg("text"), nb::kw_only(), nb::arg("method") = "integrated_gradients", nb::arg("target") = nb::none(),
             nb::arg("steps") = 50,
-            R"(A score for each token of a text: what it has to do with the answer f, a logit before softmax.
+            R"(Scores each token of a text by its contribution to the answer f, a logit before softmax.
 
-method: 'integrated_gradients' Σ (x - b) · ∫ ∂f/∂x along the way from [PAD] to x (Sundararajan et al. 2017), by `steps`;
-'gradient_x_input' Σ x · ∂f/∂x; 'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021);
-'leave_one_out' f of the text less f without the token.
-target: a label by number or name; without a head the number of a component of the pooled vector. Default the largest logit.
+text: a text.
+method: 'integrated_gradients', Σ (x - b) · ∫ ∂f/∂x along the path from [PAD] to x (Sundararajan et al. 2017); 'gradient_x_input', Σ x · ∂f/∂x;
+'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021); 'leave_one_out', f of the text minus f without the token.
+target: a label by number or name, or without a head the number of a component of the pooled vector; default the largest logit.
+steps: of integrated gradients.
 
-Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError.)");
-  model.def("fine_tune", &fine_tune, nb::arg("examples"), nb::kw_only(), nb::arg("epochs") = 3, nb::arg("batch_size") = 16,
-            nb::arg("learning_rate") = nb::none(), nb::arg("weight_decay") = 0.01, nb::arg("layers") = nb::none(),
-            nb::arg("labels") = std::vector<std::string>(), nb::arg("seed") = 0, nb::arg("validation") = 0.0, nb::arg("on_progress") = nb::none(),
-            R"(Trains the model on (text, label) or ((text, text_pair), label), as transformers' Trainer does: AdamW, gradients cut to norm 1,
-the learning rate falling linearly to 0.
+Returns an Attribution. Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError.
 
-learning_rate: default 5e-5, of the head alone 1e-3. layers: the last so many and the head, 0 the head alone; default everything.
-labels: of the head; others than the model has draw a new one. seed: of order, dropout and a new head; it alone says the result.
-validation: share of the examples that is held out. on_progress(FineTuneProgress): after each step; False ends the run, and
-Ctrl-C does. Weights are then those after the last whole step.
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.attribute("not bad", method="leave_one_out").tokens
+['[CLS]', 'not', 'bad', '[SEP]'])");
+  model.def(
+      "fine_tune", &fine_tune, nb::arg("examples"), nb::kw_only(), nb::arg("epochs") = 3, nb::arg("batch_size") = 16,
+      nb::arg("learning_rate") = nb::none(), nb::arg("weight_decay") = 0.01, nb::arg("layers") = nb::none(),
+      nb::arg("labels") = std::vector<std::string>(), nb::arg("seed") = 0, nb::arg("validation") = 0.0, nb::arg("on_progress") = nb::none(),
+      R"(Trains the model on labelled texts, like transformers' Trainer: AdamW, gradients clipped to norm 1, a learning rate that falls linearly to 0.
 
-Raises UnsupportedError for int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError, and BusyError where
-on_progress calls the model.)");
+examples: (text, label) or ((text, text_pair), label).
+learning_rate: default 5e-5, for the head alone 1e-3.
+layers: train the last so many layers and the head; 0 trains the head alone; default everything.
+labels: of the head; if they differ from the model's, a new head is drawn.
+seed: of order, dropout and a new head; the result follows from it.
+validation: share of the examples that is held out.
+on_progress: function of a FineTuneProgress, called after each step; False ends the run, as Ctrl-C does. The weights are then those after the
+last complete step.
+
+Returns a FineTuneResult. Raises UnsupportedError for int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError, and BusyError
+if on_progress calls the model.)");
   model.def(
       "save_pretrained",
       [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {
@@ -473,10 +557,13 @@ on_progress calls the model.)");
         self.read("save_pretrained", [&](const TextModel& of) { of.save_pretrained(folder, options); });
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(),
-      R"(Writes the model as transformers reads it. weights: 'float32', 'float16' or 'int8'; default as the model has them.
+      R"(Writes the model as a folder that transformers reads, all files or none.
 
-Raises OutOfRangeError for a number that float16 has not, FormatError for NaN or infinity that would become int8, ArgumentError where
-the folder cannot be written to.)");
+path: the folder.
+weights: 'float32', 'float16' or 'int8'; default the model's.
+
+Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, ArgumentError if the folder cannot
+be written.)");
   define_state(model);
   model
       .def(
@@ -484,32 +571,32 @@ the folder cannot be written to.)");
           [](const Model& self, const std::string& token) {
             return self.read("token_to_id", [&](const TextModel& of) { return of.token_to_id(token); });
           },
-          nb::arg("token"), "None for a token that the vocabulary has not.")
+          nb::arg("token"), "Returns the id of a token; None if the vocabulary does not have it.")
       .def(
           "id_to_token",
           [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },
-          nb::arg("id"), "None for an id that the vocabulary has not.")
+          nb::arg("id"), "Returns the token of an id; None if the vocabulary does not have it.")
       .def_prop_ro(
           "task",
           [](const Model& self) -> TaskName {
             return nb::borrow<TaskName>(to_python(std::string(name_of(self.read("task", [](const TextModel& of) { return of.task(); })))));
           },
-          "What the checkpoint's head is for; 'embedding' without one.")
+          "The task of the checkpoint's head; 'embedding' without a head.")
       .def_prop_ro(
           "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); },
-          "Of a classification, of texts or of tokens; else empty.")
+          "The labels of a classification of texts or tokens; else empty.")
       .def_prop_ro(
           "notes", [](const Model& self) { return self.read("notes", [](const TextModel& of) { return of.notes(); }); },
-          "What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it.")
+          "Parts of the files that the model does not use, for example tensors of another head; transformers warns about them.")
       .def_prop_ro(
           "max_length", [](const Model& self) { return self.read("max_length", [](const TextModel& of) { return of.max_length(); }); },
-          "Ids that a text is cut to unless the call says otherwise.")
+          "Maximum number of tokens of a text, unless a call sets another.")
       .def_prop_ro(
           "weights",
           [](const Model& self) {
             return std::string(kWeightsNames[static_cast<std::size_t>(self.read("weights", [](const TextModel& of) { return of.weights(); }))]);
           },
-          "How weights of linear maps are kept and multiplied: 'float32' or 'int8'.");
+          "The arithmetic of linear maps: 'float32' or 'int8'.");
 }
 
 }  // namespace attn::python
