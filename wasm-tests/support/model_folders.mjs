@@ -11,9 +11,9 @@ import { readSafetensorsHeader } from './safetensors_header.mjs';
 
 const weights = 'model.safetensors';
 
-/** What Chromium says where a model's folder is asked for a file that it may go without, and has not. */
+/** Chromium's message if a model's folder lacks an optional file. */
 export const absentFile =
-  /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer_config|sentence_bert_config|config_sentence_transformers)\.json\)$/;
+  /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer_config|special_tokens_map|added_tokens|sentence_bert_config|config_sentence_transformers)\.json\)$/;
 
 /** The same tensors with so many letters of metadata. */
 function enlarged(file, letters) {
