@@ -178,6 +178,8 @@ const testsOf = {
     test(`${where}: a documented command reads ${block.name}`, limit, () => assert.ok(commands.includes(` ${block.name} `)));
   },
 
+  json: ({ where, block }) => test(`${where}: the file is valid JSON`, limit, () => void JSON.parse(block.text)),
+
   python: ({ folder, where, block }) =>
     test(`${where}: the Python program prints the documented output`, limit, async (t) => {
       if (!hasWheel) return skipUnlessCi(t, "the wheel is missing: the step 'python: wheel'");
