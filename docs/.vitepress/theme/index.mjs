@@ -30,6 +30,9 @@ export default {
       // Elements change what is in them: not before Vue has taken over what the server wrote.
       onMounted(async () => {
         (await import('./live_code.mjs')).defineLiveCode(withBase('/run.html'));
+        // Relative to the first page; the next one may be in another folder.
+        const icon = document.querySelector('link[rel=icon]');
+        icon.href = String(icon.href);
         document.documentElement.dataset.ready = '';
         new MutationObserver(() => {
           const search = document.querySelector('.VPLocalSearchBox');
