@@ -143,17 +143,18 @@ describe('starting workers on a page', () => {
     assert.deepEqual(taken(), [said('https://other.test/a.js')]);
   });
 
-  (threads ? it : it.skip)('threads: by name, and their errors are nobody else’s', async () => {
-    const errors: string[] = [];
-    const worker = (await onPage(here, () => (threads || undefined)!.createThread!((why) => errors.push(why)))) as unknown as FakeWorker;
-    const [line] = taken().slice(-1);
-    assert.match(line, /^worker "[^"]*attn-threads\.mjs" \{"type":"module","name":"em-pthread"\}$|^worker "(blob|data):/);
-    let prevented = 0;
-    const preventDefault = () => void prevented++;
-    for (const message of ['mine', '']) worker.listeners.get('error')!.call({ message, preventDefault });
-    assert.deepEqual(errors, ['mine', 'its script could not be loaded']);
-    assert.equal(prevented, 2);
-  });
+  if (threads)
+    it('threads: by name, and their errors are nobody else’s', async () => {
+      const errors: string[] = [];
+      const worker = (await onPage(here, () => (threads || undefined)!.createThread!((why) => errors.push(why)))) as unknown as FakeWorker;
+      const [line] = taken().slice(-1);
+      assert.match(line, /^worker "[^"]*attn-threads\.mjs" \{"type":"module","name":"em-pthread"\}$|^worker "(blob|data):/);
+      let prevented = 0;
+      const preventDefault = () => void prevented++;
+      for (const message of ['mine', '']) worker.listeners.get('error')!.call({ message, preventDefault });
+      assert.deepEqual(errors, ['mine', 'its script could not be loaded']);
+      assert.equal(prevented, 2);
+    });
 });
 
 describe('what a page is asked', () => {
