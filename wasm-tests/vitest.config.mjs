@@ -36,9 +36,15 @@ function named(names) {
   return found.length > 0 ? found : names;
 }
 
+const comlink = join(dirname(createRequire(import.meta.url).resolve('comlink/package.json')), 'dist/esm');
+/** The build puts Comlink next to the sources of the worker. */
+const comlinkAliases = [
+  { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
+  { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
+];
+
 /** The sources in place of the built files; beside them lies what is built, the WebAssembly and its glue. */
 function fromSources() {
-  const comlink = join(dirname(createRequire(import.meta.url).resolve('comlink/package.json')), 'dist/esm');
   return {
     plugins: [
       {
@@ -55,8 +61,7 @@ function fromSources() {
         { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
         { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
         { find: /^.*\/glue\/(attn[\w-]*\.mjs)$/, replacement: `${dist}/$1` },
-        { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
-        { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
+        ...comlinkAliases,
       ],
     },
   };
@@ -67,6 +72,7 @@ const built = {
     alias: [
       { find: /^attn$/, replacement: join(dist, 'node.js') },
       { find: /^attn\/worker$/, replacement: join(dist, 'worker-node.js') },
+      ...comlinkAliases,
     ],
   },
 };
