@@ -3,11 +3,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { globSync } from '../../tools/test/glob.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const read = (path) => readFileSync(`${root}/${path}`, 'utf8');
+const read = (path) => readFileSync(at(path), 'utf8');
 
 /** By heading of the page: key -> what attn does with it. */
 function tables() {

@@ -3,16 +3,15 @@
  * The picture is taken in Chromium, in light colours, once the first map is drawn.
  */
 import { statSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { resolve } from 'node:path';
 import { chromium } from 'playwright-core';
 import { programs } from '../../wasm-tests/browser/drivers.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
 import { serve } from '../serve.mjs';
 
-const repository = fileURLToPath(new URL('../..', import.meta.url));
-const file = join(repository, 'docs/public/page.webp');
+const file = at('docs/public/page.webp');
 
-const server = await serve({ port: 0, root: resolve(process.argv[2] ?? join(repository, 'build/page')) });
+const server = await serve({ port: 0, root: resolve(process.argv[2] ?? at('build/page')) });
 const browser = await chromium.launch({ executablePath: programs('chromium').chromium, args: ['--no-sandbox', '--disable-gpu'] });
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1.5, colorScheme: 'light' });
