@@ -227,10 +227,8 @@ class Loading {
     });
     const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
     // With added_tokens_decoder transformers does not read these.
-    const old = async (name: string) => {
-      const config = await tokenizerConfigFile;
-      return config && decodeUtf8(config).includes('"added_tokens_decoder"') ? undefined : this.#small(folder, files, base + name, false);
-    };
+    const isNew = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"added_tokens_decoder"'));
+    const old = async (name: string) => ((await isNew) ? undefined : this.#small(folder, files, base + name, false));
     const [configFile, tokenizerFile, tokenizerConfig, specialTokensMap, addedTokens, sentenceBertConfig, prompts, pooling, dense, denseWeights] =
       await Promise.all([
         first,
