@@ -1,3 +1,4 @@
+import { addAbortListener, removeAbortListener } from '../args/abort_listeners.js';
 import { abortError, type AttnError } from '../args/error.js';
 
 export function aborted(signal: AbortSignal, op = 'load'): AttnError {
@@ -10,9 +11,9 @@ export function abortable<T>(signal: AbortSignal | undefined, work: () => Promis
   return new Promise((resolve, reject) => {
     if (signal.aborted) throw aborted(signal, op);
     const onAbort = () => reject(aborted(signal, op));
-    signal.addEventListener('abort', onAbort, { once: true });
+    addAbortListener(signal, onAbort);
     work()
-      .finally(() => signal.removeEventListener('abort', onAbort))
+      .finally(() => removeAbortListener(signal, onAbort))
       .then(resolve, reject);
   });
 }
