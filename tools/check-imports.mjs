@@ -47,7 +47,7 @@ const pageLayers = {
 /** What single files may import besides. */
 const exceptions = {
   // One file of all scripts that come on demand.
-  [`${lib}model/on_demand.ts`]: ['tasks/'],
+  [`${lib}model/lazy_tasks.ts`]: ['tasks/'],
   [`${page}model/errors.ts`]: ['state/status.ts'],
   [`${page}draw/heatmap.ts`]: ['state/shown.ts'],
   // The settings of a training run are part of the address.

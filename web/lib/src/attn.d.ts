@@ -677,7 +677,7 @@ export interface Attn extends Gradients {
    * const attn = await load();
    * try {
    *   // A folder's URL; in Node a path too, or the files by name.
-   *   const model = await attn.loadModel('models/all-MiniLM-L6-v2', { onProgress: (p) => console.log(p.file, p.loaded, p.total) });
+   *   const model = await attn.loadModel('models/all-MiniLM-L6-v2', { onProgress: (p) => console.log(p.file, p.progress) });
    *   const { data, dims } = await model.embed(['A happy person', 'A glad man']);
    *   console.log(dims, data[0]); // [2, 384]
    *   model.dispose();
@@ -1128,8 +1128,12 @@ export interface ModelOptions {
   /**
    * Phases are `'download'`, `'cache'` and `'read'` (of files that are not fetched). `loaded` and `total` are bytes of `file`; `total` is missing
    * where the server does not tell. The first report of a file has 0 bytes loaded, the last one all. If it throws, loading ends with `ARGUMENT`.
+   *
+   * `progress` is the share of all files that has been loaded, for one progress bar: it grows from 0 to 1, which the last report has. The weights count
+   * for 95 % of it. If the server does not state their size, it grows more and more slowly until the end. It starts again at 0 only if cached files
+   * turn out to be damaged and are downloaded again.
    */
-  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number }) => void) | undefined;
+  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number; progress: number }) => void) | undefined;
 }
 
 /** How texts become tokens. An unknown name is an `ARGUMENT` error. */

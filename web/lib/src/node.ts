@@ -10,7 +10,7 @@ import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
-import { beside } from './platform/beside.js';
+import { packageFile } from './platform/node_files.js';
 
 export { AttnError };
 
@@ -55,11 +55,11 @@ const disk: Disk = {
 
 export const load: typeof Contract.load = loader({
   urls: {
-    simd: () => beside('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
-    relaxed: () => beside('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
+    simd: () => packageFile('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
+    relaxed: () => packageFile('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
     ...(ATTN_THREADS && {
-      'simd-threads': () => beside('attn-simd-threads.wasm', () => new URL('./attn-simd-threads.wasm', import.meta.url)),
-      'relaxed-threads': () => beside('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
+      'simd-threads': () => packageFile('attn-simd-threads.wasm', () => new URL('./attn-simd-threads.wasm', import.meta.url)),
+      'relaxed-threads': () => packageFile('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
     }),
   },
   // The single-threaded glue asks nothing of its host: the bytes are given to it.
@@ -69,7 +69,7 @@ export const load: typeof Contract.load = loader({
     createThread(onError) {
       // By this the glue knows that it runs as a thread.
       const options = { name: 'em-pthread', workerData: 'em-pthread' };
-      const worker = beside(
+      const worker = packageFile(
         'attn-threads-node.mjs',
         () => new Worker(new URL('./attn-threads-node.mjs', import.meta.url), options),
         (url) => new Worker(url, options),
@@ -93,7 +93,7 @@ export const load: typeof Contract.load = loader({
     })();
   },
   models: () => import('./model/load_model.js'),
-  onDemand: () => import('./model/on_demand.js'),
+  lazyTasks: () => import('./model/lazy_tasks.js'),
   training: async () => (await import('./load/training-node.js')).training,
   trains: true, // there is nothing to download
   disk,

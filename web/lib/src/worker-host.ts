@@ -5,10 +5,10 @@
 import single from './engine/glue/attn.mjs';
 import threaded from './engine/glue/attn-threads.mjs';
 import type { Endpoint } from './worker/comlink.js';
-import { serve } from './worker/host.js';
+import { serve } from './worker/worker_server.js';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
-import * as onDemand from './model/on_demand.js';
+import * as lazyTasks from './model/lazy_tasks.js';
 import { threads } from './load/thread.js';
 import { web } from './load/web.js';
 
@@ -18,6 +18,6 @@ const load = loader({
   ...(ATTN_THREADS && { threaded: async () => threaded }),
   ...threads,
   models: async () => models,
-  onDemand: async () => onDemand,
+  lazyTasks: async () => lazyTasks,
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

@@ -1,11 +1,11 @@
 /** attn/worker in Node. */
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './worker.js';
-import { remoteLoader } from './worker/client.js';
-import { transfer } from './worker/parcel.js';
+import { remoteLoader } from './worker/worker_client.js';
+import { transfer } from './worker/transfer_list.js';
 import nodeEndpoint from './worker/comlink-node.js';
-import { leaveOut } from './platform/placed.js';
-import { beside } from './platform/beside.js';
+import { leaveOut } from './platform/asset_urls.js';
+import { packageFile } from './platform/node_files.js';
 
 export { AttnError } from './args/error.js';
 export { transfer };
@@ -13,7 +13,7 @@ export { transfer };
 export const load: typeof Contract.load = remoteLoader({
   connect() {
     const options = { name: 'attn' };
-    const worker = beside(
+    const worker = packageFile(
       'worker-host-node.cjs', // whatever the folder's package.json has as type
       () => new Worker(new URL('./worker-host-node.js', import.meta.url), options),
       (url) => new Worker(url, options),

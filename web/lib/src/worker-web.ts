@@ -3,7 +3,7 @@ import type * as Contract from './worker.js';
 import { loaderIn } from './worker/web_host.js';
 
 export { AttnError } from './args/error.js';
-export { transfer } from './worker/parcel.js';
+export { transfer } from './worker/transfer_list.js';
 
 // webpack makes one file of workers with one name.
 export const load: typeof Contract.load = loaderIn((training) =>

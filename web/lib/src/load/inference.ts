@@ -10,5 +10,5 @@ export const inference: Platform = {
   ...(ATTN_THREADS && { threaded: async () => (await import('../engine/glue/attn-threads.mjs')).default }),
   ...threads,
   models: () => import('../model/load_model.js'),
-  onDemand: () => import('../model/on_demand.js'),
+  lazyTasks: () => import('../model/lazy_tasks.js'),
 };

@@ -4,10 +4,10 @@ import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';
 import { AttnError, withArticle } from '../args/error.js';
 import type { NativeLayer } from '../engine/native.js';
-import { scriptsFailed } from '../platform/placed.js';
+import { scriptsFailed } from '../platform/asset_urls.js';
 import { defineMethods, internalClass, type LookUp, named, noTraining, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { writeSafetensors } from '../model/safetensors.js';
-import type { Lender } from '../model/lender.js';
+import type { ModelContext } from '../model/model_context.js';
 import type { Platform, Training } from './platform.js';
 
 /** A handle that belongs to another object, which frees it. */
@@ -29,7 +29,7 @@ class Adopted {
 
 type LayerClass = new (...args: unknown[]) => object;
 
-function createClass(engine: Engine, constructor: Signature, forgotten: Lender['forgotten']): LayerClass {
+function createClass(engine: Engine, constructor: Signature, forgotten: ModelContext['forgotten']): LayerClass {
   const name = constructor.owner!;
   let of: (op: string, self: Layer) => NativeLayer;
   class Layer {
@@ -97,7 +97,7 @@ const engines = new WeakMap<Attn, Engine>();
 /** What is inside an instance. */
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-interface Parts extends Runtime, Pick<Platform, 'models' | 'onDemand'> {
+interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks'> {
   readonly disk: Platform['disk'] | undefined;
   readonly training: Training | undefined;
 }
@@ -117,10 +117,10 @@ export function createInstance(runtime: Parts): Attn {
     dispose: () => engine.dispose(),
     [disposeSymbol]: () => engine.dispose(),
   };
-  const lender: Lender = {
+  const context: ModelContext = {
     engine,
     disk: runtime.disk,
-    onDemand: () => runtime.onDemand().catch(scriptsFailed),
+    lazyTasks: () => runtime.lazyTasks().catch(scriptsFailed),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);
@@ -130,7 +130,7 @@ export function createInstance(runtime: Parts): Attn {
     gradientsOf: (op) => runtime.training?.modelGradients ?? noTraining(op),
   };
   // What models take is not in the way of those who load none.
-  all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(lender, source, options);
+  all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(context, source, options);
   for (const signature of engine.signatures) {
     const { name, owner } = signature;
     if (owner === internalClass) continue;

@@ -1,7 +1,7 @@
 /** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in platform.ts. */
 import type { Attn, LoadOptions } from '../attn.js';
 import { readBytes } from '../args/arrays.js';
-import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './binary.js';
+import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './wasm_build.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { assertFetch, download, nameOf, network, type Report } from '../platform/download.js';
 import { AttnError, fail, reason, unreadable } from '../args/error.js';
@@ -9,7 +9,7 @@ import { acceptsRelaxed, assertCompiles, assertEngine } from '../platform/featur
 import { fromNative, isNativeError } from '../engine/engine.js';
 import { createInstance } from './instance.js';
 import { initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from '../engine/native.js';
-import { leaveOut, noWorkers, pageUrl, placed } from '../platform/placed.js';
+import { leaveOut, noWorkers, pageUrl, assetUrl } from '../platform/asset_urls.js';
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import type { Builds, Platform, Training } from './platform.js';
 
@@ -104,10 +104,10 @@ async function openLocation(platform: Platform, location: string | URL, signal: 
 /** One of the package's own files. Where it is not found, what puts it there. */
 async function openOwn(platform: Platform, builds: Builds, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const file = `attn-${build}.wasm`;
-  const help = `a bundler may have left out attn/dist/${file}: copy it beside the bundle, or give load({ wasm })`;
+  const help = `a bundler may have left out attn/dist/${file}: copy it packageFile the bundle, or give load({ wasm })`;
   let location: URL;
   try {
-    location = new URL(placed(builds.urls[build]!().href), pageUrl());
+    location = new URL(assetUrl(builds.urls[build]!().href), pageUrl());
   } catch (cause) {
     const message = `load: ${file} has no address here (${reason(cause)}): ${leaveOut}, or give load({ wasm })`;
     throw new AttnError('ENVIRONMENT', message, { op: 'load' }, { cause });
@@ -272,8 +272,8 @@ async function instantiate(
   try {
     const started = await start(training ?? platform, opened, threads, options.maximumMemory);
     try {
-      const { models, onDemand, disk } = platform;
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, onDemand, disk, training });
+      const { models, lazyTasks, disk } = platform;
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, disk, training });
     } catch (error) {
       started.stop();
       throw error;

@@ -1,10 +1,10 @@
 /** What load() needs of a host. */
 import type { Factory, ThreadWorker } from '../engine/native.js';
 import type { complete, hold, prepare } from '../engine/training.js';
-import type { OnDemand } from '../model/lender.js';
+import type { LazyTasks } from '../model/model_context.js';
 import type { Disk } from '../model/model_files.js';
 import type { modelGradients } from '../model/model_gradients.js';
-import type { Build } from './binary.js';
+import type { Build } from './wasm_build.js';
 
 /** What models take, apart from what all take. */
 export type Models = () => Promise<typeof import('../model/load_model.js')>;
@@ -32,7 +32,7 @@ export interface Platform extends Builds {
   /** Whether that is what load() takes when it is not told. */
   readonly trains?: boolean;
   readonly models: Models;
-  readonly onDemand: OnDemand;
+  readonly lazyTasks: LazyTasks;
   /** How an engine that can be told to takes relaxed SIMD. */
   readonly relaxedBy?: string;
   readonly cores: () => number;

@@ -1,6 +1,6 @@
 /** What all hosts that are not Node have in common: files of the package by their URLs, and what they allow. */
 import type { Platform } from './platform.js';
-import { noWorkers } from '../platform/placed.js';
+import { noWorkers } from '../platform/asset_urls.js';
 
 declare const WorkerGlobalScope: undefined | (new () => object);
 

@@ -1,10 +1,10 @@
 /** Texts as batches of token ids, and what a model makes of them, batch by batch. */
 import type { Encoding, Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
-import { takeTurn, takingTurns } from '../platform/breathe.js';
+import { takeTurn, yieldEvery30ms } from '../platform/event_loop.js';
 import { AttnError, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
-import { type About, type Parts, signatureOf } from './model_parts.js';
+import { type ModelFacts, type ModelState, signatureOf } from './model_state.js';
 import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
 import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tokenizer.js';
 
@@ -23,12 +23,12 @@ const mostTexts = 32;
 const batchWork = [5e7, 1e8] as const;
 
 /** How many texts are in a batch whose longest one has so many tokens, where the caller leaves it open. */
-export function textsOfBatch({ work, quantized }: About, threads: number, tokens: number): number {
+export function textsOfBatch({ work, quantized }: ModelFacts, threads: number, tokens: number): number {
   return Math.min(Math.max(1, Math.floor((batchWork[quantized ? 1 : 0] * threads) / (work * tokens))), mostTexts);
 }
 
 /** What the caller's options say beside what the checkpoint does. */
-export function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
+export function encodeOptionsOf(operation: string, { maxLength, positions, tokenTypes }: ModelFacts, options: TextOptions): EncodeOptions {
   const wanted = options.maxLength ?? maxLength;
   if (wanted > positions)
     throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {
@@ -55,14 +55,14 @@ export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 
 }
 
 export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row & { truncated: boolean } {
-  return inText(operation, index, () => {
+  return withTextIndex(operation, index, () => {
     const { inputIds: ids, tokenTypeIds: types, truncated } = tokenizer.encode([text], limit);
     return { index, ids, types, truncated: truncated[0]! };
   });
 }
 
 /** What a tokenizer says of its only text is said of the caller's, who has many. */
-export function inText<T>(op: string, index: number, work: () => T): T {
+export function withTextIndex<T>(op: string, index: number, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -73,13 +73,13 @@ export function inText<T>(op: string, index: number, work: () => T): T {
 }
 
 /** What goes before each text: of both the prompt counts, as in sentence-transformers. */
-export function promptOf(op: string, { prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
+export function promptOf(op: string, { prompts, defaultPrompt }: ModelFacts, { prompt, promptName }: TextOptions): string {
   if (prompt !== undefined) return prompt;
   if (promptName === undefined) return defaultPrompt;
   return prompts.get(promptName) ?? fail('CONFIG', op, 'promptName', JSON.stringify(promptName), `one of ${[...prompts.keys()].join(', ')}`);
 }
 
-export function assertTask(op: string, { task }: About, expected: Task): void {
+export function assertTask(op: string, { task }: ModelFacts, expected: Task): void {
   if (task === expected) return;
   const got = task === 'embedding' ? 'one without a head' : `one for ${task}`;
   const wanted = `one with a head for ${expected}`;
@@ -105,12 +105,12 @@ export interface Work<R extends Row> {
 /** Long texts go first, so that what does not fit into memory is known at once. */
 export async function inBatches<R extends Row>(
   op: string,
-  find: () => Parts,
+  find: () => ModelState,
   { plain: { batchSize, priority }, signal, onProgress }: CheckedTextOptions,
   { count, rowsOf, method, others, use }: Work<R>,
 ): Promise<void> {
-  const { about, lender } = find();
-  const { engine } = lender;
+  const { about, context } = find();
+  const { engine } = context;
   engine.assertUsable(op);
   const signature = signatureOf(engine, method);
   const { threads } = engine.info;
@@ -122,7 +122,7 @@ export async function inBatches<R extends Row>(
   const report = () => tell(op, onProgress, { done, total: count });
   if (signal?.aborted) throw aborted(signal, op);
   report();
-  const sometimes = takingTurns(turn);
+  const sometimes = yieldEvery30ms(turn);
   for (let start = 0; start < count; start += mostSorted) {
     const rows: R[] = [];
     for (let index = start; index < Math.min(start + mostSorted, count); ++index) {
@@ -143,13 +143,13 @@ export async function inBatches<R extends Row>(
 }
 
 /** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
-export interface Lent {
-  find(): Parts;
-  readonly limits: typeof limits;
+export interface ModelAccess {
+  find(): ModelState;
+  readonly encodeOptionsOf: typeof encodeOptionsOf;
   readonly signatureOf: typeof signatureOf;
   readonly readEncoded: typeof readEncoded;
   readonly padded: typeof padded;
   readonly tokenized: typeof tokenized;
   /** Labels of a new head, and the files and config.json that go with it. */
-  renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
+  replaceHead(labels: readonly string[], files: ModelState['files'], config: ModelState['config']): void;
 }

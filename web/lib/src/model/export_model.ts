@@ -2,7 +2,7 @@
 import { AttnError } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import type { FileName } from '../args/model_options.js';
-import type { About } from './model_parts.js';
+import type { ModelFacts } from './model_state.js';
 import { type Item, safetensorsFile } from './safetensors.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 
@@ -11,7 +11,7 @@ const op = 'export';
 /** A model as it is now. */
 export interface Exported {
   readonly config: Readonly<Record<string, unknown>>;
-  readonly about: About;
+  readonly about: ModelFacts;
   /** The small files that were read, by name, and the folder of config.json in front. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;

@@ -2,13 +2,13 @@
 import type { FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements, isPlainObject } from '../args/arrays.js';
-import { breathe } from '../platform/breathe.js';
+import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, describe, fail, reading } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';
 import { membersOf } from './export_model.js';
 import type { Result } from '../engine/heap.js';
-import type { Lent } from './batches.js';
-import type { About } from './model_parts.js';
+import type { ModelAccess } from './batches.js';
+import type { ModelFacts } from './model_state.js';
 import { readCallback, readSignal, tell } from '../args/options.js';
 import { readArguments, readMembers, whole } from '../args/signature.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
@@ -21,13 +21,13 @@ interface Example {
   readonly label: number | string;
 }
 /** A text's tokens, and the number of its example. */
-type Row = ReturnType<Lent['tokenized']>;
+type Row = ReturnType<ModelAccess['tokenized']>;
 
 /** What config.json says of a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
 
 /** Names of the numbers that a head of whole texts gives. */
-export const textLabelsOf = ({ task, labels }: About): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
+export const textLabelsOf = ({ task, labels }: ModelFacts): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 function readText(argument: string, value: unknown): Text {
   if (typeof value === 'string') return value;
@@ -139,13 +139,13 @@ function configWith(members: readonly string[], architecture: string, labels: re
 /** Models that are being trained. */
 const busy = new WeakSet<object>();
 
-export async function fineTune(lent: Lent, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
-  const { find, limits, signatureOf, readEncoded, padded, tokenized } = lent;
+export async function fineTune(access: ModelAccess, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
+  const { find, encodeOptionsOf, signatureOf, readEncoded, padded, tokenized } = access;
   const examples = readExamples(given);
   const { epochs, batchSize, learningRate, weightDecay, layers, seed, validation, signal, onProgress, ...asked } = readFineTuneOptions(options);
   if (signal?.aborted) throw aborted(signal, op);
-  const { about, tokenizer, lender, base } = find();
-  const { engine } = lender;
+  const { about, tokenizer, context, base } = find();
+  const { engine } = context;
   engine.assertUsable(op);
   if (busy.has(model)) throw new AttnError('BUSY', `${op}: this model is being trained already`, { op });
   if (about.quantized)
@@ -163,13 +163,13 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
   };
   const tensor = (values: readonly number[]) => ({ data: Float32Array.from(values), dims: [values.length] });
   const turn = async () => {
-    await breathe();
+    await yieldToEventLoop();
     if (signal?.aborted) throw aborted(signal, op);
   };
   busy.add(model);
   try {
     const rows: Row[] = [];
-    const limit = limits(op, about, {});
+    const limit = encodeOptionsOf(op, about, {});
     for (const [i, { text }] of examples.entries()) {
       if (i % 64 === 63) await turn();
       rows.push(tokenized(op, tokenizer, text, i, limit));
@@ -190,7 +190,7 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
     if (isNew) {
       const name = `${base}config.json`;
       const config = configWith(membersOf(decodeUtf8(find().files.get(name)!)), begun.entries[0]!.name as string, labels);
-      lent.renew(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
+      access.replaceHead(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
     }
 
     const batchOf = (some: readonly number[]) => some.map((place) => rows[place]!).sort((a, b) => b.ids.length - a.ids.length);

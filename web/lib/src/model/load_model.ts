@@ -4,7 +4,7 @@ import { abortable, aborted } from '../platform/abort.js';
 import { isPlainObject, ownList } from '../args/arrays.js';
 import { tell } from '../args/options.js';
 import { refuseText } from '../args/refuse_text.js';
-import { takingTurns } from '../platform/breathe.js';
+import { yieldEvery30ms } from '../platform/event_loop.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
 import { DiskFolder, type Folder, GivenFolder, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
@@ -13,8 +13,8 @@ import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
 import { decodeUtf8 } from '../platform/utf8.js';
 import { internalClass, readArguments } from '../args/signature.js';
-import type { Lender } from './lender.js';
-import { type About, signatureOf } from './model_parts.js';
+import type { ModelContext } from './model_context.js';
+import { type ModelFacts, signatureOf } from './model_state.js';
 import { TextModel } from './text_model.js';
 import { lacksRareParts, useRareParts } from '../tokenizer/rare_parts.js';
 import { listOf, readJson, readObject, Section, unsupported } from '../tokenizer/schema.js';
@@ -27,6 +27,13 @@ const op = 'loadModel';
 /** The most bytes that a file other than the weights may have: a vocabulary, or the weights of one map after the pooling. */
 const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : 2 ** 20);
 
+/** The weights' size is known only once the other files have been read, so those count as this share of the progress. */
+const shareOfSmallFiles = 0.05;
+
+/** The part of `size` bytes that is loaded. Without a size the part approaches 1, and is a half at `half` bytes. */
+const partOf = (loaded: number, size: number | undefined, half: number) =>
+  size === undefined || loaded > size ? loaded / (loaded + half) : size && loaded / size;
+
 /** Errors that speak of what is in the files; after others, what has come of them is good. */
 const badFiles: readonly unknown[] = ['FORMAT', 'MISMATCH', 'UNSUPPORTED', 'CONFIG'];
 
@@ -35,16 +42,19 @@ type Small = Map<FileName, Uint8Array<ArrayBuffer>>;
 
 /** One loadModel(): what goes on until it has ended. */
 class Loading {
-  readonly #lender: Lender;
+  readonly #context: ModelContext;
   readonly #options: CheckedModelOptions;
   /** Ends what is still on its way when loading has ended, whichever way. */
   readonly #ending = new AbortController();
   readonly #onAbort = () => this.#ending.abort(this.#options.signal!.reason);
   #lastReport = -Infinity;
+  /** The share of all files that is loaded, and the bytes of files other than the weights. */
+  #progress = 0;
+  #smallBytes = 0;
   #handle: NativeLayer | undefined;
 
-  constructor(lender: Lender, options: CheckedModelOptions) {
-    this.#lender = lender;
+  constructor(context: ModelContext, options: CheckedModelOptions) {
+    this.#context = context;
     this.#options = options;
     options.signal?.addEventListener('abort', this.#onAbort);
     if (options.signal?.aborted) this.#onAbort();
@@ -74,16 +84,17 @@ class Loading {
     // Some ten a second are enough to look at, and in a worker each is a message. None comes after the end.
     if (!onProgress || this.ending.aborted || (!always && now - this.#lastReport < 50)) return;
     this.#lastReport = now;
-    tell(op, onProgress, total === undefined || loaded > total ? { phase, file, loaded } : { phase, file, loaded, total });
+    const progress = this.#progress;
+    tell(op, onProgress, total === undefined || loaded > total ? { phase, file, loaded, progress } : { phase, file, loaded, total, progress });
     this.#check();
   }
 
   /** Reads a file to its end, and checks its digest. */
-  async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void): Promise<void> {
+  async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void, isWeights = false): Promise<void> {
     const wanted = this.#options.sha256.get(name);
-    const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#lender.onDemand())).Sha256();
+    const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#context.lazyTasks())).Sha256();
     const pieces = file.pieces();
-    const turn = takingTurns();
+    const turn = yieldEvery30ms();
     let loaded = 0;
     this.#report(name, file, 0, true);
     try {
@@ -98,6 +109,7 @@ class Loading {
           digest?.update(piece);
           use(piece);
           loaded += piece.length;
+          this.#advance(file, piece.length, loaded, isWeights);
           this.#report(name, file, loaded, false);
         }
       }
@@ -107,7 +119,16 @@ class Loading {
     const got = digest?.hex();
     if (got !== wanted)
       throw new AttnError('FORMAT', `${op}: ${file.name} has the SHA-256 ${got}, expected ${wanted}`, { op, file: name, expected: wanted, got });
+    if (isWeights) this.#progress = 1;
     this.#report(name, file, loaded, true);
+  }
+
+  #advance({ total }: ModelFile, bytes: number, loaded: number, isWeights: boolean): void {
+    if (!isWeights) this.#smallBytes += bytes;
+    const now = isWeights
+      ? shareOfSmallFiles + (1 - shareOfSmallFiles) * partOf(loaded, total, 2 ** 26)
+      : shareOfSmallFiles * partOf(this.#smallBytes, undefined, 2 ** 20);
+    this.#progress = Math.max(this.#progress, now);
   }
 
   /** A file other than the weights; undefined where there is none and none is needed. One that is empty says nothing, which is not the same. */
@@ -170,7 +191,7 @@ class Loading {
 
   /** The error of a file that must be there, and is not. */
   #missing(folder: Folder, name: FileName): Promise<AttnError> {
-    return this.#wait(async () => (await this.#lender.onDemand()).missing(folder, name));
+    return this.#wait(async () => (await this.#context.lazyTasks()).missing(folder, name));
   }
 
   async #absent(folder: Folder, name: FileName, isNeeded: boolean): Promise<undefined> {
@@ -182,7 +203,7 @@ class Loading {
 
   /** Streams the weights into the module that these files describe. */
   async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
-    const { engine } = this.#lender;
+    const { engine } = this.#context;
     const constructor = signatureOf(engine, 'constructor');
     const { weights } = this.#options;
     engine.assertUsable(op);
@@ -196,7 +217,7 @@ class Loading {
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
     const head = new Uint8Array(64);
     let seen = 0;
-    await this.#read(name, file, (piece) => {
+    const take = (piece: Uint8Array) => {
       if (seen < head.length) {
         const start = piece.subarray(0, head.length - seen);
         head.set(start, seen);
@@ -204,14 +225,15 @@ class Loading {
         refuseWeights(head.subarray(0, seen), file);
       }
       engine.call(op, write, [ownList(op, 'bytes', piece, 'Uint8Array')], this.#handle);
-    });
+    };
+    await this.#read(name, file, take, true);
     engine.call(op, finish, [], this.#handle);
     return this.#handle;
   }
 
   async #model(folder: Folder, files: Small): Promise<TextModel> {
-    const lender = this.#lender;
-    const { engine } = lender;
+    const context = this.#context;
+    const { engine } = context;
     // It says where the others are, and whether they are needed.
     const modules = await this.#small(folder, files, 'modules.json', false);
     const folders = readModules(modules);
@@ -248,12 +270,12 @@ class Loading {
     const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
     if (lacksRareParts()) {
-      useRareParts((await lender.onDemand()).rare);
+      useRareParts((await context.lazyTasks()).rare);
       tokenizer = read();
     }
     const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };
     const handle = await this.#weights(folder, weights, small);
-    const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as About;
+    const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
     const file: FileName = 'sentence_bert_config.json';
     // It may ask for texts in small letters: a tokenizer that makes them so by itself does it.
     if (about.lowerCase && !tokenizer.lowerCases)
@@ -268,7 +290,7 @@ class Loading {
     this.#check();
     this.#handle = undefined;
     if (about.labels) Object.freeze(about.labels);
-    return new TextModel({ lender, handle, config, about, tokenizer, files, base });
+    return new TextModel({ context, handle, config, about, tokenizer, files, base });
   }
 
   /** The model; read once more where a cache held what was bad, and has been emptied. */
@@ -280,9 +302,10 @@ class Loading {
       } catch (thrown) {
         const handle = this.#handle;
         this.#handle = undefined;
-        if (handle) this.#lender.engine.free(handle);
+        if (handle) this.#context.engine.free(handle);
         const error = failure(thrown);
         if (!(await folder.settle?.(badFiles.includes(error.code) ? 'bad' : 'broken', files))) throw error;
+        this.#progress = this.#smallBytes = 0;
       }
     }
   }
@@ -325,7 +348,7 @@ function failure(error: unknown): AttnError {
 
 /** `work` with the folder that the source is. */
 async function withFolder<T>(
-  { disk }: Lender,
+  { disk }: ModelContext,
   source: Source,
   options: CheckedModelOptions,
   ending: AbortSignal,
@@ -346,15 +369,15 @@ async function withFolder<T>(
   return path === undefined ? UrlFolder.use(source.location, options, ending, work) : work(new DiskFolder(disk!, path));
 }
 
-export async function loadModel(lender: Lender, given: unknown, givenOptions: unknown): Promise<Contract> {
-  const { engine } = lender;
+export async function loadModel(context: ModelContext, given: unknown, givenOptions: unknown): Promise<Contract> {
+  const { engine } = context;
   engine.assertUsable(op);
   const options = readModelOptions(givenOptions);
   const source = readSource(given);
   engine.assertUsable(op); // once more: a getter may have disposed of it
-  const loading = new Loading(lender, options);
+  const loading = new Loading(context, options);
   try {
-    return await withFolder(lender, source, options, loading.ending, (folder) => loading.model(folder));
+    return await withFolder(context, source, options, loading.ending, (folder) => loading.model(folder));
   } catch (error) {
     throw withAdvice(failure(error), source);
   } finally {

@@ -41,7 +41,7 @@ export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<Arr
 }
 
 /** What came of a file, in the order of the file. */
-export class Parts {
+export class PartialDownload {
   readonly #cache: Cache;
   readonly #url: string;
   readonly #offsets: number[] = [];
@@ -60,8 +60,8 @@ export class Parts {
   }
 
   /** What earlier loads have left: parts without a gap from the start, of one state of the file. */
-  static async find(cache: Cache, url: string): Promise<Parts> {
-    const parts = new Parts(cache, url);
+  static async find(cache: Cache, url: string): Promise<PartialDownload> {
+    const parts = new PartialDownload(cache, url);
     await quiet(async () => {
       for (;;) {
         const part = await cache.match(parts.#key(parts.#size));
@@ -201,7 +201,7 @@ export class Parts {
 }
 
 /** What is kept of one folder. */
-export class Keeper {
+export class ModelCache {
   /** Names the folder, also to other tabs. Its URL with a digest of the query, which may hold a token, instead of the query. */
   readonly key: string;
   readonly #files: Cache;
@@ -214,7 +214,7 @@ export class Keeper {
   }
 
   /** undefined where there is no Cache API: outside of browsers, on pages that are not secure contexts, where storage is blocked. */
-  static async open(folder: URL): Promise<Keeper | undefined> {
+  static async open(folder: URL): Promise<ModelCache | undefined> {
     const key = new URL(folder);
     // In a page of an opaque origin even asking for `caches` throws.
     return quiet(async () => {
@@ -222,7 +222,7 @@ export class Keeper {
         const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encodeUtf8(key.search)));
         key.search = `attn-query=${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
       }
-      return new Keeper(key.href, await caches.open('attn-models'), await caches.open('attn-models-parts'));
+      return new ModelCache(key.href, await caches.open('attn-models'), await caches.open('attn-models-parts'));
     });
   }
 
@@ -255,7 +255,7 @@ export class Keeper {
     await quiet(() => this.#files.delete(this.#url(file)));
   }
 
-  parts(file: string): Promise<Parts> {
-    return Parts.find(this.#parts, this.#url(file));
+  parts(file: string): Promise<PartialDownload> {
+    return PartialDownload.find(this.#parts, this.#url(file));
   }
 }

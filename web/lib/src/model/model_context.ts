@@ -4,13 +4,13 @@ import type { Disk } from './model_files.js';
 import type { modelGradients } from './model_gradients.js';
 
 /** Scripts that few of those who have a model ask for. */
-export type OnDemand = () => Promise<typeof import('./on_demand.js')>;
+export type LazyTasks = () => Promise<typeof import('./lazy_tasks.js')>;
 
 /** What an instance lends to its models. */
-export interface Lender {
+export interface ModelContext {
   readonly engine: Engine;
   readonly disk: Disk | undefined;
-  readonly onDemand: OnDemand;
+  readonly lazyTasks: LazyTasks;
   /** Frees the handles of what is collected. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** A layer of the class around a handle that belongs to the owner; it is there until somebody disposes of it. */

@@ -1,6 +1,6 @@
 /** The files of a model, wherever they are, piece by piece. */
 import { arrayLength, failDetached } from '../args/arrays.js';
-import { breathe } from '../platform/breathe.js';
+import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, isAttnError, networkErrors, reason } from '../args/error.js';
 import { fileNames, type FileName, type Given, type Source } from '../args/model_options.js';
 import { encodeUtf8 } from '../platform/utf8.js';
@@ -63,7 +63,7 @@ async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator
       // The caller may have given the buffer away in the meantime.
       if (arrayLength(content) !== size) failDetached(op, name, size);
       yield content.subarray(at, at + pieceBytes);
-      await breathe();
+      await yieldToEventLoop();
     }
     return;
   }

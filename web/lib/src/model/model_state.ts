@@ -7,7 +7,7 @@ import type { Task } from '../attn.js';
 import type { Tokenizer } from '../tokenizer/tokenizer.js';
 
 /** What the module says of a model. */
-export interface About {
+export interface ModelFacts {
   readonly maxLength: number;
   readonly positions: number;
   /** Numbers of an embedding, by one pooling and by those that the files name. */
@@ -32,11 +32,11 @@ export interface About {
   readonly tiedDecoder: string;
 }
 
-export interface Parts {
-  readonly lender: { readonly engine: Engine };
+export interface ModelState {
+  readonly context: { readonly engine: Engine };
   readonly handle: NativeLayer;
   readonly config: Readonly<Record<string, unknown>>;
-  readonly about: About;
+  readonly about: ModelFacts;
   readonly tokenizer: Tokenizer;
   /** The small files by name, for export(), and the folder of config.json in front. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;

@@ -2,9 +2,9 @@
 import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
-import { bodyOf, discard, Keeper, keptWith, type Parts } from './model_cache.js';
+import { bodyOf, discard, ModelCache, keptWith, type PartialDownload } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
-import { pageUrl } from '../platform/placed.js';
+import { pageUrl } from '../platform/asset_urls.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
 
 const op = 'loadModel';
@@ -52,24 +52,24 @@ export class UrlFolder implements Folder {
   readonly #base: URL;
   readonly #options: CheckedModelOptions;
   readonly #signal: AbortSignal;
-  readonly #keeper: Keeper | undefined;
+  readonly #cache: ModelCache | undefined;
   /** Whether anything is written to the cache: of several loads at once only one does. */
   readonly #keeps: boolean;
   /** Of which load all of the model is kept: its files are read from there. */
   #kept: string | undefined;
   /** What the browser's own cache may answer: nothing by itself where the server was asked, or shall be. Engines without one may refuse the word. */
   #httpCache: RequestCache | undefined;
-  #parts: Parts | undefined;
+  #parts: PartialDownload | undefined;
   /** What the server said of files that it has. */
   readonly #headers = new Map<FileName, Headers>();
   /** What the server said of files that it does not have. */
   readonly #status = new Map<FileName, number>();
 
-  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, keeper: Keeper | undefined, keeps: boolean) {
+  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, cache: ModelCache | undefined, keeps: boolean) {
     this.#base = base;
     this.#options = options;
     this.#signal = signal;
-    this.#keeper = keeper;
+    this.#cache = cache;
     this.#keeps = keeps;
     this.#httpCache = options.cache === 'reload' ? 'reload' : undefined;
   }
@@ -86,19 +86,19 @@ export class UrlFolder implements Folder {
     base.hash = '';
     base.pathname = base.pathname.replace(/\/?$/, '/');
     if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
-    const keeper = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await Keeper.open(base) : undefined;
-    if (!keeper) return work(new UrlFolder(base, options, signal, keeper, false));
+    const cache = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await ModelCache.open(base) : undefined;
+    if (!cache) return work(new UrlFolder(base, options, signal, cache, false));
     const load = async (locked: boolean) => {
-      const folder = new UrlFolder(base, options, signal, keeper, locked);
-      await folder.#look(keeper);
+      const folder = new UrlFolder(base, options, signal, cache, locked);
+      await folder.#look(cache);
       return work(folder);
     };
-    const lock = `attn-model ${keeper.key}`;
+    const lock = `attn-model ${cache.key}`;
     let waits = false;
     const result = await withLock(lock, { ifAvailable: true }, async (locked) => {
       // What another load is bringing need not be downloaded twice.
       if (!locked && options.cache === 'default') {
-        const kept = await keeper.match(weights);
+        const kept = await cache.match(weights);
         if (kept) discard(kept);
         waits = !kept;
       }
@@ -108,25 +108,25 @@ export class UrlFolder implements Folder {
   }
 
   /** Whether what is kept will do. */
-  async #look(keeper: Keeper): Promise<void> {
+  async #look(cache: ModelCache): Promise<void> {
     if (this.#options.cache === 'reload') return;
     // The weights are put last: where they are, all else is that there was.
-    const kept = await keeper.match(weights);
+    const kept = await cache.match(weights);
     if (!kept) return;
     discard(kept);
-    if (await this.#isRenewed(keeper)) this.#httpCache = 'no-cache';
+    if (await this.#isRenewed(cache)) this.#httpCache = 'no-cache';
     else this.#kept = kept.headers.get(keptWith) ?? '';
   }
 
   /** Whether the server says that it has another file by now. If it does not say, or not soon, what is kept is taken. */
-  async #isRenewed(keeper: Keeper): Promise<boolean> {
+  async #isRenewed(cache: ModelCache): Promise<boolean> {
     const ending = new AbortController();
     const end = () => ending.abort();
     const timer = setTimeout(end, patience);
     this.#signal.addEventListener('abort', end);
     let renewed = false;
     const compare = async (file: FileName) => {
-      const kept = await keeper.match(file);
+      const kept = await cache.match(file);
       if (!kept) return;
       discard(kept);
       // No header of ours: to another origin that would need its permission.
@@ -185,7 +185,7 @@ export class UrlFolder implements Folder {
   }
 
   /** A file that the server has answered with; undefined where it has none. */
-  #opened(file: FileName, response: Response, parts?: Parts): ModelFile | undefined {
+  #opened(file: FileName, response: Response, parts?: PartialDownload): ModelFile | undefined {
     const url = this.#url(file);
     const name = `URL ${url}`;
     const { status } = response;
@@ -222,7 +222,7 @@ export class UrlFolder implements Folder {
   }
 
   /** The rest of what an earlier load has left; undefined where the file has to come from its start. */
-  async #resume(parts: Parts): Promise<ModelFile | undefined> {
+  async #resume(parts: PartialDownload): Promise<ModelFile | undefined> {
     const { size, validator, total } = parts;
     if (size === 0) return undefined;
     const isWhole = size === total;
@@ -265,7 +265,7 @@ export class UrlFolder implements Folder {
   async #open(file: FileName): Promise<ModelFile | undefined> {
     const url = this.#url(file);
     if (this.#kept !== undefined) {
-      const response = await this.#keeper!.match(file);
+      const response = await this.#cache!.match(file);
       const other = response?.headers.get(keptWith) ?? '';
       // Files of two loads may belong to two states of the model.
       if (response && this.#kept !== '' && other !== '' && this.#kept !== other) {
@@ -275,7 +275,7 @@ export class UrlFolder implements Folder {
       return response && { name: `URL ${url} (as it was kept)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
     if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
-    const parts = (this.#parts = await this.#keeper!.parts(file));
+    const parts = (this.#parts = await this.#cache!.parts(file));
     const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
     if (rest) return rest;
     const response = await this.#ask(file);
@@ -315,16 +315,16 @@ export class UrlFolder implements Folder {
   }
 
   async settle(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
-    const keeper = this.#keeper!;
+    const cache = this.#cache!;
     const parts = this.#parts;
     if (this.#kept !== undefined) {
       if (outcome !== 'bad') return false;
-      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await keeper.delete(file);
+      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await cache.delete(file);
       this.#kept = undefined;
       return true;
     }
     if (!parts) return false;
-    const kept = outcome === 'complete' && (await this.#keep(keeper, parts, small));
+    const kept = outcome === 'complete' && (await this.#keep(cache, parts, small));
     // Without a validator nobody could tell whether the rest belongs to it.
     const goesOn = !kept && (outcome !== 'bad' || this.#signal.aborted) && parts.validator !== '';
     await (goesOn ? parts.close() : parts.clear());
@@ -332,17 +332,17 @@ export class UrlFolder implements Folder {
   }
 
   /** Whether all of it is kept now. */
-  async #keep(keeper: Keeper, parts: Parts, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
+  async #keep(cache: ModelCache, parts: PartialDownload, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
     const whole = await parts.whole(this.#signal);
     if (!whole) return false;
     const load = crypto.randomUUID();
-    const put = (file: FileName, body: BodyInit, size: number) => keeper.put(file, body, size, load, this.#headers.get(file));
+    const put = (file: FileName, body: BodyInit, size: number) => cache.put(file, body, size, load, this.#headers.get(file));
     // Those of an earlier state say that all else is there.
-    await keeper.delete(weights);
+    await cache.delete(weights);
     for (const file of new Set([...fileNames, ...small.keys()])) {
       const bytes = small.get(file);
       // What an earlier state of the folder had, this one may not have.
-      if (!bytes) await keeper.delete(file);
+      if (!bytes) await cache.delete(file);
       else if (!(await put(file, bytes, bytes.length))) return false;
     }
     return put(weights, whole.body, whole.size);

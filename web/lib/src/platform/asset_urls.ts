@@ -2,7 +2,7 @@
 import { AttnError, reason } from '../args/error.js';
 
 /** Vite's dev server serves scripts of packages from a folder of its own (Vite 7: not what lies beside them, which stays in the package). */
-export const placed = (url: string) => url.replace('/.vite/deps/', '/attn/dist/');
+export const assetUrl = (url: string) => url.replace('/.vite/deps/', '/attn/dist/');
 
 /** What relative URLs are relative to: some bundlers (Next) write those of files without an origin. Undefined on servers. */
 export const pageUrl = (): string | undefined => globalThis.document?.baseURI ?? globalThis.location?.href;

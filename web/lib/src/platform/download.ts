@@ -1,7 +1,7 @@
 /** Bytes from a Response, with progress. */
 import { aborted } from './abort.js';
 import { arrayTag } from '../args/arrays.js';
-import { takingTurns } from './breathe.js';
+import { yieldEvery30ms } from './event_loop.js';
 import { AttnError, describe, fail, isAttnError, networkErrors, reason } from '../args/error.js';
 
 export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
@@ -39,7 +39,7 @@ async function collect(response: Response, name: string, report: Report): Promis
   let loaded = 0;
   report('download', 0, total);
   const reader = response.body?.getReader();
-  const turn = takingTurns();
+  const turn = yieldEvery30ms();
   while (reader) {
     const { done, value } = await reader.read();
     if (done) break;

@@ -2,7 +2,7 @@
  * Lets the event loop take a turn: events, messages, a page's next frame. A timer would do, but nested timers wait for 4 ms, and for a second in
  * a page that is not looked at. Worklets have neither.
  */
-export function breathe(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     if (typeof MessageChannel === 'undefined') return typeof setTimeout === 'undefined' ? resolve() : void setTimeout(resolve);
     const { port1, port2 } = new MessageChannel();
@@ -31,7 +31,7 @@ export async function takeTurn(isUrgent: boolean): Promise<void> {
 async function letIn(): Promise<void> {
   isLetting = true;
   for (;;) {
-    await breathe();
+    await yieldToEventLoop();
     const next = waiting[0].shift() ?? waiting[1].shift();
     if (!next) break;
     next();
@@ -40,7 +40,7 @@ async function letIn(): Promise<void> {
 }
 
 /** For a loop over pieces that may all be there already: gives the event loop a turn when it has had none for a while. */
-export function takingTurns(turn = breathe): () => Promise<void> {
+export function yieldEvery30ms(turn = yieldToEventLoop): () => Promise<void> {
   let last = Date.now();
   return async () => {
     if (Date.now() - last < 30) return;

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
  * What `make` makes of `new URL('./file', import.meta.url)`, an expression that bundlers know. If there is no such address, which is so in CommonJS by
  * esbuild, it is made of the file beside the bundle.
  */
-export function beside<T = URL>(file: string, make: () => T, from = (url: URL) => url as T): T {
+export function packageFile<T = URL>(file: string, make: () => T, from = (url: URL) => url as T): T {
   try {
     return make();
   } catch (error) {

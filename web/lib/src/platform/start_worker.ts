@@ -1,6 +1,6 @@
 /** Workers on pages with require-trusted-types-for 'script', and of a package that lies on another origin than the page. */
 import { AttnError } from '../args/error.js';
-import { noWorkers, placed } from './placed.js';
+import { noWorkers, assetUrl } from './asset_urls.js';
 
 interface Policy {
   createScriptURL(url: string): string;
@@ -16,7 +16,7 @@ function listen(start: () => Worker): { url: string; options: WorkerOptions | un
   let heard: ReturnType<typeof listen>;
   try {
     globalThis.Worker = function (this: unknown, url: string | URL, options?: WorkerOptions) {
-      heard = { url: placed(String(url)), options };
+      heard = { url: assetUrl(String(url)), options };
     } as unknown as typeof Worker;
   } catch {
     return undefined;
@@ -58,7 +58,7 @@ function importing(url: string): string {
 export function startWorker(start: () => Worker): { worker: Worker; help: string } {
   if (typeof Worker !== 'function') throw new AttnError('ENVIRONMENT', `load: ${noWorkers}`, { op: 'load' });
   const heard = listen(start);
-  const help = 'a bundler may have left out attn/dist/worker-host.js: copy it beside the bundle';
+  const help = 'a bundler may have left out attn/dist/worker-host.js: copy it packageFile the bundle';
   if (!heard) return { worker: start(), help };
   const { url, options } = heard;
   let trusted: (url: string) => string = (given) => given;

@@ -1,6 +1,6 @@
 /** What a model's head is for: entities, masks, answers, the order of documents. */
 import type { Answer, Entity, FilledMask, TextModel as Contract } from '../attn.js';
-import { assertTask, inBatches, inText, limits, promptOf, type Row, tokenized } from '../model/batches.js';
+import { assertTask, inBatches, withTextIndex, encodeOptionsOf, promptOf, type Row, tokenized } from '../model/batches.js';
 import { AttnError, describe, fail } from '../args/error.js';
 import {
   answerOptions,
@@ -13,13 +13,13 @@ import {
   readTexts,
 } from '../args/model_options.js';
 import { readQuestions } from '../args/questions.js';
-import type { Parts } from '../model/model_parts.js';
+import type { ModelState } from '../model/model_state.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
 import { entitiesOf, type Scored } from './entities.js';
 import { type Sequence, sequences } from './sequences.js';
 
-type Find = () => Parts;
+type Find = () => ModelState;
 
 /** Part of a text, and which of its tokens the head shall see. */
 interface Window extends Row {
@@ -75,12 +75,12 @@ export async function classifyTokens(
   if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', String(stride), "none where aggregation is 'none'");
   const { about, tokenizer } = find();
   assertTask(op, about, 'token-classification');
-  const limit = limits(op, about, read.plain);
+  const limit = encodeOptionsOf(op, about, read.plain);
   const windows = list.map((): Scored[][] => []);
   await inBatches<Window>(op, find, read, {
     count: list.length,
     rowsOf: (index) =>
-      inText(op, index, () =>
+      withTextIndex(op, index, () =>
         windowsOf(op, tokenizer, [list[index]!], index, limit, stride, ({ texts }, place) => texts[place]! >= 0).filter(
           ({ places }) => places.length > 0,
         ),
@@ -127,13 +127,13 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
   const { maskId } = tokenizer;
   if (maskId === undefined) throw new AttnError('UNSUPPORTED', `${op}: the tokenizer has no mask token`, { op });
   const wanted = targets && targetIds(tokenizer, targets);
-  const limit = limits(op, about, { truncation: false, maxLength: about.positions });
+  const limit = encodeOptionsOf(op, about, { truncation: false, maxLength: about.positions });
   const isMask = ({ ids }: Sequence, place: number) => ids[place] === maskId;
   const filled: FilledMask[][][] = [];
   await inBatches<Window>(op, find, read, {
     count: list.length,
     rowsOf: (index) =>
-      inText(op, index, () => {
+      withTextIndex(op, index, () => {
         const windows = windowsOf(op, tokenizer, [list[index]!], index, limit, undefined, isMask);
         if (windows[0]!.places.length === 0) fail('ARGUMENT', op, `texts[${index}]`, 'has no mask', tokenizer.idToToken(maskId)!);
         return windows;
@@ -184,7 +184,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const { topK = 1, maxAnswerLength = 15, allowEmpty = false } = read.plain;
   const { about, tokenizer } = find();
   assertTask(op, about, 'question-answering');
-  const limit = limits(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
+  const limit = encodeOptionsOf(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
   const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
   const { clsId } = tokenizer;
   // The first special token stands for there being no answer.
@@ -192,7 +192,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const found = pairs.map((): AnswerWindow[] => []);
   await inBatches<Window>(op, find, read, {
     count: pairs.length,
-    rowsOf: (index) => inText(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
+    rowsOf: (index) => withTextIndex(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
     method: 'classifyTokens',
     others: (batch, length) => ({ places: placesOf(batch, length), task: 'question-answering', softmax: 'tokens' }),
     use: (batch, result) =>
@@ -238,7 +238,7 @@ export async function rank(
   assertTask(op, about, 'text-classification');
   if (about.labels!.length !== 1)
     fail('UNSUPPORTED', op, 'the head', `has ${about.labels!.length} labels`, 'one label, as that of a cross-encoder: classify() gives several');
-  const limit = limits(op, about, read.plain);
+  const limit = encodeOptionsOf(op, about, read.plain);
   const asked = promptOf(op, about, read.plain) + query;
   const scores = new Float32Array(documents.length);
   await inBatches(op, find, read, {

@@ -2,10 +2,10 @@
 import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from '../attn.js';
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
-import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
-import { type Adopted, type RemoteLender, watched } from './client.js';
+import type { AnyProgress, AskedMethod, RemoteParts } from './worker_protocol.js';
+import { type Adopted, type RemoteContext, watched } from './worker_client.js';
 import * as Comlink from './comlink.js';
-import { forOneCall, isMarked, Parcel } from './parcel.js';
+import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 import { asyncDisposeSymbol, disposeSymbol } from '../platform/dispose.js';
 import { AttnError, fail } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';
@@ -42,7 +42,7 @@ let lastTask = 0;
 
 /** Work in the worker that a signal ends: there, and here at once. */
 async function abortableTask<T>(
-  { session }: RemoteLender,
+  { session }: RemoteContext,
   op: string,
   signal: AbortSignal | undefined,
   work: (task: number) => Promise<T>,
@@ -58,7 +58,7 @@ async function abortableTask<T>(
   }
 }
 
-interface State extends RemoteLender {
+interface State extends RemoteContext {
   parts: RemoteParts;
   words: Adopted | undefined;
   disposed: boolean;
@@ -96,7 +96,7 @@ async function call(self: unknown, name: string, args: unknown, read: (op: strin
   const { signatures, session, parts } = usable(name, self);
   const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
   const op = opOf(internalClass, name);
-  const leaves = forOneCall(args, () => new Parcel().leaves(read(op, signature)));
+  const leaves = forOneCall(args, () => new TransferList().leaves(read(op, signature)));
   usable(name, self);
   return session.call(op, (host) => host.callModule(parts.id, name, leaves) as Promise<unknown>);
 }
@@ -104,10 +104,10 @@ async function call(self: unknown, name: string, args: unknown, read: (op: strin
 class RemoteTextModel {
   readonly #state: State;
 
-  constructor(lender: RemoteLender, parts: RemoteParts) {
+  constructor(context: RemoteContext, parts: RemoteParts) {
     const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels), notes: frozen(parts.notes) };
-    this.#state = { ...lender, parts: own, words: undefined, disposed: false };
-    lender.forgotten?.register(this, parts.id, this);
+    this.#state = { ...context, parts: own, words: undefined, disposed: false };
+    context.forgotten?.register(this, parts.id, this);
   }
 
   static {
@@ -304,22 +304,22 @@ class RemoteTextModel {
 }
 
 /** What a URL, a path or files are to the worker. */
-function sent({ platform }: RemoteLender, source: Source): ModelSource {
+function sent({ platform }: RemoteContext, source: Source): ModelSource {
   if (!('files' in source)) return platform.locate(source.location);
-  const parcel = new Parcel();
-  return parcel.seal(
+  const transfers = new TransferList();
+  return transfers.seal(
     Object.fromEntries(
       source.files.map(([name, content, original]) => [
         name,
-        typeof content === 'object' && 'buffer' in content ? parcel.array(content, 'Uint8Array', isMarked(original as object)) : content,
+        typeof content === 'object' && 'buffer' in content ? transfers.array(content, 'Uint8Array', isMarked(original as object)) : content,
       ]),
     ),
   );
 }
 
-export async function loadModel(lender: RemoteLender, given: unknown, options: unknown): Promise<Contract.TextModel> {
+export async function loadModel(context: RemoteContext, given: unknown, options: unknown): Promise<Contract.TextModel> {
   const op = 'loadModel';
-  const { session } = lender;
+  const { session } = context;
   const { source, files, checked } = forOneCall(given, () => {
     const checked = readModelOptions(options);
     if (checked.fetch)
@@ -332,24 +332,23 @@ export async function loadModel(lender: RemoteLender, given: unknown, options: u
       );
     const source = readSource(given);
     session.assertUsable(op);
-    return { source, files: sent(lender, source), checked };
+    return { source, files: sent(context, source), checked };
   });
   const { cache, weights, sha256, request, signal, onProgress } = checked;
   const report = watched(op, onProgress);
-  const made = await abortableTask(lender, op, signal, async (task) => {
+  const made = await abortableTask(context, op, signal, async (task) => {
     const plain = { cache, weights, sha256: Object.fromEntries(sha256), request };
-    const end = () => void session.ask((host) => host.abort(task)).catch(() => {});
-    lender.ending.addEventListener('abort', end);
+    context.loads.add(task);
     const parts = await session
       .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))
       .catch((error: unknown) => {
         session.assertUsable(op);
         throw withAdvice(error, source);
       })
-      .finally(() => lender.ending.removeEventListener('abort', end));
+      .finally(() => context.loads.delete(task));
     // It may have been too late for the worker to hear of it.
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;
   });
-  return new RemoteTextModel(lender, made) as unknown as Contract.TextModel;
+  return new RemoteTextModel(context, made) as unknown as Contract.TextModel;
 }

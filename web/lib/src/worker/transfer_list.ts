@@ -44,7 +44,7 @@ export function forOneCall<T>(args: unknown, read: () => T): T {
 }
 
 /** Arguments on their way, and the buffers that move with them. */
-export class Parcel {
+export class TransferList {
   readonly #buffers = new Set<ArrayBuffer>();
 
   array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {

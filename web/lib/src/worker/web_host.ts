@@ -1,6 +1,6 @@
 /** attn/worker in browsers. */
-import { remoteLoader } from './client.js';
-import { pageUrl } from '../platform/placed.js';
+import { remoteLoader } from './worker_client.js';
+import { pageUrl } from '../platform/asset_urls.js';
 import { startWorker } from '../platform/start_worker.js';
 
 /** `load` in workers that `start` starts. */

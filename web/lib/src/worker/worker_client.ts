@@ -13,10 +13,10 @@ import { writeSafetensors } from '../model/safetensors.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { download, nameOf } from '../platform/download.js';
-import { leaveOut, scriptsFailed } from '../platform/placed.js';
-import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
+import { leaveOut, scriptsFailed } from '../platform/asset_urls.js';
+import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './worker_protocol.js';
 import * as Comlink from './comlink.js';
-import { forOneCall, isMarked, Parcel } from './parcel.js';
+import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 
 /** A worker that was just started. */
 export interface Connection {
@@ -38,7 +38,7 @@ export interface ClientPlatform {
   /** Locks that end with the worker that holds them, where other signs of its end are missing. */
   locks(): LockManager | undefined;
   /** What models take, which comes with the first. */
-  models(): Promise<{ loadModel(lender: RemoteLender, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
+  models(): Promise<{ loadModel(context: RemoteContext, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
 }
 
 /** A worker with an instance in it, and everything that waits for it. The engine holds it as long as the worker runs. */
@@ -147,7 +147,7 @@ interface LayerClass {
   adopt(id: number, owner: object): Adopted;
 }
 
-function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, constructor: Signature): LayerClass {
+function createClass({ session, signatures, forgotten, lookUps }: RemoteContext, constructor: Signature): LayerClass {
   const name = constructor.owner!;
   let find: (op: string, self: RemoteLayer) => number;
   let call: (self: RemoteLayer, op: string, signature: Signature, args: readonly unknown[]) => Promise<unknown>;
@@ -178,7 +178,7 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
         const leaves = forOneCall(args, () => {
           find(op, self);
-          return new Parcel().leaves(readArguments(op, signature, args));
+          return new TransferList().leaves(readArguments(op, signature, args));
         });
         find(op, self); // once more: a getter may have disposed of it
         return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
@@ -208,7 +208,7 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
     session.assertUsable(name);
     const [leaves, sent] = forOneCall(args, () => {
       const read = readArguments(name, constructor, args);
-      return [read, new Parcel().leaves(read)] as const;
+      return [read, new TransferList().leaves(read)] as const;
     });
     return new RemoteLayer(await session.call(name, (host) => host.create(name, sent)), undefined, usedBy(leaves));
   }
@@ -232,12 +232,12 @@ export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined)
 }
 
 /** What an instance lends to its models. */
-export interface RemoteLender {
+export interface RemoteContext {
   readonly session: Session;
   readonly signatures: readonly Signature[];
   readonly platform: ClientPlatform;
-  /** Aborted by dispose(): models that are on their way are not waited for. */
-  readonly ending: AbortSignal;
+  /** Models that are being loaded, by the numbers of their tasks; dispose() aborts them. */
+  readonly loads: Set<number>;
   /** Releases what is collected, by its number. */
   readonly forgotten: FinalizationRegistry<number> | undefined;
   /** Of modules that somebody has. */
@@ -247,7 +247,7 @@ export interface RemoteLender {
 
 function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
   let disposing: Promise<void> | undefined;
-  const ending = new AbortController();
+  const loads = new Set<number>();
   /** Models that are being loaded: before the worker is asked for one, scripts may have to come. */
   const loading = new Set<Promise<unknown>>();
 
@@ -259,7 +259,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
       .then(() => session.answered())
       .then(() => session.end(new AttnError('DISPOSED', 'attn/worker: this instance was disposed of')));
     session.disposed = true;
-    ending.abort();
+    for (const task of loads) session.ask((host) => host.abort(task)).catch(() => {});
     return disposing;
   }
 
@@ -278,11 +278,11 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     terminate: () => session.end(abortError('attn/worker: the worker was terminated')),
   };
   const classes = new Map<string, LayerClass>();
-  const lender: RemoteLender = {
+  const context: RemoteContext = {
     session,
     signatures,
     platform,
-    ending: ending.signal,
+    loads,
     lookUps,
     forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
     adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
@@ -290,7 +290,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
   async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
     session.assertUsable('loadModel');
     const scripts = await platform.models().catch(scriptsFailed);
-    return scripts.loadModel(lender, source, options);
+    return scripts.loadModel(context, source, options);
   }
   all['loadModel'] = (source: unknown, options?: unknown) => {
     const model = loadModel(source, options);
@@ -306,12 +306,12 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
       all[name] = named(name, async (...args: unknown[]) => {
         const leaves = forOneCall(args, () => {
           session.assertUsable(name);
-          return new Parcel().leaves(readArguments(name, signature, args));
+          return new TransferList().leaves(readArguments(name, signature, args));
         });
         return session.call(name, (host) => host.call(name, leaves));
       });
     else if (name === 'constructor') {
-      classes.set(owner, createClass(lender, signature));
+      classes.set(owner, createClass(context, signature));
       all[owner] = classes.get(owner)!.create;
     }
   }
@@ -323,7 +323,7 @@ async function plainWasm(
   platform: ClientPlatform,
   { wasm, signal }: CheckedLoadOptions,
   report: Progress | undefined,
-  parcel: Parcel,
+  transfers: TransferList,
 ): Promise<Direct.LoadOptions['wasm']> {
   if (wasm === undefined) return undefined;
   switch (wasmKind(wasm)) {
@@ -336,12 +336,12 @@ async function plainWasm(
           report?.(total === undefined ? { phase, loaded } : { phase, loaded, total }),
         ),
       );
-      return parcel.array(bytes, 'Uint8Array', true);
+      return transfers.array(bytes, 'Uint8Array', true);
     }
     case 'module':
       return wasm;
     case 'bytes':
-      return parcel.array(readBytes('load', 'wasm', wasm), 'Uint8Array', isMarked(wasm as Uint8Array));
+      return transfers.array(readBytes('load', 'wasm', wasm), 'Uint8Array', isMarked(wasm as Uint8Array));
   }
 }
 
@@ -365,8 +365,8 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     if (signal?.aborted) throw aborted(signal);
     keepErrors();
     const report = watched('load', onProgress);
-    const parcel = new Parcel();
-    const wasm = await plainWasm(platform, checked, report, parcel).catch((error: unknown) => {
+    const transfers = new TransferList();
+    const wasm = await plainWasm(platform, checked, report, transfers).catch((error: unknown) => {
       throw unreadable('load', 'options', error);
     });
     const plain: PlainLoadOptions = { variant, threads, wasm, maximumMemory, training };
@@ -387,7 +387,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
         if (signal?.aborted || !(error instanceof AttnError) || error.code !== 'ABORTED') throw error;
         throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${connection.help}`, { op: 'load' }, { cause: error });
       });
-      const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
+      const signatures = await link.ask((host) => host.load(transfers.seal(plain), report && Comlink.proxy(report)));
       const lookUps = new WeakMap<object, LookUp>();
       if (!signatures.some(({ missing }) => missing)) (await import('../engine/training.js').catch(scriptsFailed)).prepare(signatures, lookUps);
       return createRemote(new Session(link), signatures, platform, lookUps);

@@ -1,6 +1,6 @@
 /** The worker's end of attn/worker. */
 import type { Attn, load as Load, TextModel } from '../attn.js';
-import { type AskedMethod, type Host, keepErrors } from './channel.js';
+import { type AskedMethod, type Host, keepErrors } from './worker_protocol.js';
 import * as Comlink from './comlink.js';
 import type { Engine } from '../engine/engine.js';
 import { AttnError } from '../args/error.js';
@@ -25,7 +25,7 @@ function move(answer: unknown): unknown {
  * Calls in the order in which they came. Between the batches of a long one others get their turn, but those that change or end what it works
  * with wait for it, and later calls wait for them.
  */
-class Turns {
+class ReadWriteQueue {
   #change: Promise<unknown> = Promise.resolve();
   readonly #running = new Set<Promise<unknown>>();
 
@@ -51,9 +51,9 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
   /** Layers and models; a model's words are one of them, and go with it. */
-  const modules = new Map<number, { owner: string; layer: NativeLayer; turns: Turns; model?: TextModel; words?: number }>();
+  const modules = new Map<number, { owner: string; layer: NativeLayer; queue: ReadWriteQueue; model?: TextModel; words?: number }>();
   /** All calls: the end of the instance waits for them. */
-  const all = new Turns();
+  const all = new ReadWriteQueue();
   const tasks = new Map<number, AbortController>();
   let lastId = 0;
 
@@ -63,7 +63,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   }
   const signature = (name: string, owner?: string) => engine().signatures.find((each) => each.name === name && each.owner === owner)!;
 
-  const inTurn = <T>(turns: Turns, changes: boolean, work: () => T | Promise<T>) => all.take(false, () => turns.take(changes, work));
+  const inTurn = <T>(queue: ReadWriteQueue, changes: boolean, work: () => T | Promise<T>) => all.take(false, () => queue.take(changes, work));
 
   const moduleOf = (id: number, name: string) => {
     const module = modules.get(id);
@@ -83,7 +83,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
    * Work whose progress the caller sees. Each report is answered, so it ends after the last of them has been seen, or with what the callback
    * threw, and then at once.
    */
-  async function during<P, T>(
+  async function withProgress<P, T>(
     onProgress: ((p: P) => unknown) | undefined,
     work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
     task?: number,
@@ -122,7 +122,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       });
     },
     async load(options, onProgress) {
-      attn = await during(onProgress, (_, reporting) => load({ ...options, ...reporting }));
+      attn = await withProgress(onProgress, (_, reporting) => load({ ...options, ...reporting }));
       loaded = engineOf(attn);
       // Without functions, which cannot be sent.
       return JSON.parse(JSON.stringify(loaded.signatures)) as readonly Signature[];
@@ -130,20 +130,20 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     info: () => engine().info,
     call: (name, leaves) => move(engine().call(name, signature(name), withModules(leaves))),
     create(owner, leaves) {
-      modules.set(++lastId, { owner, layer: engine().create(owner, withModules(leaves)), turns: new Turns() });
+      modules.set(++lastId, { owner, layer: engine().create(owner, withModules(leaves)), queue: new ReadWriteQueue() });
       return lastId;
     },
     callModule(id, name, leaves) {
-      const { owner, layer, turns } = moduleOf(id, name);
-      return inTurn(turns, changing.includes(name), () => move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer)));
+      const { owner, layer, queue } = moduleOf(id, name);
+      return inTurn(queue, changing.includes(name), () => move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer)));
     },
     async release(id) {
       const module = modules.get(id);
       modules.delete(id);
       if (!module) return;
-      const { model, words, layer, turns } = module;
+      const { model, words, layer, queue } = module;
       if (words !== undefined) modules.delete(words);
-      await inTurn(turns, true, () => (model ? model.dispose() : engine().free(layer)));
+      await inTurn(queue, true, () => (model ? model.dispose() : engine().free(layer)));
     },
     abort(task) {
       tasks.get(task)?.abort();
@@ -152,16 +152,16 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       all.take(false, async () => {
         let made: TextModel | undefined;
         try {
-          const model = await during(
+          const model = await withProgress(
             onProgress,
             async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
             task,
           );
           const { handlesOf } = await models();
           const handles = handlesOf(model);
-          const [id, words, turns] = [++lastId, ++lastId, new Turns()];
-          modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
-          modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
+          const [id, words, queue] = [++lastId, ++lastId, new ReadWriteQueue()];
+          modules.set(id, { owner: internalClass, layer: handles.model, queue, model, words });
+          modules.set(words, { owner: 'Embedding', layer: handles.words, queue });
           const { config, labels, notes, weights, maskToken } = model;
           return { id, words, config, task: model.task, labels, notes, weights, maskToken };
         } catch (error) {
@@ -170,14 +170,14 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
         }
       }),
     async askModel(id, name, args, task, onProgress) {
-      const { model, turns } = moduleOf(id, name);
+      const { model, queue } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (!abortable.includes(name)) return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
+      if (!abortable.includes(name)) return inTurn(queue, false, async () => move(await method.apply(model, [...args])));
       const [given, options] = [args.slice(0, -1), args.at(-1)];
       return move(
-        await during(
+        await withProgress(
           onProgress,
-          (signal, reporting) => inTurn(turns, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
+          (signal, reporting) => inTurn(queue, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
           task,
         ),
       );
