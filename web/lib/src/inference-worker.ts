@@ -1,4 +1,4 @@
-/** attn/inference/worker in browsers: as worker-web.ts, without training. */
+/** attn/inference/worker in browsers: worker-web.ts without training. */
 import type * as Contract from './worker.js';
 import { loaderIn } from './worker/web_host.js';
 

@@ -1,4 +1,4 @@
-/** The package where import() is not allowed and no worker can be started: service workers, worklets. All of it comes with the first import. */
+/** The package for hosts without import() and workers: service workers and worklets. All code is in this file. */
 import type * as Contract from './attn.js';
 import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';

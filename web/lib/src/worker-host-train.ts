@@ -1,4 +1,4 @@
-/** The worker of attn/worker for training; like worker-host.js in one file. */
+/** The worker script of attn/worker with training; one file, as worker-host.js. */
 import single from './engine/glue/attn.mjs';
 import threaded from './engine/glue/attn-train-threads.mjs';
 import type { Endpoint } from './worker/comlink.js';

@@ -1,6 +1,6 @@
 /**
- * The worker of attn/worker, in one file with all that it may need. Bundlers take workers for scripts of one file unless they are told otherwise,
- * and WebKit (WebKitGTK 2.50) runs a worker's first module once more when another module imports it: there would be two hosts.
+ * The worker script of attn/worker in one file. Bundlers treat workers as single-file scripts by default, and WebKitGTK
+ * 2.50 runs a worker's first module a second time if another module imports it, which would create two servers.
  */
 import single from './engine/glue/attn.mjs';
 import threaded from './engine/glue/attn-threads.mjs';

@@ -1,4 +1,3 @@
-/** attn/worker in Node. */
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './worker.js';
 import { remoteLoader } from './worker/worker_client.js';
@@ -14,7 +13,7 @@ export const load: typeof Contract.load = remoteLoader({
   connect() {
     const options = { name: 'attn' };
     const worker = packageFile(
-      'worker-host-node.cjs', // whatever the folder's package.json has as type
+      'worker-host-node.cjs', // CommonJS regardless of `type` in the folder's package.json
       () => new Worker(new URL('./worker-host-node.js', import.meta.url), options),
       (url) => new Worker(url, options),
     );
@@ -32,5 +31,5 @@ export const load: typeof Contract.load = remoteLoader({
   },
   models: () => import('./worker/remote_model.js'),
   locate: (location) => location,
-  locks: () => undefined, // 'exit' tells
+  locks: () => undefined, // the 'exit' event suffices
 });

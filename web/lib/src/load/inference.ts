@@ -1,4 +1,4 @@
-/** All that pages have but training. */
+/** The browser platform without training. */
 import single from '../engine/glue/attn.mjs';
 import type { Platform } from './platform.js';
 import { threads } from './thread.js';

@@ -1,4 +1,4 @@
-/** The public functions and classes of one running module, made from what it says of itself. */
+/** Builds the public functions and classes of a running module from its signatures. */
 import type { Attn } from '../attn.js';
 import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';
@@ -12,7 +12,7 @@ import type { Platform, Training } from './platform.js';
 
 /** A handle that belongs to another object, which frees it. */
 class Adopted {
-  /** Until it is disposed of. */
+  /** Undefined once it is disposed of. */
   layer: { dispose(): void } | undefined;
   readonly #brand = true;
 
@@ -21,7 +21,7 @@ class Adopted {
     readonly owner: object,
   ) {}
 
-  /** Not by instanceof, which asks a Proxy of the caller's. */
+  /** Not instanceof, which a Proxy could intercept. */
   static is(value: unknown): value is Adopted {
     return typeof value === 'object' && value !== null && #brand in value;
   }
@@ -33,11 +33,11 @@ function createClass(engine: Engine, constructor: Signature, forgotten: ModelCon
   const name = constructor.owner!;
   let of: (op: string, self: Layer) => NativeLayer;
   class Layer {
-    // Each instance of attn has classes of its own, so this field tells another instance's modules apart.
+    // Each instance has its own classes, so a private field identifies layers of other instances.
     #handle: NativeLayer | undefined;
-    /** As long as somebody has a layer of another's handle, its owner must not be collected. */
+    /** Keeps the owner alive as long as the layer is in use. */
     #adopted: Adopted | undefined;
-    /** Of an optimiser: its modules. */
+    /** Modules that an optimiser trains. */
     #uses: readonly LookUp[] = [];
 
     constructor(...args: unknown[]) {
@@ -53,13 +53,13 @@ function createClass(engine: Engine, constructor: Signature, forgotten: ModelCon
         this.#handle = engine.create(name, leaves);
         forgotten?.register(this, this.#handle, this);
       }
-      // An optimiser is not for other optimisers.
+      // Optimisers cannot be passed to optimisers.
       if (!this.#uses.length) engine.lookUps.set(this, (op) => of(op, this));
     }
 
     static {
       of = (op, self) => {
-        // Also for `const { forward } = mha`: there is no module to work on.
+        // Also true for `const { forward } = mha`.
         if (typeof self !== 'object' || self === null || !(#handle in self))
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
         if (engine.disposed || !self.#handle)
@@ -87,14 +87,13 @@ function createClass(engine: Engine, constructor: Signature, forgotten: ModelCon
     of(op, self);
     engine.assertUsable(op);
     const leaves = readArguments(op, signature, args);
-    return engine.call(op, signature, leaves, of(op, self)); // once more: a getter may have disposed of it
+    return engine.call(op, signature, leaves, of(op, self)); // a getter may have disposed of the module
   });
   return named(name, Layer);
 }
 
 const engines = new WeakMap<Attn, Engine>();
 
-/** What is inside an instance. */
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
 interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks'> {
@@ -104,7 +103,7 @@ interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks'> {
 
 export function createInstance(runtime: Parts): Attn {
   const engine = new Engine(runtime);
-  endWith(engine, runtime.stop); // its threads run by themselves
+  endWith(engine, runtime.stop); // threads would keep running
   const forgotten = registryOf<NativeLayer>((handle) => engine.free(handle));
   const all: Record<PropertyKey, unknown> = {
     get info() {
@@ -129,7 +128,7 @@ export function createInstance(runtime: Parts): Attn {
     },
     gradientsOf: (op) => runtime.training?.modelGradients ?? noTraining(op),
   };
-  // What models take is not in the way of those who load none.
+  // Code for models is loaded with the first one.
   all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(context, source, options);
   for (const signature of engine.signatures) {
     const { name, owner } = signature;

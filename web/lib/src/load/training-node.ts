@@ -1,4 +1,3 @@
-/** Training in Node. */
 import { Worker } from 'node:worker_threads';
 import single from '../engine/glue/attn-train.mjs';
 import type { Training } from './platform.js';

@@ -1,4 +1,4 @@
-/** Texts as batches of token ids, and what a model makes of them, batch by batch. */
+/** Runs a model on texts, batch by batch. */
 import type { Encoding, Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { takeTurn, yieldEvery30ms } from '../platform/event_loop.js';
@@ -10,24 +10,27 @@ import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tok
 
 /** Tokens of a text, or of a part of it, without padding. */
 export interface Row {
-  /** Of the text. */
+  /** Index of the text. */
   readonly index: number;
   readonly ids: Int32Array;
   readonly types: Int32Array;
 }
 
-/** How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results. */
+/** Number of texts sorted by length at a time. It bounds the memory that a list of any length needs. */
 const mostSorted = 8192;
 const mostTexts = 32;
-/** Tokens of a batch × `work` that take one thread about 30 ms, of float32 and of int8 weights: a page can draw a frame after each batch. */
+/**
+ * Tokens of a batch × `work` that take one thread about 30 ms with float32 and with int8 weights, so that a page can
+ * draw a frame after each batch.
+ */
 const batchWork = [5e7, 1e8] as const;
 
-/** How many texts are in a batch whose longest one has so many tokens, where the caller leaves it open. */
+/** Default batch size for texts of up to `tokens` tokens. */
 export function textsOfBatch({ work, quantized }: ModelFacts, threads: number, tokens: number): number {
   return Math.min(Math.max(1, Math.floor((batchWork[quantized ? 1 : 0] * threads) / (work * tokens))), mostTexts);
 }
 
-/** What the caller's options say beside what the checkpoint does. */
+/** Tokenizer options: the caller's, with the model's defaults. */
 export function encodeOptionsOf(operation: string, { maxLength, positions, tokenTypes }: ModelFacts, options: TextOptions): EncodeOptions {
   const wanted = options.maxLength ?? maxLength;
   if (wanted > positions)
@@ -41,7 +44,7 @@ export function encodeOptionsOf(operation: string, { maxLength, positions, token
   return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
 }
 
-/** Rows side by side, filled up to the longest. With what does not matter: it is masked, and nothing is made of it. */
+/** Stacks rows, padded to the longest. The padding value is irrelevant: it is masked out. */
 export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
   const length = Math.max(...rows.map(({ ids }) => ids.length));
   const size = rows.length * length;
@@ -61,7 +64,7 @@ export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, i
   });
 }
 
-/** What a tokenizer says of its only text is said of the caller's, who has many. */
+/** Replaces the index in the tokenizer's errors: it saw one text, the caller has many. */
 export function withTextIndex<T>(op: string, index: number, work: () => T): T {
   try {
     return work();
@@ -72,7 +75,9 @@ export function withTextIndex<T>(op: string, index: number, work: () => T): T {
   }
 }
 
-/** What goes before each text: of both the prompt counts, as in sentence-transformers. */
+/**
+ * Returns the prompt to put before each text. As in sentence-transformers, `prompt` has precedence over `promptName`.
+ */
 export function promptOf(op: string, { prompts, defaultPrompt }: ModelFacts, { prompt, promptName }: TextOptions): string {
   if (prompt !== undefined) return prompt;
   if (promptName === undefined) return defaultPrompt;
@@ -91,18 +96,18 @@ export function assertTask(op: string, { task }: ModelFacts, expected: Task): vo
   });
 }
 
-/** What is done with texts, a batch at a time. */
+/** A task over texts, for inBatches(). */
 export interface Work<R extends Row> {
-  /** How many there are, and the rows of one of them. */
+  /** Number of texts, and the rows of one of them. */
   readonly count: number;
   rowsOf(index: number): readonly R[];
-  /** The method of the module, and what it takes beside a batch of this length. */
+  /** Method of the module, and its arguments other than a batch of this length. */
   readonly method: string;
   others(rows: readonly R[], length: number): Readonly<Record<string, unknown>>;
   use(rows: readonly R[], result: Tensor): void;
 }
 
-/** Long texts go first, so that what does not fit into memory is known at once. */
+/** Runs the batches with the longest texts first, so that running out of memory shows at once. */
 export async function inBatches<R extends Row>(
   op: string,
   find: () => ModelState,
@@ -142,7 +147,10 @@ export async function inBatches<R extends Row>(
   }
 }
 
-/** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
+/**
+ * Access to a model for gradients and fine-tuning. It includes functions that those scripts would otherwise bundle
+ * twice. `find` throws if the model was disposed of.
+ */
 export interface ModelAccess {
   find(): ModelState;
   readonly encodeOptionsOf: typeof encodeOptionsOf;
@@ -150,6 +158,6 @@ export interface ModelAccess {
   readonly readEncoded: typeof readEncoded;
   readonly padded: typeof padded;
   readonly tokenized: typeof tokenized;
-  /** Labels of a new head, and the files and config.json that go with it. */
+  /** Installs a new head: its labels, and the files and config.json that belong to it. */
   replaceHead(labels: readonly string[], files: ModelState['files'], config: ModelState['config']): void;
 }

@@ -1,4 +1,7 @@
-/** fineTune(): batches, order, validation and progress of a run whose steps are the module's. The native library drives it so, too (text_model.cpp). */
+/**
+ * fineTune(): batches, order, validation and progress; the module computes the steps. text_model.cpp does the same
+ * natively.
+ */
 import type { FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements, isPlainObject } from '../args/arrays.js';
@@ -20,13 +23,12 @@ interface Example {
   readonly text: Text;
   readonly label: number | string;
 }
-/** A text's tokens, and the number of its example. */
 type Row = ReturnType<ModelAccess['tokenized']>;
 
-/** What config.json says of a head. */
+/** Members of config.json that describe a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
 
-/** Names of the numbers that a head of whole texts gives. */
+/** Labels of a head that classifies whole texts. */
 export const textLabelsOf = ({ task, labels }: ModelFacts): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 function readText(argument: string, value: unknown): Text {
@@ -97,7 +99,7 @@ function readLabels(value: unknown): readonly string[] {
   return labels;
 }
 
-/** Labels of the head that is to be trained. */
+/** Labels of the head to be trained. */
 function labelsOf(examples: readonly Example[], asked: readonly string[] | undefined, ofModel: readonly string[] | undefined): readonly string[] {
   if (asked || ofModel) return (asked ?? ofModel)!;
   const names = [...new Set(examples.map(({ label }) => label).filter((label) => typeof label === 'string'))];
@@ -111,7 +113,7 @@ function labelsOf(examples: readonly Example[], asked: readonly string[] | undef
   return Array.from({ length: most + 1 }, (_, i) => `LABEL_${i}`);
 }
 
-/** As C++ has std::string in order. */
+/** Orders UTF-8 bytes as std::string does in C++. */
 function byBytes([a]: readonly [Uint8Array, string], [b]: readonly [Uint8Array, string]): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; ++i) if (a[i] !== b[i]) return a[i]! - b[i]!;
@@ -127,7 +129,7 @@ function targetsOf(examples: readonly Example[], labels: readonly string[]): num
   });
 }
 
-/** config.json of a model whose head was not in its files. */
+/** config.json for a model whose files contained no head. */
 function configWith(members: readonly string[], architecture: string, labels: readonly string[]): string {
   const kept = members.filter((member) => !headMembers.includes(JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(member)![0]) as string));
   const names = labels.map((label, i) => `"${i}": ${JSON.stringify(label)}`).join(', ');
@@ -136,7 +138,6 @@ function configWith(members: readonly string[], architecture: string, labels: re
   return `{\n  ${[...head, ...kept].join(',\n  ')}\n}\n`;
 }
 
-/** Models that are being trained. */
 const busy = new WeakSet<object>();
 
 export async function fineTune(access: ModelAccess, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
@@ -253,7 +254,7 @@ export async function fineTune(access: ModelAccess, model: object, given: unknow
     try {
       call('endFineTuning');
     } catch {
-      // The model has gone, or never began.
+      // The model was disposed of, or training never began.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Gradients of text models and what they explain. It comes with the first training build. */
+/** Gradients and attributions of text models. Loaded with the first training build. */
 import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements } from '../args/arrays.js';
@@ -15,12 +15,12 @@ const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
 const mostSteps = 10_000;
 
-/** Names of the numbers that a head has as its result, where it has some. */
+/** Labels of the head's outputs, if it has any. */
 function namesOf({ task, labels }: ModelFacts): readonly string[] | undefined {
   return task === 'question-answering' ? ['start', 'end'] : labels;
 }
 
-/** A label's number. C++ knows how many there are. */
+/** Index of a label. C++ checks the range. */
 function numberOf(op: string, argument: string, labels: readonly string[] | undefined, value: unknown): number {
   if (typeof value === 'string') {
     const index = labels?.indexOf(value) ?? -1;
@@ -32,7 +32,7 @@ function numberOf(op: string, argument: string, labels: readonly string[] | unde
   return value as number;
 }
 
-/** The number of a label, or of a token that fills a mask. */
+/** Index of a label, or the id of a token that fills a mask. */
 function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown): number {
   if (about.task !== 'fill-mask' || typeof value !== 'string') return numberOf(op, 'target.label', namesOf(about), value);
   return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', JSON.stringify(value), 'a token of the vocabulary');
@@ -65,7 +65,7 @@ export function gradients({ find, signatureOf, readEncoded }: ModelAccess, input
   };
 }
 
-/** The number of the largest. */
+/** Index of the largest value. */
 const largest = ({ data }: Tensor): number => data.reduce((best, value, i) => (value > data[best]! ? i : best), 0);
 
 export async function attribute(

@@ -1,4 +1,3 @@
-/** A model, and what it can do. */
 import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
 import { assertTask, inBatches, type ModelAccess, encodeOptionsOf, padded, promptOf, tokenized } from './batches.js';
@@ -25,14 +24,14 @@ import { type ModelState, signatureOf } from './model_state.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** Characters of a text that takes longer than a script to come. */
+/** Characters from which loading the script for truncation pays. */
 const long = 2 ** 15;
 
 type OwnState = ModelState & { readonly context: ModelContext };
 type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
 let stateOf: (operation: string, self: TextModel) => OwnState;
-/** The handle of a model's words, for attn/worker. */
+/** Handles of a model and of its word embeddings, for attn/worker. */
 export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer };
 
 export class TextModel implements Contract {
@@ -64,7 +63,7 @@ export class TextModel implements Contract {
   }
 
   get labels(): readonly string[] {
-    // undefined without a head: an optional property, which a getter cannot be.
+    // Undefined without a head: a getter cannot be an optional property.
     return stateOf('labels', this).about.labels as readonly string[];
   }
 
@@ -95,7 +94,7 @@ export class TextModel implements Contract {
     stateOf('tokenize', this);
     const list = readTexts('tokenize', texts, true);
     const { plain } = readTextOptions('tokenize', options, encodeOptions);
-    const { tokenizer, about } = stateOf('tokenize', this); // once more: a getter may have disposed of it
+    const { tokenizer, about } = stateOf('tokenize', this); // a getter may have disposed of the model
     return tokenizer.encode(list, { ...(plain as EncodeOptions), ...encodeOptionsOf('tokenize', about, plain) });
   }
 
@@ -112,7 +111,7 @@ export class TextModel implements Contract {
   }
 
   stateDict(): ReturnType<Contract['stateDict']> {
-    // One after another: the module holds no second copy of all weights.
+    // One by one, so that the module holds no second copy of all weights.
     return new Map(Array.from(shapesOf('stateDict', this).keys(), (name, index) => [name, ask(this, 'stateDict', 'getParameter', index) as Tensor]));
   }
 
@@ -131,7 +130,7 @@ export class TextModel implements Contract {
     stateOf('export', this);
     const kind = readExportOptions(options) ?? this.weights;
     const { exportFiles } = await this.#lazyTasks('export');
-    const { config, about, files, base } = stateOf('export', this); // once more: a getter may have disposed of it
+    const { config, about, files, base } = stateOf('export', this); // a getter may have disposed of the model
     const shapes = shapesOf('export', this);
     const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
     const values = (index: number) => (ask(this, 'export', 'getParameter', index) as Tensor).data;
@@ -247,7 +246,7 @@ export class TextModel implements Contract {
     return stateOf(operation, this).context.lazyTasks();
   }
 
-  /** Brings what leaves unread of long texts what is cut off; without it they take their time. */
+  /** Loads the script that skips the overlong part of a text. If that fails, tokenizing is only slower. */
   async #prepare(operation: string, texts: readonly Text[]): Promise<void> {
     if (texts.flat().some(({ length }) => length > long)) await this.#lazyTasks(operation).catch(() => {});
   }
@@ -275,13 +274,13 @@ export class TextModel implements Contract {
   }
 }
 
-/** Tokens with which a prompt begins a text, special ones included, but for one at its end. */
+/** Number of tokens at the start of a text that belong to the prompt, special ones included, except a final one. */
 function lengthOf(tokenizer: Tokenizer, prompt: string, addSpecialTokens: boolean | undefined): number {
   const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false, addSpecialTokens });
   return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
 }
 
-/** A method of the module whose arguments are as it says. */
+/** Calls a method of the module with arguments as in its signature. */
 function ask(model: TextModel, operation: string, name: string, ...args: readonly unknown[]): unknown {
   const { context } = stateOf(operation, model);
   context.engine.assertUsable(operation);

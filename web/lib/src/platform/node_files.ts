@@ -1,10 +1,9 @@
-/** Files of the package in Node. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * What `make` makes of `new URL('./file', import.meta.url)`, an expression that bundlers know. If there is no such address, which is so in CommonJS by
- * esbuild, it is made of the file beside the bundle.
+ * Calls `make`, which contains `new URL('./file', import.meta.url)`, an expression that bundlers recognise. If that
+ * fails, as in CommonJS bundles made by esbuild, the file is expected in the bundle's folder.
  */
 export function packageFile<T = URL>(file: string, make: () => T, from = (url: URL) => url as T): T {
   try {

@@ -1,4 +1,4 @@
-/** A model in the worker: its arguments are checked here, and all the work is done there. */
+/** A model in a worker. Arguments are checked here; all computation happens in the worker. */
 import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from '../attn.js';
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
@@ -40,7 +40,7 @@ import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signat
 
 let lastTask = 0;
 
-/** Work in the worker that a signal ends: there, and here at once. */
+/** Runs a task in the worker. If the signal is aborted, the task stops there and the promise rejects here at once. */
 async function abortableTask<T>(
   { session }: RemoteContext,
   op: string,
@@ -66,7 +66,6 @@ interface State extends RemoteContext {
 
 let stateOf: (op: string, self: unknown) => State;
 
-/** The state of a model that can be called. */
 function usable(op: string, self: unknown): State {
   const state = stateOf(op, self);
   state.session.assertUsable(op);
@@ -74,7 +73,7 @@ function usable(op: string, self: unknown): State {
   return state;
 }
 
-/** Asks the model for what `read` makes of the arguments, whose getters may have disposed of it. */
+/** Calls a method of the model in the worker. `read` reads the arguments, whose getters may dispose of the model. */
 async function ask(
   self: unknown,
   name: AskedMethod,
@@ -91,7 +90,7 @@ async function ask(
   );
 }
 
-/** Calls a method that is the module's own; `read` reads the arguments by its signature. */
+/** Calls a method that the module implements; `read` reads the arguments by its signature. */
 async function call(self: unknown, name: string, args: unknown, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
   const { signatures, session, parts } = usable(name, self);
   const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
@@ -290,7 +289,7 @@ class RemoteTextModel {
     if (state.disposed) return;
     state.disposed = true;
     state.forgotten?.unregister(this);
-    // An instance that is gone has taken its models along.
+    // Disposing of the instance has disposed of its models.
     if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
   }
 
@@ -303,7 +302,7 @@ class RemoteTextModel {
   }
 }
 
-/** What a URL, a path or files are to the worker. */
+/** Converts a source to a form that can be sent to the worker. */
 function sent({ platform }: RemoteContext, source: Source): ModelSource {
   if (!('files' in source)) return platform.locate(source.location);
   const transfers = new TransferList();
@@ -346,7 +345,7 @@ export async function loadModel(context: RemoteContext, given: unknown, options:
         throw withAdvice(error, source);
       })
       .finally(() => context.loads.delete(task));
-    // It may have been too late for the worker to hear of it.
+    // The abort may have reached the worker too late.
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;
   });

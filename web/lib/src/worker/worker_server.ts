@@ -1,4 +1,3 @@
-/** The worker's end of attn/worker. */
 import type { Attn, load as Load, TextModel } from '../attn.js';
 import { type AskedMethod, type Host, keepErrors } from './worker_protocol.js';
 import * as Comlink from './comlink.js';
@@ -9,7 +8,7 @@ import type { Models } from '../load/platform.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, type Leaf, opOf, type Signature } from '../args/signature.js';
 
-/** Buffers of an answer: they are nobody else's, so they move instead of being copied. */
+/** Collects the buffers of an answer. They are not used here again, so they are transferred instead of copied. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
   if (ArrayBuffer.isView(answer)) into.push(answer.buffer as ArrayBuffer);
   else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
@@ -22,8 +21,8 @@ function move(answer: unknown): unknown {
 }
 
 /**
- * Calls in the order in which they came. Between the batches of a long one others get their turn, but those that change or end what it works
- * with wait for it, and later calls wait for them.
+ * Runs calls in their order of arrival. Other calls may run between the batches of a long call, but a call that changes
+ * or disposes of the module waits for the running ones, and later calls wait for it.
  */
 class ReadWriteQueue {
   #change: Promise<unknown> = Promise.resolve();
@@ -41,18 +40,18 @@ class ReadWriteQueue {
   }
 }
 
-/** What changes a module. */
+/** Methods that change a module. */
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
-/** What takes a signal, in the options at its end. */
+/** Methods with a signal; their last argument is the options. */
 const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
-  /** Layers and models; a model's words are one of them, and go with it. */
+  /** Layers and models. A model's word embeddings are an entry as well, removed with the model. */
   const modules = new Map<number, { owner: string; layer: NativeLayer; queue: ReadWriteQueue; model?: TextModel; words?: number }>();
-  /** All calls: the end of the instance waits for them. */
+  /** All calls, which the disposal of the instance waits for. */
   const all = new ReadWriteQueue();
   const tasks = new Map<number, AbortController>();
   let lastId = 0;
@@ -71,7 +70,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     return module;
   };
 
-  /** Modules came by their numbers. */
+  /** Replaces the numbers of modules by their handles. */
   const withModules = (leaves: readonly Leaf[]) =>
     leaves.map((leaf) =>
       typeof leaf === 'object' && 'modules' in leaf
@@ -80,8 +79,8 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     );
 
   /**
-   * Work whose progress the caller sees. Each report is answered, so it ends after the last of them has been seen, or with what the callback
-   * threw, and then at once.
+   * Runs work that reports progress. It ends after the caller has answered the last report. If the callback throws, the
+   * work is aborted and the promise rejects with that error.
    */
   async function withProgress<P, T>(
     onProgress: ((p: P) => unknown) | undefined,
@@ -90,14 +89,14 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   ): Promise<T> {
     const controller = new AbortController();
     if (task !== undefined) tasks.set(task, controller);
-    /** Reports without an answer yet, and those whose callback threw. */
+    /** Reports without an answer, and those whose callback threw. */
     const reports = new Set<Promise<unknown>>();
     const report = (p: P) => {
       const answer = Promise.resolve(onProgress!(p));
       reports.add(answer);
       answer.then(
         () => reports.delete(answer),
-        () => controller.abort(), // thrown below
+        () => controller.abort(), // rethrown below
       );
     };
     const [done] = await Promise.allSettled([work(controller.signal, onProgress ? { onProgress: report } : {})]);
@@ -113,7 +112,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       return new Promise((held) => {
         if (lock === undefined) return held(false);
         const forever = new Promise<never>(() => {});
-        // Refused where the origin is opaque.
+        // The request fails in an opaque origin.
         const hold = () => {
           held(true);
           return forever;
@@ -124,7 +123,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async load(options, onProgress) {
       attn = await withProgress(onProgress, (_, reporting) => load({ ...options, ...reporting }));
       loaded = engineOf(attn);
-      // Without functions, which cannot be sent.
+      // Drops functions, which cannot be sent.
       return JSON.parse(JSON.stringify(loaded.signatures)) as readonly Signature[];
     },
     info: () => engine().info,
