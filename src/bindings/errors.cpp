@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-// An error is put together in JavaScript out of bytes that C++ has already: memory may have just run out, and Embind's
-// strings write to address 0 when they get none.
+// JavaScript assembles the error from bytes that already exist in C++: memory may have just run out, and Embind's
+// strings write to address 0 if their allocation fails.
 
 // clang-format off
 EM_JS(void, attn_error_create, (const char* code, size_t code_size, const char* message, size_t message_size), {
@@ -72,10 +72,10 @@ void create_error() {
     create_error(error);
   } catch (const std::bad_alloc&) {
     create_out_of_memory();
-  } catch (const std::length_error&) {  // of a vector beyond half of the address space
+  } catch (const std::length_error&) {  // a vector of more than half the address space
     create_out_of_memory();
   } catch (const std::exception& error) {
-    create("INTERNAL", error.what());  // nothing of attn's throws any other
+    create("INTERNAL", error.what());  // attn throws no other exceptions
   }
 }
 

@@ -4,16 +4,16 @@
 
 namespace attn::bindings {
 
-/// Makes a JavaScript Error with code, message and detail of the C++ exception that is being handled. Nothing of it allocates in the heap.
+/// Creates a JavaScript Error with code, message and detail of the C++ exception that is being handled, without
+/// allocating on the heap.
 void create_error();
-/// Throws what was made.
 [[noreturn]] void throw_created();
 
-/// Functions that can throw take numbers only: Embind frees the C++ side of a string or a value_object after a call
-/// that returns, not after one that throws.
+/// Calls body and throws its C++ exceptions as JavaScript errors. A C++ exception itself would arrive without its
+/// message: Emscripten's helpers that read it cost 70 KB.
 ///
-/// Calls body; what it throws reaches JavaScript as an Error. C++ exceptions themselves would arrive there without
-/// their message: emscripten's helpers that could read it cost 70 KB.
+/// Functions that can throw take only numbers: Embind does not free the C++ side of a string or a value_object if the
+/// call throws.
 template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {
@@ -21,7 +21,7 @@ auto guard(Body body) -> decltype(body()) {
   } catch (...) {
     create_error();
   }
-  throw_created();  // not inside a handler, where the C++ exception would stay allocated
+  throw_created();  // outside the handler, which would keep the C++ exception allocated
 }
 
 }  // namespace attn::bindings
