@@ -1,6 +1,6 @@
 /**
- * Leaves text for people alone: what has a space in it is a message or a part of one. Tests hold the names and numbers that messages carry, which are
- * mutants of their own; its prose is free to change.
+ * Ignores strings with a space, which are parts of messages. Tests check the names and numbers in messages, which are
+ * separate mutants; the wording may change.
  */
 import { declareValuePlugin, PluginKind } from '@stryker-mutator/api/plugin';
 

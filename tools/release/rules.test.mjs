@@ -1,4 +1,4 @@
-/** The rules of a release, each with a violation planted in a copy. */
+/** The rules of a release, each violated in a copy. */
 import { strict as assert } from 'node:assert';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,6 @@ const git = (cwd, ...args) =>
   });
 
 const versioned = ['CMakeLists.txt', 'CHANGELOG.md', 'web/lib/package.json', 'packaging', 'pyproject.toml', 'CITATION.cff'];
-/** The files that versions are in, without anything else. */
 function tree(name) {
   const folder = join(work, name);
   for (const file of versioned) {
@@ -226,7 +225,7 @@ test('a dry run reports all findings and changes nothing', limit, () => {
   assert.match(early.text, /^not to be released, findings: \d+$/m);
   assert.equal(release('9.9.9', '--prepare').status, 0);
   assert.match(release('9.9.9', '--prepare').text, /^CHANGELOG\.md does not begin with an unreleased section/);
-  // Packages for Debian have the version of the interface in their names.
+  // Debian packages have the interface version in their names.
   rmSync(join(clone, 'packaging/debian'), { recursive: true, force: true });
   commit();
   const { status, text } = dry();
