@@ -138,7 +138,6 @@ Class<Layer, Options> define_layer(const char* name) {
   if constexpr (detail::kHasGradients) {
     layer.template method<module::gradients>("gradients", "tensors");
     layer.template method<module::zero_grad>("zeroGrad", "none");
-    // The frame is the address of a list of modules (modules.hpp).
     layer.embind().function("addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(self); }); });
   }
   return layer;

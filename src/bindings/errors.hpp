@@ -9,11 +9,9 @@ namespace attn::bindings {
 void create_error();
 [[noreturn]] void throw_created();
 
-/// Calls body and throws its C++ exceptions as JavaScript errors. A C++ exception itself would arrive without its
-/// message: Emscripten's helpers that read it cost 70 KB.
-///
-/// Functions that can throw take only numbers: Embind does not free the C++ side of a string or a value_object if the
-/// call throws.
+/// Calls body and throws its exceptions as JavaScript errors: a C++ exception would arrive without its message, and
+/// Emscripten's helpers that read it cost 70 KB. Functions that can throw take only numbers: Embind leaks strings and
+/// value_objects if a call throws.
 template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {

@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-// operator new that counts. malloc needs a walk over its heap to count the used bytes, and malloc_usable_size of a
-// used block may change: emmalloc gives a block the gap that an aligned block after it leaves.
+// operator new that counts: malloc needs a walk over its heap, and emmalloc may change malloc_usable_size of a used
+// block.
 namespace attn::bindings {
 namespace {
 
@@ -20,7 +20,6 @@ struct Header {
   std::size_t all;
 };
 
-/// Alignment of malloc, and the unit of all sizes.
 constexpr std::size_t kUnit = sizeof(Header);
 constexpr std::size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
@@ -29,9 +28,8 @@ static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
 /// them.
 constexpr std::size_t kMost = 0xfffe'0000;
 
-/// malloc(all), or null. emmalloc compares addresses plus size to decide whether a block fits. Above 4 GiB the sum
-/// wraps, and it returns a valid block that is too small. Such blocks are held until malloc returns a large enough
-/// one, or null.
+/// malloc(all), or null. emmalloc checks the fit of a block by address plus size, which wraps above 4 GiB: it may
+/// return a block that is too small. Those are held until malloc returns a large enough one.
 void* block_of(std::size_t all) {
   struct Held {
     Held* next;

@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-// strtod and snprintf of the C library are a tenth of the .wasm, but the JavaScript engine has both: reading the
-// numbers of a JSON header, of which only small integers are accepted, and printing a number for an error message.
-// These functions replace them, and strerror_r and its table of messages.
+// strtod and snprintf of the C library are a tenth of the .wasm. These functions use the JavaScript engine instead:
+// JSON headers contain only small integers, and error messages print numbers.
 
 // clang-format off
 EM_JS(double, attn_number, (const char* text, size_t size), {
@@ -37,9 +36,8 @@ double strtod(const char* text, char** end) {
 float strtof(const char* text, char** end) { return static_cast<float>(strtod(text, end)); }
 long double strtold(const char* text, char** end) { return strtod(text, end); }
 
-// Supports "%g" into a sufficiently large buffer, for attn::text. The other callers are the JSON reader and the C++
-// library, for exception messages that are never shown: they get the format itself. cmake/collect-wasm.mjs lists
-// these callers, and the build fails if there is another one.
+// Supports "%g", for attn::text. Other callers (the JSON reader, the C++ library) format exception messages that are
+// never shown, and get the format itself; cmake/collect-wasm.mjs refuses unknown callers.
 int snprintf(char* to, std::size_t size, const char* format, ...) {
   if (std::strcmp(format, "%g") != 0) {
     const std::size_t length = std::strlen(format);

@@ -154,7 +154,6 @@ bool Arguments::option(const char* name, Trace& value, std::span<const std::stri
 bool Arguments::option(const char* name, Trace& value) {
   const double leaf = take(name, "trace", false, kAttentionTraces);
   if (!given(leaf)) return false;
-  // JavaScript writes -1 for `true`.
   value = leaf < 0 ? Trace::all() : Trace::from_bits(static_cast<std::uint32_t>(leaf));
   return true;
 }

@@ -27,18 +27,16 @@
 //   EMSCRIPTEN_BINDINGS(attn_softmax) { define_function<softmax>("softmax", "tensor"); }
 namespace attn::bindings {
 
-/// Reads the arguments of a call, or writes their description. The frame of a call has one double per argument and
-/// per member of an option object: the number, or the address of a descriptor; NaN if omitted.
+/// Reads the arguments of a call, or writes their description. A frame has one double per argument and per member of
+/// an option object: the number or the address of a descriptor; NaN if omitted.
 class Arguments {
  public:
   explicit Arguments(Address frame) : leaf_(reinterpret_cast<const double*>(frame)) {}
-  /// Appends descriptions to a JSON list; all values that it reads are empty.
   explicit Arguments(std::string& signature) : signature_(&signature) {}
 
   TensorView tensor(const char* name);
   std::optional<TensorView> optional_tensor(const char* name);
   std::span<const std::uint8_t> bytes(const char* name, const char* what);
-  /// Tensors by name; null only while a signature is written.
   const StateView* state(const char* name);
 
   struct Ids {
@@ -75,7 +73,6 @@ class Arguments {
   bool option(const char* name, float& value) { return assign(take(name, "number", false), value); }
   bool option(const char* name, double& value) { return assign(take(name, "number", false), value); }
   bool option(const char* name, std::uint64_t& value) { return assign(take(name, "seed", false), value); }
-  /// Refers to the array, which outlives the call.
   bool option(const char* name, std::optional<Mask>& value);
   bool option(const char* name, Window& value);
   bool option(const char* name, std::array<double, 2>& value) {
@@ -145,7 +142,6 @@ class Arguments {
 struct Signature {
   const char* owner;
   const char* name;
-  /// How JavaScript converts the Result: see results.ts.
   const char* result;
   void (*describe)(Arguments& arguments);
 };
@@ -153,8 +149,8 @@ struct Signature {
 void add_signature(const Signature& signature);
 std::string signatures();
 
-/// Runs work(self, arguments, result) on a frame and passes the result to JavaScript. Out of line and with a function
-/// pointer, so that the binary contains the error handling once instead of once per function.
+/// Runs work(self, arguments, result) on a frame and passes the result to JavaScript. Out of line, so that the binary
+/// contains the error handling once.
 Address run(Address frame, void* self, void (*work)(void* self, Arguments& arguments, Result& result));
 
 template <auto Function>

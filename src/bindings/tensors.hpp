@@ -42,27 +42,25 @@ enum class Field : std::int32_t {
   weights,
   logits,
   attentions,
-  hidden_states,  ///< inputs of the layers, then the output
-  trace,          ///< of a layer, or of the attention
+  hidden_states,
+  trace,
   present_key,
   present_value,
   named,
 };
 
-/// The results of a call. Its memory begins with count, flags (bit 0: a trace was requested) and the address of the
-/// entries; the number, a double, is at byte 16. JavaScript copies everything and calls freeResult.
+/// The results of a call. In memory: count, flags (bit 0: a trace was requested), the address of the entries; at byte
+/// 16 the number, a double. JavaScript copies everything and calls freeResult.
 class Result {
  public:
   /// Allocates a tensor, which lives as long as the result. `layer` is -1 if there is only one.
   float* add(Field field, const Shape& shape, std::int32_t layer = -1, std::int32_t name = 0);
   float* add(const Shape& shape) { return add(Field::output, shape); }
   float* add(const std::string& name, const Shape& shape);
-  /// Adds int8 numbers, and under the same name the scales of their rows.
   StatePlace add_int8(const std::string& name, const Shape& shape);
   void add(std::map<std::string, Shape> shapes);
   void add(std::vector<std::string> texts);
   void set_number(double number) { number_ = number; }
-  /// Marks that a trace was requested, even if it is empty.
   void set_traced(bool traced) { flags_ = traced ? 1 : 0; }
 
   Address address() const { return reinterpret_cast<Address>(this); }
@@ -99,7 +97,7 @@ class NamedTensors {
 
  private:
   StateView state_;
-  std::vector<AlignedFloats> data_;  // target of the views in state_
+  std::vector<AlignedFloats> data_;
 };
 
 }  // namespace attn::bindings

@@ -172,7 +172,6 @@ auto get_parameter(Arguments& arguments) {
   };
 }
 
-/// Shapes of the tensors that an int8 file stores as int8.
 auto quantized_shapes(Arguments&) {
   return [](TokenModel& self, Result& result) {
     std::map<std::string, Shape> shapes;
@@ -364,7 +363,6 @@ auto training_order(Arguments& arguments) {
   };
 }
 
-/// Makes one step; the number is the loss.
 auto fine_tune_step(Arguments& arguments) {
   Batch batch(arguments);
   const TensorView targets = arguments.tensor("targets");
