@@ -38,7 +38,6 @@ help:
 	@echo 'The native library alone: cmake -S . -B build/release && cmake --build build/release && cmake --install build/release'
 	@echo 'Developing: cmake --preset NAME && cmake --build --preset NAME, names with cmake --list-presets'
 
-# Without threads and link-time optimization, which take minutes; the status of the page shows it.
 demo:
 	@tools/step 1/5 'set-up' tools/setup wasm node
 	@$(MAKE) build/wasm/package.stamp STEPS=5
@@ -134,9 +133,8 @@ deb:
 	@node tools/deb.mjs
 
 copy_int8 := [ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; }
-# The folder also contains the int8 files of all-MiniLM-L6-v2, so that a host can serve everything. MODELS=0 omits
-# them; if they are unavailable, the build continues and the page loads them from the Hub, unless MODELS=1 requires
-# them. URL is the public address, from which link previews load the picture.
+# Contains the int8 files of all-MiniLM-L6-v2. MODELS=0 omits them; if they are unavailable, the page loads them from
+# the Hub, unless MODELS=1 requires them. URL: public address, for link previews.
 page: wasm-release
 	@rm -f build/page.demo
 	@node tools/package.mjs --unweighed

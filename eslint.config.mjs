@@ -33,7 +33,6 @@ const inTestedPages = [
     'trustedTypes',
     'atob',
   ],
-  // Defined by the first script of pages of support/server.mjs, and axe-core.
   ...['attnProbe', 'axe'],
 ];
 
@@ -45,7 +44,6 @@ export default defineConfig(
   {
     ignores: [
       ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'examples/', 'benchmarks/', 'web/page/public/'],
-      // Data, except for the scripts that write it.
       ...['testdata/*', '!testdata/make/'],
       // Compiled by separate steps, as users would; and Vitest's configuration, which is in no project.
       ...['tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
@@ -64,7 +62,6 @@ export default defineConfig(
         { ignoreArrowShorthand: true, ignoreVoidOperator: true, ignoreVoidReturningFunctions: true },
       ],
       ...off('no-meaningless-void-operator'),
-      // Event handlers report their own failures.
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { attributes: false } }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       // `!` marks indices that a loop keeps in range.

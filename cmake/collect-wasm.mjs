@@ -1,6 +1,5 @@
-// node collect-wasm.mjs FOLDER VARIANT=GLUE...: copies glue and attn-VARIANT.wasm into FOLDER, after checking that
-// links that share one of them produced the same file. --release also checks that the module uses no printf format
-// that src/bindings/libc.cpp does not support.
+// node collect-wasm.mjs FOLDER VARIANT=GLUE...: copies glue and attn-VARIANT.wasm into FOLDER, if links that share
+// one produced the same file. --release also refuses printf formats that src/bindings/libc.cpp does not support.
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
@@ -55,7 +54,6 @@ function* segments(content) {
   for (let count = reader.number(); count > 0; --count) {
     const kind = reader.number();
     if (kind > 1) throw new Error(`a data segment of kind ${kind}`);
-    // An active segment has an address: i32.const, a number, end.
     if (kind === 0) {
       if (reader.byte() !== 0x41) throw new Error('a data segment whose address is not a constant');
       reader.number();
@@ -66,8 +64,7 @@ function* segments(content) {
 }
 
 // snprintf supports only %g. The JSON reader and std::system_error use formats for messages that are never shown; the
-// others belong to the C++ runtime, which prints them before it aborts, without libc.cpp. Embind prints %p instead of
-// type names.
+// C++ runtime prints others itself before it aborts; Embind prints %p instead of type names.
 const knownFormats = ['%g', '%p', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^terminating due to %s /, /^%s failed to /];
 
 function unknownFormats(bytes) {

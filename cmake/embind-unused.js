@@ -1,6 +1,5 @@
-// Embind registers all of its types when a module starts, and its classes have more features than the bindings use.
-// This removes unused types and features (strings as arguments, values read from memory, overloads, base classes,
-// smart pointers, second handles) from the glue. The names are those of Emscripten's src/embind/embind.js.
+// Removes unused types and features of Embind (strings as arguments, values read from memory, overloads, base
+// classes, smart pointers, second handles) from the glue. The names are those of Emscripten's src/embind/embind.js.
 addToLibrary({
   _embind_register_bigint__deps: [],
   _embind_register_bigint: (type, name, size, least, most) => {},

@@ -123,8 +123,6 @@ set(ATTN_HEADERS
   src/attn/tensor/tensor.hpp
   src/attn/tensor/text.hpp
   src/attn/tensor/view.hpp)
-# Gradients, losses, optimisers and schedules, on which no forward depends. In WebAssembly only the training binaries
-# contain them (wasm.cmake).
 set(ATTN_BACKWARD_SOURCES
   src/attn/kernels/dispatch_backward.cpp
   src/attn/layers/embedding_backward.cpp
@@ -263,8 +261,8 @@ function(attn_sanitize target)
 endfunction()
 
 # attn_add_kernels(TARGET SOURCE ARCH FLAG...): compiles a kernel source for one architecture. Inline functions of
-# other headers must really be inlined: otherwise the linker could use their symbols, compiled for this architecture,
-# for all callers (tools/check-symbols.mjs). Therefore kernels are optimized in every build type.
+# other headers must be inlined, hence optimized in every build type: the linker could use their symbols for all
+# callers (tools/check-symbols.mjs).
 function(attn_add_kernels target source arch)
   add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/${source})
   attn_compile_options(${target})
@@ -298,8 +296,8 @@ if(ATTN_MAX_ARCH)
   math(EXPR attn_last "${attn_last} + 1")
   list(SUBLIST attn_architectures 0 ${attn_last} attn_architectures)
 endif()
-# Instrumented kernels take minutes to compile, so sanitizers get the first architecture and the one of this machine;
-# ThreadSanitizer gets only the first, because kernels use no threads.
+# Instrumented kernels take minutes to compile: sanitizers get the first architecture and this machine's,
+# ThreadSanitizer only the first.
 if(ATTN_SANITIZE AND "sse4_2" IN_LIST attn_architectures)
   set(attn_architectures sse4_2)
   if(EXISTS /proc/cpuinfo AND NOT ATTN_SANITIZE MATCHES thread)

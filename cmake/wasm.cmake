@@ -30,14 +30,11 @@ set(attn_link_all
   -sDYNAMIC_EXECUTION=0
   # The default of 64 KB overflows silently into the data below.
   -sSTACK_SIZE=1MB
-  # Small pages stay small; the memory grows with the tensors.
   -sINITIAL_MEMORY=2MB -sALLOW_MEMORY_GROWTH
   # The caller creates the memory and sets its limit: shared memory reserves its maximum on creation.
   -sIMPORTED_MEMORY
-  # malloc returns null, which the library reports as a MEMORY error.
   -sABORTING_MALLOC=0
   -sFILESYSTEM=0
-  # For web/lib: access to tensors, and resetting the stack after an error.
   -sEXPORTED_RUNTIME_METHODS=wasmMemory,HEAPU8,HEAP32,HEAPU32,HEAPF32,stackSave,stackRestore)
 set(attn_compile_threads -pthread)
 set(attn_link_threads
@@ -45,7 +42,6 @@ set(attn_link_threads
   # All workers must exist before the first call: a worker created later starts only when the caller returns to its
   # event loop.
   "-sPTHREAD_POOL_SIZE=Module[\"threads\"]-1"
-  # Further threads are an error instead of a deadlock.
   -sPTHREAD_POOL_SIZE_STRICT=2
   # Growing shared memory slows down each access from JavaScript, but tensors are copied in bulk.
   -Wno-pthreads-mem-growth)
@@ -75,7 +71,6 @@ if(ATTN_WASM_CHECKS STREQUAL "")
     $<IF:$<BOOL:${ATTN_WASM_RELEASE}>,-O3,-O1>
     # Half the size of dlmalloc, and as fast for the few allocations of a call.
     -sMALLOC=emmalloc
-    # Addresses up to 4 GB; the caller's memory may be smaller.
     -sMAXIMUM_MEMORY=4GB
     -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm)
 else()
@@ -109,7 +104,6 @@ set(ATTN_TRAINING_BINDINGS attention_backward losses ops_backward optimizers sch
 foreach(list ATTN_BINDINGS ATTN_TRAINING_BINDINGS)
   list(TRANSFORM ${list} REPLACE ".+" "${attn_bindings}/\\0.cpp")
 endforeach()
-# Sources that depend on ATTN_TRAINING: layers, modules with layers, and their bindings.
 set(attn_of_layers ${ATTN_SOURCES} ${ATTN_BINDINGS})
 list(FILTER attn_of_layers INCLUDE REGEX "/attn/(layers|models)/|/bindings/(attention|embedding|multi_head_attention|text_model|transformer_encoder)\\.cpp")
 set(attn_for_all ${ATTN_SOURCES} ${ATTN_BINDINGS})

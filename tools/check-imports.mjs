@@ -1,6 +1,5 @@
-// node tools/check-imports.mjs: the import rule of TypeScript and JavaScript. A folder imports only from folders
-// below it, and there are no import cycles; types count like values. Prints violations and totals; exit 1 if there is
-// a violation. First it checks that planted violations are found.
+// node tools/check-imports.mjs: a folder of TypeScript or JavaScript imports only from folders below it, without
+// cycles; types count like values. Exit 1 if there is a violation. First it checks that planted violations are found.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -51,7 +51,6 @@ const exceptions = {
   'command/texts.cpp': [/^<(unistd|sys\/stat)\.h>$/],
   'command/printed.cpp': [/^<(unistd|fcntl)\.h>$/],
   'command/on_signal.cpp': [/^<pthread\.h>$/],
-  // Wrap instructions that xsimd does not support.
   'attn/kernels/simd.hpp': [/^<(wasm_simd128|arm_neon)\.h>$/],
   'attn/kernels/int8_dot.hpp': [/^<(wasm_simd128|immintrin|arm_neon)\.h>$/],
   // Refuses unknown names, queries the processor, and is compiled for one architecture only.

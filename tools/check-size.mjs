@@ -1,6 +1,5 @@
 // node tools/check-size.mjs [FOLDER]: prints the size (Brotli) of the files that a page loads from FOLDER
-// (web/lib/dist): .wasm, glue, the library, the scripts for models including the tokenizer, and those loaded on
-// demand (export, token tasks, missing files). Exit 1 if a limit is exceeded.
+// (web/lib/dist), with models and on demand. Exit 1 if a limit is exceeded.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +7,6 @@ import { brotliCompressSync, constants } from 'node:zlib';
 import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Limits with everything except training, with training, and for scripts loaded on demand. */
 const limits = { without: 177_500, training: 240_000, onDemand: 10_000 };
 const tokenizerLimit = 24_500;
 
@@ -17,8 +15,7 @@ const brotli = (bytes) =>
 const kB = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 
 /**
- * Bundles and minifies the library as a page would, without the glue, which is counted separately; the scripts for
- * models are separate.
+ * Bundles and minifies the library as a page would, without the glue, and separately the scripts for models.
  */
 async function librarySizes(dist) {
   const bundle = await build({

@@ -1,8 +1,8 @@
-// Prints unwanted symbols and totals; exit 1 if there is one.
-//   node tools/check-symbols.mjs LIBRARY: names of xtensor in the library.
-//   node tools/check-symbols.mjs --kernels FOLDER: functions of kernels that other files may also contain, so that
-// the linker could use the code of one architecture for all.
-//   node tools/check-symbols.mjs --c LIBRARY: differences between the exported symbols and the functions in attn/c.h.
+// Prints unwanted symbols; exit 1 if there are any.
+//   node tools/check-symbols.mjs LIBRARY: names of xtensor.
+//   node tools/check-symbols.mjs --kernels FOLDER: functions of kernels that the linker could use for other
+// architectures.
+//   node tools/check-symbols.mjs --c LIBRARY: differences between exported symbols and attn/c.h.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

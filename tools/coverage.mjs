@@ -1,6 +1,5 @@
-// node tools/coverage.mjs [native] [node]: lists lines and functions that no test reaches: natively those of the
-// Catch2 tests (llvm-cov), in Node those of the suites in one set-up (c8, through source maps). HTML reports:
-// build/coverage/native/index.html and build/coverage/node/index.html.
+// node tools/coverage.mjs [native] [node]: lists lines and functions that no test reaches, natively (llvm-cov) and in
+// Node (c8). HTML reports: build/coverage/native/index.html and build/coverage/node/index.html.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -23,7 +22,6 @@ function run(program, args, env = {}, quiet = false) {
   return String(stdout);
 }
 
-/** The tool of the preset's clang version, else the unversioned one. */
 const llvm = (name) => (spawnSync(`${name}-19`, ['--version']).status === 0 ? `${name}-19` : name);
 
 function unreached(shown) {

@@ -1,9 +1,7 @@
 /**
- * node tools/deb.mjs [ARCHIVE]: builds Debian packages in build/deb with dpkg-buildpackage from a source archive
- * (default: the current commit). Then tests/debian runs lintian, and compiles and runs the C and C++ examples with
- * them.
- *
- * xsimd and xtensor of Debian 12 are too old; tools/setup native installs those of Debian 13.
+ * node tools/deb.mjs [ARCHIVE]: builds Debian packages in build/deb from a source archive (default: the current
+ * commit) and tests them (tests/debian). xsimd and xtensor of Debian 12 are too old; tools/setup native installs
+ * those of Debian 13.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';

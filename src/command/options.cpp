@@ -11,7 +11,6 @@ using Words = std::vector<std::string_view>;
 
 struct Command {
   std::string_view name, takes, about;
-  /// Option names, each with its value, if it takes one: N is an integer.
   Words options;
 };
 

@@ -12,7 +12,6 @@
 
 namespace command {
 
-/// The result of one line; only vectors can be written as npy.
 struct Result {
   std::string line;
   std::vector<float> numbers;

@@ -57,7 +57,6 @@ void end_output() {
 void fail_by_errno(const std::string& what) { throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), what); }
 
 void fail_writing() {
-  // In most cases SIGPIPE has already ended the program.
   if (errno == EPIPE) std::_Exit(0);
   fail_by_errno("writing");
 }

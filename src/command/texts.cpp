@@ -223,7 +223,7 @@ struct Kind {
   std::string_view name;
   std::vector<Result> (*run)(const TextModel&, const std::vector<Query>&, const Call&);
   std::optional<attn::Task> task;
-  bool batched;  ///< whether it processes several lines at a time
+  bool batched;
 };
 constexpr Kind kKinds[] = {
     {"embed", embed, std::nullopt, true},
@@ -342,7 +342,6 @@ bool reads_json(const Call& call, const Kind& kind) {
   return kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-/// Writes the results of all lines before the first bad one.
 void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::istream& input, Output& output, Progress& progress) {
   const bool is_json = reads_json(call, kind);
   const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);

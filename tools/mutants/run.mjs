@@ -1,6 +1,5 @@
 // Plants bugs in the package and the page's state, and prints those that no test finds: node tools/mutants/run.mjs
-// [FILE]... FILE selects by part of the path; files of a group (groups.mjs) run together. Complete reports:
-// build/mutants-GROUP.json.
+// [FILE]... FILE is a part of a path. Reports: build/mutants-GROUP.json (groups.mjs).
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { setPriority } from 'node:os';

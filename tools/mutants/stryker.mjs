@@ -1,4 +1,3 @@
-// StrykerJS for the group of groups.mjs that run.mjs sets in the environment.
 import { fileURLToPath } from 'node:url';
 import { groups } from './groups.mjs';
 

@@ -1,4 +1,3 @@
-// The package's suites in Node on its sources, which Stryker mutates.
 import { fileURLToPath } from 'node:url';
 import base from '../../wasm-tests/vitest.config.mjs';
 

@@ -1,6 +1,5 @@
 /**
- * Ignores strings with a space, which are parts of messages. Tests check the names and numbers in messages, which are
- * separate mutants; the wording may change.
+ * Ignores strings with a space, whose wording may change; the names and numbers in messages are separate mutants.
  */
 import { declareValuePlugin, PluginKind } from '@stryker-mutator/api/plugin';
 

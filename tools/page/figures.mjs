@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 /**
- * make page-figures: measures the built page (build/page, or another folder) in Chromium and prints a table: layout
- * shifts until everything is computed; milliseconds per pointer move over a map of 256 tokens and per key in a text
- * of 256 tokens, without the forward; their memory; the time to the first map. Needs models/all-MiniLM-L6-v2-int8
- * (make page MODELS=1).
+ * make page-figures: measures the built page (build/page, or another folder) in Chromium: layout shifts, milliseconds
+ * per pointer move and key with 256 tokens without the forward, memory, time to the first map. Needs
+ * models/all-MiniLM-L6-v2-int8 (make page MODELS=1).
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -44,8 +43,8 @@ async function bootTimes(page) {
 }
 
 /**
- * Moves the pointer over the map, once per frame, many cells at a time. Measures processor time of the page's main
- * thread (script, style, layout and painting), which other processes do not affect.
+ * Moves the pointer over many cells per frame. Measures processor time of the page's main thread, which other
+ * processes do not affect.
  */
 async function hover(page) {
   const before = await page.driver.cpu();

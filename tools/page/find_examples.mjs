@@ -1,13 +1,9 @@
 #!/usr/bin/env node
 /**
- * Finds the initial views of the page's examples and writes web/page/src/state/examples.json:
- *
- * - for the sentences below, the head and cell with the largest weight between the given pairs of words;
- * - sentences of testdata/sentiment/films.json, unseen in training, that the model classifies correctly only with a
- * certain head.
- *
- * Run it after testdata/models/sentiment has changed: node tools/page/find_examples.mjs. The same model gives the
- * same file, which web/page/tests/examples.test.ts compares with the model.
+ * Writes web/page/src/state/examples.json: for the sentences below the head and cell with the largest weight between
+ * the given words, and sentences of testdata/sentiment/films.json that the model classifies correctly only with a
+ * certain head. Run it after testdata/models/sentiment has changed: node tools/page/find_examples.mjs.
+ * web/page/tests/examples.test.ts checks the file.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { load } from 'attn';

@@ -1,6 +1,6 @@
 /**
  * node tools/page/screenshot.mjs [FOLDER]: writes docs/public/page.webp, the picture in the README, from the built
- * page in FOLDER (default build/page), in Chromium and light colours, after the first map is drawn.
+ * page in FOLDER (default build/page).
  */
 import { statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -1,4 +1,3 @@
-/** Reproducible archives, and checksums of a release. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';

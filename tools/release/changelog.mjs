@@ -2,7 +2,6 @@
 
 const heading = /^## (\S+) \((.*)\)$/gm;
 
-/** [{ version, date, text }] in the order of the file; date is 'unreleased' for the next version. */
 export function sections(changelog) {
   const headings = [...changelog.matchAll(heading)];
   return headings.map(({ 0: line, 1: version, 2: date, index }, i) => ({

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 const folderOf = (root) => join(root, 'packaging/last_release');
 const write = (path, value) => writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
 
-/** { version, sizes, api }, or undefined before the first release. */
 export function lastRelease(root) {
   const folder = folderOf(root);
   if (!existsSync(folder)) return undefined;

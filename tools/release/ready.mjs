@@ -9,7 +9,6 @@ import { disagreements, mayBreak, versionOf } from './versions.mjs';
 
 const git = (root, ...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 
-/** The commit of a tag, or undefined. */
 export function commitOf(root, tag) {
   try {
     return git(root, 'rev-parse', '--verify', `refs/tags/${tag}^{commit}`);

@@ -1,4 +1,3 @@
-/** Sizes of the published files compared with the last release. */
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';

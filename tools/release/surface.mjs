@@ -1,6 +1,6 @@
 /**
- * The public interface by language: { 'attn/worker': { 'TextModel.embed': [declaration, …] } }. Declarations have no
- * comments, and in C and C++ no argument names; an overloaded name has several.
+ * The public interface by language: { 'attn/worker': { 'TextModel.embed': [declaration, …] } }, without comments and,
+ * in C and C++, without argument names; one declaration per overload.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

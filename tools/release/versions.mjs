@@ -1,7 +1,6 @@
 /**
- * CMakeLists.txt contains the version. CMake passes it to the libraries, the command and WebAssembly,
- * scikit-build-core to the wheel, tools/deb.mjs to the Debian packages; other files repeat it, are checked here and
- * written by `make version`.
+ * CMakeLists.txt contains the version. CMake, scikit-build-core and tools/deb.mjs read it; other files repeat it, are
+ * checked here and written by `make version`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
