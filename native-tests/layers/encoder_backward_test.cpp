@@ -323,7 +323,7 @@ TEST_CASE("a sequence of padding alone gets the gradient of the value that its p
   }
 }
 
-TEST_CASE("storing values for backward does not change the bits of a forward, nor does train mode", "[backward][layers]") {
+TEST_CASE("storing values for backward does not change the bits of an encoder's forward, nor does train mode", "[backward][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(6);
     TransformerClassifierOptions options = everything(norm_first);
