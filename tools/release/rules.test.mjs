@@ -65,7 +65,7 @@ test('make version writes the version to all files and dates the changelog', lim
   writeFileSync(join(folder, 'CHANGELOG.md'), dated(changelog, next, '2026-02-01'));
   assert.deepEqual(versionFindings(folder, next), []);
   assert.match(versionFindings(folder, next, { version: next })[0], /does not follow/);
-  for (const bad of ['1.2', 'v1.2.3', '1.2.3-rc.1', '']) assert.throws(() => setVersion(folder, bad), /is no version/);
+  for (const bad of ['1.2', 'v1.2.3', '1.2.3-rc.1', '']) assert.throws(() => setVersion(folder, bad), /version is .*, expected the form 1\.2\.3/);
 });
 
 test('the changelog needs a dated section with text for the version and no unreleased section', limit, () => {
