@@ -48,7 +48,8 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 /// What every layer has, as torch.nn.Module. Layer is the class itself, which gives
 ///   add_shapes(prefix, state, shapes)  the parameters by name, in the form in which the state (or null) spells them
 ///   save(prefix, target)               copies of them to where the target has their names
-///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none
+///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none; or
+///   load(state)                        the same in place, for a layer whose old numbers need not survive a lack of memory
 ///   drawn(options, parameter)          one with new random numbers; `parameter` counts them
 ///   add_parameters(prefix, parameters) where they lie, for who changes them in place; projections of attention in the separate form
 ///   make_int8()                        its weights (out,in) become int8, which are those of two dimensions
@@ -83,7 +84,12 @@ class Module {
     std::map<std::string, Shape> shapes;
     layer().add_shapes("", &state, shapes);
     detail::check_state_dict("load_state_dict", shapes, state, strict);
-    replace(layer().loaded("", state));
+    if constexpr (requires(Layer& given) { given.load(state); }) {
+      layer().load(state);
+      gradients_ = {};
+    } else {
+      replace(layer().loaded("", state));
+    }
   }
   void save_state(const StateTarget& target) const { layer().save("", target); }
   /// Weights of linear maps, and an embedding's table, become int8 with a scale for each row, rounded; their float32 is gone: state_dict()
@@ -191,8 +197,8 @@ class Module {
     detail::check_float32(op, "the layer", layer().is_quantized());
     const auto& shared = gradients_.share();
     if (shared->kept == nullptr)
-      detail::fail(ErrorCode::argument, op, "backward", {"after a forward with for_backward or in train mode, once, before weights change"},
-                   {"without such a forward"});
+      detail::fail(ErrorCode::argument, op, "backward", {"a forward with for_backward or in train mode before it"}, {"called without such a forward"},
+                   "Each such forward allows one backward, before weights change");
     return *static_cast<Kept*>(shared->kept.get());
   }
   /// Memory for one forward.
