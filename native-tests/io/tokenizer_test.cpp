@@ -365,7 +365,7 @@ const Refusal kRefusals[] = {
     {"ids and tokens of different number",
      [] { return changed("/post_processor/special_tokens/[CLS]/tokens", json::array()); },
      "post_processor.special_tokens.[CLS].tokens",
-     {"is 0", "as many as ids, 1"}},
+     {"is 0 tokens", "1 tokens, one for each id"}},
     {"no special tokens", [] { return without("/post_processor", "special_tokens"); }, "post_processor.special_tokens", {"missing"}},
     {"cls without an id",
      [] { return changed("/post_processor", {{"type", "BertProcessing"}, {"cls", {"[CLS]"}}, {"sep", {"[SEP]", 3}}}); },
@@ -435,7 +435,8 @@ TEST_CASE("bytes that are no JSON are refused", "[io]") {
   }
   check_error({ErrorCode::format, "tokenizer_config.json", "", {"tokenizer_config.json"}}, [&] { tokenizer_of(small_file(), "<html>"); });
   check_error({ErrorCode::format, "tokenizer_config.json", "the file", {"an object"}}, [&] { tokenizer_of(small_file(), "[]"); });
-  check_error({ErrorCode::format, "tokenizer_config.json", "pad_token.content", {"a string"}}, [&] { tokenizer_of(small_file(), "{\"pad_token\":5}"); });
+  check_error({ErrorCode::format, "tokenizer_config.json", "pad_token.content", {"a string"}},
+              [&] { tokenizer_of(small_file(), "{\"pad_token\":5}"); });
   for (const std::string side : {"padding_side", "truncation_side"})
     check_error({ErrorCode::unsupported, "tokenizer_config.json", side, {"left, right", "up"}},
                 [&] { tokenizer_of(small_file(), "{\"" + side + "\":\"up\"}"); });

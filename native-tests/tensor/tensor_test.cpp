@@ -140,7 +140,7 @@ TEST_CASE("the scores of long sequences count against the limit though they are 
 
 TEST_CASE("tensors of more than eight dimensions are an error, not an overflow", "[tensor]") {
   const AnyTensor deep(std::vector<std::size_t>(9, 1), 1.0F);
-  check_error({ErrorCode::shape, "scaled_dot_product_attention", "key", {"rank 8 at the most", "rank 9"}},
+  check_error({ErrorCode::shape, "scaled_dot_product_attention", "key", {"a rank of at most 8", "rank 9"}},
               [&] { scaled_dot_product_attention(xt::xtensor<float, 2>::from_shape({1, 1}), deep, deep); });
   MultiHeadAttention layer({.embed_dim = 1, .num_heads = 1, .bias = false, .out_proj = false});
   CHECK_THROWS_AS(layer.load_state_dict({{"in_proj_weight", deep}}), Error);
