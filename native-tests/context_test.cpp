@@ -292,8 +292,7 @@ TEST_CASE("an exception of an executor is rethrown after all tasks of the run, a
 
 TEST_CASE("a context with invalid options is refused, and an executor's exception propagates", "[context]") {
   const auto executor = std::make_shared<InTurn>(2);
-  check_error({ErrorCode::config, "Context", "num_threads", {"is 3", "none beside an executor"}},
-              [&] { Context({.num_threads = 3, .executor = executor}); });
+  check_error({ErrorCode::config, "Context", "num_threads", {"is 3", "no value"}}, [&] { Context({.num_threads = 3, .executor = executor}); });
   struct Broken : InTurn {
     using InTurn::InTurn;
     unsigned workers() const override { throw std::logic_error("not yet"); }
@@ -514,7 +513,7 @@ TEST_CASE("arch() names the architecture in use, and after first use no other on
   if (std::getenv("ATTN_MAX_ARCH") == nullptr) CHECK(archs.back() == in_use);
   CHECK_NOTHROW(Context::pin_arch(in_use));
   for (const std::string_view arch : archs)
-    if (arch != in_use) check_error({ErrorCode::config, "pin_arch", "arch", {std::string(arch), in_use, "in use"}}, [&] { Context::pin_arch(arch); });
+    if (arch != in_use) check_error({ErrorCode::config, "pin_arch", "arch", {std::string(arch), in_use, "chosen"}}, [&] { Context::pin_arch(arch); });
   check_error({ErrorCode::config, "pin_arch", "arch", {"avx3", "one of ", in_use}}, [] { Context::pin_arch("avx3"); });
   check_error({ErrorCode::config, "pin_arch", "arch", {"one of ", in_use}}, [] { Context::pin_arch(""); });
   CHECK(Context::arch() == in_use);

@@ -1,7 +1,9 @@
 #include "attn/io/json.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <string>
 
 #include "support/matchers.hpp"
 
@@ -70,6 +72,29 @@ TEST_CASE("the last value counts if a name appears twice", "[io]") {
   CHECK(parse(R"({"a": {"b": 1}, "a": {"c": 1}})").find("a")->find("b") == nullptr);
 }
 
+TEST_CASE("members of a JSON object are found by name whatever their order in the file", "[io]") {
+  const int count = 1000;
+  std::string text = "{";
+  for (int i = 0; i < 2 * count; ++i)  // each name twice; 379 has no factor in common with 1000
+    text += (i > 0 ? ",\"" : "\"") + std::to_string(i * 379 % count) + "\":" + std::to_string(i);
+  Json json = parse(text + "}");
+  Json::Object& members = *json.object();
+  REQUIRE(members.size() == static_cast<std::size_t>(count));
+  for (int i = count; i < 2 * count; ++i) CHECK(*json.find(std::to_string(i * 379 % count))->number() == i);
+  CHECK(std::is_sorted(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; }));
+  CHECK(members.find("-1") == nullptr);
+  CHECK(members.find("9999") == nullptr);
+  members["-1"] = Json(true);
+  members["5"] = Json(false);
+  CHECK(members.size() == static_cast<std::size_t>(count) + 1);
+  CHECK(*json.find("-1")->boolean());
+  CHECK_FALSE(*json.find("5")->boolean());
+  members.erase("-1");
+  members.erase("-1");
+  CHECK(members.find("-1") == nullptr);
+  CHECK(*json.find("0")->number() == count);
+}
+
 TEST_CASE("invalid JSON is a FORMAT error with its position", "[io]") {
   for (const char* text : {"",   " ",  "{",  "[1",      "[1,]",   "{\"a\":}", "{a:1}", "{'a':1}", "nul",        "NaN",    "Infinity",   "01",
                            "1.", ".5", "+1", "\"\\x\"", "\"\n\"", "{} {}",    "[] x",  "// a\n1", "{\"a\":1,}", "<html>", "\"\\ud800\""})
@@ -109,7 +134,7 @@ TEST_CASE("too many levels or bytes are a FORMAT error", "[io]") {
   refused(objects, {"nested deeper than 64 levels"});
   CHECK_NOTHROW(parse("[" + nested(63, '[', ']') + "," + nested(63, '[', ']') + "]"));
   CHECK_NOTHROW(parse("[1] ", 4));
-  refused("[1]  ", {"5 bytes, expected 4 at the most"}, 4);
+  refused("[1]  ", {"5 bytes, expected at most 4"}, 4);
 }
 
 }  // namespace io_json_test

@@ -150,7 +150,7 @@ std::vector<Refusal> refusals() {
        {{"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}}}},
        "pre_tokenizer.prepend_scheme",
        {"last", "always"}},
-      {"pieces of no characters", {{"pre_tokenizer", {{"type", "FixedLength"}, {"length", 0}}}}, "pre_tokenizer.length", {"1 or more"}, kFormat},
+      {"pieces of no characters", {{"pre_tokenizer", {{"type", "FixedLength"}, {"length", 0}}}}, "pre_tokenizer.length", {"at least 1"}, kFormat},
       {"a delimiter of none", {{"pre_tokenizer", {{"type", "CharDelimiterSplit"}, {"delimiter", ""}}}}, "pre_tokenizer.delimiter", {"one"}, kFormat},
       {"added tokens that normalizers make long",
        {{"normalizer", replace("#", std::string(250, 'b'))}, {"added_tokens", growing}},

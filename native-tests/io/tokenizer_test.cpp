@@ -361,7 +361,7 @@ const Refusal kRefusals[] = {
     {"ids and tokens of different number",
      [] { return changed("/post_processor/special_tokens/[CLS]/tokens", json::array()); },
      "post_processor.special_tokens.[CLS].tokens",
-     {"is 0", "as many as ids, 1"}},
+     {"is 0 tokens", "1 tokens, one for each id"}},
     {"no special tokens", [] { return without("/post_processor", "special_tokens"); }, "post_processor.special_tokens", {"missing"}},
     {"cls without an id",
      [] { return changed("/post_processor", {{"type", "BertProcessing"}, {"cls", {"[CLS]"}}, {"sep", {"[SEP]", 3}}}); },

@@ -381,7 +381,7 @@ void check_refusals(Layer layer, const char* op, const char* grad_name, const Sh
   Generator random(5);
   const Array x = random.normal({2, 5, 8}), grad = random.normal(dims);
   const auto keep = [&] { forward(layer, x, {.for_backward = true}); };
-  const ExpectedError none{ErrorCode::argument, op, "backward", {"after a forward with for_backward"}};
+  const ExpectedError none{ErrorCode::argument, op, "backward", {"a forward with for_backward"}};
   check_error(none, [&] { backward(layer, grad); });
   keep();
   check_error({ErrorCode::shape, op, grad_name, {to_string(dims)}}, [&] { backward(layer, random.normal({2, 4, 8})); });

@@ -20,6 +20,7 @@
 #endif
 
 #include "attn/attn.hpp"
+#include "attn/io/json.hpp"
 #include "attn/store/scratch.hpp"
 #include "models/checkpoint.hpp"
 #include "support/call_backward.hpp"
@@ -331,6 +332,34 @@ TEST_CASE("a tokenizer uses at most ten times the size of its compact file", "[m
     for (const std::string& list : {merges, pairs}) check(with_model(R"({"type":"BPE","vocab":{)" + tokens + R"(},"merges":[)" + list + "]}"));
     check(with_model(R"({"type":"Unigram","unk_id":0,"vocab":[)" + pieces + "]}"));
   }
+}
+
+TEST_CASE("the members of a JSON object share a block of memory", "[memory][io]") {
+  std::string json = "{\"\":0";
+  for (int i = 0; i < 10'000; ++i) json += ",\"" + std::to_string(i) + "\":" + std::to_string(i);
+  json += "}";
+  const std::int64_t before = made;
+  const detail::Json parsed = detail::parse_json("x.json", {reinterpret_cast<const std::uint8_t*>(json.data()), json.size()}, json.size());
+  CHECK(made - before < 1000);
+  CHECK(parsed.object()->size() == 10'001);
+}
+
+TEST_CASE("an embedding loads its table in place", "[memory]") {
+  Embedding table({.num_embeddings = 1000, .embedding_dim = 64});
+  const std::vector<float> numbers(64'000, 0.5F);
+  const StateView state{{"weight", TensorView(numbers.data(), Shape{1000, 64})}};
+  const auto most_during = [](const auto& call) {
+    const std::int64_t before = bytes;
+    most_bytes = before;
+    call();
+    return most_bytes - before;
+  };
+  CHECK(most_during([&] { table.load_state(state); }) < 64'000);
+  CHECK(table.row(999) == std::vector<float>(64, 0.5F));
+  table.quantize();
+  table.load_state(state);
+  CHECK_FALSE(table.is_quantized());
+  CHECK(table.row(0) == std::vector<float>(64, 0.5F));
 }
 
 TEST_CASE("every layer reports MEMORY for every failed allocation, leaks nothing and keeps its numbers", "[memory]") {

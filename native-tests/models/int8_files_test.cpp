@@ -237,7 +237,7 @@ TEST_CASE("numbers that a file cannot represent are refused with the name of the
 TEST_CASE("scales must be finite and at least 0", "[models][int8]") {
   const float scale = GENERATE(-1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN());
   const Checkpoint bad = with_tensors(bert(), [&](Tensors& tensors) { std::memcpy(named(tensors, kQuery + "_scale").bytes.data() + 12, &scale, 4); });
-  const ExpectedError expected{ErrorCode::format, "model.safetensors", kQuery + "_scale[3]", {"0 or more"}};
+  const ExpectedError expected{ErrorCode::format, "model.safetensors", kQuery + "_scale[3]", {"at least 0"}};
   check_error(expected, [&] { loaded(bad); });
   check_error(expected, [&] { loaded(bad, false, 3); });
 }

@@ -221,8 +221,8 @@ TEST_CASE("invalid arguments of tasks are refused, and the model stays usable", 
   throws(ErrorCode::unsupported, "task", {"text-classification"}, [&] { mlm.classify({"a"}); });
   throws(ErrorCode::config, "stride", {"below 62"}, [&] { ner.classify_tokens({many}, {.stride = 62}); });
   throws(ErrorCode::config, "stride", {"none"}, [&] { ner.classify_tokens({"a"}, {.aggregation = Aggregation::none, .stride = 1}); });
-  throws(ErrorCode::config, "stride", {"0 or more"}, [&] { ner.classify_tokens({"a"}, {.stride = -1}); });
-  throws(ErrorCode::config, "batch_size", {"1 or more"}, [&] { ner.classify_tokens({"a"}, {.batch_size = 0}); });
+  throws(ErrorCode::config, "stride", {"at least 0"}, [&] { ner.classify_tokens({"a"}, {.stride = -1}); });
+  throws(ErrorCode::config, "batch_size", {"at least 1"}, [&] { ner.classify_tokens({"a"}, {.batch_size = 0}); });
   throws(ErrorCode::out_of_range, "text 1", {"64"}, [&] { ner.classify_tokens({"a", many}, {.truncation = false}); });
   throws(ErrorCode::out_of_range, "max_length", {"64"}, [&] { ner.classify_tokens({"a"}, {.max_length = 65}); });
   throws(ErrorCode::argument, "text", {"UTF-8"}, [&] { ner.classify_tokens({"\xff"}); });
@@ -233,7 +233,7 @@ TEST_CASE("invalid arguments of tasks are refused, and the model stays usable", 
   throws(ErrorCode::config, "top_k", {"top_k"}, [&] { mlm.fill_mask("[MASK]", {.top_k = 0}); });
   throws(ErrorCode::config, "top_k", {"top_k"}, [&] { bert.classify({"a"}, {.top_k = 0}); });
   throws(ErrorCode::out_of_range, "max_length", {"64"}, [&] { qa.answer("a", "b", {.max_length = 65}); });
-  throws(ErrorCode::config, "batch_size", {"1 or more"}, [&] { mlm.fill_mask("[MASK]", {.batch_size = 0}); });
+  throws(ErrorCode::config, "batch_size", {"at least 1"}, [&] { mlm.fill_mask("[MASK]", {.batch_size = 0}); });
   throws(ErrorCode::argument, "question", {"question"}, [&] { qa.answer("", "a"); });
   throws(ErrorCode::argument, "context", {"context"}, [&] { qa.answer("a", ""); });
   throws(ErrorCode::out_of_range, "max_length", {"room"}, [&] { qa.answer(many, "a"); });

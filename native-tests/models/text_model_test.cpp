@@ -222,8 +222,8 @@ TEST_CASE("embeddings and classifications have the same bits in batches of any s
   }
   set_num_threads(1);
   for (const std::int64_t size : {0, -1}) {
-    check_error({ErrorCode::config, "embed", "batch_size", {"1 or more"}}, [&] { model.embed(texts, {.batch_size = size}); });
-    check_error({ErrorCode::config, "classify", "batch_size", {"1 or more"}}, [&] { model.classify(texts, {.batch_size = size}); });
+    check_error({ErrorCode::config, "embed", "batch_size", {"at least 1"}}, [&] { model.embed(texts, {.batch_size = size}); });
+    check_error({ErrorCode::config, "classify", "batch_size", {"at least 1"}}, [&] { model.classify(texts, {.batch_size = size}); });
   }
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("a text is truncated to the checkpoint's length unless the call specif
   CHECK(encoding.input_ids.shape(1) == 16);
   CHECK(encoding.truncated == std::vector<bool>{true, false});
   CHECK(model.tokenize({text}, {.max_length = 64}).input_ids.shape(1) > 16);
-  check_error({ErrorCode::out_of_range, "tokenize", "max_length", {"64 at the most"}}, [&] { model.tokenize({text}, {.max_length = 65}); });
+  check_error({ErrorCode::out_of_range, "tokenize", "max_length", {"at most 64"}}, [&] { model.tokenize({text}, {.max_length = 65}); });
   check_error({ErrorCode::out_of_range, "tokenize", "", {"16"}}, [&] { model.tokenize({"a", text}, {.truncation = false}); });
   check_error({ErrorCode::out_of_range, "tokenize", "", {"16"}}, [&] { model.embed({text}, {.truncation = false}); });
   CHECK(floats_of(model.embed({text}, {.max_length = 8})).data != floats_of(model.embed({text})).data);

@@ -219,7 +219,7 @@ TEST_CASE("softcap accepts scores of any size, and softcap 0 equals no softcap",
   for (const float wrong : {-1.0F, kNaN, kInfinity, 1e-40F})
     check_error({ErrorCode::config, kOp, "softcap", {"0 or a normal number above"}}, [&] { attention(c, {.softcap = wrong}); });
   for (const Window wrong : {Window{-2, 0}, Window{0, -7}})
-    check_error({ErrorCode::config, kOp, "window", {"whole numbers from 0 on, or -1"}}, [&] { attention(c, {.window = wrong}); });
+    check_error({ErrorCode::config, kOp, "window", {"whole numbers of at least -1"}}, [&] { attention(c, {.window = wrong}); });
   for (const std::int64_t wrong : {(std::int64_t{1} << 53) + 1, -(std::int64_t{1} << 60)})
     check_error({ErrorCode::config, kOp, "query_offset", {std::to_string(wrong)}}, [&] { attention(c, {.query_offset = wrong}); });
 }

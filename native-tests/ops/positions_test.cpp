@@ -277,7 +277,7 @@ TEST_CASE("positions refuse invalid arguments", "[ops][errors]") {
   for (const std::int64_t offset : {kPastLast, -kPastLast, std::numeric_limits<std::int64_t>::min()})
     check_error({ErrorCode::config, "apply_rotary", "offset", {"9007199254740992"}},
                 [&] { apply_rotary(detail::empty<2>({3, 4}), {.offset = offset}); });
-  check_error({ErrorCode::config, "alibi_bias", "num_heads", {"0", "1 or above"}}, [] { alibi_bias(0, 4); });
+  check_error({ErrorCode::config, "alibi_bias", "num_heads", {"0", "at least 1"}}, [] { alibi_bias(0, 4); });
   check_error({ErrorCode::argument, "alibi_bias", "length", {"-4"}}, [] { alibi_bias(2, -4); });
   check_error({ErrorCode::argument, "alibi_bias", "key_length", {"-1"}}, [] { alibi_bias(2, 4, -1); });
   check_error({ErrorCode::memory, "alibi_bias", "", {"bytes"}}, [] { alibi_bias(std::int64_t{1} << 30, std::int64_t{1} << 30); });

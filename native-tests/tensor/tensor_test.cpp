@@ -138,7 +138,7 @@ TEST_CASE("the scores of long sequences count against the limit, though they are
 
 TEST_CASE("tensors of more than eight dimensions are an error, not an overflow", "[tensor]") {
   const AnyTensor deep(std::vector<std::size_t>(9, 1), 1.0F);
-  check_error({ErrorCode::shape, "scaled_dot_product_attention", "key", {"rank 8 at the most", "rank 9"}},
+  check_error({ErrorCode::shape, "scaled_dot_product_attention", "key", {"a rank of at most 8", "rank 9"}},
               [&] { scaled_dot_product_attention(xt::xtensor<float, 2>::from_shape({1, 1}), deep, deep); });
   MultiHeadAttention layer({.embed_dim = 1, .num_heads = 1, .bias = false, .out_proj = false});
   CHECK_THROWS_AS(layer.load_state_dict({{"in_proj_weight", deep}}), Error);
@@ -156,6 +156,24 @@ TEST_CASE("an error has a code, a message and details", "[tensor]") {
     CHECK(std::get<std::string>(error.detail().at("expected")) == "(..,384)");
     CHECK(std::get<std::string>(error.detail().at("got")) == "(2,8,256)");
   }
+}
+
+TEST_CASE("a remedy is its own sentence at the end of an error's message and the fact help", "[tensor]") {
+  const auto check = [](const Error& error) {
+    CHECK(std::string_view(error.what()) == "load: path is a file, expected a folder. Pass the folder of config.json.");
+    CHECK(error.help() == "Pass the folder of config.json");
+    CHECK(std::get<std::string>(error.detail().at("expected")) == "a folder");
+    CHECK(std::get<std::string>(error.detail().at("help")) == error.help());
+  };
+  CHECK_NOTHROW([&] {
+    try {
+      detail::fail(ErrorCode::argument, "load", "path", {"a folder"}, {"a file"}, "Pass the folder of config.json");
+    } catch (const Error& error) {
+      check(error);
+      check(Error(error));  // a copy does not append it again
+    }
+  }());
+  CHECK(Error(ErrorCode::argument, "load: path is a file").help().empty());
 }
 
 TEST_CASE("error names and trace names are distinct and in order", "[tensor]") {

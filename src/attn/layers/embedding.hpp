@@ -93,7 +93,7 @@ class Embedding : public Module<Embedding> {
 
   void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
   void save(const std::string& prefix, const StateTarget& target) const;
-  Embedding loaded(const std::string& prefix, const StateView& state) const;
+  void load(const StateView& state);
   Embedding drawn(const InitOptions& options, std::uint32_t& parameter) const;
   void make_int8() { weight_.quantize(); }
 

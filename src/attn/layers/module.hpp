@@ -49,6 +49,7 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 ///   add_shapes(prefix, state, shapes)   adds its parameters by name, in the form that the state (or null) uses
 ///   save(prefix, target)                copies weights to the places of their names
 ///   loaded(prefix, state)               returns a layer with the state's weights and its own for missing ones
+///   load(state)                         optional: loads in place, if old weights may be lost when memory runs out
 ///   drawn(options, parameter)           returns a layer with random weights; `parameter` counts them
 ///   add_parameters(prefix, parameters)  adds the addresses of its weights; projections of attention separately
 ///   make_int8()                         converts its two-dimensional weights (out,in)
@@ -93,7 +94,12 @@ class Module {
     std::map<std::string, Shape> shapes;
     layer().add_shapes("", &state, shapes);
     detail::check_state_dict("load_state_dict", shapes, state, strict);
-    replace(layer().loaded("", state));
+    if constexpr (requires(Layer& given) { given.load(state); }) {
+      layer().load(state);
+      gradients_ = {};
+    } else {
+      replace(layer().loaded("", state));
+    }
   }
   /// Copies weights out to memory: row-major, each place as large as parameter_shapes() specifies.
   void save_state(const StateTarget& target) const { layer().save("", target); }
@@ -220,8 +226,8 @@ class Module {
     detail::check_float32(op, "the layer", layer().is_quantized());
     const auto& shared = gradients_.share();
     if (shared->kept == nullptr)
-      detail::fail(ErrorCode::argument, op, "backward", {"after a forward with for_backward or in train mode, once, before weights change"},
-                   {"without such a forward"});
+      detail::fail(ErrorCode::argument, op, "backward", {"a forward with for_backward or in train mode before it"}, {"called without such a forward"},
+                   "Each such forward allows one backward, before weights change");
     return *static_cast<Kept*>(shared->kept.get());
   }
   /// Memory for one forward.

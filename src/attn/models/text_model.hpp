@@ -192,6 +192,7 @@ struct EmbedOptions {
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;
   bool add_special_tokens = true;                      ///< as TokenizeOptions
   std::optional<Side> truncation_side = std::nullopt;  ///< as TokenizeOptions
+  std::vector<bool>* truncated = nullptr;              ///< if given, receives for each text whether it was truncated
 };
 
 struct ClassifyOptions {
@@ -202,6 +203,7 @@ struct ClassifyOptions {
   bool add_special_tokens = true;                                                    ///< as TokenizeOptions
   std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
   std::optional<std::int64_t> top_k = std::nullopt;                                  ///< labels of each text; default all
+  std::vector<bool>* truncated = nullptr;                                            ///< as EmbedOptions
 };
 
 struct LabelScore {
@@ -478,7 +480,7 @@ class TextModel {
   EncodedTexts encode_all(const TokenizeOptions& options, Tokenize tokenize) const;
   template <class Text, class Run>
   void run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
-                 const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const;
+                 const std::function<void(std::int64_t, std::int64_t)>& on_progress, std::vector<bool>* truncated, Run run) const;
   template <class Text>
   std::vector<std::vector<LabelScore>> classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const;
 
