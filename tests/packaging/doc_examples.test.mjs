@@ -1,0 +1,126 @@
+/** The examples in the doc comments of the npm package's types: each compiles, runs, and prints what its comments document. */
+import { strict as assert } from 'node:assert';
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
+import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
+import { startServer } from '../../wasm-tests/support/server.mjs';
+import { prints } from '../docs/blocks.mjs';
+import { project, tsc } from './consumer.mjs';
+
+const { consumer, install, node } = project('doc_examples');
+const [sources, compiled] = [join(consumer, 'examples'), join(consumer, 'compiled')];
+
+/** Returns each TypeScript block of a file's doc comments: its code and its line. */
+function examplesOf(file) {
+  const text = readFileSync(at('web/lib/src', file), 'utf8');
+  return [...text.matchAll(/^ *\* ```ts\n([\s\S]*?)^ *\* ```$/gm)].map((match) => ({
+    code: match[1].replaceAll(/^ *\* ?/gm, ''),
+    name: `${file.replace('.d.ts', '')}${text.slice(0, match.index).split('\n').length}`,
+    where: `${file}, line ${text.slice(0, match.index).split('\n').length}`,
+  }));
+}
+
+/**
+ * Returns the documented output of an example: the comment at the end of a line with console.log, and the comment lines directly below such a line.
+ * A comment of one … stands for any lines.
+ */
+function documentedOutput(code) {
+  const expected = [];
+  let isOutput = false;
+  for (const line of code.split('\n')) {
+    const [, below] = /^\s*\/\/ (.*)$/.exec(line) ?? [];
+    const [, atEnd] = /console\.log\(.*;.* \/\/ (.*)$/.exec(line) ?? [];
+    if (atEnd ?? (isOutput && below)) expected.push(atEnd ?? below);
+    isOutput = line.includes('console.log(') || (isOutput && below !== undefined);
+  }
+  return expected.join('\n');
+}
+
+function assertOutput(printed, code) {
+  const expected = documentedOutput(code);
+  assert.ok(expected, 'the example documents no output');
+  assert.ok(prints(printed, expected), `the example printed\n${printed}\ninstead of\n${expected}`);
+}
+
+async function runInChromium(name) {
+  const imports = { attn: './node_modules/attn/dist/index.js', 'attn/element': './node_modules/attn/dist/element.js' };
+  writeFileSync(
+    join(consumer, `${name}.html`),
+    `<!doctype html><script>
+      const lines = [];
+      console.log = (...parts) => lines.push(parts.join(' '));
+      addEventListener('error', ({ message }) => lines.push(message));
+    </script>
+    <script type="importmap">${JSON.stringify({ imports })}</script>
+    <script type="module">
+      await import('./compiled/${name}.mjs').catch((error) => lines.push(String(error)));
+      document.documentElement.dataset.done = '';
+    </script>`,
+  );
+  const server = await startServer({ root: consumer, policy: null });
+  const driver = await launch('chromium');
+  try {
+    await driver.open(`${server.url}/${name}.html`);
+    for (let i = 0; i < 600 && !(await driver.evaluate(() => 'done' in document.documentElement.dataset)); ++i) await sleep(50);
+    // eslint-disable-next-line no-undef -- a variable of the page
+    return await driver.evaluate(() => lines.join('\n'));
+  } finally {
+    await driver.close();
+    await server.close();
+  }
+}
+
+const files = readdirSync(at('web/lib/src')).filter((name) => name.endsWith('.d.ts'));
+const examples = files.flatMap(examplesOf);
+
+/** Compiles all examples as one strict project. */
+let compiling;
+const compile = () =>
+  (compiling ??= (async () => {
+    mkdirSync(sources);
+    for (const { name, code } of examples) writeFileSync(join(sources, `${name}.mts`), code);
+    const compilerOptions = {
+      strict: true,
+      target: 'es2022',
+      module: 'nodenext',
+      lib: ['es2022', 'dom', 'esnext.disposable'],
+      types: ['node'],
+      skipLibCheck: true,
+      typeRoots: [at('node_modules/@types')],
+      outDir: compiled,
+    };
+    writeFileSync(join(sources, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+    await node([tsc, '-p', sources]);
+  })());
+
+before(() => {
+  install();
+  symlinkSync(at('testdata/models'), join(consumer, 'models'));
+});
+
+test('an example whose output differs from the documented output is detected', limit, () => {
+  const code = 'console.log(a); // 1 …\nfor (const x of b) console.log(x);\n// 2\n// 3\n\n// a remark\n';
+  assert.equal(documentedOutput(code), '1 …\n2\n3');
+  assertOutput('1 0.5\n2\n3\n', code);
+  assert.throws(() => assertOutput('1 0.5\n2\n4\n', code), /instead of/);
+  assert.throws(() => assertOutput('1 0.5\n2\n', code), /instead of/);
+  assert.throws(() => assertOutput('', 'f();\n'), /documents no output/);
+});
+
+test('all examples in the doc comments compile', limit, async () => {
+  assert.ok(examples.length >= 50, `${examples.length} examples`);
+  await compile();
+});
+
+for (const { name, code, where } of examples)
+  test(`${where}: the example prints the documented output`, limit, async (t) => {
+    await compile();
+    if (!/\bdocument\b/.test(code)) return assertOutput(await node([join(compiled, `${name}.mjs`)]), code);
+    const lacking = missing('chromium');
+    if (lacking.length > 0) return skipUnlessCi(t, `${lacking.join(', ')} not found`);
+    assertOutput(await runInChromium(name), code);
+  });
