@@ -112,7 +112,7 @@ test('an example whose output differs from the documented output is detected', l
 });
 
 test('all examples in the doc comments compile', limit, async () => {
-  assert.ok(examples.length >= 50, `${examples.length} examples`);
+  assert.ok(examples.length >= 75, `${examples.length} examples`);
   await compile();
 });
 

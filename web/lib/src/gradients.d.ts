@@ -207,7 +207,7 @@ export interface ModelGradients {
    *   { text: 'It broke after a day', label: 'quality' },
    *   { text: 'arrived two weeks late', label: 'delivery' },
    * ];
-   * await model.fineTune(examples, { labels: ['quality', 'delivery'], layers: 'head', epochs: 20 });
+   * await model.fineTune(examples, { labels: ['quality', 'delivery'], layers: 'head', epochs: 50, learningRate: 0.01 });
    * console.log((await model.classify('It broke'))[0][0].label, model.labels); // quality [ 'quality', 'delivery' ]
    * ```
    */
