@@ -204,11 +204,11 @@ export interface ModelGradients {
    * const attn = await load({ training: true });
    * const model = await attn.loadModel('models/sentiment');
    * const examples = [
-   *   { text: 'It broke after a day', label: 'quality' },
-   *   { text: 'arrived two weeks late', label: 'delivery' },
+   *   { text: 'a wonderful film', label: 'praise' },
+   *   { text: 'a terrible film', label: 'complaint' },
    * ];
-   * await model.fineTune(examples, { labels: ['quality', 'delivery'], layers: 'head', epochs: 50, learningRate: 0.01 });
-   * console.log((await model.classify('It broke'))[0][0].label, model.labels); // quality [ 'quality', 'delivery' ]
+   * await model.fineTune(examples, { labels: ['praise', 'complaint'], layers: 'head', epochs: 50, learningRate: 0.01 });
+   * console.log((await model.classify('a terrible book'))[0][0].label); // complaint
    * ```
    */
   fineTune(examples: readonly FineTuneExample[], options?: FineTuneOptions): Promise<FineTuneResult>;
