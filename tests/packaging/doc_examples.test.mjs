@@ -1,4 +1,5 @@
 /** The examples in the doc comments of the npm package's types: each compiles, runs, and prints what its comments document. */
+/* global document, lines */
 import { strict as assert } from 'node:assert';
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -66,7 +67,6 @@ async function runInChromium(name) {
   try {
     await driver.open(`${server.url}/${name}.html`);
     for (let i = 0; i < 600 && !(await driver.evaluate(() => 'done' in document.documentElement.dataset)); ++i) await sleep(50);
-    // eslint-disable-next-line no-undef -- a variable of the page
     return await driver.evaluate(() => lines.join('\n'));
   } finally {
     await driver.close();

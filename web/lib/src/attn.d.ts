@@ -2,8 +2,8 @@
 /**
  * Transformer attention, layers and text models on typed arrays. Tensors are row-major, batch first and float32.
  *
- * Dimension letters: `B` batch, `H` heads, `Hkv` key and value heads, `L` query length, `S` key length, `E` model width,
- * `D` head width, `Dv` value head width, `F` feed-forward width, `C` classes, `V` vocabulary.
+ * Dimension letters: `B` batch, `H` heads, `Hkv` key and value heads, `L` query length, `S` key length, `E` model
+ * width, `D` head width, `Dv` value head width, `F` feed-forward width, `C` classes, `V` vocabulary.
  *
  * Every function checks its arguments before it writes anything. If a check fails, it throws an {@link AttnError} and
  * the instance stays usable. {@link ErrorCode} lists the errors that every function can throw; the functions list only
@@ -127,11 +127,13 @@ export interface LoadOptions {
    * `ENVIRONMENT`. `attn/service-worker` has no such build.
    */
   training?: boolean | undefined;
-  /** Rejects `load` with `ABORTED` when it aborts; the error's name is `AbortError` and its `cause` the signal's reason. */
+  /**
+   * Rejects `load` with `ABORTED` when it aborts; the error's name is `AbortError` and its `cause` the signal's reason.
+   */
   signal?: AbortSignal | undefined;
   /**
-   * Receives the phases `'download'`, `'compile'` and `'start'`. `loaded` and `total` are bytes; `total` is missing if the
-   * server does not send a length.
+   * Receives the phases `'download'`, `'compile'` and `'start'`. `loaded` and `total` are bytes; `total` is missing if
+   * the server does not send a length.
    */
   onProgress?: ((p: { phase: string; loaded: number; total?: number }) => void) | undefined;
 }
@@ -145,8 +147,8 @@ export interface RuntimeInfo {
   readonly training: boolean;
   /**
    * Sentences for people: why the variant or the thread count is not the best one for `'auto'`, and how the engine
-   * multiplies int8 weights. `'int8: 16-bit pairs'` works everywhere; `'int8: relaxed dot, unsigned'` uses the relaxed dot
-   * product of engines that compute it exactly.
+   * multiplies int8 weights. `'int8: 16-bit pairs'` works everywhere; `'int8: relaxed dot, unsigned'` uses the relaxed
+   * dot product of engines that compute it exactly.
    */
   readonly notes: readonly string[];
   /** Bytes of the WebAssembly heap in use now, and the largest number so far. */
@@ -181,27 +183,27 @@ export function load(options?: LoadOptions): Promise<Attn>;
 /** Options of an attention call. */
 export interface AttentionOptions {
   /**
-   * Mask of the scores. A query sees a key if this mask, `keyPaddingMask`, `isCausal` and `window` all allow it. Blocked
-   * keys are skipped, so NaN in them does not reach the output.
+   * Mask of the scores. A query sees a key if this mask, `keyPaddingMask`, `isCausal` and `window` all allow it.
+   * Blocked keys are skipped, so NaN in them does not reach the output.
    */
   mask?: Mask | undefined;
   /** Mask of whole keys: dims `[B,S]`, or `[S]` if the inputs have no batch. */
   keyPaddingMask?: Mask | undefined;
   /**
-   * Lets query i see keys 0 … i + queryOffset. Default false. If `queryOffset` is 0, the triangle starts at the top left,
-   * even if L ≠ S.
+   * Lets query i see keys 0 … i + queryOffset. Default false. If `queryOffset` is 0, the triangle starts at the top
+   * left, even if L ≠ S.
    */
   isCausal?: boolean | undefined;
   /** Factor of the scores, a finite number. Default 1/√D; 1 for additive and general attention. */
   scale?: number | undefined;
   /**
-   * Probability in [0,1) that a weight becomes 0; the remaining weights are divided by 1 − dropout. Default 0; a layer's
-   * own value in train mode. `weights` are those after dropout.
+   * Probability in [0,1) that a weight becomes 0; the remaining weights are divided by 1 − dropout. Default 0; a
+   * layer's own value in train mode. `weights` are those after dropout.
    */
   dropout?: number | undefined;
   /**
-   * Seed of the dropout, a whole number from 0 to 2⁵³ − 1. The same seed gives the same result on every machine. Default
-   * 0; a layer in train mode continues with the seed of `train()`.
+   * Seed of the dropout, a whole number from 0 to 2⁵³ − 1. The same seed gives the same result on every machine.
+   * Default 0; a layer in train mode continues with the seed of `train()`.
    */
   seed?: number | undefined;
   /** Returns the attention weights. Default false. */
@@ -218,13 +220,13 @@ export interface AttentionOptions {
   /** Intermediates to return: `true` for all except `weighted_values`, or their names. Default none. */
   trace?: boolean | readonly TraceName[] | undefined;
   /**
-   * Limit c of the scores: they become c · tanh(score / c), after the scale and before the masks (Gemma 2, 2024, section
-   * 2). 0, the default, sets no limit; otherwise at least 2⁻¹²⁶.
+   * Limit c of the scores: they become c · tanh(score / c), after the scale and before the masks (Gemma 2, 2024,
+   * section 2). 0, the default, sets no limit; otherwise at least 2⁻¹²⁶.
    */
   softcap?: number | undefined;
   /**
-   * `[left, right]`: query i sees keys i + queryOffset − left … i + queryOffset + right. −1, the default, sets no limit on
-   * that side (FlashAttention's `window_size`; Beltagy et al. 2020).
+   * `[left, right]`: query i sees keys i + queryOffset − left … i + queryOffset + right. −1, the default, sets no limit
+   * on that side (FlashAttention's `window_size`; Beltagy et al. 2020).
    */
   window?: readonly [number, number] | undefined;
   /**
@@ -236,8 +238,8 @@ export interface AttentionOptions {
    * Keys and values of earlier calls (a KV cache), such as the `present` of an earlier result: `key` (B,Hkv,P,D) and
    * `value` (B,Hkv,P,Dv), without B or Hkv if the call has none. A layer's `past` is already projected and rotated.
    *
-   * The past comes before the new keys: masks, weights and S count it (S = P + new). Causal rows computed one by one have
-   * the same bits as all rows at once.
+   * The past comes before the new keys: masks, weights and S count it (S = P + new). Causal rows computed one by one
+   * have the same bits as all rows at once.
    */
   past?: { readonly key: Tensor; readonly value: Tensor } | undefined;
   /** Returns the past and the new keys and values as `present`. Default false; always true with a `past`. */
@@ -250,8 +252,8 @@ export interface AttentionOptions {
 }
 
 /**
- * Names of an attention's intermediates, in order of computation. Asking for a name that an operation does not have is an
- * `ARGUMENT` error; `true` leaves such names out. `addBiasKv` and `addZeroAttn` each add one key to S.
+ * Names of an attention's intermediates, in order of computation. Asking for a name that an operation does not have is
+ * an `ARGUMENT` error; `true` omits such names. `addBiasKv` and `addZeroAttn` each add one key to S.
  *
  * - `q_proj`, `k_proj`, `v_proj` (B,L|S,H·D): input projections, including the bias; layers only
  * - `q`, `k`, `v` (B,H,L|S,D): inputs split into heads
@@ -312,7 +314,8 @@ export interface Attn extends Gradients {
   readonly info: RuntimeInfo;
 
   /**
-   * Runs multiply-adds in registers on one thread. Time it to get the machine's peak, at two operations per multiply-add.
+   * Runs multiply-adds in registers on one thread. Time it to get the machine's peak, at two operations per
+   * multiply-add.
    *
    * @param multiplyAdds number of multiply-adds, 1 to 10⁹; 10⁸ take a few milliseconds
    * @param options `weights`: `'float32'` (default), or `'int8'` for the instructions that int8 weights use
@@ -334,11 +337,12 @@ export interface Attn extends Gradients {
 
   /**
    * Computes scaled dot-product attention and returns the output and, on request, the weights:
-   * softmax(softcap(q kᵀ · scale) + masks) v (Vaswani et al. 2017, equation 1; torch's `F.scaled_dot_product_attention`).
+   * softmax(softcap(q kᵀ · scale) + masks) v
+   * (Vaswani et al. 2017, equation 1; torch's `F.scaled_dot_product_attention`).
    *
-   * Masked keys are skipped, so their contents never matter. For other keys the IEEE rules apply: a weight below 2⁻¹²⁶ of
-   * the row's largest weight is 0, and 0 times an infinite value is NaN, as in torch. With more than 1024 keys the result
-   * may be the infinity instead, as in float64.
+   * Masked keys are skipped, so their contents never matter. For other keys the IEEE rules apply: a weight below 2⁻¹²⁶
+   * of the row's largest weight is 0, and 0 times an infinite value is NaN, as in torch. With more than 1024 keys the
+   * result may be the infinity instead, as in float64.
    *
    * @param query (..,L,D) of rank 2, 3 (B first) or 4 (B,H first)
    * @param key (..,S,D)
@@ -465,8 +469,8 @@ export interface Attn extends Gradients {
   layerNorm(x: Tensor, weight?: Tensor, bias?: Tensor, eps?: number): Tensor;
 
   /**
-   * Divides the last dimension by its root mean square: x / √(mean of x² + eps) · weight (Zhang & Sennrich 2019; torch's
-   * `F.rms_norm`).
+   * Divides the last dimension by its root mean square: x / √(mean of x² + eps) · weight (Zhang & Sennrich 2019;
+   * torch's `F.rms_norm`).
    *
    * @param x (..,width)
    * @param weight (width); default 1
@@ -525,8 +529,9 @@ export interface Attn extends Gradients {
   activation(x: Tensor, name: Activation): Tensor;
 
   /**
-   * Computes the table of sinusoidal positions, which is added to embeddings: PE(pos, 2i) = sin(pos / 10000^(2i / width))
-   * and PE(pos, 2i + 1) = cos of the same angle (Vaswani et al. 2017, section 3.5). An odd width ends with a sine.
+   * Computes the table of sinusoidal positions, which is added to embeddings:
+   * PE(pos, 2i) = sin(pos / 10000^(2i / width)) and PE(pos, 2i + 1) = cos of the same angle (Vaswani et al. 2017,
+   * section 3.5). An odd width ends with a sine.
    *
    * @param length number of positions, from 0
    * @param width number of columns, from 0
@@ -545,8 +550,8 @@ export interface Attn extends Gradients {
   sinusoidalPositions(length: number, width: number): Tensor;
 
   /**
-   * Rotates each pair of columns of row l by the angle (offset + l) · theta^(−2i / D), i < D/2 (RoPE, Su et al. 2021). The
-   * product of a query and a key then depends only on the distance of their positions.
+   * Rotates each pair of columns of row l by the angle (offset + l) · theta^(−2i / D), i < D/2 (RoPE, Su et al. 2021).
+   * The product of a query and a key then depends only on the distance of their positions.
    *
    * @param x queries or keys by head (..,L,D), D even
    * @param options.theta base of the wavelengths, finite and above 0; default 10000
@@ -593,8 +598,8 @@ export interface Attn extends Gradients {
   alibiBias(numHeads: number, length: number, keyLength?: number): Tensor;
 
   /**
-   * Creates a {@link MultiHeadAttention} layer. Like every layer it belongs to this instance; another instance refuses it
-   * (`WRONG_INSTANCE`).
+   * Creates a {@link MultiHeadAttention} layer. Like every layer it belongs to this instance; another instance refuses
+   * it (`WRONG_INSTANCE`).
    *
    * @throws {AttnError} `ARGUMENT` if an option is missing or unknown
    * @throws {AttnError} `CONFIG` if sizes are out of range or do not fit together
@@ -606,11 +611,12 @@ export interface Attn extends Gradients {
    *
    * - post-norm (default): x = norm1(x + attention(x)), then x = norm2(x + ff(x))
    * - pre-norm (`normFirst`): x += attention(norm1(x)), then x += ff(norm2(x))
-   * - ff(x) = linear2(activation(linear1 x)); with `gated` linear2(activation(linear_gate x) · linear1 x) (Shazeer 2020)
+   * - ff(x) = linear2(activation(linear1 x))
+   * - ff(x) = linear2(activation(linear_gate x) · linear1 x) if `gated` (Shazeer 2020)
    *
-   * State names are torch's: `self_attn.*` as in {@link MultiHeadAttention}; `linear1.weight` (F,E), `linear1.bias` (F),
-   * `linear2.weight` (E,F), `linear2.bias` (E); `norm1.weight`, `norm1.bias`, `norm2.weight`, `norm2.bias` (E), RMS norms
-   * without bias. A gated layer also has `linear_gate.weight` (F,E) and `linear_gate.bias` (F).
+   * State names are torch's: `self_attn.*` as in {@link MultiHeadAttention}; `linear1.weight` (F,E), `linear1.bias`
+   * (F), `linear2.weight` (E,F), `linear2.bias` (E); `norm1.weight`, `norm1.bias`, `norm2.weight`, `norm2.bias` (E),
+   * RMS norms without bias. A gated layer also has `linear_gate.weight` (F,E) and `linear_gate.bias` (F).
    *
    * @throws {AttnError} those of {@link Attn.MultiHeadAttention}
    *
@@ -709,8 +715,8 @@ export interface Attn extends Gradients {
   parseSafetensors(bytes: Uint8Array | ArrayBuffer): Map<string, Tensor>;
 
   /**
-   * Writes a safetensors file: F32, names sorted by their UTF-8 bytes, data aligned to 8 bytes. `parseSafetensors` reads
-   * the same bits back.
+   * Writes a safetensors file: F32, names sorted by their UTF-8 bytes, data aligned to 8 bytes. `parseSafetensors`
+   * reads the same bits back.
    *
    * @param tensors tensors by name
    * @param metadata strings for `__metadata__`; default none
@@ -731,9 +737,10 @@ export interface Attn extends Gradients {
   /**
    * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any.
    *
-   * Families: BERT (MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet, ModernBERT,
-   * DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and new GTE, with or without a head ({@link TextTasks.task}).
-   * Weights (F32, F16, BF16) are copied into the module while they arrive; no copy of the file is kept.
+   * Families: BERT (MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
+   * ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and new GTE, with or without a head
+   * ({@link TextTasks.task}). Weights (F32, F16, BF16) are copied into the module while they arrive; no copy of the
+   * file is kept.
    *
    * @param source a folder or its files, see {@link ModelSource}
    * @param options see {@link ModelOptions}
@@ -827,7 +834,20 @@ export interface Module {
    * ```
    */
   quantize(): void;
-  /** Returns a copy of the weights with int8 weights in their stored form. `loadStateDict` takes only float32. */
+  /**
+   * Returns a copy of the weights with int8 weights in their stored form. `loadStateDict` takes only float32.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
+   * words.loadStateDict({ weight: { data: new Float32Array([127, 63.6]), dims: [1, 2] } });
+   * words.quantize();
+   * console.log(...words.int8StateDict().get('weight')!.data); // 127 64
+   * ```
+   */
   int8StateDict(): Map<string, Int8Tensor | Tensor>;
   /**
    * Draws new weights. A new module is already initialised with scheme `'torch'` and seed 0. The numbers depend only on
@@ -865,6 +885,20 @@ export interface Module {
    *
    * @param options.seed a whole number from 0 to 2⁵³ − 1; default 0
    * @throws {AttnError} `CONFIG` if the seed is out of range
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const layer = new attn.TransformerEncoderLayer({ dModel: 8, nhead: 2, dropout: 0.5 });
+   * const x = { data: new Float32Array(8).fill(1), dims: [1, 8] };
+   * const first = () => layer.forward(x).output.data[0];
+   * layer.train({ seed: 1 });
+   * const [a, b] = [first(), first()];
+   * layer.train({ seed: 1 });
+   * console.log(a === b, a === first()); // false true
+   * ```
    */
   train(options?: { seed?: number | undefined }): void;
   /** Switches to evaluation mode, the mode of a new module: no dropout. */
@@ -888,7 +922,11 @@ export interface Module {
    * ```
    */
   gradients(): Map<string, Tensor>;
-  /** Removes the gradients of all parameters. */
+  /**
+   * Removes the gradients of all parameters.
+   *
+   * @throws {AttnError} `ENVIRONMENT` without the training build
+   */
   zeroGrad(): void;
   /**
    * Frees the weights. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. A module that you do not
@@ -928,16 +966,16 @@ export interface MultiHeadAttentionOptions {
   /** Output projection. If false, the output is `merged` (B,L,H·Dv). Default true. */
   outProj?: boolean | undefined;
   /**
-   * Rotates projected queries and keys as {@link Attn.applyRotary} does, with the same defaults. D must be even. The first
-   * query is at position `offset` + `queryOffset`, the first new key at `offset` + the length of `past`; `present` holds
-   * rotated keys. Default none.
+   * Rotates projected queries and keys as {@link Attn.applyRotary} does, with the same defaults. D must be even. The
+   * first query is at position `offset` + `queryOffset`, the first new key at `offset` + the length of `past`;
+   * `present` holds rotated keys. Default none.
    */
   rotary?: { theta?: number | undefined; interleaved?: boolean | undefined; offset?: number | undefined } | undefined;
 }
 
 /**
- * Multi-head attention: Concat(head₁ … head_H) W_O with head_i = attention(q W_qᵢ, k W_kᵢ, v W_vᵢ) (Vaswani et al. 2017,
- * section 3.2.2; torch's `nn.MultiheadAttention` with `batch_first`).
+ * Multi-head attention: Concat(head₁ … head_H) W_O with head_i = attention(q W_qᵢ, k W_kᵢ, v W_vᵢ) (Vaswani et al.
+ * 2017, section 3.2.2; torch's `nn.MultiheadAttention` with `batch_first`).
  *
  * State names are torch's: `in_proj_weight` (3E,E), or `q_proj_weight` (E,E), `k_proj_weight` (E,kdim) and
  * `v_proj_weight` (E,vdim) if kdim or vdim differ from E; `in_proj_bias` (3E); `bias_k` and `bias_v` (1,1,E) with
@@ -967,7 +1005,8 @@ export interface MultiHeadAttention extends Module {
    * @param options see {@link AttentionOptions}
    * @returns output (B,L,E); weights (B,H,L,S) with `needWeights`; `present` with a `past` or `outputPresent`
    * @throws {AttnError} those of {@link Attn.scaledDotProductAttention}
-   * @throws {AttnError} `UNSUPPORTED` for a `past` in a layer with `addBiasKv` or `addZeroAttn`, whose added key is last
+   * @throws {AttnError} `UNSUPPORTED` for a `past` in a layer with `addBiasKv` or `addZeroAttn`, whose added key is
+   * last
    *
    * @example
    * ```ts
@@ -987,8 +1026,8 @@ export interface MultiHeadAttention extends Module {
   forward(query: Tensor, key?: Tensor, value?: Tensor, options?: AttentionOptions): AttentionResult;
   /**
    * Computes the gradients of the last forward with `forBackward` or in train mode, adds those of the parameters to
-   * {@link Module.gradients}, and discards the kept values (torch.autograd of `nn.MultiheadAttention`). Probabilities are
-   * recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. The bits do not depend on the number of
+   * {@link Module.gradients}, and discards the kept values (torch.autograd of `nn.MultiheadAttention`). Probabilities
+   * are recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. The bits do not depend on the number of
    * threads.
    *
    * @param grad gradient of the output, with its shape; rows of zeros are skipped
@@ -1069,8 +1108,8 @@ export interface EncoderForwardOptions {
   /** Returns the input of every layer and the output. Default false. */
   outputHiddenStates?: boolean | undefined;
   /**
-   * Intermediates to return: `layers`, counted from 0 (default all), and `names` (default all except `weighted_values`). A
-   * layer that does not exist is an `OUT_OF_RANGE` error.
+   * Intermediates to return: `layers`, counted from 0 (default all), and `names` (default all except
+   * `weighted_values`). A layer that does not exist is an `OUT_OF_RANGE` error.
    */
   trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
   /** See {@link AttentionOptions.queryOffset}; applies to every layer. Default 0. */
@@ -1106,7 +1145,9 @@ export interface EncoderResult {
   trace?: ReadonlyMap<number, EncoderTrace>;
 }
 
-/** An encoder layer or a stack of them, made by {@link Attn.TransformerEncoderLayer} or {@link Attn.TransformerEncoder}. */
+/**
+ * An encoder layer or a stack of them, made by {@link Attn.TransformerEncoderLayer} or {@link Attn.TransformerEncoder}.
+ */
 export interface Encoder extends Module {
   /**
    * Computes the layers.
@@ -1133,8 +1174,8 @@ export interface Encoder extends Module {
   /**
    * Computes the gradients of the last forward with `forBackward` or in train mode, adds those of the parameters to
    * {@link Module.gradients}, and discards the kept values (torch.autograd of `nn.TransformerEncoder`). Norms, the
-   * activated hidden layer, probabilities and dropout are recomputed: apart from a trace no memory grows with L². The bits
-   * do not depend on the number of threads.
+   * activated hidden layer, probabilities and dropout are recomputed: apart from a trace no memory grows with L². The
+   * bits do not depend on the number of threads.
    *
    * @param grad gradient of the output, with its shape; rows of zeros are skipped
    * @param options see {@link EncoderBackwardOptions}
@@ -1190,6 +1231,16 @@ export interface Classifier extends Module {
    * @param options see {@link EncoderForwardOptions}
    * @returns the encoder's results and logits (B,C), or (B,L,C) without pooling
    * @throws {AttnError} those of {@link Encoder.forward}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const classifier = new attn.TransformerClassifier({ dModel: 8, nhead: 2, numLayers: 1, numClasses: 3 });
+   * const x = { data: new Float32Array(4 * 8).fill(1), dims: [4, 8] };
+   * console.log(classifier.forward(x).logits.dims); // [ 4, 3 ]
+   * ```
    */
   forward(x: Tensor, options?: EncoderForwardOptions): EncoderResult & { logits: Tensor };
   /**
@@ -1219,7 +1270,7 @@ export interface Classifier extends Module {
 /** A table of vectors by id, made by {@link Attn.Embedding}. */
 export interface Embedding extends Module {
   /**
-   * Looks up the rows of ids.
+   * Looks up the rows of ids (torch's `F.embedding`).
    *
    * @param ids whole numbers from 0 to N − 1
    * @param dims shape of the ids, rank 7 at most; default [number of ids]
@@ -1227,6 +1278,15 @@ export interface Embedding extends Module {
    * @returns (..dims,E)
    * @throws {AttnError} `OUT_OF_RANGE` if the table does not have an id
    * @throws {AttnError} `SHAPE` if `dims` does not fit the number of ids
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+   * console.log(words.forward([2, 0, 1, 1], [2, 2]).dims); // [ 2, 2, 2 ]
+   * ```
    */
   forward(ids: Int32Array | BigInt64Array | readonly number[], dims?: Dims, options?: { forBackward?: boolean | undefined }): Tensor;
   /**
@@ -1235,10 +1295,22 @@ export interface Embedding extends Module {
    *
    * @param grad (..dims,E), gradient of the result of the last forward with `forBackward` or in train mode
    * @throws {AttnError} those of {@link MultiHeadAttention.backward}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 1 });
+   * words.forward([2], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([5]), dims: [1, 1] });
+   * console.log(...words.gradients().get('weight')!.data); // 0 0 5
+   * ```
    */
   backward(grad: Tensor): void;
   /**
-   * Finds the rows with the largest cosine similarity. A row of zeros has cosine 0; of equal rows the lower id is first.
+   * Finds the rows with the largest cosine similarity. A row of zeros has cosine 0; of equal rows the lower id is
+   * first.
    *
    * @param target an id, which is excluded itself, or a vector (E)
    * @param k maximal number of results, from 0
@@ -1254,7 +1326,6 @@ export interface Embedding extends Module {
    * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
    * words.loadStateDict({ weight: { data: new Float32Array([1, 0, 1, 1, 0, 1]), dims: [3, 2] } });
    * console.log(words.nearest(0, 2).map(({ id }) => id)); // [ 1, 2 ]
-   * console.log(words.similarity(0, 1).toFixed(4)); // 0.7071
    * ```
    */
   nearest(target: number | Float32Array, k: number): { id: number; similarity: number }[];
@@ -1262,6 +1333,16 @@ export interface Embedding extends Module {
    * Computes the cosine of the angle between the rows of two ids.
    *
    * @throws {AttnError} `OUT_OF_RANGE` if the table does not have an id
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 2, embeddingDim: 2 });
+   * words.loadStateDict({ weight: { data: new Float32Array([1, 0, 1, 1]), dims: [2, 2] } });
+   * console.log(words.similarity(0, 1).toFixed(4)); // 0.7071
+   * ```
    */
   similarity(a: number, b: number): number;
   /**
@@ -1291,8 +1372,8 @@ export interface Embedding extends Module {
  * - The folder has config.json, tokenizer.json and model.safetensors, and optionally tokenizer_config.json and
  *   modules.json with the files that it names (1_Pooling/config.json, 2_Dense, sentence_bert_config.json,
  *   config_sentence_transformers.json; config.json and the like may be in 0_Transformer).
- * - A URL, not an id of the Hub: the files of a Hub model are at HOST/ID/resolve/main. A relative URL is relative to the
- *   page, and its query is appended to each file.
+ * - A URL, not an id of the Hub: the files of a Hub model are at HOST/ID/resolve/main. A relative URL is relative to
+ *   the page, and its query is appended to each file.
  * - Files by name: bytes, a Blob, or a string with the text of a JSON file. The names may share a folder, as those of
  *   `<input type="file" webkitdirectory>` do; other files are ignored.
  *
@@ -1313,9 +1394,9 @@ export type ModelSource = string | URL | Readonly<Record<string, Uint8Array | Ar
 /** Options of {@link Attn.loadModel}. */
 export interface ModelOptions {
   /**
-   * Storage and arithmetic of the linear maps and the embedding matrix. `'int8'` quantizes weights and activations row by
-   * row as {@link Module.quantize} does. `'float32'` also accepts int8 files and dequantizes them. `'auto'`, the default,
-   * is int8 if the files are int8 (compressed-tensors), else float32.
+   * Storage and arithmetic of the linear maps and the embedding matrix. `'int8'` quantizes weights and activations row
+   * by row as {@link Module.quantize} does. `'float32'` also accepts int8 files and dequantizes them. `'auto'`, the
+   * default, is int8 if the files are int8 (compressed-tensors), else float32.
    */
   weights?: 'auto' | 'float32' | 'int8' | undefined;
   /** Function to use instead of the global `fetch`. `attn/worker` cannot send a function: use `request` there. */
@@ -1329,29 +1410,30 @@ export interface ModelOptions {
   /**
    * Use of the Cache API:
    *
-   * - `'default'` stores the files in the cache `attn-models` under their URL once the model has loaded; a page may list
-   *   and delete them. A query, which may contain a token, is replaced by `attn-query=` and its SHA-256. The next load
-   *   sends a HEAD request per file to check whether the ETag, or else Last-Modified, has changed, and then downloads all
-   *   files again. Without an answer within 3 seconds it uses the cached files. Files with a `sha256` are not checked.
+   * - `'default'` stores the files in the cache `attn-models` under their URL once the model has loaded; a page may
+   *   list and delete them. A query, which may contain a token, is replaced by `attn-query=` and its SHA-256. The next
+   *   load sends a HEAD request per file to check whether the ETag, or else Last-Modified, has changed, and then
+   *   downloads all files again. Without an answer within 3 seconds it uses the cached files. Files with a `sha256` are
+   *   not checked.
    * - `'reload'` downloads all files, bypassing the browser's own cache, and replaces the cached ones.
    * - `'none'` neither reads nor writes the cache.
    *
-   * An interrupted download is stored in `attn-models-parts`; the next load continues it with a Range request if the file
-   * is unchanged and the answer has a Content-Range, which a server of another origin must expose. Of several
+   * An interrupted download is stored in `attn-models-parts`; the next load continues it with a Range request if the
+   * file is unchanged and the answer has a Content-Range, which a server of another origin must expose. Of several
    * simultaneous loads of one folder, in any tab, one downloads and the others wait for it.
    */
   cache?: 'default' | 'none' | 'reload' | undefined;
   /**
-   * Hex SHA-256 digests by file name. A missing file or another digest is a `FORMAT` error, and nothing is cached; a file
-   * that attn never reads is an `ARGUMENT` error.
+   * Hex SHA-256 digests by file name. A missing file or another digest is a `FORMAT` error, and nothing is cached; a
+   * file that attn never reads is an `ARGUMENT` error.
    */
   sha256?: Readonly<Record<string, string>> | undefined;
   /** Rejects with `ABORTED` and frees everything when it aborts. */
   signal?: AbortSignal | undefined;
   /**
-   * Receives the phases `'download'`, `'cache'` and `'read'` (files that are not fetched). `loaded` and `total` are bytes
-   * of `file`, from 0 to all; `total` is missing if the server does not send a length. An error that it throws ends the
-   * load with `ARGUMENT`.
+   * Receives the phases `'download'`, `'cache'` and `'read'` (files that are not fetched). `loaded` and `total` are
+   * bytes of `file`, from 0 to all; `total` is missing if the server does not send a length. An error that it throws
+   * ends the load with `ARGUMENT`.
    */
   onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number }) => void) | undefined;
 }
@@ -1359,16 +1441,18 @@ export interface ModelOptions {
 /** Options of tokenization. */
 export interface TokenizeOptions {
   /**
-   * Maximal number of tokens of a text, including special tokens. Default: `max_seq_length` of sentence_bert_config.json,
-   * else a realistic `model_max_length` of tokenizer_config.json, else the number of positions of the model, which is also
-   * the upper bound (`OUT_OF_RANGE`).
+   * Maximal number of tokens of a text, including special tokens. Default: `max_seq_length` of
+   * sentence_bert_config.json, else a realistic `model_max_length` of tokenizer_config.json, else the number of
+   * positions of the model, which is also the upper bound (`OUT_OF_RANGE`).
    */
   maxLength?: number | undefined;
   /** Truncates overlong texts. If false, they are an `OUT_OF_RANGE` error with their `index`. Default true. */
   truncation?: boolean | undefined;
   /** Adds `[CLS]` and the like. Default true. */
   addSpecialTokens?: boolean | undefined;
-  /** The side where an overlong text is truncated. Default `truncation_side` of tokenizer_config.json, else `'right'`. */
+  /**
+   * The side where an overlong text is truncated. Default `truncation_side` of tokenizer_config.json, else `'right'`.
+   */
   truncationSide?: 'left' | 'right' | undefined;
 }
 
@@ -1387,8 +1471,8 @@ export interface Encoding {
   /** Per text: one token per id, including padding. */
   readonly tokens: readonly (readonly string[])[];
   /**
-   * Per text: one pair per id, start and end in UTF-16 units, so that `text.slice(start, end)` is the token's part of the
-   * text (of its own text in a pair); null for special tokens and padding.
+   * Per text: one pair per id, start and end in UTF-16 units, so that `text.slice(start, end)` is the token's part of
+   * the text (of its own text in a pair); null for special tokens and padding.
    */
   readonly offsets: readonly (readonly ([number, number] | null)[])[];
 }
@@ -1421,20 +1505,20 @@ export interface TextForwardOptions {
   /** Intermediates to return: `layers` (default all) and `names` (default all except `weighted_values`). */
   trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
   /**
-   * See {@link AttentionOptions.mask}; applies to every layer, in addition to padding and the model's own masks. A query
-   * whose keys are all masked attends to all keys equally, as in transformers.
+   * See {@link AttentionOptions.mask}; applies to every layer, in addition to padding and the model's own masks. A
+   * query whose keys are all masked attends to all keys equally, as in transformers.
    */
   mask?: Mask | undefined;
   /** Hides later tokens in every layer. Default false. */
   isCausal?: boolean | undefined;
   /**
-   * Factors (layers,H) of the heads' results before W_O; 0 removes a head (Michel et al. 2019). `attentions` and the trace
-   * `context` are unaffected; the trace `merged` is multiplied.
+   * Factors (layers,H) of the heads' results before W_O; 0 removes a head (Michel et al. 2019). `attentions` and the
+   * trace `context` are unaffected; the trace `merged` is multiplied.
    */
   headMask?: Tensor | undefined;
   /**
-   * Replaces values of one layer, counted from 0 (activation patching, Vig et al. 2020): its input `hiddenState` (B,L,E),
-   * or `merged` (B,L,E), its concatenated heads before W_O. `headMask` is applied afterwards.
+   * Replaces values of one layer, counted from 0 (activation patching, Vig et al. 2020): its input `hiddenState`
+   * (B,L,E), or `merged` (B,L,E), its concatenated heads before W_O. `headMask` is applied afterwards.
    */
   patch?: { readonly layer: number; readonly hiddenState?: Tensor | undefined; readonly merged?: Tensor | undefined } | undefined;
 }
@@ -1535,7 +1619,8 @@ export interface TextModel extends ModelGradients, TextTasks {
 
   /**
    * Returns the shapes of the weights that the model uses, by their names in the file, such as
-   * `bert.encoder.layer.0.attention.self.query.weight`. Unused tensors of the file, such as `position_ids`, are missing.
+   * `bert.encoder.layer.0.attention.self.query.weight`. Unused tensors of the file, such as `position_ids`, are
+   * missing.
    */
   parameterShapes(): Map<string, Dims>;
   /** Returns copies of all of these weights as float32; int8 weights are dequantized. */
@@ -1570,12 +1655,12 @@ export interface TextModel extends ModelGradients, TextTasks {
   loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
 
   /**
-   * Exports the model as files by name, which `loadModel` and transformers read. They contain the current weights that the
-   * model uses, a matching config.json, and the other files that were read. An int8 export has the same bits when it is
-   * loaded again.
+   * Exports the model as files by name, which `loadModel` and transformers read. They contain the current weights that
+   * the model uses, a matching config.json, and the other files that were read. An int8 export has the same bits when
+   * it is loaded again.
    *
-   * @param options.weights `'float32'`; `'float16'`, rounded to nearest even; or `'int8'` in the compressed-tensors format.
-   * Default the storage of the model
+   * @param options.weights `'float32'`; `'float16'`, rounded to nearest even; or `'int8'` in the compressed-tensors
+   * format. Default the storage of the model
    * @throws {AttnError} `OUT_OF_RANGE` if a number is too large for float16
    * @throws {AttnError} `FORMAT` if a number that becomes int8 is NaN or infinite
    * @throws {AttnError} `MEMORY` if the files do not fit into memory
@@ -1594,7 +1679,19 @@ export interface TextModel extends ModelGradients, TextTasks {
 
   /** The mask token of `fillMask`, such as `[MASK]` or `<mask>`; `undefined` if the tokenizer has none. */
   readonly maskToken: string | undefined;
-  /** The embedding matrix, by token id: an Embedding on the model's own memory, freed with the model. */
+  /**
+   * The embedding matrix, by token id: an Embedding on the model's own memory, freed with the model.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const nearest = model.wordEmbeddings.nearest(model.tokenToId('good')!, 3);
+   * console.log(nearest.map(({ id }) => model.idToToken(id)).length); // 3
+   * ```
+   */
   readonly wordEmbeddings: Embedding;
   /** Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`. */
   tokenToId(token: string): number | undefined;
@@ -1606,17 +1703,16 @@ export interface TextModel extends ModelGradients, TextTasks {
    * Dense after the pooling.
    *
    * Texts are sorted by length into batches; the batch size does not change a bit. Events are handled between batches.
-   * Changed weights apply from the next batch on, and `dispose()` ends the call with `DISPOSED` (in attn/worker, both wait
-   * for the end of the call).
+   * Changed weights apply from the next batch on, and `dispose()` ends the call with `DISPOSED` (in attn/worker, both
+   * wait for the end of the call).
    *
    * @param texts one text or several
-   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and the following two
-   * @param options.pooling pooling over tokens without padding: `'mean'`, `'cls'` (first token), `'max'`, `'lasttoken'`,
-   * `'weightedmean'` (weights 1, 2, 3, …) or `'mean_sqrt_len'` (sum / √tokens). Default that of the files, which may
-   * concatenate several, else mean
-   * @param options.normalize scales vectors to length 1. Default that of the files, else false
-   * @returns (N,E) in the order of the texts, and `truncated` per text. E is the hidden size, times the number of poolings,
-   * or the width of Dense
+   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and the following. `pooling`:
+   * pooling over tokens without padding, `'mean'`, `'cls'` (first position), `'max'`, `'lasttoken'`, `'weightedmean'`
+   * (weights 1, 2, 3, …) or `'mean_sqrt_len'` (sum / √tokens); default that of the files, which may concatenate
+   * several, else mean. `normalize`: scales vectors to length 1; default that of the files, else false
+   * @returns (N,E) in the order of the texts, and `truncated` per text. E is the hidden size, times the number of
+   * poolings, or the width of Dense
    * @throws {AttnError} those of {@link TextModel.tokenize}
    * @throws {AttnError} `CONFIG` if there is no prompt `promptName`, or Dense does not fit the pooling
    * @throws {AttnError} `ABORTED` if `signal` aborts
@@ -1641,16 +1737,16 @@ export interface TextModel extends ModelGradients, TextTasks {
   ): Promise<Tensor & { readonly truncated: readonly boolean[] }>;
 
   /**
-   * Classifies each text, as transformers' TextClassificationPipeline: the softmax of the logits; the sigmoid of each if
-   * `problem_type` is `multi_label_classification` or there is one label; the logits if it is `regression`.
+   * Classifies each text, as transformers' TextClassificationPipeline: the softmax of the logits; the sigmoid of each
+   * if `problem_type` is `multi_label_classification` or there is one label; the logits if it is `regression`.
    *
    * A cross-encoder's files may name another function (`activation_fn`, such as `Identity` for logits, which may be
-   * negative). It applies to pairs, as in sentence-transformers' CrossEncoder.predict, and to single texts if there is one
-   * label.
+   * negative). It applies to pairs, as in sentence-transformers' CrossEncoder.predict, and to single texts if there is
+   * one label.
    *
    * @param texts one text, several texts or several pairs
-   * @param options {@link TokenizeOptions}, {@link BatchOptions} and `topK`
-   * @param options.topK number of labels per text, from 1; default all
+   * @param options {@link TokenizeOptions}, {@link BatchOptions} and `topK`, the number of labels per text, from 1;
+   * default all
    * @returns per text, the labels by falling score
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for text classification
    * @throws {AttnError} those of {@link TextModel.embed}
@@ -1671,8 +1767,8 @@ export interface TextModel extends ModelGradients, TextTasks {
   ): Promise<{ label: string; score: number }[][]>;
 
   /**
-   * Frees the weights and `wordEmbeddings`. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. A model
-   * that you do not dispose of is freed when it is garbage-collected.
+   * Frees the weights and `wordEmbeddings`. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. A
+   * model that you do not dispose of is freed when it is garbage-collected.
    */
   dispose(): void;
   /** Calls {@link TextModel.dispose}. */
@@ -1681,7 +1777,7 @@ export interface TextModel extends ModelGradients, TextTasks {
 
 /**
  * Codes of {@link AttnError}. Every function can throw `ARGUMENT`, `DTYPE`, `SHAPE`, `CONFIG`, `DETACHED`, `MEMORY`,
- * `DISPOSED`, `WRONG_INSTANCE`, `BUSY` and `INTERNAL`; a function's documentation lists the conditions of its own.
+ * `DISPOSED`, `WRONG_INSTANCE`, `BUSY` and `INTERNAL`. The reference of each function lists further conditions.
  *
  * - `ARGUMENT`: an argument is missing, has an unknown name or is not of the expected kind
  * - `DTYPE`: an array has the wrong element type
@@ -1724,11 +1820,12 @@ export type ErrorCode =
   | 'INTERNAL';
 
 /**
- * The error that every failed call throws, before anything is written; the instance stays usable, except after `INTERNAL`.
+ * The error that every failed call throws, before anything is written; the instance stays usable, except after
+ * `INTERNAL`.
  *
  * `message` names the operation, the argument, the actual value and the expected value. Compare `code` rather than the
- * class if two copies of the package may be bundled. Overlong texts of `message` and `detail` are truncated. An error of
- * your own code that runs while an argument is read (a getter, a Proxy) is the `cause`.
+ * class if two copies of the package may be bundled. Overlong texts of `message` and `detail` are truncated. An error
+ * of your own code that runs while an argument is read (a getter, a Proxy) is the `cause`.
  *
  * @example
  * ```ts

@@ -14,7 +14,10 @@
  * @packageDocumentation
  */
 
-/** Weights of queries (rows) and keys (columns): an array of rows, or a row-major tensor (..,queries,keys) whose leading sizes are 1. */
+/**
+ * Weights of queries (rows) and keys (columns): an array of rows, or a row-major tensor (..,queries,keys) whose leading
+ * sizes are 1.
+ */
 export type Weights = readonly ArrayLike<number>[] | { readonly data: ArrayLike<number>; readonly dims: readonly number[] };
 
 /** A part of a figure, with sizes in pixels. Every colour has the form `#rrggbb`. */
@@ -99,8 +102,8 @@ export interface FigureOptions {
   /** Least weight to draw. Default 0. */
   readonly threshold?: number;
   /**
-   * Colours of a map's cells, instead of `scale` and `threshold`: (rows,columns) from 0 to 1; −1 draws nothing, −2 draws a
-   * stroke for a masked key.
+   * Colours of a map's cells, instead of `scale` and `threshold`: (rows,columns) from 0 to 1; −1 draws nothing, −2
+   * draws a stroke for a masked key.
    */
   readonly levels?: Float32Array;
   /** Labels of the ends of a map's colour scale. Default 0 and the largest weight. */
@@ -110,7 +113,9 @@ export interface FigureOptions {
   readonly text?: string;
   /** A note at the bottom. */
   readonly note?: string;
+  /** Title of the queries. Default `'looks (query)'`. */
   readonly rowsTitle?: string;
+  /** Title of the keys. Default `'is looked at (key)'`. */
   readonly columnsTitle?: string;
   /** Default `'light'`. */
   readonly theme?: 'light' | 'dark';
@@ -123,7 +128,8 @@ export interface FigureOptions {
 }
 
 /**
- * Draws weights as a map: cells in viridis colours, with their numbers if they fit, labels, axis titles and a colour scale.
+ * Draws weights as a map: cells in viridis colours, with their numbers if they fit, labels, axis titles and a colour
+ * scale.
  *
  * @param options see {@link FigureOptions}
  *
@@ -137,8 +143,8 @@ export interface FigureOptions {
  */
 export function mapFigure(options: FigureOptions): MapFigure;
 /**
- * Draws weights as lines from the queries on the left to the keys on the right. Thicker lines have larger weights; at most
- * 300 lines are drawn.
+ * Draws weights as lines from the queries on the left to the keys on the right. Thicker lines have larger weights; at
+ * most 300 lines are drawn.
  *
  * @param options see {@link FigureOptions}; the options of maps have no effect
  *
@@ -233,8 +239,8 @@ export function viridis(level: number): string;
 export function writeViridis(rgba: Uint8ClampedArray, pixel: number, level: number): void;
 
 /**
- * The element `<attention-map>`. Attributes: `tokens`, `keys` and `weights` as JSON, `caption`, `text`, `note`, `scale` and
- * `threshold`.
+ * The element `<attention-map>`. Attributes: `tokens`, `keys` and `weights` as JSON, `caption`, `text`, `note`, `scale`
+ * and `threshold`.
  *
  * It fills the width of its container and is light or dark depending on the colour of the surrounding text. The pointer
  * and the arrow keys select a cell, show its weight and dispatch `attention-cell` with the detail

@@ -29,9 +29,9 @@ export interface ParameterGroup {
 }
 
 /**
- * Members of every optimiser. All arithmetic is float32 by torch's formulas in torch's order without fused operations: the
- * bits are the same on every machine and with any number of threads. Parameters without a gradient do not change. NaN in a
- * gradient makes its parameter NaN, as in torch.
+ * Members of every optimiser. All arithmetic is float32 by torch's formulas in torch's order without fused operations:
+ * the bits are the same on every machine and with any number of threads. Parameters without a gradient do not change.
+ * NaN in a gradient makes its parameter NaN, as in torch.
  */
 export interface Optimizer {
   /**
@@ -49,7 +49,22 @@ export interface Optimizer {
    * schedulers do. In attn/worker use {@link Optimizer.setLearningRate}: a property cannot be assigned there.
    */
   learningRate: number;
-  /** Sets {@link Optimizer.learningRate}. */
+  /**
+   * Sets {@link Optimizer.learningRate}.
+   *
+   * @throws {AttnError} `CONFIG` if the learning rate is negative or not finite
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+   * const optimizer = new attn.SGD([words], { learningRate: 0.1 });
+   * optimizer.setLearningRate(attn.linearSchedule(1, { learningRate: 0.1, steps: 2 }));
+   * console.log(optimizer.learningRate); // 0.05
+   * ```
+   */
   setLearningRate(learningRate: number): void;
   /**
    * Returns the state of each parameter that has been updated, by the module's index, the parameter's name and torch's
@@ -61,11 +76,25 @@ export interface Optimizer {
    *
    * @throws {AttnError} `MISMATCH` if names or shapes do not fit; one error lists all, and nothing has changed
    * @throws {AttnError} `ARGUMENT` if a step is not a whole number; nothing has changed
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * const [first, second] = [1, 2].map(() => new attn.SGD([words], { momentum: 0.9 }));
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([3]), dims: [1, 1] });
+   * first.step();
+   * second.loadStateDict(first.stateDict()); // resumes from the state of the first
+   * console.log(...second.stateDict().get('0.weight.momentum_buffer')!.data); // 3
+   * ```
    */
   loadStateDict(state: StateDict): void;
   /**
-   * Frees the state; the modules are unaffected. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. An
-   * optimiser that you do not dispose of is freed when it is garbage-collected.
+   * Frees the state; the modules are unaffected. Later calls of `dispose` do nothing; any other use throws `DISPOSED`.
+   * An optimiser that you do not dispose of is freed when it is garbage-collected.
    */
   dispose(): void;
   /** Calls {@link Optimizer.dispose}. */
@@ -103,12 +132,12 @@ export interface ModelGradients {
    *
    * @param inputs from {@link TextModel.tokenize}
    * @param options.target the number: `{ label, row, token }` is the logit of a label before softmax, by number or name
-   * (for fill-mask a token of the vocabulary, for question answering `'start'` or `'end'`), at position `token` if the head
-   * has one logit per token. `{ component, row }` is a component of the pooled vector, before Dense and scaling. `row` is
-   * the sequence, default 0
+   * (for fill-mask a token of the vocabulary, for question answering `'start'` or `'end'`), at position `token` if the
+   * head has one logit per token. `{ component, row }` is a component of the pooled vector, before Dense and scaling.
+   * `row` is the sequence, default 0
    * @param options.wrt the gradients to return
-   * @throws {AttnError} `UNSUPPORTED` for int8 weights (load the model with `weights: 'float32'`), or for a label if the
-   * model has no head
+   * @throws {AttnError} `UNSUPPORTED` for int8 weights (load the model with `weights: 'float32'`), or for a label if
+   * the model has no head
    * @throws {AttnError} `OUT_OF_RANGE` if the label, component, row or token does not exist
    * @throws {AttnError} those of {@link TextModel.forward}
    *
@@ -131,8 +160,8 @@ export interface ModelGradients {
     },
   ): TextModelGradients;
   /**
-   * Computes how much each token of a text contributes to f, the logit of `target` before softmax, or component `target` of
-   * the pooled vector if the model has no head.
+   * Computes how much each token of a text contributes to f, the logit of `target` before softmax, or component
+   * `target` of the pooled vector if the model has no head.
    *
    * | method | score |
    * |---|---|
@@ -174,28 +203,29 @@ export interface ModelGradients {
     },
   ): Promise<TextAttribution>;
   /**
-   * Fine-tunes the model as a text classifier, as transformers' Trainer does: AdamW with β 0.9 and 0.999, gradients clipped
-   * to norm 1, a learning rate that falls linearly to 0, no decay of biases and norms.
+   * Fine-tunes the model as a text classifier, as transformers' Trainer does: AdamW with β 0.9 and 0.999, gradients
+   * clipped to norm 1, a learning rate that falls linearly to 0, no decay of biases and norms.
    *
    * - Loss: cross entropy; binary cross entropy for one label; the squared error for a regression (`problem_type`, or a
    *   cross-encoder whose files name `Identity`).
    * - Dropout: in transformers' places with the probabilities of config.json (`hidden_dropout_prob` and so on, else
    *   transformers' defaults). With `layers: 'head'` only in the head. Validation runs without dropout.
-   * - Head: a model without a head, or with other labels than requested, gets a new one with weights N(0, 0.02²). `labels`,
-   *   `config` and `stateDict` are then those of transformers' …ForSequenceClassification, and `export` writes them.
+   * - Head: a model without a head, or with other labels than requested, gets a new one with weights N(0, 0.02²).
+   *   `labels`, `config` and `stateDict` are then those of transformers' …ForSequenceClassification, and `export`
+   *   writes them.
    *
-   * Weights and result depend only on the seed, not on the number of threads. The model can be used between two steps, with
-   * the weights of that moment.
+   * Weights and result depend only on the seed, not on the number of threads. The model can be used between two steps,
+   * with the weights of that moment.
    *
    * @param examples at least one
    * @param options see {@link FineTuneOptions}
    * @throws {AttnError} `CONFIG` if an option, or a dropout probability of config.json, is out of range
-   * @throws {AttnError} `OUT_OF_RANGE` if a label or layer does not exist, or a loss or gradient is not finite (with the
-   * step's number)
+   * @throws {AttnError} `OUT_OF_RANGE` if a label or layer does not exist, or a loss or gradient is not finite (with
+   * the step's number)
    * @throws {AttnError} `UNSUPPORTED` for int8 weights, and for heads with several answers per text
    * @throws {AttnError} `BUSY` if another call is training this model
-   * @throws {AttnError} `ABORTED` if `signal` aborts; like `MEMORY` and a loss that is not finite, it leaves the weights of
-   * the last complete step
+   * @throws {AttnError} `ABORTED` if `signal` aborts; like `MEMORY` and a loss that is not finite, it leaves the
+   * weights of the last complete step
    *
    * @example
    * ```ts
@@ -248,11 +278,13 @@ export interface FineTuneOptions {
   /** Weight decay, except for biases and norms. Default 0.01. */
   weightDecay?: number | undefined;
   /**
-   * Parts to train: `'all'` (default), a number of last layers and the head, or `'head'`, which runs each text through the
-   * encoder only once.
+   * Parts to train: `'all'` (default), a number of last layers and the head, or `'head'`, which runs each text through
+   * the encoder only once.
    */
   layers?: 'head' | 'all' | number | undefined;
-  /** Labels of the head. Default those of the model, else those of the examples: names in order, or `LABEL_0` and so on. */
+  /**
+   * Labels of the head. Default those of the model, else those of the examples: names in order, or `LABEL_0` and so on.
+   */
   labels?: readonly string[] | undefined;
   /** Seed of the order of the examples, of dropout and of a new head: 0 to 2⁵³ − 1. Default 0. */
   seed?: number | undefined;
@@ -279,8 +311,8 @@ export interface Gradients {
    * probabilities, dP = grad vᵀ and dS = P ∘ (dP − Σ P ∘ dP): gradQuery = scale · dS k, gradKey = scale · dSᵀ q,
    * gradValue = Pᵀ grad.
    *
-   * P is recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. Masked keys are skipped: their contents,
-   * including NaN, reach no gradient.
+   * P is recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. Masked keys are skipped: their
+   * contents, including NaN, reach no gradient.
    *
    * @param grad gradient of the output (..,L,Dv)
    * @param query as in the forward
@@ -368,8 +400,8 @@ export interface Gradients {
     options?: AttentionOptions,
   ): BackwardResult & { gradQueryWeight: Tensor; gradKeyWeight: Tensor; gradScoreWeight: Tensor; gradBias?: Tensor };
   /**
-   * Computes the gradients of {@link Attn.linear}: gradX = grad W, gradWeight = gradᵀ x, gradBias = Σ grad (torch.autograd of
-   * `F.linear`).
+   * Computes the gradients of {@link Attn.linear}: gradX = grad W, gradWeight = gradᵀ x, gradBias = Σ grad
+   * (torch.autograd of `F.linear`).
    *
    * @param grad gradient of the result (..,out)
    * @param x (..,in)
@@ -389,8 +421,8 @@ export interface Gradients {
    */
   linearBackward(grad: Tensor, x: Tensor, weight: Tensor): { gradX: Tensor; gradWeight: Tensor; gradBias: Tensor };
   /**
-   * Computes the gradients of {@link Attn.layerNorm}. With f = 1 / √(variance + eps), n = (x − mean) · f, g = grad · weight:
-   * gradX = f · (g − mean(g) − n · mean(g n)), gradWeight = Σ grad · n, gradBias = Σ grad.
+   * Computes the gradients of {@link Attn.layerNorm}. With f = 1 / √(variance + eps), n = (x − mean) · f, g = grad ·
+   * weight: gradX = f · (g − mean(g) − n · mean(g n)), gradWeight = Σ grad · n, gradBias = Σ grad.
    *
    * @param grad gradient of the result, with the shape of x
    * @param x (..,width)
@@ -491,9 +523,9 @@ export interface Gradients {
   applyRotaryBackward(grad: Tensor, options?: { theta?: number | undefined; offset?: number | undefined; interleaved?: boolean | undefined }): Tensor;
 
   /**
-   * Computes the cross entropy of class logits and its gradient (torch's `F.cross_entropy`, with the classes always in the
-   * last dimension): Σᵢ (1 − ε) w[yᵢ] (−log pᵢ[yᵢ]) + ε/C Σ_c w[c] (−log pᵢ[c]) with pᵢ = softmax(logitsᵢ), divided by
-   * Σᵢ w[yᵢ] for the mean. If all labels are ignored, the mean is NaN as in torch, the sum 0 and the gradient 0.
+   * Computes the cross entropy of class logits and its gradient (torch's `F.cross_entropy`, with the classes always in
+   * the last dimension): Σᵢ (1 − ε) w[yᵢ] (−log pᵢ[yᵢ]) + ε/C Σ_c w[c] (−log pᵢ[c]) with pᵢ = softmax(logitsᵢ), divided
+   * by Σᵢ w[yᵢ] for the mean. If all labels are ignored, the mean is NaN as in torch, the sum 0 and the gradient 0.
    *
    * @param logits (..,C)
    * @param labels y, one per row: a class from 0 to C − 1, or `ignoreIndex`
@@ -525,8 +557,8 @@ export interface Gradients {
     },
   ): Loss;
   /**
-   * Computes the squared error Σ (prediction − target)², divided by the number of elements for the mean, and its gradient
-   * (torch's `F.mse_loss`, without broadcasting).
+   * Computes the squared error Σ (prediction − target)², divided by the number of elements for the mean, and its
+   * gradient (torch's `F.mse_loss`, without broadcasting).
    *
    * @param prediction any shape
    * @param target the same shape
@@ -545,8 +577,8 @@ export interface Gradients {
    */
   mseLoss(prediction: Tensor, target: Tensor, options?: { reduction?: 'mean' | 'sum' | undefined }): Loss;
   /**
-   * Computes Σ weight · (−p t log σ(x) − (1 − t) log(1 − σ(x))), divided by the number of elements for the mean, and its
-   * gradient (torch's `F.binary_cross_entropy_with_logits`). The result is finite even if σ rounds to 0 or 1.
+   * Computes Σ weight · (−p t log σ(x) − (1 − t) log(1 − σ(x))), divided by the number of elements for the mean, and
+   * its gradient (torch's `F.binary_cross_entropy_with_logits`). The result is finite even if σ rounds to 0 or 1.
    *
    * @param logits x, any shape
    * @param target t, the same shape, usually 0 or 1
@@ -593,11 +625,11 @@ export interface Gradients {
    */
   clipGradNorm(modules: readonly Module[], maxNorm: number): number;
   /**
-   * Creates an SGD optimiser (torch's `optim.SGD`): g += λ p; b = g in the first step, then µ b + (1 − τ) g; p −= η b, with
-   * Nesterov momentum η (g + µ b), without momentum η g.
+   * Creates an SGD optimiser (torch's `optim.SGD`): g += λ p; b = g in the first step, then µ b + (1 − τ) g; p −= η b,
+   * with Nesterov momentum η (g + µ b), without momentum η g.
    *
-   * Options: η `learningRate`, above 0, default 1e-3; µ `momentum`, τ `dampening` and λ `weightDecay`, default 0; `nesterov`,
-   * default false, which needs a momentum and no dampening; `groups`, default none.
+   * Options: η `learningRate`, above 0, default 1e-3; µ `momentum`, τ `dampening` and λ `weightDecay`, default 0;
+   * `nesterov`, default false, which needs a momentum and no dampening; `groups`, default none.
    *
    * @throws {AttnError} `CONFIG` if an option is out of range
    * @throws {AttnError} `ARGUMENT` if there is no module or one is listed twice
@@ -632,8 +664,8 @@ export interface Gradients {
    * Creates an Adam optimiser (Kingma & Ba 2015; torch's `optim.Adam`): g += λ p; m = β₁ m + (1 − β₁) g;
    * v = β₂ v + (1 − β₂) g²; p −= η / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε), with t the number of the parameter's step.
    *
-   * Options: η `learningRate`, above 0, default 1e-3; `betas`, in [0,1), default [0.9, 0.999]; ε `eps`, from 0, default 1e-8;
-   * λ `weightDecay`, from 0, default 0; `groups`, default none.
+   * Options: η `learningRate`, above 0, default 1e-3; `betas`, in [0,1), default [0.9, 0.999]; ε `eps`, from 0, default
+   * 1e-8; λ `weightDecay`, from 0, default 0; `groups`, default none.
    *
    * @throws {AttnError} those of {@link Gradients.SGD}
    *
@@ -661,8 +693,8 @@ export interface Gradients {
     },
   ) => Optimizer;
   /**
-   * Creates an AdamW optimiser (Loshchilov & Hutter 2019; torch's `optim.AdamW`): {@link Gradients.Adam} with p *= 1 − η λ
-   * instead of g += λ p. `weightDecay` defaults to 1e-2.
+   * Creates an AdamW optimiser (Loshchilov & Hutter 2019; torch's `optim.AdamW`): {@link Gradients.Adam} with p *= 1 −
+   * η λ instead of g += λ p. `weightDecay` defaults to 1e-2.
    *
    * @example
    * ```ts
@@ -710,8 +742,8 @@ export interface Gradients {
   linearSchedule(step: number, options: { learningRate: number; warmup?: number | undefined; steps: number }): number;
   /**
    * Computes the learning rate of a step with linear warm-up and cosine decay: learningRate · step / warmup, then
-   * minimum + (learningRate − minimum) (1 + cos(π (step − warmup) / (steps − warmup))) / 2, and `minimum` from `steps` on
-   * (Loshchilov & Hutter 2017). The bits are the same on every machine.
+   * minimum + (learningRate − minimum) (1 + cos(π (step − warmup) / (steps − warmup))) / 2, and `minimum` from `steps`
+   * on (Loshchilov & Hutter 2017). The bits are the same on every machine.
    *
    * @param step counted from 0
    * @param options.learningRate the largest learning rate, above 0

@@ -1,6 +1,6 @@
 /**
- * The host's types, as lib dom, lib webworker or @types/node declare them. Without these libraries a name is `never`, so
- * that the declarations compile.
+ * The host's types, as lib dom, lib webworker or @types/node declare them. Without these libraries a name is `never`,
+ * so that the declarations compile.
  */
 type Instance<Name extends string> = typeof globalThis extends { readonly [name in Name]: { readonly prototype: infer T } } ? T : never;
 

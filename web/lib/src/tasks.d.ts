@@ -125,13 +125,12 @@ export interface TextTasks {
    * Finds the named entities of each text (NER), as transformers' TokenClassificationPipeline.
    *
    * @param texts one text or several
-   * @param options {@link TokenizeOptions}, {@link BatchOptions} and the following
-   * @param options.aggregation `'none'`: one entity per token. `'simple'` (default): adjacent tokens with the same label are
-   * one entity, unless the second begins another (`B-`). `'first'`, `'average'`, `'max'`: the same with one label per word,
-   * that of its first token, of the mean of its probabilities, or of its most certain token
-   * @param options.stride splits long texts into windows that share this number of tokens; of overlapping entities the
-   * longest, then the most certain counts. Default: long texts are truncated
-   * @param options.ignoreLabels labels to omit; default `['O']`
+   * @param options {@link TokenizeOptions}, {@link BatchOptions} and the following. `aggregation`: `'none'` gives one
+   * entity per token; `'simple'` (default) joins adjacent tokens with the same label, unless the second begins another
+   * entity (`B-`); `'first'`, `'average'` and `'max'` do the same with one label per word, that of its first token, of
+   * the mean of its probabilities, or of its most certain token. `stride`: splits long texts into windows that share
+   * this number of tokens (of overlapping entities the longest, then the most certain counts); by default long texts
+   * are truncated. `ignoreLabels`: labels to omit; default `['O']`
    * @returns per text, its entities in order
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for token classification
    * @throws {AttnError} `CONFIG` if `stride` does not fit into `maxLength`, or `aggregation` is `'none'`
@@ -162,7 +161,7 @@ export interface TextTasks {
   /**
    * Predicts the tokens of each mask in a text ({@link TextModel.maskToken}), as transformers' FillMaskPipeline.
    *
-   * @param texts one text, or several for a list of results
+   * @param texts one text
    * @param options see {@link FillMaskOptions}
    * @returns per mask, the tokens by falling score
    * @throws {AttnError} `ARGUMENT` if a text has no mask, or a target starts with no token of the vocabulary
@@ -181,17 +180,18 @@ export interface TextTasks {
    * ```
    */
   fillMask(texts: string, options?: FillMaskOptions): Promise<FilledMask[][]>;
+  /** Predicts the tokens of each mask in several texts, with one result per text. */
   fillMask(texts: readonly string[], options?: FillMaskOptions): Promise<FilledMask[][][]>;
 
   /**
-   * Finds the parts of a context that answer a question, in whole words, as transformers' QuestionAnsweringPipeline (version
-   * 4). A long context is split into overlapping windows.
+   * Finds the parts of a context that answer a question, in whole words, as transformers' QuestionAnsweringPipeline
+   * (version 4). A long context is split into overlapping windows.
    *
-   * @param question one, or several for a list of results
-   * @param context one for all questions, or one per question
+   * @param question one question
+   * @param context one context
    * @param options see {@link AnswerOptions}
    * @returns answers by falling score
-   * @throws {AttnError} `ARGUMENT` if a question or context is empty, or their numbers differ
+   * @throws {AttnError} `ARGUMENT` if a question or context is empty, or there is not one context per question
    * @throws {AttnError} `OUT_OF_RANGE` if a question leaves no tokens for the context
    * @throws {AttnError} `CONFIG` if `stride` does not fit into a window
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for question answering
@@ -209,6 +209,10 @@ export interface TextTasks {
    * ```
    */
   answer(question: string, context: string, options?: AnswerOptions): Promise<Answer[]>;
+  /**
+   * Answers several questions, with one result per question: one context for all questions, one per question, or
+   * several contexts for one question.
+   */
   answer(question: string | readonly string[], context: string | readonly string[], options?: AnswerOptions): Promise<Answer[][]>;
 
   /**
@@ -217,8 +221,8 @@ export interface TextTasks {
    *
    * @param query text in front of which the prompt is put
    * @param documents several texts
-   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and `topK`
-   * @param options.topK number of documents to return, from 1; default all
+   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and `topK`, the number of
+   * documents to return, from 1; default all
    * @returns documents by falling score
    * @throws {AttnError} `UNSUPPORTED` if the model has another head
    * @throws {AttnError} `CONFIG` if there is no prompt `promptName`

@@ -28,7 +28,9 @@ export interface TokenizerFiles {
   'tokenizer_config.json'?: string | Uint8Array | ArrayBuffer | undefined;
   /** Provides `model_type`, which selects BERT's settings if tokenizer_config.json names no class. */
   'config.json'?: string | Uint8Array | ArrayBuffer | undefined;
-  /** Special tokens of older folders; used if tokenizer_config.json has no `added_tokens_decoder`, as in transformers. */
+  /**
+   * Special tokens of older folders; used if tokenizer_config.json has no `added_tokens_decoder`, as in transformers.
+   */
   'special_tokens_map.json'?: string | Uint8Array | ArrayBuffer | undefined;
   /** Tokens and ids of older folders; used under the same condition. */
   'added_tokens.json'?: string | Uint8Array | ArrayBuffer | undefined;
@@ -43,8 +45,8 @@ export interface EncodeOptions extends TokenizeOptions {
 /** Tokens of words, made by {@link Tokenizer.encodeWords}. */
 export interface EncodedWords extends Encoding {
   /**
-   * Per list: the index of each token's word (in its own list of a pair), as `word_ids()` of Hugging Face; null for special
-   * tokens and padding.
+   * Per list: the index of each token's word (in its own list of a pair), as `word_ids()` of Hugging Face; null for
+   * special tokens and padding.
    */
   readonly words: readonly (readonly (number | null)[])[];
 }
@@ -81,7 +83,8 @@ export class Tokenizer {
    * @param texts one text, several texts or several pairs; a lone surrogate counts as U+FFFD
    * @param options see {@link EncodeOptions}; `maxLength` defaults to a realistic `model_max_length` of
    * tokenizer_config.json, else there is no limit
-   * @throws {AttnError} `OUT_OF_RANGE` if a text is too long and `truncation` is false, or `maxLength` leaves no room for text
+   * @throws {AttnError} `OUT_OF_RANGE` if a text is too long and `truncation` is false, or `maxLength` leaves no room
+   * for text
    *
    * @example
    * ```ts
@@ -96,8 +99,8 @@ export class Tokenizer {
   encode(texts: string | readonly string[] | readonly (readonly [string, string])[], options?: EncodeOptions): Encoding;
 
   /**
-   * Tokenizes lists of words (`is_split_into_words` in Hugging Face): one list, several lists or several pairs of lists.
-   * Each word is tokenized like a text, and `offsets` refer to the word.
+   * Tokenizes lists of words (`is_split_into_words` in Hugging Face): one list, several lists or several pairs of
+   * lists. Each word is tokenized like a text, and `offsets` refer to the word.
    *
    * @param texts one list of words, several lists or several pairs of lists
    * @param options see {@link EncodeOptions}

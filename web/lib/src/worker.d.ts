@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" />
 /**
- * `attn/worker`: the API of `attn` with the module in its own worker, so that nothing blocks the caller. Every member is a
- * promise; errors keep code and detail, and progress and abort work.
+ * `attn/worker`: the API of `attn` with the module in its own worker, so that nothing blocks the caller. Every member
+ * is a promise; errors keep code and detail, and progress and abort work.
  *
  * If a worker dies, its pending calls reject with `ABORTED`, and you can call `load()` again. A worker ends with
  * `dispose()` or `terminate()`, or when its instance and everything made by it has been garbage-collected.
@@ -80,24 +80,24 @@ export type Promisified<T> = {
       : Promise<T[K]>;
 };
 
-/** {@link Direct.Module} in a worker. */
+/** {@link Direct.Module | Module} in a worker. */
 export type Module = Promisified<Direct.Module> & AsyncDisposable;
-/** {@link Direct.MultiHeadAttention} in a worker. */
+/** {@link Direct.MultiHeadAttention | MultiHeadAttention} in a worker. */
 export type MultiHeadAttention = Promisified<Direct.MultiHeadAttention> & AsyncDisposable;
-/** {@link Direct.Encoder} in a worker. */
+/** {@link Direct.Encoder | Encoder} in a worker. */
 export type Encoder = Promisified<Direct.Encoder> & AsyncDisposable;
-/** {@link Direct.Classifier} in a worker. */
+/** {@link Direct.Classifier | Classifier} in a worker. */
 export type Classifier = Promisified<Direct.Classifier> & AsyncDisposable;
-/** {@link Direct.Embedding} in a worker. */
+/** {@link Direct.Embedding | Embedding} in a worker. */
 export type Embedding = Promisified<Direct.Embedding> & AsyncDisposable;
-/** {@link Direct.Optimizer} in a worker. */
+/** {@link Direct.Optimizer | Optimizer} in a worker. */
 export type Optimizer = Promisified<Direct.Optimizer> & AsyncDisposable;
 
 type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => unknown
   ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
   : never;
 
-/** {@link Direct.TextModel} in a worker. */
+/** {@link Direct.TextModel | TextModel} in a worker. */
 export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer'> &
   Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
@@ -116,8 +116,9 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
     readonly AdamW: OptimizerClass<Direct.Attn['AdamW']>;
     clipGradNorm(modules: readonly Module[], maxNorm: number): Promise<number>;
     /**
-     * Loads a text model in the worker; see {@link Direct.Attn.loadModel}. A relative URL is relative to the page. The
-     * worker reads Blobs and Files itself; bytes are copied unless they are marked by {@link transfer}.
+     * Loads a text model in the worker; see {@link Direct.Attn.loadModel | `loadModel` of attn}. A relative URL is
+     * relative to the page. The worker reads Blobs and Files itself; bytes are copied unless they are marked by
+     * {@link transfer}.
      *
      * @throws {AttnError} `ARGUMENT` for the option `fetch`, because a function cannot be sent to a worker
      *
@@ -150,10 +151,10 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
   };
 
 /**
- * Starts an instance in a new worker; see {@link Direct.load}. A relative `wasm` is relative to the page (in Node, to the
- * working directory). If `signal` aborts, the worker ends.
+ * Starts an instance in a new worker; see {@link Direct.load | `load` of attn}. A relative `wasm` is relative to the
+ * page (in Node, to the working directory). If `signal` aborts, the worker ends.
  *
- * @throws {AttnError} those of {@link Direct.load}
+ * @throws {AttnError} those of {@link Direct.load | `load` of attn}
  *
  * @example
  * ```ts
@@ -168,8 +169,8 @@ export function load(options?: Direct.LoadOptions): Promise<Attn>;
 
 /**
  * Marks a value so that the next call moves it to the worker instead of copying it. The call detaches its buffer,
- * including all other views of the buffer. The mark applies to one call, even if the call fails. Mark the key and the value
- * of a `past` separately.
+ * including all other views of the buffer. The mark applies to one call, even if the call fails. Mark the key and the
+ * value of a `past` separately.
  *
  * @param value a tensor, a mask, an array or its buffer
  * @returns the value itself
