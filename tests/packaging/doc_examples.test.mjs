@@ -1,5 +1,4 @@
 /** The examples in the doc comments of the npm package's types: each compiles, runs, and prints what its comments document. */
-/* global document, lines */
 import { strict as assert } from 'node:assert';
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +11,7 @@ import { startServer } from '../../wasm-tests/support/server.mjs';
 import { prints } from '../docs/blocks.mjs';
 import { project, tsc } from './consumer.mjs';
 
-const { consumer, install, node } = project('doc_examples');
+const { consumer, install, node, script } = project('doc_examples');
 const [sources, compiled] = [join(consumer, 'examples'), join(consumer, 'compiled')];
 
 /** Returns each TypeScript block of a file's doc comments: its code and its line. */
@@ -47,55 +46,73 @@ function assertOutput(printed, code) {
   assert.ok(prints(printed, expected), `the example printed\n${printed}\ninstead of\n${expected}`);
 }
 
-async function runInChromium(name) {
+const files = readdirSync(at('web/lib/src')).filter((name) => name.endsWith('.d.ts'));
+const examples = files.flatMap(examplesOf);
+
+/** Whether an example needs a page. */
+const needsPage = (code) => /\bdocument\b/.test(code);
+
+/** Returns a function that runs `work` when it is first called. */
+function once(work) {
+  let running;
+  return () => (running ??= work());
+}
+
+/** Compiles all examples as one strict project. */
+const compile = once(async () => {
+  mkdirSync(sources);
+  for (const { name, code } of examples) writeFileSync(join(sources, `${name}.mts`), code);
+  const compilerOptions = {
+    strict: true,
+    target: 'es2022',
+    module: 'nodenext',
+    lib: ['es2022', 'dom', 'esnext.disposable'],
+    types: ['node'],
+    skipLibCheck: true,
+    typeRoots: [at('node_modules/@types')],
+    outDir: compiled,
+  };
+  writeFileSync(join(sources, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+  await node([tsc, '-p', sources]);
+});
+
+/** A module that imports the examples one after another; `outputs` has what each of them prints. */
+const collect = (names, format) => `const outputs = {};
+const { log } = console;
+for (const name of ${JSON.stringify(names)}) {
+  const lines = [];
+  console.log = (...parts) => lines.push(${format});
+  await import('./compiled/' + name + '.mjs').catch((error) => lines.push(error.stack ?? error));
+  outputs[name] = lines.join('\\n');
+}
+console.log = log;
+`;
+const namesOf = (inPage) => examples.filter(({ code }) => needsPage(code) === inPage).map(({ name }) => name);
+
+/** Runs the examples without a page in one process; resolves to their outputs. */
+const runInNode = once(async () => {
+  await compile();
+  const program = `import { format } from 'node:util';\n${collect(namesOf(false), 'format(...parts)')}log(JSON.stringify(outputs));\nprocess.exit();\n`;
+  return JSON.parse(await node([script('collect.mjs', program)]));
+});
+
+/** Runs the other examples in one page; resolves to their outputs. */
+const runInChromium = once(async () => {
+  await compile();
   const imports = { attn: './node_modules/attn/dist/index.js', 'attn/element': './node_modules/attn/dist/element.js' };
-  writeFileSync(
-    join(consumer, `${name}.html`),
-    `<!doctype html><script>
-      const lines = [];
-      console.log = (...parts) => lines.push(parts.join(' '));
-      addEventListener('error', ({ message }) => lines.push(message));
-    </script>
-    <script type="importmap">${JSON.stringify({ imports })}</script>
-    <script type="module">
-      await import('./compiled/${name}.mjs').catch((error) => lines.push(String(error)));
-      document.documentElement.dataset.done = '';
-    </script>`,
-  );
+  const program = `${collect(namesOf(true), "parts.join(' ')")}globalThis.outputs = outputs;\n`;
+  script('index.html', `<!doctype html><script type="importmap">${JSON.stringify({ imports })}</script><script type="module">${program}</script>`);
   const server = await startServer({ root: consumer, policy: null });
   const driver = await launch('chromium');
   try {
-    await driver.open(`${server.url}/${name}.html`);
-    for (let i = 0; i < 600 && !(await driver.evaluate(() => 'done' in document.documentElement.dataset)); ++i) await sleep(50);
-    return await driver.evaluate(() => lines.join('\n'));
+    await driver.open(server.url);
+    for (let i = 0; i < 600 && !(await driver.evaluate(() => 'outputs' in globalThis)); ++i) await sleep(50);
+    return await driver.evaluate(() => globalThis.outputs);
   } finally {
     await driver.close();
     await server.close();
   }
-}
-
-const files = readdirSync(at('web/lib/src')).filter((name) => name.endsWith('.d.ts'));
-const examples = files.flatMap(examplesOf);
-
-/** Compiles all examples as one strict project. */
-let compiling;
-const compile = () =>
-  (compiling ??= (async () => {
-    mkdirSync(sources);
-    for (const { name, code } of examples) writeFileSync(join(sources, `${name}.mts`), code);
-    const compilerOptions = {
-      strict: true,
-      target: 'es2022',
-      module: 'nodenext',
-      lib: ['es2022', 'dom', 'esnext.disposable'],
-      types: ['node'],
-      skipLibCheck: true,
-      typeRoots: [at('node_modules/@types')],
-      outDir: compiled,
-    };
-    writeFileSync(join(sources, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
-    await node([tsc, '-p', sources]);
-  })());
+});
 
 before(() => {
   install();
@@ -118,9 +135,8 @@ test('all examples in the doc comments compile', limit, async () => {
 
 for (const { name, code, where } of examples)
   test(`${where}: the example prints the documented output`, limit, async (t) => {
-    await compile();
-    if (!/\bdocument\b/.test(code)) return assertOutput(await node([join(compiled, `${name}.mjs`)]), code);
+    if (!needsPage(code)) return assertOutput((await runInNode())[name], code);
     const lacking = missing('chromium');
     if (lacking.length > 0) return skipUnlessCi(t, `${lacking.join(', ')} not found`);
-    assertOutput(await runInChromium(name), code);
+    assertOutput((await runInChromium())[name], code);
   });
