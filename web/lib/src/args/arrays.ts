@@ -189,7 +189,7 @@ export function readTensor(op: string, argument: string, value: unknown): Checke
 export function readMask(op: string, argument: string, value: unknown, kinds: readonly string[]): Checked<Float32Array | Uint8Array> {
   const expected = "{ kind: 'attend' | 'block' | 'additive', data, dims }";
   if (Array.isArray(value) || arrayTag(value) !== undefined)
-    fail('MASK', op, argument, `${describe(value)}, whose polarity would be a guess`, expected);
+    fail('MASK', op, argument, describe(value), expected, 'The polarity of a bare array would be a guess: specify its kind');
   if (!isObject(value)) fail('MASK', op, argument, describe(value), expected);
   const kind = value['kind'] as Mask['kind'];
   const data: unknown = value['data'];
@@ -203,7 +203,14 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
   const checked = settle(op, argument, value, data as Float32Array | Uint8Array, tag, dims, undefined, number);
   // As flags any number but 0 would do, but an infinity or NaN among them tells of an additive mask by the wrong name.
   if (tag === 'Float32Array' && kind !== 'additive' && !every.call(checked.data as Float32Array, Number.isFinite))
-    fail('MASK', op, argument, 'holds NaN or an infinity', `finite numbers for kind '${kind}'; numbers to be added are kind 'additive'`);
+    fail(
+      'MASK',
+      op,
+      argument,
+      'holds NaN or an infinity',
+      `finite numbers for kind '${kind}'`,
+      "Use kind 'additive' for numbers to add to the scores",
+    );
   return checked;
 }
 

@@ -35,6 +35,10 @@ export class AttnError extends Error implements AttnErrorType {
     return true;
   }
 
+  get help(): string | undefined {
+    return this.detail['help'] as string | undefined;
+  }
+
   // Of a user's own class that extends this one, its own objects.
   static override [Symbol.hasInstance](value: unknown): boolean {
     return Object.hasOwn(this.prototype, brand) ? (value as { [brand]?: unknown } | undefined)?.[brand] === true : super[Symbol.hasInstance](value);
@@ -60,9 +64,16 @@ export const networkErrors =
   (message: string, detail: Detail, cause?: unknown): AttnError =>
     new AttnError('NETWORK', `${op}: ${message}`, { op, ...more, ...detail }, cause === undefined ? undefined : { cause });
 
-/** Throws "op: argument got, expected expected", where got is such as "is missing" or "has 8 elements". */
-export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string): never {
-  throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });
+/** Makes an error that tells its remedy: `help`, a sentence without its final period, ends the message and is a fact of the detail. */
+export function errorWithHelp(code: ErrorCode, message: string, help: string | undefined, detail: Detail, options?: { cause?: unknown }): AttnError {
+  if (help === undefined) return new AttnError(code, message, detail, options);
+  return new AttnError(code, `${message}. ${help}${help.endsWith('?') ? '' : '.'}`, { ...detail, help }, options);
+}
+
+/** Throws "op: argument got, expected expected. Help.": `got` is such as "is missing" or "has 8 elements". */
+export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string, help?: string): never {
+  const detail = { op, argument, expected, got: got.replace(/^(is|has) /, '') };
+  throw errorWithHelp(code, `${op}: ${argument} ${got}, expected ${expected}`, help, detail);
 }
 
 /** What was thrown, in words. Never throws, whatever it is. */
@@ -166,8 +177,8 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best ?? known.find((candidate) => wanted.includes(plain(candidate)));
 }
 
-/** "did you mean isCausal?", or what there is. */
-export function hint(name: string, known: readonly string[]): string {
+/** Help for an unknown name: "Did you mean isCausal?", if one of the known names is similar. */
+export function hint(name: string, known: readonly string[]): string | undefined {
   const near = nearest(name, known);
-  return near === undefined ? `there are ${known.join(', ')}` : `did you mean ${near}?`;
+  return near === undefined ? undefined : `Did you mean ${near}?`;
 }

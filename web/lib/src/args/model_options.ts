@@ -1,7 +1,7 @@
 /** Arguments of loadModel() and of a TextModel, read at the door: by the model itself, and by attn/worker before it sends them. */
 import type { ModelOptions } from '../attn.js';
 import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
-import { AttnError, describe, fail, hint, reading } from './error.js';
+import { AttnError, describe, errorWithHelp, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
@@ -75,10 +75,10 @@ export function withAdvice(error: unknown, source: Source): unknown {
   const { code, message, detail, cause } = error;
   const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
   if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
-  const advice = isFile
-    ? 'that is a file; give the folder that it is in'
-    : `if it is an id of the Hub, write the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
-  return new AttnError(code, `${message}; source is ${JSON.stringify(location)}: ${advice}`, detail, { cause });
+  const help = isFile
+    ? `The source ${JSON.stringify(location)} is a file: pass the folder that contains it`
+    : `The source ${JSON.stringify(location)} looks like a Hub id: pass the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
+  return errorWithHelp(code, message, help, detail, { cause });
 }
 
 export interface CheckedModelOptions {
@@ -105,12 +105,12 @@ function modelOptions(value: unknown): CheckedModelOptions {
       const digest = (sha256 as Readonly<Record<string, unknown>>)[name];
       // A digest of a file that is never read would pin nothing.
       if (!mayBeRead(name))
-        throw new AttnError('ARGUMENT', `${op}: sha256 names the file ${JSON.stringify(name)}, which is not read; ${hint(name, fileNames)}`, {
-          op,
-          argument: 'sha256',
-          expected: fileNames.join(', '),
-          got: name,
-        });
+        throw errorWithHelp(
+          'ARGUMENT',
+          `${op}: sha256 has the unknown file name ${JSON.stringify(name)}, expected one of ${fileNames.join(', ')}`,
+          hint(name, fileNames),
+          { op, argument: 'sha256', expected: fileNames.join(', '), got: name },
+        );
       const argument = `sha256[${JSON.stringify(name)}]`;
       if (typeof digest !== 'string' || !/^[0-9a-f]{64}$/i.test(digest)) fail('ARGUMENT', op, argument, describe(digest), '64 hex digits');
       digests.set(name, digest.toLowerCase());

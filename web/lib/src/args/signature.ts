@@ -16,7 +16,7 @@ import {
   readVector,
   type State,
 } from './arrays.js';
-import { AttnError, describe, fail, hint, reading } from './error.js';
+import { describe, errorWithHelp, fail, hint, reading } from './error.js';
 
 export interface Argument {
   readonly name: string;
@@ -108,7 +108,7 @@ export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
 
 /** Of what the training build alone has. */
 export function noTraining(op: string): never {
-  throw new AttnError('ENVIRONMENT', `${op}: gradients come with load({ training: true })`, { op });
+  throw errorWithHelp('ENVIRONMENT', `${op}: this build computes no gradients`, 'Load one that does with load({ training: true })', { op });
 }
 
 /** What training has beside the gradients of functions and layers. */
@@ -162,12 +162,8 @@ export function readMembers(op: string, argument: string, value: unknown, known:
   for (const name of Object.keys(value as object))
     if (!known.includes(name)) {
       if (name === 'forBackward' && known.includes('mask')) noTraining(op);
-      throw new AttnError('ARGUMENT', `${op}: unknown option ${JSON.stringify(path + name)}; ${hint(name, known)}`, {
-        op,
-        argument: path + name,
-        expected: known.join(', '),
-        got: name,
-      });
+      const message = `${op}: option ${JSON.stringify(path + name)} is unknown, expected one of ${known.join(', ')}`;
+      throw errorWithHelp('ARGUMENT', message, hint(name, known), { op, argument: path + name, expected: known.join(', '), got: name });
     }
   return known.map((name) => (value as Readonly<Record<string, unknown>>)[name]);
 }
@@ -216,7 +212,7 @@ function names(op: string, argument: string, value: unknown, known: readonly str
   const each = elements(value as unknown[], (name, i) => {
     if (typeof name !== 'string') fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), 'a name');
     const index = known.indexOf(name);
-    if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `the name of an intermediate (${hint(name, known)})`);
+    if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `one of ${known.join(', ')}`, hint(name, known));
     return 1 << index;
   });
   return each.reduce((bits, bit) => bits | bit, 0);

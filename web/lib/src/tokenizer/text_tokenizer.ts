@@ -67,7 +67,7 @@ export class Tokenizer implements Contract {
         if (!isPlainObject(files)) fail('ARGUMENT', op, 'files', describe(files), 'an object of files by name');
         for (const name of Object.keys(files))
           if (!(names as readonly string[]).includes(name))
-            fail('ARGUMENT', op, 'files', `has ${JSON.stringify(name)}`, `one of them; ${hint(name, names)}`);
+            fail('ARGUMENT', op, 'files', `has the unknown name ${JSON.stringify(name)}`, `one of ${names.join(', ')}`, hint(name, names));
         return names.map((name) => {
           const content: unknown = files[name];
           if (content === undefined) return undefined;
