@@ -1023,7 +1023,12 @@ describe('loading models', () => {
         }
         for (const absent of [join(path, 'empty'), join(path, 'nowhere'), join(path, 'config.json')]) {
           const error = await refused(absent, 'NETWORK', [join(absent, 'config.json'), 'is not there']);
-          const expected: object = { op: 'loadModel', file: 'config.json', path: join(absent, 'config.json'), ...(error.help && { help: error.help }) };
+          const expected: object = {
+            op: 'loadModel',
+            file: 'config.json',
+            path: join(absent, 'config.json'),
+            ...(error.help && { help: error.help }),
+          };
           assert.deepEqual({ ...error.detail }, expected);
           assert.equal(error.help !== undefined, absent.endsWith('.json'));
         }
