@@ -106,9 +106,19 @@ describe('tasks', () => {
     const scores = (await model.classify(documents.map((text) => ['Was it good?', text] as const))).map(([{ score }]) => score);
     assert.deepEqual(
       ranked,
-      scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score),
+      scores.map((score, index) => ({ index, score, truncated: false })).sort((a, b) => b.score - a.score),
     );
     assert.deepEqual(await model.rank('Was it good?', documents, { topK: 2 }), ranked.slice(0, 2));
+    const short = await model.rank('Was it good?', documents, { maxLength: 8 });
+    const truncated = documents.map((_, i) => short.find(({ index }) => index === i)!.truncated);
+    assert.deepEqual(
+      truncated,
+      model.tokenize(
+        documents.map((text) => ['Was it good?', text] as const),
+        { maxLength: 8 },
+      ).truncated,
+    );
+    assert.sameMembers([...new Set(truncated)], [true, false]);
     assert.deepEqual(await model.rank('Was it good?', []), []);
     await assertRejects((await modelOf('tiny-bert')).rank('a', ['b']), 'UNSUPPORTED', ['3 labels', 'one label']);
     await assertRejects(model.rank('a', 'b' as never), 'ARGUMENT', ['documents', 'Array']);

@@ -42,6 +42,8 @@ export interface Answer {
 export interface RankedDocument {
   index: number;
   score: number;
+  /** Whether the query or this document was truncated because they exceed the maximum length together. */
+  truncated: boolean;
 }
 
 export interface FillMaskOptions extends BatchOptions {

@@ -241,13 +241,18 @@ export async function rank(
   const limit = limits(op, about, read.plain);
   const asked = promptOf(op, about, read.plain) + query;
   const scores = new Float32Array(documents.length);
+  const truncated: boolean[] = [];
   await inBatches(op, find, read, {
     count: documents.length,
-    rowsOf: (index) => [tokenized(op, tokenizer, [asked, documents[index]!], index, limit)],
+    rowsOf: (index) => {
+      const row = tokenized(op, tokenizer, [asked, documents[index]!], index, limit);
+      truncated[index] = row.truncated;
+      return [row];
+    },
     method: 'classify',
     others: () => ({}),
     use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),
   });
-  const order = Array.from(scores, (score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
+  const order = Array.from(scores, (score, index) => ({ index, score, truncated: truncated[index]! })).sort((a, b) => b.score - a.score);
   return order.slice(0, read.plain.topK ?? order.length);
 }
