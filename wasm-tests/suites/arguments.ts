@@ -38,7 +38,7 @@ describe('arguments to the letter', () => {
         for (const number of [NaN, Infinity, -Infinity])
           assert.deepEqual(
             about(() => attention({ mask: floats(kind, 1, 1, number, 1, 1) }), 'MASK'),
-            ['mask', 'holds NaN or an infinity', `finite numbers for kind '${kind}'`],
+            ['mask', 'NaN or an infinity', `finite numbers for kind '${kind}'`],
           );
     });
 
@@ -276,7 +276,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ window: [1, 2, 3] }), 'ARGUMENT'),
-        ['window', 'one of 3', 'an Array [left, right] of two whole numbers'],
+        ['window', '3 elements', 'an Array [left, right] of two whole numbers'],
       );
       assert.deepEqual(
         about(() => attention({ window: [1, 0.5] }), 'ARGUMENT'),
@@ -284,7 +284,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ window: [2 ** 53, 0] }), 'CONFIG'),
-        ['window[0]', '9007199254740992', 'less than 2^53'],
+        ['window[0]', '9007199254740992', 'a number below 2^53'],
       );
       assert.deepEqual(
         about(() => attention({ window: [0, -2] }), 'CONFIG'),
@@ -292,7 +292,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ queryOffset: -(2 ** 53) }), 'CONFIG'),
-        ['queryOffset', '-9007199254740992', 'less than 2^53'],
+        ['queryOffset', '-9007199254740992', 'a number below 2^53'],
       );
       assert.deepEqual(
         about(() => attention({ softcap: -0.5 }), 'CONFIG'),
@@ -435,7 +435,7 @@ describe('arguments to the letter', () => {
     };
 
     it('the source is a folder or an object of files', async () => {
-      const expected = "a folder's URL or path, or an object of files by name";
+      const expected = 'the URL or path of a folder, or an object of files by name';
       for (const source of ['', 7, null, undefined, [], new Map(), new Uint8Array(3)])
         assert.deepEqual(await refused(() => attn.loadModel(wrong(source)), 'ARGUMENT'), ['loadModel', 'source', expected]);
       assert.deepEqual(await refused(() => attn.loadModel({}), 'ARGUMENT'), [
@@ -585,7 +585,7 @@ describe('arguments to the letter', () => {
       for (const inputs of [7, null, undefined, 'a', []])
         assert.deepEqual(
           [about(() => model.forward(wrong(inputs)), 'ARGUMENT')[0], about(() => model.forward(wrong(inputs)), 'ARGUMENT')[2]],
-          ['inputs', 'an Encoding, as tokenize() gives it'],
+          ['inputs', 'an Encoding'],
         );
       assert.deepEqual(about(() => model.forward(wrong({ ...encoding, dims: undefined })), 'ARGUMENT').slice(0, 1), ['inputs.dims']);
       assertSameBits(

@@ -307,7 +307,7 @@ describe('tasks', () => {
     await assertRejects(mlm.fillMask(['[MASK]', `${long} [MASK]`]), 'OUT_OF_RANGE', ['texts[1]', '64']);
     await assertRejects(qa.answer(['a', ''], 'b'), 'ARGUMENT', ['question[1]', 'empty']);
     await assertRejects(qa.answer('a', ['b', '']), 'ARGUMENT', ['context[1]', 'empty']);
-    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2, as many as question']);
+    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2 elements, one for each question']);
     await assertRejects(qa.answer('a', 'b', { maxLength: 65 }), 'OUT_OF_RANGE', ['maxLength', '64']);
     await assertRejects(qa.answer('', 'a'), 'ARGUMENT', ['question', 'empty']);
     await assertRejects(qa.answer('a', ''), 'ARGUMENT', ['context', 'empty']);

@@ -1,14 +1,14 @@
-/** What may be written behind `attn`. src/command/options.cpp has the same table and says the same. */
+/** Command line of `attn`. src/command/options.cpp has the same table and the same messages. */
 import { parseArgs } from 'node:util';
 import { hint } from '../args/error.js';
 
-/** A call that is wrong. */
+/** Usage error. */
 export class Misuse extends Error {}
 
 interface Command {
   readonly takes: string;
   readonly about: string;
-  /** Names, each with what follows it: N is a whole number. */
+  /** Option names with their values; N is a whole number. */
   readonly options: readonly string[];
 }
 
@@ -76,7 +76,7 @@ export function help(name?: string): string {
 export interface Call {
   readonly command: CommandName;
   readonly paths: readonly string[];
-  /** What was given: text, a number where that is wanted, true of an option that takes none. */
+  /** Values of the given options; true for an option without a value. */
   readonly options: Readonly<Partial<Record<OptionName, string | number | true>>>;
 }
 
@@ -95,7 +95,7 @@ function checked(name: OptionName, wanted: string | undefined, given: string | b
   return Number(value);
 }
 
-/** What to do: a call, or to print help or the version. */
+/** Parses the command line: a call, or a request for help or the version. */
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
   const takesNone = ['help', 'version', 'jsonl'];
   const known = ['help', 'version', ...Object.keys(abouts)];

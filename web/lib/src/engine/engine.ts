@@ -6,7 +6,7 @@ import { Heap } from './heap.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
 import type { hold, prepare } from './training.js';
-import { type Leaf, type LookUp, missingFrom, type Signature } from '../args/signature.js';
+import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 /** A name as bytes for the heap. */
@@ -87,7 +87,7 @@ export class Engine {
     this.#native = native;
     const signatures = JSON.parse(native.signatures()) as Signature[];
     if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
-    else signatures.push(...missingFrom(signatures));
+    else signatures.push(...trainingStubs(signatures));
     this.signatures = signatures;
     this.#heap = new Heap(native);
     this.#version = native.version();
