@@ -245,7 +245,7 @@ describe('int8 models as files', () => {
   it('what is wrong with options is ARGUMENT, with a hint', async () => {
     await assertRejects(attn.loadModel(folder('tiny-bert'), { weights: 'float16' } as never), 'CONFIG', ['weights', 'int8']);
     const model = await loadAs(attn, 'tiny-bert', 'int8');
-    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['did you mean weights?']);
+    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['Did you mean weights?']);
     await assertRejects(model.export({ weights: 8 } as never), 'ARGUMENT', ['weights']);
     await assertRejects(model.export(null as never), 'ARGUMENT', ['options']);
     model.dispose();

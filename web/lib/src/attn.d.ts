@@ -1884,6 +1884,8 @@ export function readSafetensorsHeader(bytes: Uint8Array): SafetensorsHeader;
 export class AttnError extends Error {
   constructor(code: ErrorCode, message: string, detail?: Readonly<Record<string, unknown>>, options?: { cause?: unknown });
   readonly code: ErrorCode;
-  /** Facts for programs, frozen: `op`, `argument`, `expected`, `got`, and further facts about the error. */
+  /** Facts for programs, frozen: `op`, `argument`, `expected`, `got`, `help` and others that depend on the error. */
   readonly detail: Readonly<Record<string, unknown>>;
+  /** The remedy, if attn knows one: the last sentence of `message` without its final period, such as "Did you mean isCausal?". */
+  readonly help: string | undefined;
 }

@@ -1,14 +1,14 @@
-/** What may be written behind `attn`. src/command/options.cpp has the same table and says the same. */
+/** Command line of `attn`. src/command/options.cpp has the same table and the same messages. */
 import { parseArgs } from 'node:util';
 import { hint } from '../args/error.js';
 
-/** A call that is wrong. */
+/** Usage error. */
 export class Misuse extends Error {}
 
 interface Command {
   readonly takes: string;
   readonly about: string;
-  /** Names, each with what follows it: N is a whole number. */
+  /** Option names with their values; N is a whole number. */
   readonly options: readonly string[];
 }
 
@@ -76,9 +76,11 @@ export function help(name?: string): string {
 export interface Call {
   readonly command: CommandName;
   readonly paths: readonly string[];
-  /** What was given: text, a number where that is wanted, true of an option that takes none. */
+  /** Values of the given options; true for an option without a value. */
   readonly options: Readonly<Partial<Record<OptionName, string | number | true>>>;
 }
+
+const suggestion = (name: string, known: readonly string[]) => hint(name, known)?.replace('Did', 'did') ?? `there are ${known.join(', ')}`;
 
 function checked(name: OptionName, wanted: string | undefined, given: string | boolean): string | number | true {
   if (wanted === undefined) return true;
@@ -87,13 +89,13 @@ function checked(name: OptionName, wanted: string | undefined, given: string | b
   const least = name === 'stride' ? 0 : 1;
   const expected = wanted === 'N' ? `expected a whole number from ${least} to 999999` : `expected a ${wanted.toLowerCase()}`;
   if (value === '') throw new Misuse(`--${name} is missing; ${choices.length > 1 ? `there are ${choices.join(', ')}` : expected}`);
-  if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}; ${hint(value, choices)}`);
+  if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}; ${suggestion(value, choices)}`);
   if (wanted !== 'N') return value;
   if (!/^\d{1,6}$/.test(value) || Number(value) < least) throw new Misuse(`--${name} is ${value}; ${expected}`);
   return Number(value);
 }
 
-/** What to do: a call, or to print help or the version. */
+/** Parses the command line: a call, or a request for help or the version. */
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
   const takesNone = ['help', 'version', 'jsonl'];
   const known = ['help', 'version', ...Object.keys(abouts)];
@@ -108,12 +110,12 @@ export function readCall(args: readonly string[]): Call | { readonly help: strin
     tokens: true,
   });
   const given = tokens.filter((token) => token.kind === 'option');
-  for (const { name, rawName } of given) if (!known.includes(name)) throw new Misuse(`${rawName} is no option; ${hint(name, known)}`);
+  for (const { name, rawName } of given) if (!known.includes(name)) throw new Misuse(`${rawName} is no option; ${suggestion(name, known)}`);
   const [command, ...paths] = positionals;
   if (given.some(({ name }) => name === 'version')) return 'version';
   const wantsHelp = given.some(({ name }) => name === 'help');
   if (command === undefined || (wantsHelp && isCommand(command))) return { help: help(command), wrong: !wantsHelp };
-  if (!isCommand(command)) throw new Misuse(`${command} is no command; ${hint(command, Object.keys(commands))}`);
+  if (!isCommand(command)) throw new Misuse(`${command} is no command; ${suggestion(command, Object.keys(commands))}`);
   const { takes, options } = commands[command];
   const names = takes.split(' ');
   const least = names.filter((name) => !name.startsWith('[')).length;

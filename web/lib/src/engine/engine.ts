@@ -7,7 +7,7 @@ import { callNative, type Native, nativeClass, type NativeLayer, type NativeObje
 import { toPublic } from './results.js';
 import { encoderTraceNames } from './trace_names.js';
 import type { hold, prepare } from './training.js';
-import { type Leaf, type LookUp, missingFrom, type Signature } from '../args/signature.js';
+import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 /** A name as bytes for the heap. */
@@ -89,7 +89,7 @@ export class Engine {
     this.#native = native;
     const signatures = JSON.parse(native.signatures()) as Signature[];
     if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
-    else signatures.push(...missingFrom(signatures));
+    else signatures.push(...trainingStubs(signatures));
     this.signatures = signatures;
     this.#heap = new Heap(native);
     this.#version = native.version();
