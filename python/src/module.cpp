@@ -8,7 +8,7 @@
 NB_MODULE(_attn, module) {
   using namespace attn::python;
   translate_errors();
-  watch_end();
+  watch_process();
   module.def("set_num_threads", &set_num_threads, nb::arg("count"),
              R"(Threads of each call, unless the call, model or layer says otherwise. Default 1; 0: one per core.
 

@@ -3,27 +3,26 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
-#include <shared_mutex>
 #include <string_view>
 #include <utility>
 
 #include "attn/context.hpp"
 
-// How calls run: without the interpreter's lock, on so many threads, and not beside what changes their object.
+// Runs calls without the interpreter's lock, on a number of threads, and guards each object against concurrent changes.
 namespace attn::python {
 
 namespace nb = nanobind;
 
-/// Threads of a call, a model or a layer that says nothing else. Default 1; 0: one per core.
+/// Threads of calls, models and layers that set no number. Default 1; 0: one per core.
 void set_num_threads(unsigned count);
 unsigned get_num_threads();
 
-/// So many threads, or as many as the process's calls have. Contexts are made when they are first used, so that a program has no threads
-/// before it computes, and those of the last few counts are kept. Throws CONFIG for too many. With the interpreter's lock.
+/// The context of this many threads, default that of set_num_threads(). The last few contexts are cached; threads start with the first
+/// computation. Throws CONFIG for too many threads. Requires the interpreter's lock.
 Context context_of(std::optional<unsigned> threads);
 
-/// Without the interpreter's lock. Where the interpreter ends meanwhile, the thread waits for the end of the process: to ask for the lock then
-/// would be the end of the thread by force (before Python 3.14), which C++ takes for an error.
+/// Releases the interpreter's lock. If the interpreter ends in the meantime, the thread sleeps until the process ends: before Python 3.14 a
+/// thread that asks for the lock then is ended by force, and C++ terminates.
 class Unlocked {
  public:
   Unlocked();
@@ -35,19 +34,24 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// With it again.
+/// Acquires the interpreter's lock, for a callback. Another thread may fork meanwhile.
 class Locked {
  public:
   Locked();
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
 
  private:
+  bool was_running_;
   std::optional<nb::gil_scoped_acquire> acquired_;
 };
 
-/// Has the interpreter say when it ends.
-void watch_end();
+/// Registers with the interpreter for its end and for os.fork(): a fork waits until every running call is in a callback or done, so that the
+/// child finds no half-written memory and no lock of a thread that it does not have.
+void watch_process();
 
-/// Lets the interpreter act on signals, 50 ms after it last could: what Ctrl-C raises is thrown. Without the interpreter's lock.
+/// Lets the interpreter handle signals, at most every 50 ms. Throws the exception of Ctrl-C. Requires that this thread is Unlocked.
 class Signals {
  public:
   void check();
@@ -57,10 +61,15 @@ class Signals {
   static double now();
 };
 
-/// Who is inside an object: any number of calls that leave it as it is, or one that changes it. Not copied or moved with the object.
+/// Lets any number of calls read an object, or one call change it.
 class Lock {
  public:
-  /// Waits. Throws BUSY where this thread is inside already, by a callback, and either call changes the object.
+  Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  /// Waits for the object. Throws BUSY if a callback of this thread's own call asks and either call changes the object, and in the child of a
+  /// fork that interrupted a change.
   class Held {
    public:
     Held(const Lock& lock, std::string_view op, bool changes);
@@ -73,18 +82,26 @@ class Lock {
     bool changes_, is_outermost_;
   };
 
+  /// Discards the calls of threads that a child of fork() does not have.
+  void leave_behind(bool is_read_here, bool is_changed_here) const;
+
  private:
-  mutable std::shared_mutex mutex_;
+  void acquire(std::string_view op, bool changes) const;
+  void release(bool changes) const;
+
+  mutable int readers_ = 0;
+  mutable bool is_changing_ = false, is_torn_ = false;
+  mutable unsigned forks_ = 0;  ///< forks of the process that leave_behind() has seen
 };
 
-/// A model or layer of a program's.
+/// A model or layer, the number of its threads, and its lock.
 template <class T>
 struct Shared {
   T object;
   std::optional<unsigned> threads = std::nullopt;
   Lock lock = {};
 
-  /// f(object), which leaves it as it is, or changes it. On so many threads, where the call says it.
+  /// f(object), which reads or changes the object, on the call's number of threads if it sets one.
   template <class F>
   auto read(std::string_view op, F f, std::optional<unsigned> of_call = std::nullopt) const {
     return run(*this, of_call ? of_call : threads, op, false, f);
@@ -105,7 +122,7 @@ struct Shared {
   }
 };
 
-/// f() of no object.
+/// f(), for functions without an object.
 template <class F>
 auto run(std::optional<unsigned> threads, F f) {
   const Context context = context_of(threads);
