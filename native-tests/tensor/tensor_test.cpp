@@ -160,6 +160,24 @@ TEST_CASE("an error has a code, a message and the facts", "[tensor]") {
   }
 }
 
+TEST_CASE("a remedy is its own sentence at the end of an error's message and the fact help", "[tensor]") {
+  const auto check = [](const Error& error) {
+    CHECK(std::string_view(error.what()) == "load: path is a file, expected a folder. Pass the folder of config.json.");
+    CHECK(error.help() == "Pass the folder of config.json");
+    CHECK(std::get<std::string>(error.detail().at("expected")) == "a folder");
+    CHECK(std::get<std::string>(error.detail().at("help")) == error.help());
+  };
+  CHECK_NOTHROW([&] {
+    try {
+      detail::fail(ErrorCode::argument, "load", "path", {"a folder"}, {"a file"}, "Pass the folder of config.json");
+    } catch (const Error& error) {
+      check(error);
+      check(Error(error));  // a copy does not append it again
+    }
+  }());
+  CHECK(Error(ErrorCode::argument, "load: path is a file").help().empty());
+}
+
 TEST_CASE("error names and trace names are distinct and in their order", "[tensor]") {
   CHECK(std::set(kErrorCodeNames.begin(), kErrorCodeNames.end()).size() == kErrorCodeNames.size());
   CHECK(to_string(ErrorCode::argument) == "ARGUMENT");
