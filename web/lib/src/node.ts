@@ -12,7 +12,7 @@ import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
 import { packageFile } from './platform/node_files.js';
 
-export { AttnError };
+export * from './common.js';
 
 /**
  * Returns the path of a location; undefined if it has to be fetched. A single letter before a colon is a Windows drive.

@@ -6,7 +6,7 @@ import nodeEndpoint from './worker/comlink-node.js';
 import { leaveOut } from './platform/asset_urls.js';
 import { packageFile } from './platform/node_files.js';
 
-export { AttnError } from './args/error.js';
+export * from './common.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({

@@ -5,8 +5,9 @@ import { allocate, AttnError, type Detail, reason } from '../args/error.js';
 import { Heap } from './heap.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
+import { encoderTraceNames } from './trace_names.js';
 import type { hold, prepare } from './training.js';
-import { type Leaf, type LookUp, missingFrom, type Signature } from '../args/signature.js';
+import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 /** Encodes a tensor name for the heap. */
@@ -32,11 +33,13 @@ export function isNativeError(error: unknown): error is NativeError {
   return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string' && 'detail' in error;
 }
 
+const isTraceName = (word: string) => (encoderTraceNames as readonly string[]).includes(word);
+
 /**
  * Converts "key_padding_mask" to "keyPaddingMask" in every word except the names of traces, which both languages share.
  */
-function camelCase(text: string, traceNames: readonly string[]): string {
-  return text.replace(/\w+/g, (word) => (traceNames.includes(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
+function camelCase(text: string): string {
+  return text.replace(/\w+/g, (word) => (isTraceName(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
 }
 
 /**
@@ -46,13 +49,13 @@ function camelCase(text: string, traceNames: readonly string[]): string {
 const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT'];
 
 /** Converts a C++ error to JavaScript's spelling. `op` is for errors without one: running out of memory. */
-export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
-  const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name, []), value])) as Detail;
+export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load'): AttnError {
+  const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name), value])) as Detail;
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
   // `detail.op` is the file here, and names are those in the file.
   if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
-  const ours = camelCase(detail['op'], traceNames);
-  const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text, traceNames));
+  const ours = camelCase(detail['op']);
+  const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text));
   const entries = Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? spelled(value) : value]);
   return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...(Object.fromEntries(entries) as Detail), op: ours });
 }
@@ -76,7 +79,6 @@ export class Engine {
   readonly #heap: Heap;
   readonly #version: string;
   readonly #int8: string;
-  readonly #traceNames: readonly string[];
   disposed = false;
   #running = false;
   /** Number of layers and models that are not freed yet. */
@@ -91,12 +93,11 @@ export class Engine {
     this.#native = native;
     const signatures = JSON.parse(native.signatures()) as Signature[];
     if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
-    else signatures.push(...missingFrom(signatures));
+    else signatures.push(...trainingStubs(signatures));
     this.signatures = signatures;
     this.#heap = new Heap(native);
     this.#version = native.version();
     this.#int8 = native.int8();
-    this.#traceNames = native.traceNames().split(',');
   }
 
   /** Throws unless a call may start. */
@@ -118,7 +119,7 @@ export class Engine {
       // An exception unwinds the engine's stack, but not the stack in the heap.
       this.#native.stackRestore(stack);
       if (error instanceof AttnError) throw error;
-      if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op, this.#traceNames));
+      if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op));
       // After a trap or a stack overflow the state of the heap is unknown.
       this.#broken = new AttnError('INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
       throw this.#broken;
@@ -164,7 +165,7 @@ export class Engine {
     return this.#enter(op, () =>
       this.#withLeaves(op, leaves, (frame) => {
         const pointer = callNative(layer ?? this.#native, name, frame);
-        return toPublic(result, this.#heap.takeResult(pointer), this.#traceNames);
+        return toPublic(result, this.#heap.takeResult(pointer));
       }),
     );
   }
