@@ -965,7 +965,8 @@ describe('loading models', () => {
       it(`${what}: UNSUPPORTED, with which it is and what to do`, async () => {
         for (const file of names) {
           const error = await refused(without(absent, file), 'UNSUPPORTED', [`there is no ${absent}, but source["${file}"]`, help]);
-          assert.deepEqual({ ...error.detail }, { op: 'loadModel', expected: absent, got: file });
+          assert.deepInclude({ ...error.detail }, { op: 'loadModel', expected: absent, got: file });
+          assert.include(error.help, help);
         }
       });
 
@@ -1301,7 +1302,7 @@ describe('loading models', () => {
         [{ 'content-length': '100' }, mine, ['broke off after 10 bytes', 'mine'], 100],
         [{}, mine, ['broke off after 10 bytes', 'mine'], undefined],
         [{ 'content-length': '100', 'content-encoding': 'br' }, mine, ['broke off after 10 bytes', 'mine'], undefined],
-        [{ 'content-length': '100' }, undefined, ['broke off: 10 bytes came, expected 100'], 100],
+        [{ 'content-length': '100' }, undefined, ['broke off after 10 of 100 bytes'], 100],
       ] as const) {
         const { fetch } = server(({ file }) => (file === weights ? new Response(cutOff(start(), error), { headers }) : undefined));
         const thrown = await refused(address, 'NETWORK', [...words], { fetch, cache: 'none' });
