@@ -7,8 +7,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
-import { load } from 'attn';
-import { readSafetensorsHeader } from '../wasm-tests/support/safetensors_header.mjs';
+import { load, readSafetensorsHeader } from 'attn';
 import { portFromEnvironment, serve } from './serve.mjs';
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));

@@ -29,8 +29,6 @@ void set_memory_limit_of(double bytes) { set_memory_limit(static_cast<std::uint6
 
 std::string error_codes() { return join(kErrorCodeNames); }
 
-std::string trace_names() { return join(kTraceNames); }
-
 std::string version() { return ATTN_VERSION; }
 
 std::string int8() { return kernels::best().int8.name; }
@@ -62,7 +60,6 @@ EMSCRIPTEN_BINDINGS(attn_runtime) {
   emscripten::function("int8", &int8);
   emscripten::function("errorCodes", &error_codes);
   emscripten::function("signatures", &signatures);
-  emscripten::function("traceNames", &trace_names);
   emscripten::function("heapUsed", &heap_used);
   emscripten::function("heapPeak", &heap_peak);
   emscripten::function("setMemoryLimit", &set_memory_limit_of);

@@ -57,6 +57,7 @@ export type {
   PromptOptions,
   RankedDocument,
   RuntimeInfo,
+  SafetensorsHeader,
   StateDict,
   Task,
   Tensor,
@@ -67,7 +68,7 @@ export type {
   TokenizeOptions,
   TraceName,
 } from './attn.js';
-export { AttnError } from './attn.js';
+export { AttnError, encoderTraceNames, readSafetensorsHeader, traceNames } from './attn.js';
 
 /** T with a promise in the place of everything that it gives; what a constructor gives can be disposed of by `await using`. */
 export type Promisified<T> = {
