@@ -296,7 +296,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ softcap: -0.5 }), 'CONFIG'),
-        ['softcap', '-0.5', '0 or a normal number above'],
+        ['softcap', '-0.5', '0 or a normal number above 0'],
       );
       assert.deepEqual(
         about(() => attention({ past: { key: k } }), 'ARGUMENT').filter((_, i) => i !== 1),
