@@ -519,8 +519,13 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     attn_fill_mask_options options;
     attn_fill_mask_options_init(&options);
     check(&options, {});
-    options = {3, targets, 2};
+    options.top_k = 3;
+    options.targets = targets;
+    options.target_count = 2;
     check(&options, {.top_k = 3, .targets = {good, child}});
+    options.batch_size = 0;
+    refused(ATTN_ERROR_CONFIG, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), &given, &options, &raw, error); });
+    options.batch_size = 1;
     options.top_k = 0;
     refused(ATTN_ERROR_CONFIG, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), &given, &options, &raw, error); });
     const attn_text plain = text_of(good);
@@ -554,8 +559,14 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     attn_answer_options options;
     attn_answer_options_init(&options);
     CHECK(check(&options, {}) == 1);
-    options = {4, 3, 5, true};
+    options.top_k = 4;
+    options.max_answer_length = 3;
+    options.stride = 5;
+    options.allow_empty = true;
     CHECK(check(&options, {.top_k = 4, .max_answer_length = 3, .stride = 5, .allow_empty = true}) > 1);
+    options.max_length = 24;
+    options.batch_size = 2;
+    CHECK(check(&options, {.top_k = 4, .max_answer_length = 3, .stride = 5, .allow_empty = true, .max_length = 24}) > 1);
     const attn_text empty{nullptr, 0};
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_answer(model.get(), &empty, &given, nullptr, &raw, error); });
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_answer(model.get(), nullptr, &given, nullptr, &raw, error); });
@@ -589,8 +600,17 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     attn_rank_options options;
     attn_rank_options_init(&options);
     CHECK(check(&options, {}) == 4);
-    options = {8, true, 3, 2};
+    options.max_length = 8;
+    options.top_k = 3;
+    options.batch_size = 2;
     CHECK(check(&options, {.max_length = 8, .top_k = 3}) == 3);
+    options.prompt = "query: ";
+    options.add_special_tokens = false;
+    options.truncation_side = "left";
+    CHECK(check(&options, {.max_length = 8, .top_k = 3, .add_special_tokens = false, .truncation_side = Side::left, .prompt = "query: "}) == 3);
+    options.truncation_side = "middle";
+    refused(ATTN_ERROR_ARGUMENT,
+            [&](attn_error** error) { return attn_text_model_rank(model.get(), &asked, given.data(), 1, &options, &raw, error); });
     const auto other = sentiment();
     refused(ATTN_ERROR_UNSUPPORTED, [&](attn_error** error) { return attn_text_model_rank(other.get(), &asked, nullptr, 0, nullptr, &raw, error); });
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_rank(model.get(), &asked, nullptr, 1, nullptr, &raw, error); });
@@ -601,6 +621,13 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     const TextModel expected = TextModel::load(testdata("models/tiny-bert"));
     CHECK(attn_text_model_task(model.get()) == std::string("text-classification"));
     CHECK(attn_text_model_task(nullptr) == nullptr);
+    CHECK(attn_text_model_note(model.get(), expected.notes().size()) == nullptr);
+    CHECK(attn_text_model_note(nullptr, 0) == nullptr);
+    char* mask = nullptr;
+    REQUIRE(attn_text_model_mask_token(model.get(), &mask, nullptr) == ATTN_OK);
+    CHECK(mask == expected.mask_token());
+    attn_string_free(mask);
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_mask_token(model.get(), nullptr, error); });
     const Encoding encoding = expected.tokenize({"Was it bad?"});
     const std::vector<std::int64_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
     for (const bool skip : {false, true}) {
@@ -620,13 +647,16 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
   CHECK(!attn_tensors_text(nullptr, "labels", 0, nullptr));
 }
 
-TEST_CASE("C: labels are told apart by their numbers where names are equal", "[c][tasks]") {
+TEST_CASE("C: classify returns the indices of labels with equal names, at most top_k of them", "[c][tasks]") {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-c-labels-" + std::to_string(std::random_device()()));
   std::filesystem::copy(testdata("models/tiny-bert"), folder);
   nlohmann::json config = nlohmann::json::parse(std::ifstream(folder / "config.json"));
   config["id2label"] = {{"0", "same"}, {"1", "same"}, {"2", "other"}};
   std::ofstream(folder / "config.json") << config;
+  std::ofstream(folder / "sentence_bert_config.json") << R"({"processing_kwargs":{"text":{"truncation":false}}})";
   const auto model = made<attn_text_model_free>(attn_text_model_load, folder.string().c_str(), ATTN_WEIGHTS_AS_STORED);
+  CHECK(attn_text_model_note(model.get(), 0) == std::string("sentence_bert_config.json: processing_kwargs is not used"));
+  CHECK(attn_text_model_note(model.get(), 1) == nullptr);
   const TextModel expected = TextModel::load(testdata("models/tiny-bert"));
   const std::vector<std::string>& names = expected.labels();
   for (const std::string text : {"A happy person smiles.", "Was it bad?"}) {
@@ -635,6 +665,13 @@ TEST_CASE("C: labels are told apart by their numbers where names are equal", "[c
     const auto* const labels = static_cast<const std::int32_t*>(find(results, "labels").data);
     const auto scores = expected.classify({text})[0];
     for (std::size_t i = 0; i < names.size(); ++i) CHECK(names[static_cast<std::size_t>(labels[i])] == scores[i].label);
+    attn_classify_options options;
+    attn_classify_options_init(&options);
+    options.top_k = 2;
+    options.truncation_side = "left";
+    const Tensors best = made<attn_tensors_free>(attn_text_model_classify, model.get(), &given, nullptr, std::size_t{1}, &options);
+    CHECK(dims_of(find(best, "scores")) == std::vector<std::int64_t>{1, 2});
+    CHECK(std::equal(labels, labels + 2, static_cast<const std::int32_t*>(find(best, "labels").data)));
   }
   std::filesystem::remove_all(folder);
 }
