@@ -14,12 +14,12 @@
 namespace attn::python {
 namespace {
 
-// Guarded by the interpreter's lock.
+// Guarded by the GIL.
 unsigned process_threads = 1;
 
 constexpr std::size_t kCachedContexts = 4;
 
-/// Contexts by number of threads, most recently used first. Never destroyed: threads that Python does not join may still use them.
+/// Most recently used first. Never destroyed: threads that Python does not join may still use them.
 std::vector<std::pair<unsigned, Context>>& contexts() {
   static auto& all = *new std::vector<std::pair<unsigned, Context>>;
   return all;
@@ -29,7 +29,6 @@ void check_threads(unsigned count) {
   if (count > kMaxThreads) detail::fail(ErrorCode::config, "set_num_threads", "count", {"a number from 0 to ", kMaxThreads}, {count});
 }
 
-/// The thread that ends the interpreter, and the number of threads that have released its lock.
 std::atomic<std::thread::id> ending;
 std::atomic<int> unlocked{0};
 
@@ -39,12 +38,11 @@ void wait_for_the_end() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-/// Threads in native code, and fork(). `mutex` guards this and every Lock; it is never held while waiting for the interpreter's lock.
 struct Process {
-  std::mutex mutex;
+  std::mutex mutex;  ///< guards this and every Lock; never held while waiting for the GIL
   std::condition_variable changed;
-  int running = 0;                   ///< threads that compute; those in a callback or waiting for a Lock do not count
-  std::atomic<bool> forking{false};  ///< a fork waits for `running` to be 0, or is under way
+  int running = 0;  ///< threads that compute, neither in a callback nor waiting for a Lock
+  std::atomic<bool> forking{false};
 
   void start_running() {
     std::unique_lock guard(mutex);
@@ -58,13 +56,12 @@ struct Process {
   }
 };
 
-// A child of fork() replaces it: glibc's condition variable waits forever for waiters that the child does not have.
+// Replaced in a child of fork(): glibc's condition variable would wait for waiters that the child does not have.
 Process* process = new Process;
 unsigned forks = 0;
 
-/// Whether this thread counts in Process::running.
 thread_local bool is_running = false;
-/// Locks that this thread holds, outermost first, and whether it changes their objects.
+/// Locks of this thread, outermost first, and whether it changes their objects.
 thread_local std::vector<std::pair<const Lock*, bool>> inside;
 
 void before_fork() {
@@ -122,7 +119,7 @@ Unlocked::~Unlocked() {
   PyEval_RestoreThread(state_);
 }
 
-// A Python object may also be released by a thread that has the lock already and does not run.
+// A thread that has the GIL already may destroy a PythonTokenizer.
 Locked::Locked() : was_running_(std::exchange(is_running, false)) {
   if (was_running_) process->stop_running();
   wait_for_the_end();
@@ -140,14 +137,14 @@ void watch_process() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     ending.store(std::this_thread::get_id());
     if (unlocked.load() == 0) return;
-    // Lets threads continue that already wait for the lock.
+    // Lets threads continue that already wait for the GIL.
     PyThreadState* const state = PyEval_SaveThread();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     PyEval_RestoreThread(state);
   }));
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(&before_fork),
-                                                     nb::arg("after_in_parent") = nb::cpp_function(&after_fork_in_parent),
-                                                     nb::arg("after_in_child") = nb::cpp_function(&after_fork_in_child));
+                                                      nb::arg("after_in_parent") = nb::cpp_function(&after_fork_in_parent),
+                                                      nb::arg("after_in_child") = nb::cpp_function(&after_fork_in_child));
 }
 
 double Signals::now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -171,8 +168,8 @@ void Lock::acquire(std::string_view op, bool changes) const {
   std::unique_lock guard(process->mutex);
   leave_behind(false, false);
   if (is_torn_)
-    detail::fail(ErrorCode::busy, op, "the object", {"one that was unchanged during fork(). Load it again"},
-                 {"half changed by a thread of the parent process"});
+    detail::fail(ErrorCode::busy, op, "the object", {"one that no thread changes during fork()"}, {"half changed by a thread of the parent process"},
+                 "Load it again in this process");
   const auto is_free = [&] { return !is_changing_ && (!changes || readers_ == 0); };
   if (!is_free()) {
     --process->running;
@@ -199,7 +196,8 @@ Lock::Held::Held(const Lock& lock, std::string_view op, bool changes) : lock_(lo
   const auto outer = std::find_if(inside.begin(), inside.end(), [&](const auto& each) { return each.first == &lock; });
   is_outermost_ = outer == inside.end();
   if (!is_outermost_ && (changes || outer->second))
-    detail::fail(ErrorCode::busy, op, "the caller", {"none: that call has to end first"}, {"a callback of another call of this object"});
+    detail::fail(ErrorCode::busy, op, "the caller", {"code outside that call"}, {"a callback of another call of this object"},
+                 "Wait until that call has ended");
   inside.reserve(inside.size() + 1);
   if (is_outermost_) lock.acquire(op, changes);
   inside.emplace_back(&lock, changes);

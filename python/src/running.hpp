@@ -8,21 +8,18 @@
 
 #include "attn/context.hpp"
 
-// Runs calls without the interpreter's lock, on a number of threads, and guards each object against concurrent changes.
+// Calls run without the interpreter's lock (GIL).
 namespace attn::python {
 
 namespace nb = nanobind;
 
-/// Threads of calls, models and layers that set no number. Default 1; 0: one per core.
 void set_num_threads(unsigned count);
 unsigned get_num_threads();
 
-/// The context of this many threads, default that of set_num_threads(). The last few contexts are cached; threads start with the first
-/// computation. Throws CONFIG for too many threads. Requires the interpreter's lock.
+/// Returns a context of this many threads, default get_num_threads(). Requires the GIL. Throws CONFIG.
 Context context_of(std::optional<unsigned> threads);
 
-/// Releases the interpreter's lock. If the interpreter ends in the meantime, the thread sleeps until the process ends: before Python 3.14 a
-/// thread that asks for the lock then is ended by force, and C++ terminates.
+/// Releases the GIL. If the interpreter ends meanwhile, the thread sleeps: Python before 3.14 would kill it on reacquiring the GIL.
 class Unlocked {
  public:
   Unlocked();
@@ -34,7 +31,7 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// Acquires the interpreter's lock, for a callback. Another thread may fork meanwhile.
+/// Acquires the GIL for a callback, during which another thread may fork.
 class Locked {
  public:
   Locked();
@@ -47,11 +44,11 @@ class Locked {
   std::optional<nb::gil_scoped_acquire> acquired_;
 };
 
-/// Registers with the interpreter for its end and for os.fork(): a fork waits until every running call is in a callback or done, so that the
-/// child finds no half-written memory and no lock of a thread that it does not have.
+/// Registers hooks for the interpreter's end and for os.fork(), which waits until each running call is in a callback or done: otherwise the
+/// child would inherit half-written memory and locks of threads that it does not have.
 void watch_process();
 
-/// Lets the interpreter handle signals, at most every 50 ms. Throws the exception of Ctrl-C. Requires that this thread is Unlocked.
+/// Handles signals every 50 ms; throws KeyboardInterrupt. Requires Unlocked.
 class Signals {
  public:
   void check();
@@ -61,15 +58,14 @@ class Signals {
   static double now();
 };
 
-/// Lets any number of calls read an object, or one call change it.
+/// Admits any number of calls that read an object, or one that changes it.
 class Lock {
  public:
   Lock() = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  /// Waits for the object. Throws BUSY if a callback of this thread's own call asks and either call changes the object, and in the child of a
-  /// fork that interrupted a change.
+  /// Throws BUSY within a callback of a conflicting call, and in the child of a fork that interrupted a change.
   class Held {
    public:
     Held(const Lock& lock, std::string_view op, bool changes);
@@ -82,7 +78,7 @@ class Lock {
     bool changes_, is_outermost_;
   };
 
-  /// Discards the calls of threads that a child of fork() does not have.
+  /// Discards the calls of other threads, in the child of a fork.
   void leave_behind(bool is_read_here, bool is_changed_here) const;
 
  private:
@@ -91,17 +87,15 @@ class Lock {
 
   mutable int readers_ = 0;
   mutable bool is_changing_ = false, is_torn_ = false;
-  mutable unsigned forks_ = 0;  ///< forks of the process that leave_behind() has seen
+  mutable unsigned forks_ = 0;
 };
 
-/// A model or layer, the number of its threads, and its lock.
 template <class T>
 struct Shared {
   T object;
   std::optional<unsigned> threads = std::nullopt;
   Lock lock = {};
 
-  /// f(object), which reads or changes the object, on the call's number of threads if it sets one.
   template <class F>
   auto read(std::string_view op, F f, std::optional<unsigned> of_call = std::nullopt) const {
     return run(*this, of_call ? of_call : threads, op, false, f);
@@ -122,7 +116,6 @@ struct Shared {
   }
 };
 
-/// f(), for functions without an object.
 template <class F>
 auto run(std::optional<unsigned> threads, F f) {
   const Context context = context_of(threads);
