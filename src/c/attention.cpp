@@ -76,7 +76,7 @@ attn_status attn_multi_head_attention_forward(const attn_multi_head_attention* l
   return making(op, results, error, [&] {
     check_pointer(op, layer, "layer");
     if ((key == nullptr) != (value == nullptr))
-      attn::detail::fail(attn::ErrorCode::argument, op, key == nullptr ? "key" : "value", {"both or none"}, {"NULL"});
+      attn::detail::fail(attn::ErrorCode::argument, op, key == nullptr ? "key" : "value", {"both key and value, or neither"}, {"NULL"});
     const Given q(op, "query", query);
     const Given k(op, "key", key != nullptr ? key : query);
     const Given v(op, "value", value != nullptr ? value : query);

@@ -61,7 +61,7 @@ Shape to_dims(std::string_view op, std::string_view argument, std::size_t rank, 
   if (rank > 0) check_pointer(op, dims, std::string(argument) + ".dims");
   Shape shape;
   for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (dims[axis] < 0) detail::fail(ErrorCode::shape, op, argument, {"dims of 0 or more"}, {dims[axis]});
+    if (dims[axis] < 0) detail::fail(ErrorCode::shape, op, argument, {"dims of at least 0"}, {dims[axis]});
     shape.push_back(dims[axis]);
   }
   return shape;

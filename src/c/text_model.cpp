@@ -369,7 +369,7 @@ attn_status attn_text_model_id_to_token(const attn_text_model* model, int64_t id
     check_pointer(op, model, "model");
     check_pointer(op, token, "token");
     const std::optional<std::string> found = model->module.id_to_token(id);
-    if (!found) attn::detail::fail(attn::ErrorCode::out_of_range, op, "id", {"one of the vocabulary"}, {id});
+    if (!found) attn::detail::fail(attn::ErrorCode::out_of_range, op, "id", {"an id of the vocabulary"}, {id});
     *token = copy_of(*found);
   });
 }
@@ -396,7 +396,7 @@ attn_status attn_text_model_forward(const attn_text_model* model, const int32_t*
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
     check_pointer(op, input_ids, "input_ids");
-    if (batch < 0 || length < 0) attn::detail::fail(attn::ErrorCode::shape, op, "input_ids", {"dims of 0 or more"}, {attn::Shape{batch, length}});
+    if (batch < 0 || length < 0) attn::detail::fail(attn::ErrorCode::shape, op, "input_ids", {"dims of at least 0"}, {attn::Shape{batch, length}});
     const attn::Shape shape{batch, length};
     attn::checked_size(shape, op, "input_ids");
     attn::EncodingTensors<2> inputs;

@@ -68,7 +68,7 @@ void fail(ErrorCode code, std::string_view op, std::string_view argument, std::i
 void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
           std::initializer_list<TextPart> got, std::string_view help) {
   ErrorDetail more;
-  more.emplace("help", std::string(help));
+  if (!help.empty()) more.emplace("help", std::string(help));
   fail(code, op, argument, expected, got, std::move(more));
 }
 

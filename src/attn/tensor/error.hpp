@@ -68,7 +68,7 @@ ErrorDetail error_detail(std::string_view op, std::string_view argument);
 /// An overload rather than a default argument, which would construct and destroy an empty map at each of 190 calls.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got);
-/// The same with a remedy as the fact "help": a sentence without its final period.
+/// The same with a remedy as the fact "help": a sentence without its final period, or an empty text for none.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got, std::string_view help);
 
