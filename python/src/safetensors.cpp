@@ -39,7 +39,7 @@ metadata: texts by name, for the file's header.
 Raises ArgumentError for a name or metadata that is not UTF-8, ShapeError for a rank above 8, DtypeError.
 
 >>> len(attn.write_safetensors({"x": np.zeros((2, 3))}))
-88)");
+96)");
 }
 
 }  // namespace attn::python

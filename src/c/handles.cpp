@@ -57,7 +57,7 @@ void check_pointer(std::string_view op, const void* pointer, std::string_view ar
 namespace {
 
 Shape to_dims(std::string_view op, std::string_view argument, std::size_t rank, const std::int64_t* dims) {
-  if (rank > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"rank 8 or less"}, {"rank ", rank});
+  if (rank > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"a rank of at most 8"}, {"rank ", rank});
   if (rank > 0) check_pointer(op, dims, std::string(argument) + ".dims");
   Shape shape;
   for (std::size_t axis = 0; axis < rank; ++axis) {
