@@ -712,7 +712,7 @@ describe('tokenizer, texts and pairs', () => {
     const error = throws(() => bert.encode(['a', 'a b c'], { maxLength: 4, truncation: false }), 'OUT_OF_RANGE');
     assert.deepInclude(error.detail, { index: 1, tokens: 5, maxLength: 4 });
     const room = throws(() => bert.encode([['a', 'b']], { maxLength: 2, truncation: true }), 'OUT_OF_RANGE');
-    assert.include(room.message, '3 special tokens');
+    assert.include(room.message, 'at least 3. There is no room for the special tokens.');
     assert.deepEqual(bert.encode([['a', 'b']], { maxLength: 3, truncation: true }).tokens, [['[CLS]', '[SEP]', '[SEP]']]);
   });
 
@@ -1234,7 +1234,7 @@ describe('tokenizer, files that it refuses', () => {
     budget.spend(1);
     assert.equal(budget.steps, most);
     const { detail } = throws(() => budget.spend(1), 'UNSUPPORTED');
-    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} for 10 characters`]);
+    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} steps for 10 characters`]);
     assert.equal(budget.steps, most, 'what is refused does not count');
   });
 

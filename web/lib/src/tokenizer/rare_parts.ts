@@ -1,6 +1,4 @@
-/**
- * Slot for code that few tokenizers need. It is loaded when a tokenizer needs it; then that tokenizer is read again.
- */
+/** Holds code that few tokenizers need. A tokenizer that needs it is read again once it is loaded. */
 import type { readOtherTokens } from './other_tokens.js';
 import type { Matcher } from './text.js';
 
@@ -14,16 +12,12 @@ interface Rare {
 let rare: Rare | undefined;
 let areWanted = false;
 
-/**
- * Calls `use` with the lazy code. If it is not loaded yet, returns undefined; the tokenizer being read is then
- * discarded.
- */
+/** Returns undefined if the code is not loaded; the tokenizer is then discarded. */
 export function rareParts<T>(use: (rare: Rare) => T): T | undefined {
   areWanted = true;
   return rare && use(rare);
 }
 
-/** Whether the tokenizer that was just read has to be read again with the lazy code. */
 export function lacksRareParts(): boolean {
   const lacks = areWanted && !rare;
   areWanted = false;

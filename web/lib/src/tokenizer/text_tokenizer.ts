@@ -14,7 +14,6 @@ import { encodeUtf8 } from '../platform/utf8.js';
 
 export { AttnError };
 
-/** Names the called operation in errors of the parts below. */
 function as<T>(op: string, run: () => T): T {
   try {
     return run();
@@ -24,7 +23,7 @@ function as<T>(op: string, run: () => T): T {
   }
 }
 
-/** Reads lists of words, or pairs of lists, as rows. The nesting depth decides which. */
+/** The nesting depth decides between texts and pairs. */
 function wordsOf(op: string, value: unknown): Source[][] {
   const listOf = (each: unknown, path: string): unknown[] => {
     if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words or of Arrays of words');
