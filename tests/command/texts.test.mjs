@@ -4,10 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { load } from 'attn';
+import { load, readSafetensorsHeader } from 'attn';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
-import { readSafetensorsHeader } from '../../wasm-tests/support/safetensors_header.mjs';
 import { bert, both, bothWith, filesOf, programs, removeWork, run, runWith, work } from './programs.mjs';
 
 /** A head of one label, as cross-encoders have it: that of tiny-bert without its others. */

@@ -288,7 +288,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ window: [0, -2] }), 'CONFIG'),
-        ['window', '-2', 'whole numbers from 0 on, or -1'],
+        ['window', '-2', 'whole numbers of at least -1'],
       );
       assert.deepEqual(
         about(() => attention({ queryOffset: -(2 ** 53) }), 'CONFIG'),

@@ -1,11 +1,10 @@
 /** Models whose weights are int8: as they are edited and looked into, and as files. */
-import { type Attn, AttnError, type Encoding, type Tensor, type TextModel } from 'attn';
+import { type Attn, AttnError, type Encoding, readSafetensorsHeader, type Tensor, type TextModel } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, loadHere, settledHeap, setup, url } from '../support/host.ts';
-import { readSafetensorsHeader } from '../support/safetensors_header.mjs';
 import { checkpoints } from '../support/model_cases.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 

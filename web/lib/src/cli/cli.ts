@@ -11,7 +11,7 @@ import { removeTree, unlessFinished } from './unfinished.js';
 import { reason } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
-import { AttnError, load } from '../node.js';
+import { AttnError, load, readSafetensorsHeader } from '../node.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -54,10 +54,8 @@ async function sizesOf(folder: string): Promise<number[]> {
 async function typesOf(file: string): Promise<string> {
   if (!(await stat(file)).isFile()) throw new Error('no file');
   const bytes = await readFile(file);
-  const size = Number(bytes.readBigUInt64LE(0));
-  const { __metadata__: _, ...header } = JSON.parse(bytes.toString('utf8', 8, 8 + size)) as Record<string, unknown>;
   const types = new Map<string, [count: number, bytes: number]>();
-  for (const { dtype, data_offsets } of Object.values(header) as { dtype: string; data_offsets: [number, number] }[]) {
+  for (const { dtype, data_offsets } of Object.values(readSafetensorsHeader(bytes).tensors)) {
     const [count, sum] = types.get(dtype) ?? [0, 0];
     types.set(dtype, [count + 1, sum + data_offsets[1] - data_offsets[0]]);
   }
