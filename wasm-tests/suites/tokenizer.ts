@@ -12,8 +12,8 @@ import { Section } from '../../web/lib/src/tokenizer/schema.ts';
 import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
 import * as earlyEnd from '../../web/lib/src/tokenizer/early_end.ts';
 import { Tokenizer, useEarlyEnd } from '../../web/lib/src/tokenizer/tokenizer.ts';
-import { useRareParts } from '../../web/lib/src/tokenizer/rare_parts.ts';
-import * as rare from '../../web/lib/src/tokenizer/rare.ts';
+import { useLazyParts } from '../../web/lib/src/tokenizer/lazy_slot.ts';
+import * as rare from '../../web/lib/src/tokenizer/lazy_parts.ts';
 import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host } from '../support/host.ts';
@@ -120,7 +120,7 @@ const tokenizerOf = (checkpoint: string) => new Tokenizer({ tokenizer: fileOf(ch
 const vocabularySize = (checkpoint: string): number => read(`testdata/models/${checkpoint}/config.json`).vocab_size;
 
 describe('tokenizer', () => {
-  before(() => useRareParts(rare));
+  before(() => useLazyParts(rare));
   before(readFiles);
 
   for (const name of [...checkpoints, 'all-MiniLM-L6-v2'])

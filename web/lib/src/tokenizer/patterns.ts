@@ -4,7 +4,7 @@
  */
 import { LETTER, NUMBER, SPACE, is } from './unicode.js';
 import { limits } from './limits.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { type Section, unsupported } from './schema.js';
 import { codesOf, type Matcher } from './text.js';
 
@@ -98,6 +98,6 @@ export function regex(section: Section, mayBeRare = true): Pattern {
   }
   const text = pattern.string('Regex');
   const refuse = () => unsupported(pattern.at('Regex'), text, 'one of the expressions that published tokenizers have');
-  const match = known.get(text) ?? (mayBeRare ? rareParts(({ patterns }) => patterns.get(text) ?? refuse()) : refuse());
+  const match = known.get(text) ?? (mayBeRare ? lazyParts(({ patterns }) => patterns.get(text) ?? refuse()) : refuse());
   return { match: match ?? spaces, cost: 4 };
 }

@@ -2,7 +2,7 @@ import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
@@ -116,7 +116,7 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
   },
   // As in the library, drops characters of any script at a piece's start.
   UnicodeScripts: () => {
-    rareParts(() => {});
+    lazyParts(() => {});
     return (pieces) => split(pieces, scriptRun, 'Removed', true);
   },
   Sequence: (section, parts) => {

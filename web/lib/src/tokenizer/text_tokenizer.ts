@@ -8,8 +8,8 @@ import * as earlyEnd from './early_end.js';
 import type { Source } from './post_processors.js';
 import { readObject } from './schema.js';
 import { type EncodeOptions, Tokenizer as Inner, useEarlyEnd } from './tokenizer.js';
-import * as rare from './rare.js';
-import { useRareParts } from './rare_parts.js';
+import * as rare from './lazy_parts.js';
+import { useLazyParts } from './lazy_slot.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 export { AttnError };
@@ -59,7 +59,7 @@ export class Tokenizer implements Contract {
 
   static fromFiles(files: TokenizerFiles): Tokenizer {
     const op = 'fromFiles';
-    useRareParts(rare);
+    useLazyParts(rare);
     useEarlyEnd(earlyEnd);
     return as(op, () => {
       const given = reading(op, 'files', () => {

@@ -12,7 +12,7 @@ import { type Normalizer, readNormalizer } from './normalizers.js';
 import type * as EarlyEnd from './early_end.js';
 import { readPostProcessor, type Part, type PostProcessor, type Source } from './post_processors.js';
 import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
 import { Budget, readText, stringOf, type Text as Places } from './text.js';
@@ -143,7 +143,7 @@ export class Tokenizer {
     this.#model = readModel(file.section('model'));
     let tokens = file.has('added_tokens') ? file.sections('added_tokens') : [];
     const others = [config, maybe(files.specialTokensMap, 'special_tokens_map.json'), maybe(files.addedTokens, 'added_tokens.json')] as const;
-    if (haveOtherTokens(tokens, others)) rareParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
+    if (haveOtherTokens(tokens, others)) lazyParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
     this.#added = new AddedTokens(tokens, this.#model, this.#normalizer, config?.boolean('split_special_tokens', false));
     this.#rules = {
       sections: [normalizer, preTokenizer],

@@ -1,6 +1,6 @@
 /** Classes of the Hugging Face tokenizers, the same in every engine. */
 import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { stringOf, transform, type Text } from './text.js';
 
 export * from './unicode_table.js';
@@ -42,7 +42,7 @@ export function is(code: number, classes: number): boolean {
 
 /** 0: any script. */
 export function script(code: number): number {
-  return (scriptOf ??= rareParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
+  return (scriptOf ??= lazyParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
 }
 
 /** Without context: a final Σ becomes σ. */

@@ -2,26 +2,26 @@
 import type { readOtherTokens } from './other_tokens.js';
 import type { Matcher } from './text.js';
 
-interface Rare {
+interface LazyParts {
   readonly readOtherTokens: typeof readOtherTokens;
   readonly patterns: ReadonlyMap<string, Matcher>;
   readonly runScripts: string;
   readonly scriptLengths: string;
 }
 
-let rare: Rare | undefined;
+let rare: LazyParts | undefined;
 let areWanted = false;
 
 /** Returns undefined if the code is not loaded; the tokenizer is then discarded. */
-export function rareParts<T>(use: (rare: Rare) => T): T | undefined {
+export function lazyParts<T>(use: (rare: LazyParts) => T): T | undefined {
   areWanted = true;
   return rare && use(rare);
 }
 
-export function lacksRareParts(): boolean {
+export function lacksLazyParts(): boolean {
   const lacks = areWanted && !rare;
   areWanted = false;
   return lacks;
 }
 
-export const useRareParts = (parts: Rare): void => void (rare = parts);
+export const useLazyParts = (parts: LazyParts): void => void (rare = parts);
