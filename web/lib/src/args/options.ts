@@ -1,4 +1,5 @@
 import type { LoadOptions } from '../attn.js';
+import { addAbortListener, removeAbortListener } from './abort_listeners.js';
 import { arrayTag, isArrayBuffer } from './arrays.js';
 import { AttnError, describe, fail, reading, reason } from './error.js';
 import { choice, readMembers, whole } from './signature.js';
@@ -30,10 +31,10 @@ export function readSignal(op: string, value: unknown): AbortSignal | undefined 
     get reason() {
       return use(() => signal.reason as unknown);
     },
-    addEventListener: (type: string, listener: () => void) => use(() => signal.addEventListener(type, listener)),
-    removeEventListener(type: string, listener: () => void) {
+    addEventListener: (_: string, listener: () => void) => use(() => addAbortListener(signal, listener)),
+    removeEventListener(_: string, listener: () => void) {
       try {
-        signal.removeEventListener(type, listener);
+        removeAbortListener(signal, listener);
       } catch {
         // The listener is not needed any more.
       }

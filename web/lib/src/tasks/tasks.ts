@@ -1,5 +1,5 @@
 import type { Answer, Entity, FilledMask, TextModel as Contract } from '../attn.js';
-import { assertTask, inBatches, inText, limits, promptOf, type Row, tokenized } from '../model/batches.js';
+import { assertTask, inBatches, withTextIndex, encodeOptionsOf, promptOf, type Row, tokenized } from '../model/batches.js';
 import { AttnError, describe, fail } from '../args/error.js';
 import {
   answerOptions,
@@ -12,13 +12,13 @@ import {
   readTexts,
 } from '../args/model_options.js';
 import { readQuestions } from '../args/questions.js';
-import type { Parts } from '../model/model_parts.js';
+import type { ModelState } from '../model/model_state.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
 import { entitiesOf, type Scored } from './entities.js';
 import { type Sequence, sequences } from './sequences.js';
 
-type Find = () => Parts;
+type Find = () => ModelState;
 
 /** A window of a text and the positions that the head reads. */
 interface Window extends Row {
@@ -71,12 +71,12 @@ export async function classifyTokens(
   if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', `is ${stride}`, "no stride with aggregation 'none'");
   const { about, tokenizer } = find();
   assertTask(op, about, 'token-classification');
-  const limit = limits(op, about, read.plain);
+  const limit = encodeOptionsOf(op, about, read.plain);
   const windows = list.map((): Scored[][] => []);
   await inBatches<Window>(op, find, read, {
     count: list.length,
     rowsOf: (index) =>
-      inText(op, index, () =>
+      withTextIndex(op, index, () =>
         windowsOf(op, tokenizer, [list[index]!], index, limit, stride, ({ texts }, place) => texts[place]! >= 0).filter(
           ({ places }) => places.length > 0,
         ),
@@ -123,13 +123,13 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
   const { maskId } = tokenizer;
   if (maskId === undefined) throw new AttnError('UNSUPPORTED', `${op}: the tokenizer has no mask token`, { op });
   const wanted = targets && targetIds(tokenizer, targets);
-  const limit = limits(op, about, { truncation: false, maxLength: about.positions });
+  const limit = encodeOptionsOf(op, about, { truncation: false, maxLength: about.positions });
   const isMask = ({ ids }: Sequence, place: number) => ids[place] === maskId;
   const filled: FilledMask[][][] = [];
   await inBatches<Window>(op, find, read, {
     count: list.length,
     rowsOf: (index) =>
-      inText(op, index, () => {
+      withTextIndex(op, index, () => {
         const windows = windowsOf(op, tokenizer, [list[index]!], index, limit, undefined, isMask);
         if (windows[0]!.places.length === 0) {
           const mask = tokenizer.idToToken(maskId)!;
@@ -183,7 +183,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const { topK = 1, maxAnswerLength = 15, allowEmpty = false } = read.plain;
   const { about, tokenizer } = find();
   assertTask(op, about, 'question-answering');
-  const limit = limits(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
+  const limit = encodeOptionsOf(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
   const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
   const { clsId } = tokenizer;
   // CLS has the score of "no answer".
@@ -191,7 +191,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const found = pairs.map((): AnswerWindow[] => []);
   await inBatches<Window>(op, find, read, {
     count: pairs.length,
-    rowsOf: (index) => inText(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
+    rowsOf: (index) => withTextIndex(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
     method: 'classifyTokens',
     others: (batch, length) => ({ places: placesOf(batch, length), task: 'question-answering', softmax: 'tokens' }),
     use: (batch, result) =>
@@ -243,7 +243,7 @@ export async function rank(
       'one label, as a cross-encoder has',
       'Use classify() for several labels',
     );
-  const limit = limits(op, about, read.plain);
+  const limit = encodeOptionsOf(op, about, read.plain);
   const asked = promptOf(op, about, read.plain) + query;
   const scores = new Float32Array(documents.length);
   const truncated: boolean[] = [];

@@ -1,4 +1,4 @@
-/** What not every user of a model asks for: it comes with the first call of one of these, or with a long text. */
+/** Code that few users of a model need. Loaded with the first call of one of these functions, or a long text. */
 import * as earlyEnd from '../tokenizer/early_end.js';
 import { useEarlyEnd } from '../tokenizer/tokenizer.js';
 
