@@ -100,7 +100,7 @@ function printAnswer({ weights, labels }: TextModel): void {
 
 async function inspect(folder: string): Promise<number> {
   if ((await kindOf(folder)) !== 'folder') {
-    complain(`FOLDER is ${folder}, which is no folder; expected that of a model`);
+    complain(`FOLDER is ${folder}, which is not a folder, expected a model folder`);
     return 1;
   }
   const sizes = await sizesOf(folder);
@@ -135,8 +135,8 @@ async function inspect(folder: string): Promise<number> {
 
 async function convert(folder: string, out: string, weights: ExportKind): Promise<number> {
   const kind = await kindOf(out);
-  if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file; expected a new folder`);
-  if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty; expected a new folder`);
+  if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file, expected a new folder`);
+  if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty, expected a new folder`);
   const attn = await load({ threads: 1 });
   try {
     const model = await attn.loadModel(folder, { weights: weights === 'int8' ? 'int8' : 'float32' });

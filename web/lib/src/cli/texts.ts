@@ -141,18 +141,18 @@ function queryOf(command: string, line: string, isJson: boolean): Query {
   } catch (error) {
     throw error instanceof BadLine ? error : new BadLine('is not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new BadLine('is JSON, but no object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new BadLine('is not a JSON object');
   const members = value as Readonly<Record<string, unknown>>;
   const text = (name: string) => {
     const each = Object.hasOwn(members, name) ? members[name] : undefined;
-    if (typeof each !== 'string') throw new BadLine(`${name} is ${each === undefined || each === null ? 'missing' : 'no string'}`);
+    if (typeof each !== 'string') throw new BadLine(`${name} is ${each === undefined || each === null ? 'missing' : 'not a string'}`);
     return each;
   };
   if (command === 'answer') return { text: text('question'), context: text('context'), documents: [] };
   if (command !== 'rank') return { text: text('text'), context: '', documents: [] };
   const query = text('query');
   const documents = Object.hasOwn(members, 'documents') ? members['documents'] : undefined;
-  if (!Array.isArray(documents) || documents.some((each) => typeof each !== 'string')) throw new BadLine('documents is no list of strings');
+  if (!Array.isArray(documents) || documents.some((each) => typeof each !== 'string')) throw new BadLine('documents is not a list of strings');
   return { text: query, context: '', documents: documents as string[] };
 }
 
@@ -198,7 +198,7 @@ async function openInput({ command, paths: [, given], options }: Call): Promise<
   const out = typeof options.out === 'string' ? await stat(options.out).catch(() => undefined) : undefined;
   if (about.isFile() && out?.ino === about.ino && out.dev === about.dev) {
     await file?.close();
-    throw new Misuse(`--out is ${options.out as string}, which is the input; expected another file`);
+    throw new Misuse(`--out is ${options.out as string}, which is the input, expected another file`);
   }
   return { file, isJson, size: about.isFile() ? about.size : undefined };
 }
@@ -259,7 +259,8 @@ export async function runTexts(call: Call): Promise<void> {
   const { command, options, paths } = call;
   const isNpy = options.output === 'npy';
   const out = options.out === '-' ? undefined : (options.out as string | undefined);
-  if (isNpy && out === undefined && process.stdout.isTTY) throw new Misuse('--output npy is nothing to read; --out PATH writes it to a file');
+  if (isNpy && out === undefined && process.stdout.isTTY)
+    throw new Misuse('standard output is a terminal, expected a file for --output npy. Use --out PATH.');
   const input = await openInput(call);
   // For tests: simd computes as the native library with ATTN_MAX_ARCH=emulated.
   const variant = process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto';
