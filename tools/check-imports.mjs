@@ -44,7 +44,7 @@ const pageLayers = {
 };
 
 const exceptions = {
-  [`${lib}model/on_demand.ts`]: ['tasks/'],
+  [`${lib}model/lazy_tasks.ts`]: ['tasks/'],
   [`${page}model/errors.ts`]: ['state/status.ts'],
   [`${page}draw/heatmap.ts`]: ['state/shown.ts'],
   // The settings of a training run are part of the URL.

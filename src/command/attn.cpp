@@ -136,7 +136,7 @@ std::string size_of(const Json& config, std::initializer_list<std::string_view> 
 
 int inspect(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    command::print_error("FOLDER is " + folder.string() + ", which is no folder; expected that of a model");
+    command::print_error("FOLDER is " + folder.string() + ", which is not a folder, expected a model folder");
     return 1;
   }
   std::uintmax_t files = 0, bytes = 0;
@@ -190,8 +190,8 @@ constexpr std::string_view kWeights[] = {"float32", "float16", "int8"};
 
 int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weights) {
   const bool exists = fs::exists(out);
-  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file; expected a new folder"};
-  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
+  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file, expected a new folder"};
+  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty, expected a new folder"};
   const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
   const attn::TextModel model = attn::TextModel::load(folder.string(), {.weights = kept});
   const command::OnSignal on_signal([&] {

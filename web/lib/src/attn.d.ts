@@ -1440,8 +1440,12 @@ export interface ModelOptions {
    * Receives the phases `'download'`, `'cache'` and `'read'` (files that are not fetched). `loaded` and `total` are
    * bytes of `file`, from 0 to all; `total` is missing if the server does not send a length. An error that it throws
    * ends the load with `ARGUMENT`.
+   *
+   * `progress` is the loaded share of all files, from 0 to 1, for one progress bar. It never decreases, and the last
+   * report has 1; the weights count for 95 %. If the server does not send their length, it grows ever more slowly until
+   * the end. It returns to 0 only if the cached files are damaged and are downloaded again.
    */
-  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number }) => void) | undefined;
+  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number; progress: number }) => void) | undefined;
 }
 
 /** Options of tokenization. */
