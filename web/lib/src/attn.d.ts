@@ -748,7 +748,8 @@ export interface Attn extends Gradients {
    * @throws {AttnError} `FORMAT` if a file is invalid (HTML, a Git LFS pointer, truncated, another SHA-256)
    * @throws {AttnError} `UNSUPPORTED` if attn does not have this kind of model, tokenizer or file
    * @throws {AttnError} `CONFIG` if config.json has sizes out of range
-   * @throws {AttnError} `MISMATCH` if weights are missing or have the wrong shape; one error lists all
+   * @throws {AttnError} `MISMATCH` if weights are missing or have the wrong shape, or int8 files have unexpected ones;
+   * one error lists all
    * @throws {AttnError} `MEMORY` if the model does not fit into memory
    * @throws {AttnError} `ABORTED` if `signal` aborts
    *
