@@ -2,6 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { before, test } from 'node:test';
 import ts from 'typescript';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
@@ -103,6 +104,16 @@ test('attn.d.ts and the WebAssembly module declare the same functions and argume
   const planted = join(work, 'planted.d.ts');
   writeFileSync(planted, readFileSync(file, 'utf8').replace('  gated?: boolean', '  gate?: boolean'));
   assert.ok(differences(planted, module).includes('new TransformerEncoder.options: the types lack gated'), 'a difference is seen');
+});
+
+test('traceNames and encoderTraceNames list the names of the WebAssembly module in its order', limit, async () => {
+  const { encoderTraceNames, traceNames } = await import(pathToFileURL(join(installed, 'dist/node.js')).href);
+  const module = await openModule(join(installed, 'dist'));
+  const inside = (list) => list.flatMap((argument) => [argument, ...inside(argument.members ?? [])]);
+  const choices = JSON.parse(module.signatures()).flatMap((call) =>
+    inside(call.arguments).flatMap((each) => (/^(trace|names)$/.test(each.kind) ? [each.choices.join()] : [])),
+  );
+  assert.deepEqual([...new Set(choices)].sort(), [encoderTraceNames.join(), traceNames.join()].sort());
 });
 
 test('the test suites type-check against the package', limit, () => node([tsc, '-p', at('wasm-tests')]));

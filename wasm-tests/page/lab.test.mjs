@@ -1,8 +1,8 @@
 /** The lab: attention on arrays of one's own. */
 import { execFileSync } from 'node:child_process';
 import { strict as assert } from 'node:assert';
+import { readSafetensorsHeader, traceNames } from 'attn';
 import { repository } from '../support/paths.mjs';
-import { readSafetensorsHeader } from '../support/safetensors_header.mjs';
 import { packageNumbers } from './data.mjs';
 import { json, matrix, part, saved, transposed } from './page.mjs';
 import { pageTest } from './fixture.mjs';
@@ -58,22 +58,6 @@ const selfAttention = {
     [0, 0, 0, 1],
   ],
 };
-const traceNames = [
-  'q_proj',
-  'k_proj',
-  'v_proj',
-  'q',
-  'k',
-  'v',
-  'scores',
-  'masked_scores',
-  'probabilities',
-  'weights',
-  'weighted_values',
-  'context',
-  'merged',
-  'output',
-];
 
 async function fill(page, fields) {
   for (const [name, rows] of Object.entries(fields)) await page.fill(name, typeof rows === 'string' ? rows : json(rows), lab);

@@ -213,7 +213,7 @@ describe('loading models', () => {
       });
 
     it('an id of the Hub, which is no folder here: what to write instead', async () => {
-      const advice = [/config\.json/, /id of the Hub/, 'https://HOST/sentence-transformers/all-MiniLM-L6-v2/resolve/main'];
+      const advice = [/config\.json/, /Hub id/, 'https://HOST/sentence-transformers/all-MiniLM-L6-v2/resolve/main'];
       const id = 'sentence-transformers/all-MiniLM-L6-v2';
       // A server of one page gives it for every name.
       const page: typeof fetch = () => Promise.resolve(new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } }));
@@ -231,13 +231,14 @@ describe('loading models', () => {
         assert.notInclude((await refused(unlike, ['NETWORK', 'FORMAT'])).message, 'Hub', unlike);
       if (host.build !== 'release') return;
       const remote = await loadWorker(setup);
-      await assertRejects(remote.loadModel(id, { cache: 'none' }), ['NETWORK', 'FORMAT'], advice, WorkerError);
+      const fromThere = await assertRejects(remote.loadModel(id, { cache: 'none' }), ['NETWORK', 'FORMAT'], advice, WorkerError);
+      assert.include(fromThere.help, 'Hub id');
       await remote.dispose();
     });
 
     it('the path or the address of a file: to give its folder', async () => {
       for (const path of [`testdata/models/${name}/${weights}`, url(`model/good/${name}/config.json`), weights, 'other.bin'])
-        assert.notInclude((await refused(path, ['NETWORK', 'FORMAT'], ['give the folder that it is in'])).message, 'Hub');
+        assert.notInclude((await refused(path, ['NETWORK', 'FORMAT'], ['pass the folder that contains it'])).message, 'Hub');
     });
 
     it('a folder, and a server, that is not there', async () => {
@@ -1022,7 +1023,14 @@ describe('loading models', () => {
         }
         for (const absent of [join(path, 'empty'), join(path, 'nowhere'), join(path, 'config.json')]) {
           const error = await refused(absent, 'NETWORK', [join(absent, 'config.json'), 'is not there']);
-          assert.deepEqual({ ...error.detail }, { op: 'loadModel', file: 'config.json', path: join(absent, 'config.json') });
+          const expected: object = {
+            op: 'loadModel',
+            file: 'config.json',
+            path: join(absent, 'config.json'),
+            ...(error.help && { help: error.help }),
+          };
+          assert.deepEqual({ ...error.detail }, expected);
+          assert.equal(error.help !== undefined, absent.endsWith('.json'));
         }
         const unreadable = await refused(`${path}\0`, 'NETWORK', ['could not be read']);
         assert.equal(unreadable.detail.op, 'loadModel');

@@ -993,7 +993,7 @@ describe('tokenizer, files that it refuses', () => {
       'an added token that normalisers make endless',
       'UNSUPPORTED',
       file({ normalizer: times(40, replace('a', 'aa')), added_tokens: [{ ...added, content: 'a', normalized: true }] }),
-      'becomes longer',
+      'longer once it is normalized',
     ],
     ['a character map that is no base64', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '!' } })],
     ['an empty character map', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '' } })],
@@ -1155,7 +1155,7 @@ describe('tokenizer, files that it refuses', () => {
         normalizer: times(60, { type: 'NFKC' }),
         added_tokens: Array.from({ length: 5000 }, (_, i) => ({ ...added, content: `t${i}`, normalized: true })),
       }),
-      'tokenizer.json.added_tokens takes more than 256 steps a character',
+      'tokenizer.json.added_tokens needs more than 256 steps per character',
     ],
     [
       'added tokens that normalisers make long',
@@ -1222,7 +1222,10 @@ describe('tokenizer, files that it refuses', () => {
       assert.isTrue(budget.fits(most));
       assert.isFalse(budget.fits(most + 1));
       const { detail, message } = throws(() => budget.hold(most + 1), code);
-      assert.deepEqual({ ...detail }, { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'becomes longer' });
+      assert.deepEqual(
+        { ...detail },
+        { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'longer once it is normalized' },
+      );
       assert.include(message, String(most));
     }
     const budget = new Budget(10);
@@ -1273,7 +1276,7 @@ describe('tokenizer, files that it refuses', () => {
       { pre_tokenizer: cuts },
     ]) {
       const error = throws(() => make(file(parts)).encode(['a \u00e9'], all), 'UNSUPPORTED');
-      assert.include(error.message, 'becomes longer', JSON.stringify(parts).slice(0, 200));
+      assert.include(error.message, 'longer once it is normalized', JSON.stringify(parts).slice(0, 200));
     }
     // Each by itself stays within its bounds, together they do not.
     const between = make(file({ normalizer: times(12, replace('a', 'aa')), added_tokens: [added] }));
@@ -1310,7 +1313,7 @@ describe('tokenizer, files that it refuses', () => {
       ],
     );
     const error = throws(() => rstrip.encode([' '.repeat(100_000)], all), 'UNSUPPORTED');
-    assert.include(error.message, 'the text takes more than 256 steps a character');
+    assert.include(error.message, 'the text needs more than 256 steps per character');
   });
 
   /** Steps that a text takes, whether or not it is refused for it, and what is put into arrays meanwhile, one by one. */

@@ -1,5 +1,5 @@
 /** The random gradients: the twin of native-tests/digest/backward.cpp. Change both together; digest_draw.ts says what order means. */
-import type { Attn, AttentionOptions, BackwardResult, MultiHeadAttentionOptions, Tensor } from 'attn';
+import { type Attn, type AttentionOptions, type BackwardResult, type MultiHeadAttentionOptions, type Tensor, traceNames } from 'attn';
 import type { Generator } from './generator.ts';
 import {
   activations,
@@ -9,7 +9,6 @@ import {
   functionTraces,
   inputDims,
   large,
-  layerTraces,
   length,
   masks,
   newCall,
@@ -24,7 +23,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Gradients of inputs, traces in their order. */
 function gradientTensors({ gradQuery, gradKey, gradValue, trace }: BackwardResult): Tensor[] {
-  return [gradQuery, gradKey, gradValue, ...layerTraces.map((name) => trace?.[name])].filter((t) => t !== undefined);
+  return [gradQuery, gradKey, gradValue, ...traceNames.map((name) => trace?.[name])].filter((t) => t !== undefined);
 }
 
 /** By name. */
@@ -128,7 +127,7 @@ function multiHeadAttention(g: Generator, attn: Attn): Call {
     call.inputs = [grad, query, key, value];
   }
   call.masks = masks(g, B, H, L, S, batched);
-  const options = attentionOptions(g, layerTraces);
+  const options = attentionOptions(g, traceNames);
   const training = g.oneIn(2);
   const trainSeed = seed(g);
   call.run = ([grad, query, key, value], given) => {

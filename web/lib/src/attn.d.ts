@@ -282,6 +282,9 @@ export type TraceName =
   | 'merged'
   | 'output';
 
+/** Lists every {@link TraceName} in the order of computation. */
+export const traceNames: readonly TraceName[];
+
 /** Result of an attention call. */
 export interface AttentionResult {
   output: Tensor;
@@ -1131,6 +1134,9 @@ export interface EncoderForwardOptions {
  */
 export type EncoderTraceName = TraceName | 'attn_residual' | 'norm1' | 'ff_hidden' | 'ff_output' | 'ff_residual' | 'norm2' | 'c2c' | 'c2p' | 'p2c';
 
+/** Lists every {@link EncoderTraceName}: `traceNames`, followed by the names that only encoder layers have. */
+export const encoderTraceNames: readonly EncoderTraceName[];
+
 /** Intermediates of one layer. */
 export type EncoderTrace = { readonly [name in EncoderTraceName]?: Tensor };
 
@@ -1820,6 +1826,42 @@ export type ErrorCode =
   | 'ENVIRONMENT'
   | 'INTERNAL';
 
+/** Header of a safetensors file, with the field names of the format. */
+export interface SafetensorsHeader {
+  /** Tensors by name; `data_offsets` are bytes after `dataStart`. */
+  readonly tensors: {
+    readonly [name: string]: {
+      readonly dtype: string;
+      readonly shape: readonly number[];
+      readonly data_offsets: readonly [start: number, end: number];
+    };
+  };
+  /** Strings of `__metadata__`; empty if the file has none. */
+  readonly metadata: { readonly [name: string]: string };
+  /** Where the tensors' bytes begin in the file. */
+  readonly dataStart: number;
+}
+
+/**
+ * Reads the header of a safetensors file without its tensors: names, types, shapes and metadata. It needs no instance and no download. Use it to look
+ * at a large file: read the first 8 bytes (the length N of the header, little-endian), then 8 + N bytes.
+ *
+ * @param bytes the file, or its first 8 + N bytes
+ * @throws {AttnError} `ARGUMENT` if `bytes` is no Uint8Array; `FORMAT` if it is shorter than the header, or the header is no JSON object of tensors.
+ * Whether the tensors fit into the file is checked by `parseSafetensors` and `loadModel`.
+ *
+ * @example
+ * ```ts
+ * import { load, readSafetensorsHeader } from 'attn';
+ *
+ * const attn = await load();
+ * const file = attn.writeSafetensors({ bias: { data: new Float32Array(3), dims: [3] } }, { author: 'me' });
+ * const { tensors, metadata } = readSafetensorsHeader(file);
+ * console.log(tensors.bias.shape, metadata.author); // [3] me
+ * ```
+ */
+export function readSafetensorsHeader(bytes: Uint8Array): SafetensorsHeader;
+
 /**
  * The error that every failed call throws, before anything is written; the instance stays usable, except after
  * `INTERNAL`.
@@ -1843,6 +1885,8 @@ export type ErrorCode =
 export class AttnError extends Error {
   constructor(code: ErrorCode, message: string, detail?: Readonly<Record<string, unknown>>, options?: { cause?: unknown });
   readonly code: ErrorCode;
-  /** Facts for programs, frozen: `op`, `argument`, `expected`, `got`, and further facts about the error. */
+  /** Facts for programs, frozen: `op`, `argument`, `expected`, `got`, `help` and others that depend on the error. */
   readonly detail: Readonly<Record<string, unknown>>;
+  /** The remedy, if attn knows one: the last sentence of `message` without its final period, such as "Did you mean isCausal?". */
+  readonly help: string | undefined;
 }

@@ -44,6 +44,8 @@ export interface RankedDocument {
   index: number;
   /** Relevance to the query. */
   score: number;
+  /** Whether the query or this document was truncated because they exceed the maximum length together. */
+  truncated: boolean;
 }
 
 /** Options of {@link TextTasks.fillMask}. */

@@ -59,6 +59,7 @@ export type {
   PromptOptions,
   RankedDocument,
   RuntimeInfo,
+  SafetensorsHeader,
   StateDict,
   Task,
   Tensor,
@@ -69,7 +70,7 @@ export type {
   TokenizeOptions,
   TraceName,
 } from './attn.js';
-export { AttnError } from './attn.js';
+export { AttnError, encoderTraceNames, readSafetensorsHeader, traceNames } from './attn.js';
 
 /** T with promises as results. Constructors give promises of objects that `await using` can dispose of. */
 export type Promisified<T> = {
