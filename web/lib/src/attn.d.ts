@@ -1030,10 +1030,10 @@ export interface MultiHeadAttention extends Module {
   /**
    * Computes the gradients of the last forward with `forBackward` or in train mode, adds those of the parameters to
    * {@link Module.gradients}, and frees the saved values (torch.autograd of `nn.MultiheadAttention`). Probabilities
-   * are recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. The bits do not depend on the number of
-   * threads.
+   * are recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. Rows of zeros in `grad` contribute to no
+   * gradient. The bits do not depend on the number of threads.
    *
-   * @param grad gradient of the output, with its shape; rows of zeros are skipped
+   * @param grad gradient of the output, with its shape
    * @param options.trace intermediates whose gradients to return, as in {@link AttentionOptions}
    * @throws {AttnError} `ARGUMENT` without such a forward since the last `backward` or change of weights
    * @throws {AttnError} `SHAPE` if `grad` has another shape
@@ -1182,7 +1182,7 @@ export interface Encoder extends Module {
    * `nn.TransformerEncoder`). Norms, the activated hidden layer, probabilities and dropout are recomputed: apart from a
    * trace no memory grows with L².
    *
-   * @param grad gradient of the output, with its shape; rows of zeros are skipped
+   * @param grad gradient of the output, with its shape
    * @param options see {@link EncoderBackwardOptions}
    * @returns `gradX` with the shape of x, and the trace by layer
    * @throws {AttnError} those of {@link MultiHeadAttention.backward}; `OUT_OF_RANGE` if `trace` names a layer that does
@@ -1251,7 +1251,7 @@ export interface Classifier extends Module {
   /**
    * Computes the gradients of the last forward; see {@link Encoder.backward}.
    *
-   * @param gradLogits gradient of the logits, with their shape; rows of zeros are skipped
+   * @param gradLogits gradient of the logits, with their shape
    * @param options see {@link EncoderBackwardOptions}
    * @returns `gradX` with the shape of x, and the trace by layer
    * @throws {AttnError} those of {@link Encoder.backward}
