@@ -140,11 +140,17 @@ int inspect(const fs::path& folder) {
     return 1;
   }
   std::uintmax_t files = 0, bytes = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) {
-      ++files;
-      bytes += entry.file_size();
-    }
+  // Links to nothing and unreadable folders are skipped.
+  std::error_code failed;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed);
+  for (; !failed && at != fs::end(at); at.increment(failed)) {
+    std::error_code unreadable;
+    const bool is_file = at->is_regular_file(unreadable);
+    const std::uintmax_t size = is_file ? at->file_size(unreadable) : 0;
+    if (!is_file || unreadable) continue;
+    ++files;
+    bytes += size;
+  }
   const fs::path base = base_of(folder);
   const Json config = read(base / "config.json"), tokenizer = read(base / "tokenizer.json");
   const Json* const names = config.find("architectures");

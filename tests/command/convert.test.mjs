@@ -1,7 +1,7 @@
 /** attn convert, inspect, --help and --version, of the npm package and of the native build. Needs web/lib/dist and build/native. */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { load } from 'attn';
@@ -88,6 +88,12 @@ test('inspect prints architecture, sizes, tokenizer, modules, weights and head o
   ])
     assert.match(stdout, line);
   assert.match(both('inspect', bert).stdout, /^head {8}3 labels: negative, neutral, positive$/m);
+  // An interrupted download of the Hub leaves links to nothing.
+  const linked = join(work, 'linked');
+  mkdirSync(linked);
+  for (const [name, bytes] of Object.entries(filesOf(bert))) writeFileSync(join(linked, name), bytes);
+  symlinkSync('../blobs/gone', join(linked, 'vocab.txt'));
+  assert.equal(both('inspect', linked).stdout, both('inspect', bert).stdout);
 });
 
 test('inspect describes an unsupported model, gives the reason and exits with 1', limit, () => {

@@ -193,9 +193,12 @@ test('an invalid line is reported by its number, after the results of the lines 
     const { status, stdout, stderr } = runWith('[MASK]\nnone', program, 'fill', model('tiny-bert-mlm'));
     assert.deepEqual([status, linesOf(stdout).length], [1, 1]);
     assert.match(stderr, /^attn: line 2: ARGUMENT: fill/);
-    assert.equal(run(program, 'embed', bert, 'no such file').status, 1);
     assert.equal(run(program, 'embed', work).status, 1);
   }
+  assert.deepEqual(both('embed', bert, 'no such file').stderr, 'attn: no such file: No such file or directory\n');
+  assert.deepEqual(both('embed', bert, '.').stderr, 'attn: .: Is a directory\n');
+  assert.deepEqual(both('embed', bert, '--out', 'no/out.txt').stderr, 'attn: no/out.txt: No such file or directory\n');
+  assert.deepEqual(both('embed', bert, '--out', '.').stderr, 'attn: .: Is a directory\n');
   const misfit = (...args) => bothWith('good', ...args);
   assert.deepEqual(misfit('tag', bert), {
     status: 1,

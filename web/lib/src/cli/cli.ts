@@ -7,8 +7,8 @@ import type { TextModel } from '../attn.js';
 import { Misuse, readCall } from './options.js';
 import { shown } from './shown.js';
 import { runTexts } from './texts.js';
+import { systemReason } from './system_error.js';
 import { removeTree, unlessFinished } from './unfinished.js';
-import { reason } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import { AttnError, load, readSafetensorsHeader } from '../node.js';
@@ -40,12 +40,15 @@ async function read(path: string): Promise<unknown> {
   }
 }
 
+/** Sizes of the files in a folder and below it, without those that cannot be read. */
 async function sizesOf(folder: string): Promise<number[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(
     entries.map(async (entry) => {
       const path = join(folder, entry.name);
-      return entry.isDirectory() ? sizesOf(path) : [(await stat(path)).size];
+      if (entry.isDirectory()) return sizesOf(path);
+      const about = await stat(path).catch(() => undefined); // a link to nothing
+      return about?.isFile() ? [about.size] : [];
     }),
   );
   return sizes.flat();
@@ -196,6 +199,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await run(process.argv.slice(2));
 } catch (error) {
-  complain(error instanceof AttnError ? `${error.code}: ${error.message}` : reason(error));
+  complain(error instanceof AttnError ? `${error.code}: ${error.message}` : systemReason(error));
   process.exitCode = error instanceof Misuse ? 2 : 1;
 }

@@ -208,6 +208,10 @@ async function openInput({ command, paths: [, given], options }: Call): Promise<
   const isJson = ['answer', 'rank'].includes(command) || options.jsonl !== undefined || /\.(jsonl|ndjson)$/i.test(path ?? '');
   const file = path === undefined ? undefined : await open(path);
   const about = file ? await file.stat() : fstatSync(0);
+  if (about.isDirectory()) {
+    await file?.close();
+    throw new Error(`${path ?? 'standard input'}: Is a directory`);
+  }
   const out = typeof options.out === 'string' ? await stat(options.out).catch(() => undefined) : undefined;
   if (about.isFile() && out?.ino === about.ino && out.dev === about.dev) {
     await file?.close();

@@ -1,6 +1,7 @@
 /** Removes unfinished files and folders if writing fails or the program is interrupted. */
 import { rmSync } from 'node:fs';
 import { chmod, type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { naming } from './system_error.js';
 
 /** Functions that remove an unfinished file or folder. */
 const unfinished = new Set<() => void>();
@@ -46,7 +47,7 @@ export async function replacing(path: string, work: (file: FileHandle, isFile: b
   const isFile = before?.isFile() ?? true;
   const beside = isFile ? `${path}.attn-${process.pid}` : path;
   const write = async () => {
-    const file = await open(beside, isFile ? 'wx' : 'w');
+    const file = await naming(path, open(beside, isFile ? 'wx' : 'w'));
     let failure: unknown;
     try {
       await work(file, isFile).catch((error: unknown) => {
