@@ -1477,7 +1477,7 @@ export interface Encoding {
   readonly tokens: readonly (readonly string[])[];
   /**
    * Per text: one pair per id, start and end in UTF-16 units, so that `text.slice(start, end)` is the token's part of
-   * the text (of its own text in a pair); null for special tokens and padding.
+   * the text (in a pair, of the first or second text); null for special tokens and padding.
    */
   readonly offsets: readonly (readonly ([number, number] | null)[])[];
 }
