@@ -25,7 +25,7 @@ export async function writeJsReference(out) {
     disableSources: true,
     sort: ['source-order'],
     logLevel: 'Warn',
-    // In attn/worker a class takes modules of attn/worker; the type that says so is a detail.
+    // Optimisers of attn/worker take modules of attn/worker; this helper type is not for users.
     intentionallyNotExported: ['OptimizerClass'],
     treatWarningsAsErrors: true,
     hideBreadcrumbs: true,
