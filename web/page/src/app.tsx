@@ -24,7 +24,7 @@ const sections = [
   ['proof', 'Proof'],
 ] as const;
 
-/** Scrolls there, and the keyboard goes along. The address stays what it is: it holds the view. */
+/** Scrolls to a section and moves the focus. The address is not changed, because it contains the view. */
 function goTo(event: MouseEvent, id: string): void {
   const target = document.getElementById(id);
   if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,4 +1,4 @@
-/** One map in a frame of somebody else's page: of numbers in the address, or of the head that the address speaks of, computed here. */
+/** An embedded map: of numbers in the address, or of the head in the address, which is computed here. */
 import { render } from 'preact';
 import { mapOptionsOf } from './export/figures.ts';
 import { selectionOf } from './export/selection.ts';
@@ -16,7 +16,7 @@ import { MapElement } from './ui/map_element.tsx';
 
 const drawn = () => void (document.documentElement.dataset['ready'] = 'true');
 
-/** The map says its title itself, as a picture does. */
+/** The map already shows the title. */
 const Heading = ({ children }: { children: string }) => <h1 class="visually-hidden">{children}</h1>;
 
 function Own({ of: { tokens, keys, values, caption } }: { of: OwnMap }) {
@@ -33,13 +33,13 @@ function About({ hash }: { hash: string }) {
   return (
     <p>
       <a href={`./index.html${hash && `#${hash}`}`} target="_blank" rel="noopener">
-        {hash ? 'Every number of it, in attn' : 'attn'}
+        {hash ? 'See every number of this map in attn' : 'attn'}
       </a>
     </p>
   );
 }
 
-/** The address may speak of a model that is not here: it is not loaded unasked. */
+/** Nothing is loaded without a click. */
 function Offer({ id }: { id: string }) {
   const [host, bytes] = [otherHostOf(id), expectedBytes(id, view.value.dtype)];
   return (
@@ -66,7 +66,7 @@ function Computed() {
       {waits && <Offer id={wanted} />}
       {(!selection || status.value.failed) && (
         <p role="status" class={status.value.failed ? 'failed' : ''}>
-          {waits ? 'This map is of another model than the one that comes along.' : status.value.text}
+          {waits ? 'This map needs another model than the built-in one.' : status.value.text}
         </p>
       )}
       <About hash={linkHash()} />
@@ -89,7 +89,7 @@ try {
 } catch (error) {
   render(
     <p role="alert" class="failed">
-      This map cannot be drawn: {explain(error)}.
+      This map cannot be drawn. {explain(error)}.
     </p>,
     place,
   );

@@ -1,13 +1,12 @@
-/** Text that a file, a link or a visitor brought: as much of it as a reader can use. A name of 15 MB would stop the page that shows it. */
+/** Truncates text from files, links and visitors: a name of 15 MB would freeze the page. */
 
-/** A message: its beginning says what is wrong, its end often what to do. */
+/** A message's beginning states the fault, its end often the remedy. */
 export const longestMessage = 600;
-/** A name: of a file, a model, a label. */
+/** A file, model or label. */
 export const longestName = 80;
-/** A token or a word. */
 export const longestToken = 60;
 
-/** At most so many characters; what is left out of the middle is an ellipsis. No half of a surrogate pair stays. */
+/** Replaces the middle of a longer text by an ellipsis, without splitting surrogate pairs. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const end = Math.floor((most - 1) / 3);

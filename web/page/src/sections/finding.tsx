@@ -5,7 +5,7 @@ import { heads } from '../state/heads.ts';
 import { run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/shown.ts';
 
-/** One sentence about the head in focus: what the example shows, or what the head mostly looks at. */
+/** One sentence about the head in focus. */
 export function Finding() {
   useEffect(() => brokenAnswers.follow(), []);
   return (

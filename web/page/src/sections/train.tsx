@@ -12,15 +12,15 @@ import { Keep } from './train/keep.tsx';
 import { Alert } from '../ui/alert.tsx';
 
 export function Train() {
-  // What stands above may still grow until its map is there.
+  // The sections above may still grow until the map appears.
   useEffect(goThere, [run.value !== undefined]);
   return (
     <section id="train" aria-labelledby="train-title">
       <h2 id="train-title">Train</h2>
       <div class="lede">
         <p>
-          Nobody tells a head where to look. Here a small Transformer starts with random weights and learns in front of you: press{' '}
-          <strong>Train</strong> and watch a pattern come up in its maps.
+          Nobody programs where a head looks. Here a small Transformer starts with random weights and learns while you watch: press{' '}
+          <strong>Train</strong> and see a pattern appear in its maps.
         </p>
       </div>
       <div class="train-frame">
@@ -51,7 +51,6 @@ export function Train() {
 
 const leadsHere = new URLSearchParams(location.hash.slice(1)).get('go') === 'train';
 
-/** A link to a run leads here. */
 function goThere(): void {
   if (leadsHere) document.getElementById('train')?.scrollIntoView();
 }
@@ -98,7 +97,7 @@ function Buttons() {
       <button type="button" disabled={phase.value === 'idle'} onClick={startAgain}>
         Start again
       </button>
-      {isStarting && <span class="note">Loading what trains …</span>}
+      {isStarting && <span class="note">Loading the training module …</span>}
       <Alert what="Training has stopped." why={failure.value} />
     </div>
   );
