@@ -23,7 +23,7 @@ help:
 	@echo 'make page-figures  what the page costs in Chromium: shifts of its layout, milliseconds a move and a key, memory, the first map'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: everything, in three browsers; ONLY=text: steps or tests with that in their names; AFFECTED=1: beside the usual steps those that the change since .ci/base can affect)'
 	@echo 'make coverage  which lines no test reaches, natively and in Node'
-	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
+	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/compare_texts.ts: of some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
 	@echo 'make release   VERSION=1.2.3: all that a release has, in build/release-1.2.3, and what keeps it from being one (DRY=0: the tag; RELEASING.md)'

@@ -49,7 +49,7 @@ const exceptions = {
   // One file of all scripts that come on demand.
   [`${lib}model/on_demand.ts`]: ['tasks/'],
   [`${page}model/errors.ts`]: ['state/status.ts'],
-  [`${page}draw/heatmap.ts`]: ['state/shown.ts'],
+  [`${page}draw/heatmap.ts`]: ['state/map_view.ts'],
   // The settings of a training run are part of the address.
   [`${page}state/hash.ts`]: ['train/state.ts'],
 };

@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { Example } from './sections/example.tsx';
 import { Lab } from './sections/lab.tsx';
-import { More } from './sections/more.tsx';
+import { More } from './sections/head_details.tsx';
 import { Playground } from './sections/playground.tsx';
 import { ProofSection } from './sections/proof.tsx';
 import { Steps } from './sections/steps.tsx';

@@ -9,7 +9,7 @@ import { chooseModel, startPage } from './state/load_model.ts';
 import { loading, model } from './state/model.ts';
 import { ownMapIn, type OwnMap } from './state/own_map.ts';
 import { follow, run } from './state/run.ts';
-import { shown } from './state/shown.ts';
+import { shown } from './state/map_view.ts';
 import { explain, status } from './state/status.ts';
 import { view } from './state/view.ts';
 import { MapElement } from './ui/map_element.tsx';

@@ -11,7 +11,7 @@ import {
   linesText,
   faultOf,
   type Lines,
-} from '../src/state/lines.ts';
+} from '../src/state/compare_texts.ts';
 import {
   faultOfMap,
   faultOfWord,

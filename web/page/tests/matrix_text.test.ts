@@ -20,7 +20,7 @@ describe('arrays as text', () => {
     ['   ', 'empty'],
     ['5', 'single number'],
     ['[1, 2]', 'write [[1, 2]]'],
-    ['[[1, 2], [3]]', 'Row 2 has 1 number, the ones before have 2'],
+    ['[[1, 2], [3]]', 'Row 2 has 1 number, but the rows before have 2'],
     ['[[[1], [2]], [[3]]]', 'Row 2 has 1 row'],
     ['[[1, [2]]]', 'Some entries are lists'],
     ['[[1], 2]', 'Some entries are lists'],

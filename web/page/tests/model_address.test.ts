@@ -85,7 +85,7 @@ describe('a folder', () => {
 });
 
 it.each([
-  ['', /Which model/],
+  ['', /There is no model name/],
   ['ftp://example.org/', /no address/],
   ['https://huggingface.co/datasets/owner/name', /a data set/],
   ['https://huggingface.co/spaces/owner/name', /a Space/],
@@ -118,7 +118,7 @@ describe('an address with bytes that are no text', () => {
     'refuses %s',
     (text) => {
       expect(() => read(text)).toThrow(AddressError);
-      expect(() => read(text)).toThrow('This is no address.');
+      expect(() => read(text)).toThrow('This is not a valid address.');
     },
   );
 });

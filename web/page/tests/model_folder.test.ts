@@ -56,7 +56,7 @@ describe('a model among files', () => {
   });
   it.each([
     [['notes.txt', 'my_config.json'], /no config\.json/],
-    [['model.safetensors'], /no config\.json beside model\.safetensors/],
+    [['model.safetensors'], /model\.safetensors, but no config\.json/],
     [['bert.zip'], /archive/],
     [['downloads/bert.tar.gz', 'downloads/notes.txt'], /archive/],
     [[`models--o--n/blobs/${commit}`, 'models--o--n/refs/main'], /links/],
@@ -78,7 +78,7 @@ describe('before it is read', () => {
   it('a pooling that modules.json names and that is missing is the mean, and this is said', async () => {
     const { files, note } = await readyToLoad({ 'modules.json': modules, 'config.json': text({}) });
     expect(JSON.parse(await files['1_Pooling/config.json']!.text())).toMatchObject({ pooling_mode_mean_tokens: true, pooling_mode_cls_token: false });
-    expect(note).toMatch(/^1_Pooling was not among the files.*mean/);
+    expect(note).toMatch(/^1_Pooling is missing.*mean/);
   });
   it('with that folder it stays, and so does one that cannot be read', async () => {
     const whole = { 'modules.json': modules, 'config.json': text({}), '1_Pooling/config.json': text({}) };
@@ -131,14 +131,14 @@ describe('before it is read', () => {
     return new Blob([size, header]);
   };
   it.each([
-    ['model.safetensors.index.json', new Blob(['{']), 'model.safetensors.index.json is not an object in JSON'],
-    ['model.safetensors.index.json', new Blob(['null']), 'model.safetensors.index.json is not an object in JSON'],
+    ['model.safetensors.index.json', new Blob(['{']), 'model.safetensors.index.json is not a JSON object'],
+    ['model.safetensors.index.json', new Blob(['null']), 'model.safetensors.index.json is not a JSON object'],
     ['model.safetensors.index.json', new Blob(['{"weight_map": 3}']), 'model.safetensors.index.json names no files in weight_map'],
     [part, new Blob(['x']), `the header of ${part} is longer than the file`],
     [part, headed('{}', 9), `the header of ${part} is longer than the file`],
-    [part, headed('[1]'), `the header of ${part} is not an object in JSON`],
-    [part, headed('{"a": {"dtype": "F32"}}'), `${part} gives no data_offsets of a`],
-    [part, headed('{"a": null}'), `${part} gives no data_offsets of a`],
+    [part, headed('[1]'), `the header of ${part} is not a JSON object`],
+    [part, headed('{"a": {"dtype": "F32"}}'), `${part} has no data_offsets for a`],
+    [part, headed('{"a": null}'), `${part} has no data_offsets for a`],
   ])('a file of several that is damaged is named: %s', (name, file, message) =>
     expect(readyToLoad({ ...sharded, [name]: file })).rejects.toThrow(new Error(message)),
   );

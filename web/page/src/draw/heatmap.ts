@@ -1,6 +1,6 @@
 /** Draws the cells of a map on a canvas. */
 import { colour, inkOn, paint } from './palette.ts';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import { poolMax } from './pool.ts';
 import { levelOf, type Scale } from './scale.ts';
 

@@ -1,4 +1,4 @@
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 
 /** Nine digits restore the float32. */
 export const float32Text = (value: number): string => String(Number(value.toPrecision(9)));

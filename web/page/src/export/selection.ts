@@ -1,7 +1,7 @@
 /** The head in focus as displayed, for export. */
 import type { Look } from '../draw/heatmap.ts';
 import type { Run } from '../state/run.ts';
-import { headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/shown.ts';
+import { headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/map_view.ts';
 import { toHash } from '../state/hash.ts';
 import { initialView, type View } from '../state/view.ts';
 

@@ -1,6 +1,6 @@
 /** Reads arrays from .npy, safetensors, JSON, CSV, and prints of NumPy or PyTorch. */
 import type { Tensor } from 'attn';
-import { cut, longestName } from './cut.ts';
+import { truncate, longestName } from './truncate.ts';
 import { MatrixTextError, parseMatrixText, tooDeep, tooLarge } from './matrix_text.ts';
 import { counted, shapeText } from './numbers.ts';
 import { isNpy, parseNpy } from './npy.ts';
@@ -31,7 +31,7 @@ interface Described {
 function described({ data, dims }: Described, minRank: number): Tensor | undefined {
   const isList = (value: unknown): value is number[] => Array.isArray(value) && value.every((each) => typeof each === 'number');
   if (!isList(data) || !isList(dims)) return undefined;
-  const shape = cut(shapeText(dims), longestName);
+  const shape = truncate(shapeText(dims), longestName);
   if (dims.length < minRank || dims.length > 4 || !dims.every((size) => Number.isSafeInteger(size) && size >= 1))
     throw new MatrixTextError(`The array has dims ${shape}. Give ${minRank} to 4 whole numbers of at least 1.`);
   const count = dims.reduce((a, b) => a * b, 1);

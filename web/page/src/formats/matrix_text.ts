@@ -1,6 +1,6 @@
 /** Reads arrays as people type or paste them: nested lists, prints of NumPy and PyTorch, rows of a table. */
 import type { Tensor } from 'attn';
-import { cut, longestName } from './cut.ts';
+import { truncate, longestName } from './truncate.ts';
 import { withoutPrint } from './printed_array.ts';
 import { tableRows } from './table_text.ts';
 import { counted } from './numbers.ts';
@@ -22,7 +22,7 @@ function toNumber(text: string): number {
   if (word === 'nan') return NaN;
   if (word === 'infinity' || word === 'inf') return sign * Infinity;
   const value = Number(text);
-  if (!Number.isFinite(Math.fround(value))) throw tooLarge(cut(text, longestName));
+  if (!Number.isFinite(Math.fround(value))) throw tooLarge(truncate(text, longestName));
   return value;
 }
 

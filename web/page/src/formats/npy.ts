@@ -1,6 +1,6 @@
 /** Reads .npy files (versions 1, 2 and 3) with real numbers in C order as float32. */
 import type { Tensor } from 'attn';
-import { cut, longestName } from './cut.ts';
+import { truncate, longestName } from './truncate.ts';
 
 export class NpyError extends Error {}
 
@@ -51,7 +51,7 @@ export function parseNpy(bytes: Uint8Array): Tensor {
   const reader = type && Object.hasOwn(readers, type[2]!) ? readers[type[2]!] : undefined;
   if (!type || !reader) {
     throw new NpyError(
-      `The numbers in this .npy file have an unsupported type (${type ? cut(type[2]!, longestName) : 'a structure'}). Save a.astype('float32').`,
+      `The numbers in this .npy file have an unsupported type (${type ? truncate(type[2]!, longestName) : 'a structure'}). Save a.astype('float32').`,
     );
   }
   if (order[1] === 'True') throw new NpyError('This .npy file is in Fortran order. Save numpy.ascontiguousarray(a).');
@@ -63,14 +63,14 @@ export function parseNpy(bytes: Uint8Array): Tensor {
     .map(Number);
   const count = dims.reduce((a, b) => a * b, 1);
   if (!dims.length || !count)
-    throw new NpyError(`The array in this .npy file has shape (${cut(dims.join(', '), longestName)}). Save an array with rows.`);
+    throw new NpyError(`The array in this .npy file has shape (${truncate(dims.join(', '), longestName)}). Save an array with rows.`);
   if (!(count <= maximumElements))
     throw new NpyError(`The array in this .npy file has ${count} numbers, but this page reads at most ${maximumElements}.`);
   const [width, read] = reader;
   const offset = start + headerLength;
   if (bytes.length - offset !== count * width) {
     throw new NpyError(
-      `Shape (${cut(dims.join(', '), longestName)}) needs ${count * width} bytes of numbers, but the .npy file has ${bytes.length - offset}.`,
+      `Shape (${truncate(dims.join(', '), longestName)}) needs ${count * width} bytes of numbers, but the .npy file has ${bytes.length - offset}.`,
     );
   }
   const little = type[1] !== '>';

@@ -1,7 +1,7 @@
 /** Reads the lab's fields; throws a FieldError for invalid ones. */
 import type { Mask, Tensor } from 'attn';
 import { transposed } from '../arithmetic/arrays.ts';
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { FieldError, type LabInputs } from './run.ts';
 import { parseMatrixText } from '../formats/matrix_text.ts';
 import type { Lab, MatrixName } from '../state/lab.ts';
@@ -46,9 +46,12 @@ export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, cau
     if (written === '') return undefined;
     const number = Number(written);
     if (Number.isNaN(number))
-      throw new FieldError('Scale', `“${cut(written, longestName)}” is not a number. Enter a number such as 0.5, or leave the field empty for 1/√D.`);
+      throw new FieldError(
+        'Scale',
+        `“${truncate(written, longestName)}” is not a number. Enter a number such as 0.5, or leave the field empty for 1/√D.`,
+      );
     if (!Number.isFinite(Math.fround(number)))
-      throw new FieldError('Scale', `${cut(written, longestName)} is too large. Enter a number such as 0.5, or leave the field empty for 1/√D.`);
+      throw new FieldError('Scale', `${truncate(written, longestName)} is too large. Enter a number such as 0.5, or leave the field empty for 1/√D.`);
     return number;
   };
 

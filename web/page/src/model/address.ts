@@ -1,5 +1,5 @@
 /** Parses what people write for a model: a name on the Hub, any form of a Hub address, or the address of a folder. */
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 
 /** The message states the fault and a remedy. */
 export class AddressError extends Error {}
@@ -49,7 +49,7 @@ function ofHub(origin: string, repository: string, revision = 'main', path = '')
   const at = revision === 'main' ? '' : `@${revision}`;
   return {
     id: isOurs && !path ? repository + at : folder,
-    name: cut(repository + (path && `/${path}`) + at.replace(/^(@[0-9a-f]{8})[0-9a-f]{32}$/, '$1'), longestName),
+    name: truncate(repository + (path && `/${path}`) + at.replace(/^(@[0-9a-f]{8})[0-9a-f]{32}$/, '$1'), longestName),
     folder,
     host: new URL(base).host,
     hub: { repository, revision, path },
@@ -98,7 +98,10 @@ const saysNothing = /^(main|master|model|snapshots|resolve|\d+_\w+|[0-9a-f]{40})
 export function nameInPath(path: string, otherwise: string): string {
   const parts = path.split('/').filter(Boolean);
   const cached = parts.findLast((each) => each.startsWith('models--'));
-  return cut(cached?.slice('models--'.length).replaceAll('--', '/') ?? parts.findLast((each) => !saysNothing.test(each)) ?? otherwise, longestName);
+  return truncate(
+    cached?.slice('models--'.length).replaceAll('--', '/') ?? parts.findLast((each) => !saysNothing.test(each)) ?? otherwise,
+    longestName,
+  );
 }
 
 /** Relative addresses are resolved against `page`. */

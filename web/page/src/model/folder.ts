@@ -1,5 +1,6 @@
 /** Finds a model among dropped or chosen files and prepares it for the package. */
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
+import { unnamedFiles } from './known.ts';
 import { nameInPath } from './address.ts';
 
 export interface FilesProblem {
@@ -14,7 +15,6 @@ export interface FoundModel<T> {
   readonly problem?: FilesProblem;
 }
 
-const unnamed = 'your files';
 const folderOf = (path: string) => path.slice(0, path.lastIndexOf('/') + 1);
 const depth = (path: string) => path.split('/').length;
 
@@ -65,9 +65,9 @@ export function modelFiles<T>(files: readonly (readonly [path: string, file: T])
   const paths = files.map(([path]) => path);
   const root = rootOf(paths);
   const all = Object.fromEntries(files);
-  if (root === undefined) return { name: nameInPath(folderOf(paths[0] ?? ''), unnamed), files: all, problem: problemOf(paths)! };
+  if (root === undefined) return { name: nameInPath(folderOf(paths[0] ?? ''), unnamedFiles), files: all, problem: problemOf(paths)! };
   return {
-    name: nameInPath(root, unnamed),
+    name: nameInPath(root, unnamedFiles),
     files: Object.fromEntries(files.filter(([path]) => path.startsWith(root)).map(([path, file]) => [path.slice(root.length), file])),
   };
 }
@@ -131,7 +131,7 @@ async function headerOf(name: string, file: Blob): Promise<Header> {
     if (tensor === '__metadata__') return [];
     const offsets: unknown = isObject(about) ? about['data_offsets'] : undefined;
     const [from, to] = Array.isArray(offsets) ? (offsets as readonly unknown[]) : [];
-    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) throw new Error(`${name} has no data_offsets for ${cut(tensor, longestName)}`);
+    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) throw new Error(`${name} has no data_offsets for ${truncate(tensor, longestName)}`);
     return [[tensor, about as Readonly<Record<string, unknown>>, from as number, to as number] as const];
   });
   return { start: 8 + length, tensors };

@@ -61,7 +61,7 @@ export function headSummary(weights: Float32Array, special: readonly boolean[]):
 }
 
 const isSpread = (kind: HeadKind): kind is 'diffuse' | 'mixed' => kind === 'diffuse' || kind === 'mixed';
-const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} per row`;
+const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} per query`;
 const oftenness = (share: number) => (share > 0.5 ? 'mostly' : 'often');
 const percent = (share: number) => `${Math.round(100 * share)} %`;
 

@@ -1,5 +1,5 @@
 /** Facts about models before they are loaded: name, size and host. */
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { hubHost, readAddress } from './address.ts';
 import type { DType } from './loaded.ts';
 
@@ -18,6 +18,9 @@ export const knownModels = [
   { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_560_000 },
 ] as const;
 
+/** The name of files without a folder. */
+export const unnamedFiles = 'your files';
+
 /** Expected download in bytes, if known. */
 export function expectedBytes(id: string, dtype: DType): number | undefined {
   const known = knownModels.find((each) => each.id === id);
@@ -33,9 +36,17 @@ export function nameOf(id: string): string {
   try {
     return readAddress(id, page()).name;
   } catch {
-    return cut(id, longestName);
+    return truncate(id, longestName);
   }
 }
+
+/** The name inside a sentence: "the entity model", "all-MiniLM-L6-v2". */
+export function nameInSentence({ id, name }: { readonly id: string; readonly name: string }): string {
+  if (name === unnamedFiles) return 'the model from your files';
+  return knownModels.some((each) => each.id === id) && name.includes(' ') ? `the ${name}` : name;
+}
+/** The name at the start of a sentence. */
+export const sentenceName = (of: { readonly id: string; readonly name: string }): string => nameInSentence(of).replace(/^the /, 'The ');
 
 /** The page was built with this model's files. */
 export const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));

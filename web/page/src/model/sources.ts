@@ -27,7 +27,7 @@ export const fetchSentiment = (): Promise<ModelSource> =>
     'tokenizer_config.json': tokenizerConfigUrl,
   });
 
-const fetchBeside = async (id: 'entities' | 'masks'): Promise<ModelSource> => fetchAll((await import('./beside.ts')).modelsBeside[id]);
+const fetchBeside = async (id: 'entities' | 'masks'): Promise<ModelSource> => fetchAll((await import('./small_models.ts')).smallModels[id]);
 
 export interface Choice {
   readonly id: string;

@@ -1,5 +1,6 @@
 import { counted } from '../formats/numbers.ts';
 import { bundled, rightOf100 } from '../state/bundled.ts';
+import { sentenceName } from '../model/known.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, run, type LabelScore } from '../state/run.ts';
 import { isChanged } from '../state/view.ts';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Run } from '../state/run.ts';
 import type { Scale } from '../draw/scale.ts';
-import { lineOf, scaleInUse } from '../state/shown.ts';
+import { lineOf, scaleInUse } from '../state/map_view.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import { Term } from '../ui/term.tsx';
 
@@ -26,6 +26,7 @@ const thresholds = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 
 export function Controls({ of }: { of: Run }) {
   const { special, threshold, scaleBy, mergeWords, causal } = view.value;
   const words = lineOf(of);
+  const scaleNote = scaleNotes[scaleInUse.value];
   const position = thresholds.findIndex((each) => each >= threshold);
   const text = threshold === 0 ? 'all weights' : `at least ${threshold}`;
   return (
@@ -60,8 +61,7 @@ export function Controls({ of }: { of: Run }) {
           <option value="log">logarithmic</option>
         </select>
         <span class="note" id="colours-note">
-          {scaleBy === 'auto' && 'Now: '}
-          {scaleNotes[scaleInUse.value]}
+          {scaleBy === 'auto' ? `Now: ${scaleNote}` : `${scaleNote[0]!.toUpperCase()}${scaleNote.slice(1)}`}
         </span>
       </div>
       <div class="slider">

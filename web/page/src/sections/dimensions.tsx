@@ -1,6 +1,6 @@
 import { fixed } from '../formats/numbers.ts';
 import { layerTrace, run } from '../state/run.ts';
-import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { view } from '../state/view.ts';
 
 /** Dimensions listed in the text. */

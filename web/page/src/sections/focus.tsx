@@ -6,7 +6,7 @@ import { bundled } from '../state/bundled.ts';
 import { overlay } from '../state/overlay.ts';
 import { cellInFocus, pointTo } from '../state/pointed.ts';
 import { run, running, type Run } from '../state/run.ts';
-import { cellIn, headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/shown.ts';
+import { cellIn, headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/map_view.ts';
 import { status } from '../state/status.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import '../styles/focus.css';
@@ -174,11 +174,22 @@ export function Reading() {
   );
 }
 
-function Numbers({ shown: { places, weights }, cell, locked, special }: { shown: Shown; cell: Cell; locked: boolean; special: SpecialTokens }) {
+function Numbers({
+  shown: { places, weights, blocked },
+  cell,
+  locked,
+  special,
+}: {
+  shown: Shown;
+  cell: Cell;
+  locked: boolean;
+  special: SpecialTokens;
+}) {
   const size = places.length;
   const row = weights.subarray(cell.row * size, (cell.row + 1) * size);
   const sum = row.reduce((a, b) => a + b, 0);
   const [query, key] = [places[cell.row]!, places[cell.column]!];
+  const isMasked = Boolean(blocked?.[cell.row * size + cell.column]);
   const percent = 100 * row[cell.column]!;
   const share = percent > 0 && percent < 0.05 ? 'less than 0.1 %' : `${percent.toFixed(1)} %`;
   const pair = places.some(({ source }) => source === 1);
@@ -197,9 +208,12 @@ function Numbers({ shown: { places, weights }, cell, locked, special }: { shown:
         )}
       </p>
       <p class="note">
-        {key.label} makes up {share} of what {query.label} takes in. The row sums to <span class="figure">{fixed(sum, 4)}</span>
-        {special === 'hide' && '; the rest went to the hidden special tokens'}
-        {special === 'renormalise' && ', after division by what is left without special tokens'}.
+        {isMasked
+          ? `${key.label} is hidden by the mask, so ${query.label} cannot attend to it.`
+          : `${share} of the weight of ${query.label} is on ${key.label}.`}{' '}
+        The row sums to <span class="figure">{fixed(sum, 4)}</span>
+        {special === 'hide' && '; the rest is on the hidden special tokens'}
+        {special === 'renormalise' && ' after renormalisation without special tokens'}.
       </p>
     </>
   );

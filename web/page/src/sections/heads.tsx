@@ -4,7 +4,7 @@ import { paint } from '../draw/palette.ts';
 import { bundled } from '../state/bundled.ts';
 import { heads, toggleHead, type Head } from '../state/heads.ts';
 import { run } from '../state/run.ts';
-import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { update, view, type HeadOrder } from '../state/view.ts';
 import '../styles/heads.css';
 import { Term } from '../ui/term.tsx';
@@ -80,13 +80,8 @@ export function Heads() {
             <option value="kind">kind</option>
           </select>
         </label>
-        <button
-          type="button"
-          disabled={!run.value}
-          aria-pressed={off.includes(layer * perLayer + head)}
-          onClick={() => toggleHead(layer * perLayer + head)}
-        >
-          Switch off head
+        <button type="button" disabled={!run.value} onClick={() => toggleHead(layer * perLayer + head)}>
+          {off.includes(layer * perLayer + head) ? 'Switch head on' : 'Switch off head'}
         </button>
         {off.length > 0 && (
           <button type="button" class="quiet" onClick={() => update({ off: [] })}>

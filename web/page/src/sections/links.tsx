@@ -1,6 +1,6 @@
 import { strongest } from '../draw/lines.ts';
 import { fixed } from '../formats/numbers.ts';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import { lockAt } from './focus.tsx';
 
 const most = 12;

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, readAddress } from '../model/address.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
-import { expectedBytes, knownModels, nameOf, otherHostOf } from '../model/known.ts';
+import { expectedBytes, knownModels, nameInSentence, nameOf, otherHostOf, sentenceName } from '../model/known.ts';
 import type { LoadedModel, DType } from '../model/loaded.ts';
 import { chooseDType, chooseFiles, chooseModel, chooseOnHub, keepLoaded, restart } from '../state/load_model.ts';
 import { beside, failure, loading, model, type Failure } from '../state/model.ts';
@@ -140,7 +140,7 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
           </button>
         )}
         <button type="button" class="quiet" onClick={keepLoaded}>
-          Keep the {loaded.name}
+          Keep {nameInSentence(loaded)}
         </button>
       </div>
     </div>

@@ -3,7 +3,7 @@ import { bundled } from '../state/bundled.ts';
 import { overlay, toggleInOverlay, toggleOverlay } from '../state/overlay.ts';
 import { cellInFocus } from '../state/pointed.ts';
 import { run } from '../state/run.ts';
-import { cellIn, layerInFocus, shown } from '../state/shown.ts';
+import { cellIn, layerInFocus, shown } from '../state/map_view.ts';
 import { view } from '../state/view.ts';
 
 /** The overlay's switch, and each head's colour and weight in the cell in focus. */

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { shownModel } from '../state/derived.ts';
+import { shownModel } from '../state/background.ts';
 import { quantized } from '../state/quantized.ts';
 import { comparison } from '../state/reference.ts';
 import { selfCheck } from '../state/self_check.ts';

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
-import { readLines } from '../state/lines.ts';
+import { readLines } from '../state/compare_texts.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { taskTexts, type TaskText } from '../state/task_texts.ts';
 import {

@@ -3,11 +3,11 @@ import { run } from '../state/run.ts';
 import '../styles/train.css';
 import { SettingsForm } from '../train/form.tsx';
 import { taskIds } from '../train/settings.ts';
-import { choose, failure, pauseTraining, phase, runs, settings, spoken, startAgain, takeOneStep, train } from '../train/state.ts';
+import { choose, failure, pauseTraining, phase, runs, settings, spoken, startAgain, step, takeOneStep, train } from '../train/state.ts';
 import type { TaskId } from '../train/task.ts';
 import { taskWords } from '../train/words.ts';
 import { Curves, Norms, Numbers } from './train/progress.tsx';
-import { Heads, Moments } from './train/looks.tsx';
+import { Heads, Moments } from './train/learned_heads.tsx';
 import { Keep } from './train/keep.tsx';
 import { Alert } from '../ui/alert.tsx';
 
@@ -80,6 +80,7 @@ function TaskChoice() {
 function Buttons() {
   const isRunning = phase.value === 'running';
   const isStarting = isRunning && runs.value.length === 0;
+  const isOver = phase.value !== 'idle' && step.value >= settings.value.steps;
   return (
     <div class="buttons train-buttons">
       {isRunning ? (
@@ -88,7 +89,7 @@ function Buttons() {
         </button>
       ) : (
         <button type="button" class="primary" onClick={train}>
-          Train
+          {isOver ? 'Train further' : 'Train'}
         </button>
       )}
       <button type="button" disabled={isRunning} onClick={takeOneStep}>

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
-import { shownModel } from '../state/derived.ts';
-import { lines } from '../state/lines.ts';
+import { shownModel } from '../state/background.ts';
+import { lines } from '../state/compare_texts.ts';
 import '../styles/use.css';
 import { Term } from '../ui/term.tsx';
 import { Classification } from './use/classification.tsx';

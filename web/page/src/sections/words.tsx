@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
-import { shownModel } from '../state/derived.ts';
+import { shownModel } from '../state/background.ts';
 import {
   analogies,
   analogy,

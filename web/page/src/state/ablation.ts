@@ -1,7 +1,7 @@
 /** Switches each head off in turn (Michel et al. 2019) and records the change of the answer. */
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
-import { editedWeights, shownModel } from './derived.ts';
+import { editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersWithout, type Answers } from './pooling.ts';

@@ -2,7 +2,7 @@
 import { computed } from '@preact/signals';
 import found from './examples.json';
 import { noChanges } from './changes.ts';
-import { headInFocus, layerInFocus } from './shown.ts';
+import { headInFocus, layerInFocus } from './map_view.ts';
 import { initialView, update, view } from './view.ts';
 
 export interface Example {

@@ -1,13 +1,13 @@
 /** Describes the example in the fields, with numbers computed here. */
 import { computed } from '@preact/signals';
 import { hasChanges, type ModelChanges } from './changes.ts';
-import { derived, shownModel } from './derived.ts';
+import { backgroundValue, shownModel } from './background.ts';
 import { exampleInFocus, type Example } from './examples.ts';
 import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersOf } from './pooling.ts';
 import { run, withModel, type LabelScore } from './run.ts';
-import { headWeights } from './shown.ts';
+import { headWeights } from './map_view.ts';
 import { initialView, view } from './view.ts';
 
 export interface Finding {
@@ -38,7 +38,7 @@ const bestOf = (of: LoadedModel, scores: Float32Array): LabelScore => {
   return { label: of.labels![best]!, score: scores[best]! };
 };
 
-export const brokenAnswers = derived<{ readonly example: Example; readonly answers: readonly [LabelScore, LabelScore] }>(() => {
+export const brokenAnswers = backgroundValue<{ readonly example: Example; readonly answers: readonly [LabelScore, LabelScore] }>(() => {
   const [found, of, attn] = [example.value, shownModel.value, engine.value];
   if (!found?.breaks || !of || !attn) return undefined;
   return async () => {
@@ -79,10 +79,10 @@ const quoted = (token: string) => (token.startsWith('[') ? token : `â€œ${token}â
 export function findingText({ example: { layer, head, breaks }, query, key, weight, isMostOfHeads, isMostOfRow, isOff, answers }: Finding): string {
   const name = `${layer + 1}.${head + 1}`;
   if (!breaks) {
-    const rank = isMostOfHeads ? ', more than in any other head' : isMostOfRow ? ', more than from any other token' : '';
-    return `In head ${name}, ${quoted(query)} takes ${percent(weight)} of what it gathers from ${quoted(key)}${rank}.`;
+    const rank = isMostOfHeads ? ', more than in any other head' : isMostOfRow ? ', more than on any other token' : '';
+    return `In head ${name}, ${quoted(query)} puts ${percent(weight)} of its weight on ${quoted(key)}${rank}.`;
   }
-  const carries = `Head ${name} carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', where the answer is read' : ''}`;
+  const carries = `Head ${name} carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', from which the answer is read' : ''}`;
   if (!answers) return `${carries}.`;
   const [on, off] = answers.map(({ label, score }) => `${label}, ${percent(score)}`) as [string, string];
   if (answers[0].label === answers[1].label) return `${carries}. With it the answer is ${on}; without it, ${off}.`;

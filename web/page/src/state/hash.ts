@@ -3,7 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { fromParams, toParams, type Params } from './address.ts';
 import { exampleFromParams, exampleToParams } from './example.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
-import { linesFromParams, linesToParams } from './lines.ts';
+import { linesFromParams, linesToParams } from './compare_texts.ts';
 import { taskTextsFromParams, taskTextsToParams } from './task_texts.ts';
 import { trainFromParams, trainToParams } from '../train/state.ts';
 import { initialView, properties, update, view, type View } from './view.ts';

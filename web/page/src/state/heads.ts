@@ -4,7 +4,7 @@ import { poolMax } from '../draw/pool.ts';
 import { levelOf, scaleFor } from '../draw/scale.ts';
 import { headSummary, type HeadSummary } from '../model/head_kind.ts';
 import { run, type Run } from './run.ts';
-import { headWeights, lineOf, sourcesOf } from './shown.ts';
+import { headWeights, lineOf, sourcesOf } from './map_view.ts';
 import { toggled } from './changes.ts';
 import { update, view } from './view.ts';
 

@@ -1,11 +1,11 @@
 import { batch } from '@preact/signals';
 import type { ModelOptions, ModelSource } from 'attn';
 import type { Attn, TextModel } from 'attn/worker';
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { explainLoading } from '../model/errors.ts';
 import { encoderSize } from '../model/flops.ts';
 import { modelFiles, readyToLoad } from '../model/folder.ts';
-import { nameOf } from '../model/known.ts';
+import { nameInSentence, nameOf, sentenceName } from '../model/known.ts';
 import { otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, fetchSentiment, knownChoice, sentiment, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
@@ -53,7 +53,7 @@ async function described({ id, name, note }: Choice, text: TextModel, dtype: DTy
     note: about,
     text,
     config,
-    labels: labels?.map((label) => cut(label, longestName)),
+    labels: labels?.map((label) => truncate(label, longestName)),
     task,
     tokenLabels: task === 'token-classification' ? names : undefined,
     layers,
@@ -118,7 +118,7 @@ async function read(
 
 /** Changes and focus are reset unless `keepView`: they belong to the model before. */
 async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Partial<View>): Promise<void> {
-  const { id, name } = choice;
+  const { id } = choice;
   const attn = engine.value ?? (await startEngine());
   if (!attn) return;
   loading.value?.cancel();
@@ -135,7 +135,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
   }
   const controller = new AbortController();
   failure.value = undefined;
-  status.value = { text: `Loading ${name} …` };
+  status.value = { text: `Loading ${nameInSentence(choice)} …` };
   try {
     let gone: Promise<void> | undefined;
     await read(attn, main, choice, dtype, controller, (loaded) => {
@@ -143,7 +143,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
       closeBeside();
       batch(() => {
         model.value = loaded;
-        if (!keepView) speakOf(id);
+        if (!keepView) resetViewFor(id);
         if (also) update(also);
       });
       current = choice;
@@ -151,8 +151,8 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
     });
     await gone;
   } catch (error) {
-    if (controller.signal.aborted) status.value = { text: `${name} was not loaded: cancelled.` };
-    else fail(`${name} could not be loaded.`, error, choice.origin, isAbsent(error) ? choice.onHub : undefined);
+    if (controller.signal.aborted) status.value = { text: `${sentenceName(choice)} was not loaded: cancelled.` };
+    else fail(`${sentenceName(choice)} could not be loaded.`, error, choice.origin, isAbsent(error) ? choice.onHub : undefined);
   }
 }
 
@@ -168,7 +168,7 @@ export async function openBeside(): Promise<void> {
   } catch (error) {
     if (controller.signal.aborted) return;
     const words = explainLoading(error, current.origin ?? { host: undefined });
-    besideFailure.value = { what: `${of.name} could not be loaded as ${dtype}.`, ...words, detail: explain(error), code: codeOf(error) };
+    besideFailure.value = { what: `${sentenceName(of)} could not be loaded as ${dtype}.`, ...words, detail: explain(error), code: codeOf(error) };
   }
 }
 
@@ -185,13 +185,13 @@ export function closeBeside(): void {
   old?.text.dispose().catch(() => undefined);
 }
 
-function speakOf(id: string): void {
+function resetViewFor(id: string): void {
   const { layer, head, cell, locked } = initialView;
   // Any model can have a causal mask.
   update({ model: id, ...noChanges, causal: view.value.causal, layer, head, cell, locked });
 }
 
-export const keepLoaded = (): void => speakOf(current.id);
+export const keepLoaded = (): void => resetViewFor(current.id);
 
 /** A view that already names this model is kept. */
 export async function chooseModel(id: string): Promise<void> {
@@ -200,7 +200,7 @@ export async function chooseModel(id: string): Promise<void> {
   try {
     choice = isCurrent ? current : choiceOf(id);
   } catch (error) {
-    fail(`${nameOf(id)} could not be loaded.`, error);
+    fail(`${sentenceName({ id, name: nameOf(id) })} could not be loaded.`, error);
     return;
   }
   await open(choice, dtypeOf(id), view.value.model === id && model.value?.id !== id);
@@ -213,7 +213,7 @@ export const chooseDType = (): Promise<void> => open(current, dtypeOf(current.id
 
 export async function chooseFiles(files: readonly (readonly [path: string, file: Blob])[]): Promise<void> {
   const { name, files: found, problem } = modelFiles(files);
-  const what = `${name} could not be loaded.`;
+  const what = `${sentenceName({ id: 'files', name })} could not be loaded.`;
   if (problem) {
     failure.value = { what, ...problem, code: 'ARGUMENT' };
     status.value = { text: what, failed: true };
@@ -239,7 +239,7 @@ export async function restart(): Promise<void> {
 /** Loads the built-in model even if the address names another, which sections/model.tsx offers. */
 export async function startPage(): Promise<void> {
   const files = fetchSentiment();
-  files.catch(() => undefined); // reported where it is awaited
+  files.catch(() => undefined); // reported by the await below
   await startEngine();
   await open({ ...sentiment, sources: async () => [await files] }, dtypeOf('sentiment'), true);
   current = sentiment; // a later reload fetches the files again

@@ -2,7 +2,7 @@
 import { computed } from '@preact/signals';
 import { levelOf, scaleFor } from '../draw/scale.ts';
 import { run } from './run.ts';
-import { gather, headWeights, layerInFocus, shown } from './shown.ts';
+import { gather, headWeights, layerInFocus, shown } from './map_view.ts';
 import { toggled } from './changes.ts';
 import { update, view } from './view.ts';
 

@@ -2,8 +2,8 @@
 import { computed } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
 import { median } from '../formats/numbers.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
-import { faultOf, linesText, readLines } from './lines.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
+import { faultOf, linesText, readLines } from './compare_texts.ts';
 import { answerFunction, type DType, type LoadedModel } from '../model/loaded.ts';
 import { beside } from './model.ts';
 import { restoreWeights, run, withModel, type LabelScore } from './run.ts';
@@ -153,7 +153,7 @@ const lines = computed(() => {
   return faultOf(all) ? [] : all;
 });
 
-export const quantized = derived<Quantized>(() => {
+export const quantized = backgroundValue<Quantized>(() => {
   const [of, other, own, second, others] = [shownModel.value, beside.value, text.value, pair.value, lines.value];
   if (!of || !other || own === undefined || editedWeights.value.length > 0) return undefined;
   const models = of.dtype === 'int8' ? { int8: of, float32: other } : { int8: other, float32: of };

@@ -3,7 +3,7 @@ import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import referenceUrl from '../../../../testdata/page_reference.safetensors?url';
 import { largestDifference } from '../arithmetic/differences.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { withModel } from './run.ts';
@@ -105,7 +105,7 @@ export async function compare(of: LoadedModel, { torch, transformers, cases, ten
 }
 
 /** References exist only for the built-in model as published. */
-export const comparison = derived<Comparison>(() => {
+export const comparison = backgroundValue<Comparison>(() => {
   const [of, attn, edits] = [shownModel.value, engine.value, editedWeights.value];
   if (!of || !attn || of.id !== 'sentiment' || edits.length > 0) return undefined;
   return async () => {

@@ -1,8 +1,9 @@
 /** Runs the model on the view in the worker, whenever either changes. */
 import { hasPositionBias } from '../model/kind.ts';
+import { nameInSentence } from '../model/known.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
-import { cut, longestToken } from '../formats/cut.ts';
+import { truncate, longestToken } from '../formats/truncate.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
@@ -41,7 +42,7 @@ export type LayerInFocus = LayerTrace & LayerParameters;
 export const run = signal<Run | undefined>(undefined);
 /** The text without changes. */
 export const baseline = signal<Run | undefined>(undefined);
-/** Of the layer in focus; follows the run. */
+/** The layer in focus; follows the run. */
 export const layerTrace = signal<LayerInFocus | undefined>(undefined);
 /** Without changes; undefined if there are none. */
 export const baselineTrace = signal<LayerTrace | undefined>(undefined);
@@ -104,7 +105,7 @@ interface Computed {
 
 async function compute(of: LoadedModel, now: View): Promise<Computed> {
   const encoding = await of.text.tokenize(now.pair === undefined ? now.text : [[now.text, now.pair]]);
-  const tokens = encoding.tokens[0]!.map((token) => cut(token, longestToken));
+  const tokens = encoding.tokens[0]!.map((token) => truncate(token, longestToken));
   await applyWeights(of, now.weights);
   const plain = { outputAttentions: true, outputHiddenStates: true, outputLogits: of.labels !== undefined };
   const { inputs, options: asked } = forwardWith(now, { inputs: encoding, options: plain }, of);
@@ -153,11 +154,11 @@ const keyOf = (of: View) => JSON.stringify([of.text, of.pair, changesOf(of)]);
 const unchanged = (of: View): View => ({ ...of, ...noChanges });
 
 /** Incremented to force a re-run. */
-const wishes = signal(0);
+const rerunRequests = signal(0);
 let cancellations = 0;
 
 /** Re-runs even if nothing has changed. */
-export const runAgain = (): void => void ++wishes.value;
+export const runAgain = (): void => void ++rerunRequests.value;
 
 /** The worker finishes the forward in progress; its result is dropped. */
 export function cancelRun(): void {
@@ -179,7 +180,7 @@ export function follow(): void {
   effect(() => {
     const of = model.value;
     const now = view.value;
-    const wish = wishes.value;
+    const wish = rerunRequests.value;
     if (!of) return;
     const before = cancellations;
     const cancelled = () => cancellations !== before;
@@ -211,7 +212,7 @@ export function follow(): void {
               run.value = made.run;
             });
             const { tokens, milliseconds } = computed.run;
-            const text = `Ready: ${of.name}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`;
+            const text = `Ready: ${nameInSentence(of)}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`;
             const limit = (await engine.peek()?.info)?.notes.find((note) => note.includes('this build'));
             status.value = { text: limit ? `${text} It uses ${limit}.` : text };
           }

@@ -2,7 +2,7 @@
 import type { EncoderTrace } from 'attn';
 import { checkLayer, type Note } from '../check/layer.ts';
 import { encoderSize } from '../model/flops.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { run, withModel } from './run.ts';
 import type { Compared } from './reference.ts';
@@ -92,7 +92,7 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
 }
 
 /** Uses the text at the time when the model loads or its weights are edited. */
-export const selfCheck = derived<SelfCheck>(() => {
+export const selfCheck = backgroundValue<SelfCheck>(() => {
   const of = shownModel.value;
   void editedWeights.value;
   if (!of) return undefined;

@@ -4,7 +4,7 @@ import type { Encoding, RuntimeInfo } from 'attn';
 import type { Attn } from 'attn/worker';
 import { encoderSize, gigaflops, multiplyAdds } from '../model/flops.ts';
 import { median } from '../formats/numbers.ts';
-import { idle, inBackground, shownModel } from './derived.ts';
+import { idle, inBackground, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { run, withModel } from './run.ts';
@@ -119,7 +119,7 @@ export function disturbanceOf(peaks: readonly number[], bestSoFar: number): Dist
   return undefined;
 }
 
-/** Long enough to time, too short to disturb typing. */
+/** Long enough to time, but short enough for typing. */
 const wantedMultiplyAdds = 2e8;
 
 async function measureNow(): Promise<void> {

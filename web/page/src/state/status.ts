@@ -1,6 +1,6 @@
 /** The page's only status line. */
 import { signal } from '@preact/signals';
-import { cut, longestMessage } from '../formats/cut.ts';
+import { truncate, longestMessage } from '../formats/truncate.ts';
 
 export interface Status {
   readonly text: string;
@@ -10,9 +10,9 @@ export interface Status {
 export const status = signal<Status>({ text: 'Starting …' });
 
 export function explain(error: unknown): string {
-  if (!(error instanceof Error)) return cut(String(error), longestMessage);
+  if (!(error instanceof Error)) return truncate(String(error), longestMessage);
   const code = (error as { code?: unknown }).code;
-  const message = cut(error.message, longestMessage);
+  const message = truncate(error.message, longestMessage);
   return typeof code === 'string' ? `${message} (${code})` : message;
 }
 

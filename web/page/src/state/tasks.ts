@@ -1,8 +1,8 @@
 /** Results of the model's task head for those texts. */
 import { signal } from '@preact/signals';
 import type { Answer, Entity, FilledMask, RankedDocument } from 'attn';
-import { derived, editedWeights, shownModel } from './derived.ts';
-import { readLines } from './lines.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
+import { readLines } from './compare_texts.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { taskTexts } from './task_texts.ts';
@@ -26,7 +26,7 @@ const tooLong = (text: string, what: string): string | undefined =>
 
 export const faultOfNames = (text: string): string | undefined => (text.trim() ? tooLong(text, 'The text') : 'There is no text. Enter one.');
 export const faultOfMasked = (text: string, mask: string): string | undefined =>
-  text.includes(mask) ? tooLong(text, 'The text') : `There is no ${mask} in the text. Insert one where a word is missing.`;
+  text.includes(mask) ? tooLong(text, 'The text') : `There is no ${mask} in the text. Insert one in place of a missing word.`;
 export const faultOfQuestion = (text: string): string | undefined => (text.trim() ? undefined : 'There is no question. Enter one.');
 export const faultOfContext = (text: string): string | undefined =>
   text.trim() ? tooLong(text, 'The text') : 'There is no text to answer from. Enter one.';
@@ -49,7 +49,7 @@ function following<T>(
   read: () => readonly string[] | undefined,
   run: (of: LoadedModel, texts: readonly string[]) => Promise<T | undefined>,
 ) {
-  return derived<Made<T>>(() => {
+  return backgroundValue<Made<T>>(() => {
     const [of, texts] = [shownModel.value, read()];
     // Dependency: edited weights change the results.
     void editedWeights.value;

@@ -14,7 +14,7 @@ export function textNotes({ tokens, encoding }: Pick<Run, 'tokens' | 'encoding'>
   const count = own.filter((token) => token === mark).length;
   const notes: string[] = [];
   if (count === own.length && mark !== undefined)
-    notes.push(`The model knows no word of this text: it reads only ${mark}, so its answer means little.`);
+    notes.push(`All tokens of this text are unknown to the model (${mark}), so its answer means little.`);
   else if (mark !== undefined)
     notes.push(
       count >= much * own.length

@@ -33,7 +33,7 @@ export interface View extends ModelChanges {
   readonly overlay: readonly number[];
   readonly mergeWords: boolean;
   readonly asTable: boolean;
-  /** Of the walk through one head, 0-based. */
+  /** 0-based step of the walk through one head. */
   readonly step: number;
 }
 

@@ -3,8 +3,8 @@ import { effect, signal } from '@preact/signals';
 import type { TextModel as DirectModel } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
 import type { Params } from './address.ts';
-import { editedWeights, shownModel } from './derived.ts';
-import { linesText, readLines } from './lines.ts';
+import { editedWeights, shownModel } from './background.ts';
+import { linesText, readLines } from './compare_texts.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { explain } from './status.ts';
@@ -45,7 +45,7 @@ export const whyFailure = signal<string | undefined>(undefined);
 export const lineToExplain = signal(0);
 /** Shown next to leave-one-out. */
 export const methodInFocus = signal<Method>('integrated_gradients');
-/** The address asks for an explanation that is not computed yet. */
+/** The explanation in the address is not computed yet. */
 const isAwaited = signal(false);
 
 /** A link to an explanation computes it again. */

@@ -2,9 +2,9 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { cut, longestMessage, longestToken } from '../formats/cut.ts';
+import { truncate, longestMessage, longestToken } from '../formats/truncate.ts';
 import { firstOf, fromParams, property, text, toParams, type Params, type Properties } from './address.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { principalComponents } from './pca.ts';
@@ -81,7 +81,7 @@ export interface Near {
 }
 
 /** Without the mark that begins a word in some vocabularies. */
-export const readable = (token: string): string => cut(token.replace(/^[Ġ▁](?=.)/, ''), longestToken);
+export const readable = (token: string): string => truncate(token.replace(/^[Ġ▁](?=.)/, ''), longestToken);
 
 export async function findWords(of: LoadedModel, texts: readonly string[]): Promise<readonly Word[]> {
   if (texts.length === 0) return [];
@@ -103,9 +103,9 @@ export async function findWords(of: LoadedModel, texts: readonly string[]): Prom
 export function faultOfWord({ text, id, pieces }: Word): string | undefined {
   if (id !== undefined) return undefined;
   if (text === '') return 'Enter a word.';
-  const word = cut(text, longestToken);
+  const word = truncate(text, longestToken);
   if (pieces.some(isUnknown) || pieces.length === 0) return `The model does not know “${word}”.`;
-  const read = cut(pieces.slice(0, longestToken).map(readable).join(' + '), longestMessage);
+  const read = truncate(pieces.slice(0, longestToken).map(readable).join(' + '), longestMessage);
   return `“${word}” is not one token: the model reads it as ${read}. Try a more common word.`;
 }
 
@@ -124,7 +124,7 @@ export interface Neighbours {
   readonly near: readonly Near[];
 }
 
-export const neighbours = derived<Neighbours>(() => {
+export const neighbours = backgroundValue<Neighbours>(() => {
   const [given, text] = [needed(), wordsView.value.word];
   if (!given) return undefined;
   return async () => {
@@ -141,7 +141,7 @@ export interface Similarity {
   readonly similarity: number | undefined;
 }
 
-export const similarity = derived<Similarity>(() => {
+export const similarity = backgroundValue<Similarity>(() => {
   const [given, { first, second }] = [needed(), wordsView.value];
   if (!given) return undefined;
   return async () => {
@@ -160,7 +160,7 @@ export interface Analogy {
   readonly near: readonly Near[];
 }
 
-export const analogy = derived<Analogy>(() => {
+export const analogy = backgroundValue<Analogy>(() => {
   const [given, { analogy: texts }] = [needed(), wordsView.value];
   if (!given) return undefined;
   return async () => {
@@ -212,7 +212,7 @@ async function mapOf(attn: Attn, of: LoadedModel, texts: readonly string[], coun
   return { points: [...points.values()].map((point, i) => ({ ...point, x: places[i]![0], y: places[i]![1] })), missing, shares };
 }
 
-export const wordMap = derived<WordMap>(() => {
+export const wordMap = backgroundValue<WordMap>(() => {
   const [given, { map, neighbours: count }] = [needed(), wordsView.value];
   const texts = readWords(map);
   if (!given || faultOfMap(texts)) return undefined;

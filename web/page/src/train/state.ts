@@ -81,7 +81,7 @@ function say(isLast: boolean): void {
   if (!first || !point || (!isLast && now - lastSaid < sayEvery)) return;
   lastSaid = now;
   const all = runs.peek().map(({ points, loss }) => `loss ${loss.toFixed(2)}, ${percent(points.at(-1)!.held.accuracy)} right`);
-  spoken.value = `${isLast ? 'Paused. ' : ''}step ${step.peek()}, ${all.join('; the second run: ')}`;
+  spoken.value = `${isLast ? 'Paused. ' : ''}Step ${step.peek()}, ${all.join('; the second run: ')}`;
 }
 
 function hearProgress(progress: Progress): void {

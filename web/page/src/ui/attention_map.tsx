@@ -4,7 +4,7 @@ import { cutOut, isWhole, moved as movedPart, showing, within, zoomed, type Part
 import { drawOverlay, headColour } from '../draw/overlay.ts';
 import { fixed } from '../formats/numbers.ts';
 import type { Overlay } from '../state/overlay.ts';
-import type { Place, Shown } from '../state/shown.ts';
+import type { Place, Shown } from '../state/map_view.ts';
 import { Minimap } from './minimap.tsx';
 import { usePanning } from './panning.ts';
 import { useWidth } from './size.ts';

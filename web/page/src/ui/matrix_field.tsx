@@ -1,7 +1,7 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
 import { arraysIn, nameFor } from '../formats/array_files.ts';
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { matrixText } from '../formats/matrix_text.ts';
 import { shapeText, shortestFloat32 } from '../formats/numbers.ts';
 import type { FieldValue } from '../state/lab.ts';
@@ -50,13 +50,13 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
   };
   const choose = ({ fileName, tensors }: Choices, chosen: string) => {
     setChoices({ fileName, tensors, chosen });
-    take(`${fileName}, ${cut(chosen, longestName)}`, tensors.get(chosen)!);
+    take(`${fileName}, ${truncate(chosen, longestName)}`, tensors.get(chosen)!);
   };
 
   const read = async (file: File | undefined) => {
     if (!file) return;
     setChoices(undefined);
-    const fileName = cut(file.name, longestName);
+    const fileName = truncate(file.name, longestName);
     try {
       const tensors = await arraysIn(file, minRank, (bytes) => {
         if (!engine.value) throw new Error('The module is starting. Try again in a moment.');
@@ -65,7 +65,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
       const names = [...tensors.keys()];
       if (names.length === 0) throw new Error('The file contains no array of floating-point numbers.');
       const chosen = nameFor(name, names);
-      if (names.length === 1) take([fileName, cut(chosen, longestName)].filter(Boolean).join(', '), tensors.get(chosen)!);
+      if (names.length === 1) take([fileName, truncate(chosen, longestName)].filter(Boolean).join(', '), tensors.get(chosen)!);
       else choose({ fileName, tensors, chosen }, chosen);
     } catch (failure) {
       const isOther = codeOf(failure) === 'FORMAT' && !/\.safetensors$/i.test(file.name);
@@ -140,7 +140,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
           <select value={choices.chosen} onChange={(event) => choose(choices, event.currentTarget.value)}>
             {Array.from(choices.tensors, ([each, { dims }]) => (
               <option key={each} value={each}>
-                {cut(each, longestName)} {shapeText(dims)}
+                {truncate(each, longestName)} {shapeText(dims)}
               </option>
             ))}
           </select>

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import type { Cell } from './attention_map.tsx';
 import { scrollable, useOverflow } from './overflow.ts';
 

@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { cut } from '../formats/cut.ts';
+import { truncate } from '../formats/truncate.ts';
 import { curve, rowLines, strongest } from '../draw/lines.ts';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import type { Cell } from './attention_map.tsx';
 import { scrollable, useOverflow } from './overflow.ts';
 
@@ -73,7 +73,7 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
       <ol>
         {places.map(({ label, source }, i) => (
           <li key={i} class={source === 1 ? 'second' : ''}>
-            <span>{cut(label, longestLabel)}</span>
+            <span>{truncate(label, longestLabel)}</span>
           </li>
         ))}
       </ol>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { counted, scientific } from '../../formats/numbers.ts';
-import { editedWeights } from '../../state/derived.ts';
+import { editedWeights } from '../../state/background.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
 import { comparison, type Compared, type Comparison } from '../../state/reference.ts';
 import { Formula, Group } from '../../ui/formula.tsx';

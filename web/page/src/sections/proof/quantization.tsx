@@ -1,5 +1,5 @@
 import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../formats/numbers.ts';
-import { editedWeights } from '../../state/derived.ts';
+import { editedWeights } from '../../state/background.ts';
 import { expectedBytes } from '../../model/known.ts';
 import { answerName, otherOf, type LoadedModel } from '../../model/loaded.ts';
 import { closeBeside, openBeside } from '../../state/load_model.ts';

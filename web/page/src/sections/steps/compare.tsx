@@ -72,6 +72,7 @@ export function CompareStep({ walk, sizes }: StepProps) {
           </select>
         </label>
         {score === 'scaled_dot' && <p class="note">The model was trained with this score function. The others are older.</p>}
+        {score !== 'scaled_dot' && <p class="note">These scores are unscaled: step 4 does not divide them by √{sizes.D}.</p>}
         {(score === 'general' || score === 'additive') && (
           <p class="note">
             This model has no learned weights for this function, so{' '}

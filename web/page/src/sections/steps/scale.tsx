@@ -18,8 +18,9 @@ export function ScaleStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        All scores are multiplied by one factor: one over the root of a query’s width. Without it, wide queries give large scores, and a few tokens
-        get all the attention.
+        {score === 'scaled_dot'
+          ? 'All scores are multiplied by one over the square root of the query width. Without this factor, wide queries produce large scores, and a few tokens get all the attention.'
+          : `The score function of step 3 is unscaled: its scores are not divided by √${sizes.D}, and the factor is 1.`}
       </p>
       <Formula>
         <I>S</I>

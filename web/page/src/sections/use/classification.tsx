@@ -1,8 +1,9 @@
 import type { Task } from 'attn';
 import { fixed } from '../../formats/numbers.ts';
+import { sentenceName } from '../../model/known.ts';
 import { answerFunction, answerName, type LoadedModel } from '../../model/loaded.ts';
 import { rightOf100 } from '../../state/bundled.ts';
-import { lines, type Lines } from '../../state/lines.ts';
+import { lines, type Lines } from '../../state/compare_texts.ts';
 import { BarNumber } from '../../ui/bar_number.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
 import { colour } from '../../draw/palette.ts';
 import { fixed } from '../../formats/numbers.ts';
+import { nameInSentence, sentenceName } from '../../model/known.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
-import { shownModel } from '../../state/derived.ts';
-import { chosenLine, faultOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../../state/lines.ts';
+import { shownModel } from '../../state/background.ts';
+import { chosenLine, faultOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../../state/compare_texts.ts';
 import { BarNumber } from '../../ui/bar_number.tsx';
 import { Call, Eq, Formula } from '../../ui/formula.tsx';
 import { MatrixMap } from '../../ui/matrix_map.tsx';
@@ -22,13 +23,14 @@ const Length = ({ children }: { children: string }) => (
 );
 
 /** What this model's vectors can be used for. */
-function goodFor({ id, name, labels }: LoadedModel): string {
+function goodFor(of: LoadedModel): string {
+  const { id, labels } = of;
   if (id === 'sentiment')
     return 'The sentiment classifier has learned one thing: whether a film review is positive. Its vectors group texts by sentiment, not by topic. To group them by topic, load all-MiniLM-L6-v2 above.';
   if (id === 'all-MiniLM-L6-v2')
     return 'all-MiniLM-L6-v2 was trained to give texts with similar meanings similar vectors: texts about acting are similar and so are texts about music, good or bad.';
-  if (labels) return `${capitalised(name)} was trained to distinguish ${labels.join(', ')}, so its vectors group texts mostly by these classes.`;
-  return `How ${name} groups texts depends on its training. The groups are most useful if it was trained to compare sentences.`;
+  if (labels) return `${sentenceName(of)} was trained to distinguish ${labels.join(', ')}, so its vectors group texts mostly by these classes.`;
+  return `How ${nameInSentence(of)} groups texts depends on its training. The groups are most useful if it was trained to compare sentences.`;
 }
 
 export function Similarity() {

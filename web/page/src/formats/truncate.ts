@@ -7,7 +7,7 @@ export const longestName = 80;
 export const longestToken = 60;
 
 /** Replaces the middle of a longer text by an ellipsis, without splitting surrogate pairs. */
-export function cut(text: string, most: number): string {
+export function truncate(text: string, most: number): string {
   if (text.length <= most) return text;
   const end = Math.floor((most - 1) / 3);
   const first = text.slice(0, most - 1 - end).replace(/[\ud800-\udbff]$/, '');

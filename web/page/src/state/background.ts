@@ -23,7 +23,7 @@ export const headsOff = computed(() => {
   return of && off.some((head) => head >= of.layers * of.heads) ? off.filter((head) => head < of.layers * of.heads) : off;
 });
 
-export interface Derived<T> {
+export interface BackgroundValue<T> {
   readonly value: Signal<T | undefined>;
   /** Why there is no newer value. */
   readonly failure: Signal<string | undefined>;
@@ -32,7 +32,7 @@ export interface Derived<T> {
 }
 
 /** `plan` reads signals and returns the job, if any. `isWanted` is false once the job is obsolete. */
-export function derived<T>(plan: () => ((isWanted: () => boolean) => Promise<T | undefined>) | undefined): Derived<T> {
+export function backgroundValue<T>(plan: () => ((isWanted: () => boolean) => Promise<T | undefined>) | undefined): BackgroundValue<T> {
   const value = signal<T>();
   const failure = signal<string>();
   const inTurn = newestOnly();

@@ -8,7 +8,7 @@ import masksWeights from '../../../../testdata/models/masks/model.safetensors?ur
 import masksTokenizer from '../../../../testdata/models/masks/tokenizer.json?url';
 import masksTokenizerConfig from '../../../../testdata/models/masks/tokenizer_config.json?url';
 
-export const modelsBeside = {
+export const smallModels = {
   entities: {
     'config.json': entitiesConfig,
     'model.safetensors': entitiesWeights,

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { firstOf, fromParams, place, property, text, toParams, type Params, type Properties } from './address.ts';
-import { derived, editedWeights, headsOff, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, headsOff, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersWithout } from './pooling.ts';
@@ -111,7 +111,7 @@ async function withSome(
   };
 }
 
-export const lines = derived<Lines>(() => {
+export const lines = backgroundValue<Lines>(() => {
   const [of, attn, texts, off] = [shownModel.value, engine.value, readLines(linesText.value), headsOff.value];
   // Dependency: edited weights change the results.
   void editedWeights.value;
