@@ -147,7 +147,7 @@ describe('choosing a model', () => {
     ]);
     asked.length = 0;
     await chooseModel('file:x');
-    expect([asked, failure.value!.cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on a disk/), true]);
+    expect([asked, failure.value!.cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on your disk/), true]);
     await chooseModel('sentiment');
     expect(Object.keys(asked.at(-1) as object)).toEqual(Object.keys(files));
     engine.value = own;
@@ -252,13 +252,13 @@ describe('choosing a model', () => {
   });
 
   it.each([
-    ['NETWORK', /address and the connection/],
+    ['NETWORK', /address and your connection/],
     ['MEMORY', /smaller model or a shorter text/],
     ['UNSUPPORTED', /families BERT/],
-    ['ARGUMENT', /one and the same model/],
-    ['FORMAT', /one and the same model/],
-    ['MISMATCH', /one and the same model/],
-    ['CONFIG', /one and the same model/],
+    ['ARGUMENT', /the same model/],
+    ['FORMAT', /the same model/],
+    ['MISMATCH', /the same model/],
+    ['CONFIG', /the same model/],
     ['ENVIRONMENT', /WebAssembly with SIMD/],
     ['ABORTED', /Start it again/],
     ['INTERNAL', /Reload the page/],
@@ -421,7 +421,7 @@ describe('the small models beside the page', () => {
     await chooseModel('masks');
     missing.clear();
     expect(failure.value).toMatchObject({ what: 'The mask model could not be loaded.' });
-    expect(failure.value!.detail).toMatch(/answered 404/);
+    expect(failure.value!.detail).toMatch(/returned status 404/);
     expect(model.value!.id, 'the one before stays').toBe('sentiment');
     failure.value = undefined;
   });
