@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { defineConfig } from 'vitest/config';
-import { checkTable, isComplete, suitesOf } from './suites/table.mjs';
+import { checkMatrix, isComplete, suitesOf } from './suites/suite_matrix.mjs';
 import { at } from './support/paths.mjs';
 
 const { ATTN_TEST_PACKAGE: folder, ATTN_TEST_VARIANT: variant = 'simd', ATTN_TEST_THREADS = '1', ATTN_TEST_BUILD: build = 'release' } = process.env;
@@ -24,7 +24,7 @@ const canThread = existsSync(join(dist, 'attn-threads-node.mjs'));
 if (!existsSync(join(dist, 'attn.mjs'))) throw new Error(`${dist} has no built WebAssembly: make wasm`);
 
 const suites = fileURLToPath(new URL('suites', import.meta.url));
-const all = checkTable(readdirSync(suites).filter((name) => name.endsWith('.ts')));
+const all = checkMatrix(readdirSync(suites).filter((name) => name.endsWith('.ts')));
 const set = { engine: 'node', variant, threads, build };
 const complete = !folder || (build === 'release' && isComplete(set));
 

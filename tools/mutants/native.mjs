@@ -1,6 +1,6 @@
 // Plants bugs in src/attn, one after another, and sees whether the native tests find them: node tools/mutants/native.mjs [WORD]...
 // Words pick mutants whose file or text has them. Works on a copy in build/mutants, so that the sources are never touched; the first run
-// compiles it, later ones and each mutant only what changed. Exit code 1 where one was not killed: survivors.md judges those.
+// compiles it, later ones and each mutant only what changed. Exit code 1 where one was not killed: accepted_mutants.md explains them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, setPriority } from 'node:os';

@@ -1,6 +1,6 @@
 /** Runs the suites under mocha and posts what happened to the test server. */
 import 'mocha/mocha.js';
-import { isComplete } from '../suites/table.mjs';
+import { isComplete } from '../suites/suite_matrix.mjs';
 
 interface Results {
   setup: string;

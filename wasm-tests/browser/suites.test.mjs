@@ -6,7 +6,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isComplete, pagesOf } from '../suites/table.mjs';
+import { isComplete, pagesOf } from '../suites/suite_matrix.mjs';
 import { nativeDigest } from '../support/native_digest.mjs';
 import { skipUnlessCi } from '../support/node_tests.mjs';
 import { at } from '../support/paths.mjs';
