@@ -1,4 +1,4 @@
-"""Pages in Chromium, which say what they see."""
+"""Opens pages in Chromium, which post their observations."""
 
 import json
 import queue
@@ -15,7 +15,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Gives a page, and hears what it saw."""
+    """Serves a page, and receives its observations."""
 
     server: _Server
 
@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def see(chromium: str, page: str, folder: Path) -> Any:
-    """What a page posts to /seen, as JSON. No name has an address: it is without a network."""
+    """Observations that a page posts to /seen, as JSON. No host name resolves, so the page has no network."""
     quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.page, server.seen = page.encode(), queue.Queue()
@@ -51,7 +51,7 @@ def see(chromium: str, page: str, folder: Path) -> Any:
             server.shutdown()
 
 
-# look(map): what is drawn, and whether its table is seen. drawn(): once all maps are.
+# look(map): measures a map's drawing and its table. drawn(): the same for all maps, once they are drawn.
 LOOK = """
 const look = (map) => {
   const canvas = map.shadowRoot.querySelector('canvas');

@@ -1,4 +1,4 @@
-"""What numpy may hand over, and whose memory results are."""
+"""Tests accepted numpy arrays, and the memory of results."""
 
 import gc
 import pickle
@@ -35,28 +35,28 @@ def unaligned(array: numpy.ndarray) -> numpy.ndarray:
 
 
 def a_field(array: numpy.ndarray) -> numpy.ndarray:
-    """With strides that are no multiples of a number's size."""
+    """With strides that are not multiples of the item size."""
     records = numpy.zeros(array.shape, numpy.dtype([("byte", "u1"), ("number", "<f4")]))
     records["number"] = array
     return records["number"]
 
 
-# The same numbers in memory of all kinds.
+# The same numbers in different memory layouts.
 layouts = {
     "float64": lambda x: x.astype(numpy.float64),
     "the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
     "a list": lambda x: x.tolist(),
     "read-only": frozen,
     "unaligned": unaligned,
-    "a field of records": a_field,
+    "a field of a record array": a_field,
     "Fortran's order": numpy.asfortranarray,
     "a transpose": lambda x: numpy.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
-    "heads from the middle": lambda x: numpy.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2),
+    "heads in the middle": lambda x: numpy.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2),
     "rows backwards": lambda x: numpy.ascontiguousarray(x[..., ::-1, :])[..., ::-1, :],
     "numbers backwards": lambda x: numpy.ascontiguousarray(x[..., ::-1])[..., ::-1],
     "every second number": lambda x: numpy.repeat(x, 2, axis=-1)[..., ::2],
-    "a part of something larger": lambda x: numpy.pad(x, 3)[3:-3, 3:-3, 3:-3, 3:-3],
-    "a matrix of numpy's": lambda x: x.view(numpy.ma.MaskedArray),
+    "a part of a larger array": lambda x: numpy.pad(x, 3)[3:-3, 3:-3, 3:-3, 3:-3],
+    "a numpy.matrix": lambda x: x.view(numpy.ma.MaskedArray),
     "a buffer": lambda x: memoryview(x),
 }
 
@@ -189,7 +189,7 @@ def test_options_out_of_range() -> None:
 
 def test_results_own_their_memory() -> None:
     q, k, v = arrays(2, 3, 5, 4)
-    # Of freed memory the next results would be made.
+    # Further results would reuse freed memory.
     outputs = [sdpa(q * i, k, v, need_weights=True).output for i in range(20)]
     gc.collect()
     for i, output in enumerate(outputs):
@@ -240,7 +240,7 @@ def test_a_thousand_calls_leave_nothing_behind(sentiment: attn.TextModel) -> Non
     for _ in range(5):
         calls()
     gc.collect()
-    # One array that stays at each call would be 32 MB.
+    # Retaining one array per call would take 32 MB.
     assert resident() - before < 8 << 20
 
 

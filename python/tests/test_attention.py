@@ -1,4 +1,4 @@
-"""Attention and layers: torch's numbers, and what is held against them."""
+"""Compares attention and layers with torch's numbers and equivalent calls."""
 
 import attn
 import numpy
@@ -9,14 +9,14 @@ from golden import Case, cases
 
 def check(case: Case, result: attn.AttentionResult) -> None:
     for what in case["expected"]:
-        # The reference cases have some under the name of a result, all of them are in the trace.
+        # Some reference cases store a traced tensor under the name of a result; the trace has all of them.
         if what == "output":
             got = result.output
         elif what == "weights":
             got = result.weights
         else:
             got = result.trace[what]
-        # Averaged weights keep a dimension of 1 for the heads; torch drops it.
+        # Averaged weights have a head dimension of 1, which torch drops.
         if what == "weights" and case["options"].get("averageWeights") and got.size == case.tensor("expected.weights").size:
             got = got.reshape(case.tensor("expected.weights").shape)
         case.check(what, got)
@@ -53,7 +53,7 @@ def test_encoders_give_torchs_numbers() -> None:
     count = 0
     for case in cases("transformer", "transformer_encoder", "transformer_encoder_layer"):
         module, options, state = case.options("module"), case.options(), case.state()
-        module.pop("dropout", None)  # of training
+        module.pop("dropout", None)  # applies to training only
         trace = options.pop("trace", {})
         if trace:
             options |= {"trace": trace.get("names", True), "trace_layers": trace.get("layers")}

@@ -1,4 +1,4 @@
-"""Gradients of layers: torch.autograd's numbers, and what leaves and ends them."""
+"""Compares gradients of layers with torch.autograd; tests their lifetime."""
 
 from typing import Any
 
@@ -50,8 +50,8 @@ def test_encoders_give_torchs_gradients() -> None:
     for own in cases("encoder_backward", "transformer_encoder_layer_backward", "transformer_encoder_backward"):
         case = forward_of(own, forwards)
         module, options = case.options("module"), case.options()
-        module.pop("dropout", None)  # of training
-        if "rotary" in module:  # which Python's layers have not
+        module.pop("dropout", None)  # applies to training only
+        if "rotary" in module:  # not supported by the Python layers
             continue
         layer = (attn.TransformerEncoderLayer if "layer" in own["op"] else attn.TransformerEncoder)(**module)
         layer.load_state_dict(case.state())

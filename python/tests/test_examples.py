@@ -1,4 +1,4 @@
-"""The examples in docstrings print what they show."""
+"""Tests that the examples in docstrings print the documented output."""
 
 import doctest
 import inspect

@@ -1,4 +1,4 @@
-"""The functions without state: torch's numbers, formulas in float64, and what they refuse."""
+"""Compares functions with torch's numbers and float64 formulas; tests refusals."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ import pytest
 from golden import cases
 
 rng = numpy.random.default_rng(11)
-# Half the distance of 1 from its neighbour: what one rounding of float32 is off by at the most, relatively.
+# Half the distance from 1 to the next float32: the relative error of one rounding.
 eps = 2.0**-24
 
 
@@ -38,7 +38,7 @@ def test_torchs_numbers(op: str, count: int) -> None:
 def test_linear() -> None:
     x, weight, bias = (rng.standard_normal(shape, numpy.float32) for shape in ((3, 5, 64), (7, 64), (7,)))
     expected = x.astype(float) @ weight.T.astype(float) + bias
-    # A sum of 64 products and a bias, in any order: each is rounded at most that often.
+    # A sum of 64 products and a bias, in any order: each term is rounded at most 66 times.
     allowed = 66 * eps * (numpy.abs(x).astype(float) @ numpy.abs(weight.T) + numpy.abs(bias))
     assert (numpy.abs(attn.linear(x, weight, bias) - expected) <= allowed).all()
     assert numpy.array_equal(attn.linear(x, weight), attn.linear(x, weight, numpy.zeros(7)))
@@ -49,7 +49,7 @@ def test_softmax() -> None:
     for dim in (-1, 0, 1):
         exponents = numpy.exp(x.astype(float) - x.max(axis=dim, keepdims=True))
         y = attn.softmax(x, dim)
-        # x - max is rounded before exp, which takes its error times |x - max|; then exp itself, the sum and the division.
+        # The error of x - max is multiplied by |x - max| in exp; then exp, the sum and the division add theirs.
         allowed = eps * (numpy.ptp(x) + 4 + x.shape[dim] + 2)
         assert (numpy.abs(y / (exponents / exponents.sum(axis=dim, keepdims=True)) - 1) <= allowed).all()
     assert numpy.isnan(attn.softmax([-numpy.inf, -numpy.inf])).all()
@@ -62,7 +62,7 @@ def test_norms() -> None:
     centred = wide - wide.mean(axis=1, keepdims=True)
     normal = centred / numpy.sqrt(wide.var(axis=1, keepdims=True) + 1e-5)
     root = wide / numpy.sqrt((wide**2).mean(axis=1, keepdims=True) + 2**-23)
-    # Means of 48 numbers, each rounded at most that often, and a handful of operations behind them; x is at most 4 or so of its deviations.
+    # Means of 48 numbers, each rounded at most 48 times, plus a few operations; x is at most about 4 deviations.
     most = 4 * (2 * 48 + 8) * eps
     for got, expected in (
         (attn.layer_norm(x), normal),

@@ -1,4 +1,4 @@
-"""A notebook, run by Jupyter and written as a page by it."""
+"""Runs a notebook in Jupyter and exports it as a page."""
 
 import json
 import subprocess

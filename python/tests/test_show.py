@@ -1,4 +1,4 @@
-"""What a notebook is given, and that a browser draws it."""
+"""Tests the output for notebooks, and that a browser draws it."""
 
 import json
 from html import escape
@@ -15,7 +15,7 @@ from browser import LOOK, see
 
 
 class Parsed(HTMLParser):
-    """The element's attributes, the words of the table in it, and the script."""
+    """Parses the element's attributes, the words of its table, and the script."""
 
     def __init__(self, view: attn.AttentionView) -> None:
         super().__init__()
@@ -98,7 +98,8 @@ def test_a_page_of_its_own(tmp_path: Path) -> None:
     assert "https:" not in page
 
 
-# As Jupyter puts an output into its page: scripts that innerHTML leaves alone are made anew. The frame is where it is seen: others are not drawn.
+# Like Jupyter, recreates scripts that innerHTML does not run. The frame is visible, because browsers do not draw hidden
+# frames.
 notebook = """<!doctype html><meta charset=utf-8>
 <body style="width: 600px">
 <script>
@@ -145,7 +146,7 @@ def test_chromium_draws_it(chromium: str, tmp_path: Path, sentiment: attn.TextMo
         assert each["width"] > 100
         assert "4 rows that look" in each["label"]
         assert each["coloured"] > 100
-        assert each["table"] == 0  # the map stands for it
+        assert each["table"] == 0  # replaced by the map
     assert light["dark"] > dark["dark"]
     assert dark["light"] > light["light"]
     assert seen["inFrame"] > 100

@@ -1,4 +1,4 @@
-"""Entities, masks, answers and ranks: what transformers' pipelines give, in testdata/tasks, whose places are those of a str."""
+"""Compares entities, masks, answers and ranking with transformers' pipelines (testdata/tasks); offsets are those of a str."""
 
 import json
 from functools import cache
@@ -15,7 +15,7 @@ models = testdata / "models"
 
 @cache
 def model_of(name: str) -> attn.TextModel:
-    return attn.TextModel.load(models / name, weights="float32")  # also where the files are int8: the pipelines compute so
+    return attn.TextModel.load(models / name, weights="float32")  # as in the pipelines, also if the files are int8
 
 
 def cases_of(name: str) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def test_masks_are_filled_as_by_the_pipeline() -> None:
 def test_answers_are_the_pipelines() -> None:
     for case in cases_of("answers"):
         got = model_of(case["model"]).answer(case["question"], case["context"], **options_of(case))
-        expected = [row for row in case["expected"] if row[1] > 0]  # where there are too few the pipeline gives some of score 0
+        expected = [row for row in case["expected"] if row[1] > 0]  # the pipeline fills up with answers of score 0
         assert [[each.text, each.start, each.end] for each in got] == [[text, *place] for text, _, *place in expected], case
         assert all(is_near(each.score, score) for each, (_, score, *_) in zip(got, expected, strict=True)), case
 

@@ -1,4 +1,4 @@
-"""Text models: transformers' numbers, and the bits that every machine has."""
+"""Compares text models with transformers' numbers, and with the bits of every machine."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_tokenizer_config_goes_before_tokenizer(tmp_path: Path) -> None:
 
 
 def utf16_places(text: str) -> list[int]:
-    """How many units of UTF-16, which those files count, come before each character."""
+    """Number of UTF-16 units before each character, which the files count."""
     places = [0]
     for c in text:
         places.append(places[-1] + (2 if ord(c) > 0xFFFF else 1))
@@ -145,7 +145,7 @@ def test_lists_of_words_and_sides(name: str) -> None:
 
 
 def with_another_expression(name: str, folder: Path) -> Path:
-    """A checkpoint whose tokenizer.json cuts texts by an expression that attn does not know, to the same words for most texts."""
+    """A checkpoint whose tokenizer.json uses a regular expression that attn does not support, with the same words for most texts."""
     shutil.copytree(models / name, folder)
     file = json.loads((folder / "tokenizer.json").read_text())
     split = {"type": "Split", "pattern": {"Regex": r" ?[\p{L}]+| ?[^\s\p{L}]+|\s+"}, "behavior": "Isolated", "invert": False}
@@ -167,10 +167,10 @@ def test_what_attn_does_not_read_the_package_does(tmp_path: Path) -> None:
         assert numpy.array_equal(got.input_ids, expected.input_ids)
         assert numpy.array_equal(got.attention_mask, expected.attention_mask)
         assert (got.tokens, got.offsets, got.sequence_ids) == (expected.tokens, expected.offsets, expected.sequence_ids)
-    with pytest.raises(attn.UnsupportedError, match="one that attn reads itself"):
+    with pytest.raises(attn.UnsupportedError, match="a checkpoint that attn supports"):
         other.tokenize_words([["a"]])
     assert numpy.array_equal(other.embed(texts), own.embed(texts))
-    with pytest.raises(attn.UnsupportedError, match="one that attn reads itself"):
+    with pytest.raises(attn.UnsupportedError, match="a checkpoint that attn supports"):
         other.decode(got.input_ids[0])
 
 
@@ -193,7 +193,7 @@ def test_labels_come_by_falling_score(sentiment: attn.TextModel) -> None:
 
 
 def test_int8_has_the_bits_of_every_machine() -> None:
-    """As attn_digest and the npm package have them: testdata/int8_digest.txt."""
+    """Compares with testdata/int8_digest.txt, like attn_digest and the npm package."""
     expected = dict(reversed(line.split()) for line in (testdata / "int8_digest.txt").read_text().splitlines() if "/" in line)
     seen = 0
     for name in families:
@@ -214,7 +214,7 @@ def test_int8_has_the_bits_of_every_machine() -> None:
 
 def test_vectors_have_the_bits_of_every_machine(mini_lm: Path, threads: int) -> None:
     films = [film["text"] for film in json.loads((testdata / "sentiment" / "films.json").read_text())["texts"]]
-    # Text 0 is cut in the file's list: native-tests/models/int8_test.cpp.
+    # Text 0 is truncated in the file's list, see native-tests/models/int8_test.cpp.
     expected = (models / "all-MiniLM-L6-v2.int8.txt").read_text().split()
     model = attn.TextModel.load(mini_lm, weights="int8", threads=threads)
     assert [hash_of(vector) for vector in model.embed(films[1:19], batch_size=5)] == expected[1:19]
@@ -310,9 +310,9 @@ def test_gradients_are_torchs(file: str, least: int) -> None:
         target = case["options"]["target"]
         got = model.gradients(**inputs, **target, embeddings=True, attentions=True, parameters=True)
         case.check("value", numpy.array([got.value], numpy.float32))
-        unused = case.entry.get("unused", [])  # a pooler that nobody asks for
+        unused = case.entry.get("unused", [])  # an unused pooler
         expected = {what.removeprefix("parameters.") for what in case["expected"] if what.startswith("parameters.")}
-        others = got.parameters.keys() - expected  # a head has no part in what is pooled
+        others = got.parameters.keys() - expected  # a head does not affect pooled vectors
         assert all(name.startswith("cls.") and not got.parameters[name].any() for name in others)
         assert expected - set(unused) <= got.parameters.keys()
         assert len(got.parameters) + len(unused) == len(expected) + len(others)
@@ -359,7 +359,7 @@ def test_weights_go_out_and_in() -> None:
 @pytest.mark.parametrize(("weights", "is_equal"), [("float32", True), ("float16", False), ("int8", False)])
 def test_what_is_saved_is_read_back(weights: Any, is_equal: bool, tmp_path: Path) -> None:
     model = attn.TextModel.load(models / "tiny-bert")
-    model.load_state_dict({name: array + 1e-5 for name, array in model.state_dict().items()})  # the file's are float16's
+    model.load_state_dict({name: array + 1e-5 for name, array in model.state_dict().items()})  # the file has float16 numbers
     model.save_pretrained(tmp_path / "saved", weights=weights)
     again = attn.TextModel.load(tmp_path / "saved")
     assert again.weights == ("int8" if weights == "int8" else "float32")

@@ -1,4 +1,4 @@
-"""Threads of attn's, threads of Python's, processes, and Ctrl-C."""
+"""Tests threads of attn and Python, processes, and Ctrl-C."""
 
 import multiprocessing
 import os
@@ -64,7 +64,7 @@ x = numpy.ones((2, 3), numpy.float32)
 before = len(os.listdir("/proc/self/task"))
 for count in range(2, 13):
     attn.softmax(x, threads=count)
-# Those of the last four counts.
+# Only the last four counts may remain.
 assert len(os.listdir("/proc/self/task")) - before <= 8 + 9 + 10 + 11, len(os.listdir("/proc/self/task")) - before
 """
     done = run_python(program)
@@ -196,7 +196,7 @@ def test_other_threads_of_pythons_run_meanwhile() -> None:
     seen, took = ticks - before, time.monotonic() - began
     ended.set()
     ticking.join()
-    # With the interpreter's lock held there would be one or two, however long it takes.
+    # With the interpreter's lock held there would be at most two, however long it takes.
     assert took > 0.02
     assert seen > 4
 

@@ -1,4 +1,4 @@
-"""The types that programs are checked by are those of the extension."""
+"""Compares the type stubs with the extension module."""
 
 import importlib.resources
 import inspect

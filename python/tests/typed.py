@@ -1,4 +1,4 @@
-"""What a program of a user's looks like to mypy --strict: test_types.py runs it and has it checked."""
+"""A user's program for mypy --strict: test_types.py runs and checks it."""
 
 from pathlib import Path
 from typing import assert_type
@@ -89,7 +89,7 @@ def ranked(model: attn.TextModel) -> int:
 
 
 def wrong(model: attn.TextModel, x: Floats) -> None:
-    """Each of these lines is an error to mypy: --strict has it say where a comment to ignore one is not needed."""
+    """Each of these lines is an error to mypy: --strict reports ignore comments that are not needed."""
     attn.scaled_dot_product_attention(x, x)  # type: ignore[call-arg]
     attn.scaled_dot_product_attention(x, x, x, attn.Mask.attend(x))  # type: ignore[call-arg]
     attn.scaled_dot_product_attention(x, x, x, mask=x)  # type: ignore[arg-type]

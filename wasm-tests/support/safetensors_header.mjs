@@ -1,4 +1,4 @@
-/** Reads the header of a safetensors file: tensors by name, the metadata, and where the numbers begin. */
+/** Reads the header of a safetensors file: tensors by name, metadata, and the offset of the data. */
 export function readSafetensorsHeader(file) {
   const length = Number(new DataView(file.buffer, file.byteOffset, file.byteLength).getBigUint64(0, true));
   const dataStart = 8 + length;
