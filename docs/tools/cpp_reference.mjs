@@ -75,6 +75,8 @@ function readHeaders() {
       EXCLUDE_SYMBOLS: 'attn::detail* attn::parallel* attn::kernels*',
       QUIET: 'YES',
       WARNINGS: 'NO',
+      // Overloads share a comment, which names the arguments of all.
+      WARN_IF_DOC_ERROR: 'NO',
     };
     writeFileSync(
       join(folder, 'Doxyfile'),
@@ -125,14 +127,66 @@ function prose(text) {
   return result + escaped(text.slice(at));
 }
 
-/** Returns the doc comment, with separate paragraphs for errors and traces. */
+const plain = (node) => node.textContent.replace(/\s+/g, ' ').trim();
+
+const listing = (node) =>
+  children(node, 'codeline')
+    .map((line) =>
+      Array.from(line.getElementsByTagName('*'))
+        .filter(({ nodeName }) => nodeName === 'sp')
+        .reduce((text, space) => (space.appendChild(space.ownerDocument.createTextNode(' ')), text), line)
+        .textContent.trimEnd(),
+    )
+    .join('\n');
+
+/** Formats doc comment tags: arguments, errors, the result, the source, an example. */
+const tags = {
+  parameterlist(node) {
+    const items = children(node, 'parameteritem').map((item) => [
+      children(item, 'parameternamelist')
+        .flatMap((list) => children(list, 'parametername').map(plain))
+        .join(', '),
+      prose(plain(child(item, 'parameterdescription'))),
+    ]);
+    if (node.getAttribute('kind') === 'exception')
+      return `Throws ${items.map((words) => words.join(' ').replace(/\b[A-Z][A-Z\\_]{2,}\b/g, (code) => `\`${code.replaceAll('\\', '')}\``)).join('; ')}.`;
+    return items.map(([name, about]) => `- \`${name}\`: ${about}`).join('\n');
+  },
+  simplesect: (node) => (node.getAttribute('kind') === 'return' ? `Returns ${prose(plain(node))}.` : `See ${prose(plain(node))}.`),
+  programlisting: (node) => `\`\`\`cpp\n${listing(node)}\n\`\`\``,
+};
+
+/** Splits a paragraph into text and tags. */
+function parts(para) {
+  const found = [];
+  let text = '';
+  const end = () => {
+    found.push(...sentences(text).map(prose));
+    text = '';
+  };
+  for (const node of Array.from(para.childNodes)) {
+    const tag = tags[node.nodeName];
+    if (!tag) text += node.textContent;
+    else {
+      end();
+      found.push(tag(node));
+    }
+  }
+  end();
+  return found;
+}
+
+/** Splits off errors and traces as separate paragraphs. */
+const sentences = (text) =>
+  text
+    .replace(/\s+/g, ' ')
+    .trim()
+    .split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/)
+    .filter(Boolean);
+
+/** Returns the paragraphs of a doc comment in Markdown. */
 const description = (node) =>
-  ['briefdescription', 'detaileddescription']
-    .flatMap((name) => children(child(node, name) ?? node, 'para').map((para) => para.textContent.trim()))
-    .filter(Boolean)
-    .flatMap((text) =>
-      text.replace(/\s+/g, ' ').split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/),
-    );
+  ['briefdescription', 'detaileddescription'].flatMap((name) => children(child(node, name) ?? node, 'para').flatMap(parts));
 
 const cell = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|');
 const code = (text) => (text ? `\`${text.replaceAll('|', '\\|')}\`` : '');
@@ -163,31 +217,31 @@ function signature(member) {
 /** Formats overloads with their comments. */
 function functionsText(functions, level) {
   const names = [...new Set(functions.map((each) => textOf(each, 'name')))];
-  return names.map((name) =>
-    [
-      `${'#'.repeat(level)} ${prose(name)}`,
-      ...functions
-        .filter((each) => textOf(each, 'name') === name)
-        .flatMap((each) => [`\`\`\`cpp\n${signature(each)}\n\`\`\``, ...description(each).map(prose)]),
-    ].join('\n\n'),
-  );
+  return names.map((name) => {
+    const overloads = [];
+    for (const each of functions.filter((one) => textOf(one, 'name') === name)) {
+      const about = description(each);
+      if (about.length === 0 && overloads.length > 0) overloads.at(-1).declared.push(signature(each));
+      else overloads.push({ declared: [signature(each)], about });
+    }
+    const text = overloads.flatMap(({ declared, about }) => [`\`\`\`cpp\n${declared.join('\n')}\n\`\`\``, ...about]);
+    return [`${'#'.repeat(level)} ${prose(name)}`, ...text].join('\n\n');
+  });
 }
 
 const enumText = (node, level) =>
   [
     `${'#'.repeat(level)} ${textOf(node, 'name')}`,
-    ...description(node).map(prose),
+    ...description(node),
     '| value | what it means |\n|---|---|\n' +
       children(node, 'enumvalue')
-        .map((value) => `| ${code(textOf(value, 'name'))} | ${cell(description(value).map(prose).join(' '))} |`)
+        .map((value) => `| ${code(textOf(value, 'name'))} | ${cell(description(value).join(' '))} |`)
         .join('\n'),
   ].join('\n\n');
 
 const typedefsText = (typedefs) =>
   '| name | of | what it is |\n|---|---|---|\n' +
-  typedefs
-    .map((each) => `| ${code(textOf(each, 'name'))} | ${code(tidy(textOf(each, 'type')))} | ${cell(description(each).map(prose).join(' '))} |`)
-    .join('\n');
+  typedefs.map((each) => `| ${code(textOf(each, 'name'))} | ${code(tidy(textOf(each, 'type')))} | ${cell(description(each).join(' '))} |`).join('\n');
 
 const variablesText = (variables) =>
   '| member | type | what it is |\n|---|---|---|\n' +
@@ -195,7 +249,7 @@ const variablesText = (variables) =>
     .map((each) => {
       const value = textOf(each, 'initializer').replace(/^=?\s*/, '');
       const type = tidy(textOf(each, 'type'));
-      return `| ${code(textOf(each, 'name'))} | ${code(value && value !== '{}' && value !== 'std::nullopt' ? `${type} = ${value}` : type)} | ${cell(description(each).map(prose).join(' '))} |`;
+      return `| ${code(textOf(each, 'name'))} | ${code(value && value !== '{}' && value !== 'std::nullopt' ? `${type} = ${value}` : type)} | ${cell(description(each).join(' '))} |`;
     })
     .join('\n');
 
@@ -218,7 +272,7 @@ function compoundText(compound) {
   return [
     `## ${name}`,
     `\`\`\`cpp\n#include <attn/${headerOf(compound)}.${isC(compound) ? 'h' : 'hpp'}>\n\`\`\``,
-    ...description(compound).map(prose),
+    ...description(compound),
     ...(variables.length > 0 ? [variablesText(variables)] : []),
     ...of('enum').map((each) => enumText(each, 3)),
     ...functionsText(functions, 3),
@@ -254,14 +308,14 @@ export function writeCppReference(out) {
   const [functions, enums] = ['function', 'enum'].map((kind) => membersOf(header).filter((each) => each.getAttribute('kind') === kind));
   writeFileSync(
     join(out, 'c.md'),
-    `# C\n\n${[...description(header).map(prose), ...functionsText(functions, 2), ...structs.map(compoundText), ...enums.map((each) => enumText(each, 2))].join('\n\n')}\n`,
+    `# C\n\n${[...description(header), ...functionsText(functions, 2), ...structs.map(compoundText), ...enums.map((each) => enumText(each, 2))].join('\n\n')}\n`,
   );
   writeFileSync(
     join(out, 'index.md'),
     `# C++ reference
 
 All of it is in namespace \`attn\` and comes with \`#include <attn/attn.hpp>\`, without xtensor with \`<attn/core.hpp>\`. The
-comments are those of the headers. Dimension letters: \`B\` batch, \`H\` heads, \`L\` query length, \`S\` key length, \`E\` model
+comments are those of the headers. Examples print with \`#include <iostream>\` and \`<xtensor/xio.hpp>\`. Dimension letters: \`B\` batch, \`H\` heads, \`L\` query length, \`S\` key length, \`E\` model
 width, \`D\` head width, \`Dv\` value head width, \`F\` feed-forward width. Whatever fails throws \`attn::Error\` before anything
 is written. [How to build and link it](../../guide/cpp.md).
 

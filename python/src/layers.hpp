@@ -13,7 +13,6 @@
 #include "options.hpp"
 #include "running.hpp"
 
-// What all layers have.
 namespace attn::python {
 
 void define_attention(nb::module_& module);
@@ -25,15 +24,13 @@ void define_safetensors(nb::module_& module);
 
 using Threads = std::optional<unsigned>;
 
-/// The number of threads of an object's calls.
 template <class T>
 void define_threads(nb::class_<Shared<T>>& of) {
   of.def_prop_rw(
       "threads", [](const Shared<T>& self) { return self.threads; }, [](Shared<T>& self, Threads threads) { self.threads = threads; },
-      nb::arg("threads").none(), "Threads of the calls; 0: one per core; None: those of set_num_threads().");
+      nb::arg("threads").none(), "Number of threads of the calls; 0 for one per core, None for that of set_num_threads().");
 }
 
-/// State by name, of layers and models.
 template <class T>
 void define_state(nb::class_<Shared<T>>& of) {
   of.def(

@@ -20,10 +20,10 @@ def sentiment() -> attn.TextModel:
 
 @pytest.fixture(scope="session")
 def mini_lm() -> Path:
-    """all-MiniLM-L6-v2, downloaded by tools/setup models."""
+    """The folder of all-MiniLM-L6-v2 (tools/setup models)."""
     folder = testdata.parent / "models" / "all-MiniLM-L6-v2"
     if not folder.exists() and os.environ.get("CI") != "true":
-        pytest.skip("models/all-MiniLM-L6-v2 is missing: tools/setup models")
+        pytest.skip("models/all-MiniLM-L6-v2 is not there: tools/setup models")
     return folder
 
 
@@ -31,6 +31,6 @@ def mini_lm() -> Path:
 def chromium() -> str:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None and os.environ.get("CI") != "true":
-        pytest.skip("Chromium is missing")
+        pytest.skip("Chromium is not there")
     assert program is not None
     return program

@@ -1,4 +1,4 @@
-"""Tests that the examples in docstrings print the documented output."""
+"""Runs the examples in docstrings."""
 
 import doctest
 import inspect

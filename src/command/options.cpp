@@ -11,7 +11,6 @@ using Words = std::vector<std::string_view>;
 
 struct Command {
   std::string_view name, takes, about;
-  /// Names, each with what follows it: N is a whole number.
   Words options;
 };
 
@@ -27,18 +26,15 @@ const std::vector<Command>& commands() {
     };
     constexpr std::string_view kTakes = "MODEL [FILE]", kOutput = "output jsonl|text";
     return std::vector<Command>{
-        {"convert",
-         "FOLDER OUT",
-         "Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.",
-         {"weights float32|float16|int8"}},
-        {"inspect", "FOLDER", "Says what the model in FOLDER is, and whether attn takes it.", {}},
-        {"embed", kTakes, "The vector of each text.", with("output jsonl|text|npy", true, {})},
-        {"classify", kTakes, "The labels of each text, by falling score.", with(kOutput, true, {"top-k N"})},
-        {"tag", kTakes, "What each text names, with its label and its place.",
+        {"convert", "FOLDER OUT", "Saves the model in FOLDER with other weights in OUT, a new or empty folder.", {"weights float32|float16|int8"}},
+        {"inspect", "FOLDER", "Describes the model in FOLDER, and whether attn supports it.", {}},
+        {"embed", kTakes, "Computes the vector of each text.", with("output jsonl|text|npy", true, {})},
+        {"classify", kTakes, "Lists the labels of each text by decreasing score.", with(kOutput, true, {"top-k N"})},
+        {"tag", kTakes, "Finds named entities in each text, with their labels and offsets.",
          with(kOutput, true, {"stride N", "aggregation none|simple|first|average|max"})},
-        {"fill", kTakes, "The most likely tokens for each mask of a text.", with(kOutput, false, {"top-k N"})},
-        {"answer", kTakes, "Where a context answers a question.", with(kOutput, false, {"top-k N", "stride N"})},
-        {"rank", kTakes, "Documents by how relevant they are to a query.", with(kOutput, true, {"top-k N"})},
+        {"fill", kTakes, "Lists the most likely tokens for each mask in a text.", with(kOutput, false, {"top-k N"})},
+        {"answer", kTakes, "Finds the answers to a question in a context.", with(kOutput, false, {"top-k N", "stride N"})},
+        {"rank", kTakes, "Ranks documents by their relevance to a query.", with(kOutput, true, {"top-k N"})},
     };
   }();
   return all;
@@ -48,25 +44,26 @@ struct About {
   std::string_view name, text;
 };
 constexpr About kAbouts[] = {
-    {"jsonl", "each line is JSON, as in a FILE whose name ends in .jsonl or .ndjson"},
-    {"output", "what is written of each line: JSON, the default, or words between tabs; of embed npy, too, one array of all vectors"},
-    {"out", "where it is written instead of standard output"},
-    {"weights", "how weights are kept, by default as the files have them"},
-    {"max-length", "tokens of a text, which is cut there"},
-    {"batch-size", "texts that are computed at a time, by default 32; the results do not depend on it"},
-    {"stride", "a text that is too long goes in windows that have so many tokens in common"},
-    {"aggregation", "how tokens become what is named, by default simple"},
-    {"top-k", "how many there are at most"},
+    {"jsonl", "each line is JSON, which is the default if the name of FILE ends in .jsonl or .ndjson"},
+    {"output", "format of the results: JSON per line (the default), or columns separated by tabs; for embed also npy, one array of all vectors"},
+    {"out", "file for the results, instead of standard output"},
+    {"weights", "type of the weights, by default that of the files"},
+    {"max-length", "maximum number of tokens of a text; longer texts are truncated"},
+    {"batch-size", "number of texts computed at a time, by default 32; it does not affect the results"},
+    {"stride", "number of tokens that consecutive windows of an overlong text share"},
+    {"aggregation", "how tokens are merged into entities, by default simple"},
+    {"top-k", "maximum number of results"},
 };
 
 constexpr std::string_view kFooter =
-    "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.\n"
-    "Exit code: 0 when it is done, 1 when the model or a line is refused or a file cannot be read or written, 2 when the call is wrong.\n";
+    "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
+    "Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.\n";
 
 std::string_view lines_of(std::string_view command) {
-  if (command == "answer") return "Each line is JSON with the members question and context.";
-  if (command == "rank") return "Each line is JSON with the members query and documents; answers are numbers of documents, counted from 0.";
-  return "Each line of FILE, or of standard input, is a text; as JSON it has the member text.";
+  if (command == "answer") return "Each line is a JSON object with the members question and context.";
+  if (command == "rank")
+    return "Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.";
+  return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
 }
 
 const Command* find(std::string_view name) {
@@ -94,7 +91,6 @@ std::string head_of(const Command& command) {
   return text + "\n    " + std::string(command.about) + "\n";
 }
 
-/// Number of edits from a to b.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -110,7 +106,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Spellings that count as the same.
 std::string plain(std::string_view text) {
   std::string letters;
   for (const char each : text)
@@ -153,7 +148,7 @@ std::string hint(std::string_view name, std::span<const std::string_view> known)
       least = edits;
       best = each;
     }
-  // A part of the name is near, too.
+  // A part of the name also counts as near.
   for (const std::string_view each : known)
     if (best.empty() && wanted.find(plain(each)) != std::string::npos) best = each;
   return best.empty() ? "there are " + join(known) : "did you mean " + std::string(best) + "?";
@@ -169,7 +164,7 @@ Help help_of(std::string_view name) {
   const Command* const command = find(name);
   if (command == nullptr) {
     for (const Command& each : commands()) text += head_of(each);
-    return {text + "attn COMMAND --help\n    Says what a command takes.\n\n" + std::string(kFooter)};
+    return {text + "attn COMMAND --help\n    Describes the arguments of a command.\n\n" + std::string(kFooter)};
   }
   text = head_of(*command);
   if (command->takes == "MODEL [FILE]") text += "    " + std::string(lines_of(name)) + "\n";
@@ -245,7 +240,7 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     call.options[name] = parts->size() > 1 ? checked(name, (*parts)[1], value) : "";
   }
   if (call.command == "convert" && !call.has("weights")) checked("weights", (*own("weights"))[1], "");
-  // "-" is standard input or output, which is what is taken anyway.
+  // "-" is standard input or output, which is also the default.
   if (names.back() == "[FILE]" && call.paths.size() == names.size() && call.paths.back() == "-") call.paths.pop_back();
   if (call.text("out") == "-") call.options.erase("out");
   return call;

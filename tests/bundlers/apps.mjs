@@ -115,7 +115,9 @@ export async function serving(folder, program, args, url, use, env = {}) {
   } finally {
     try {
       process.kill(-child.pid, 'SIGKILL');
-    } catch {}
+    } catch {
+      // It has ended.
+    }
   }
 }
 

@@ -126,7 +126,18 @@ test('inspect reads no files outside of the model folder', limit, () => {
 
 const hostile = 'a\u001b[31mb\u001b]0;title\u0007c\u009bd\u202ee\u2066f\u200fg\u007fh';
 const escaped = 'a\\u001b[31mb\\u001b]0;title\\u0007c\\u009bd\\u202ee\\u2066f\\u200fg\\u007fh';
-const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const controls = /(?![\t\n\r])[\p{Cc}\p{Bidi_Control}]/u;
+
+test('the escaped characters are the controls and all characters that change the text direction', limit, () => {
+  const config = JSON.parse(readFileSync(join(bert, 'config.json'), 'utf8'));
+  const every = Array.from({ length: 0x110000 }, (_, code) => (code >= 0xd800 && code < 0xe000 ? '' : String.fromCodePoint(code)));
+  const label = every.filter((each) => /[\p{C}\p{Z}\p{Bidi_Control}]/u.test(each) && !/[\t\p{Cn}\p{Co}]/u.test(each)).join('x');
+  const folder = copyOf(bert, 'every', { 'config.json': JSON.stringify({ ...config, id2label: { ...config.id2label, 0: label } }) });
+  const { status, stdout } = run('native', 'inspect', folder);
+  assert.equal(status, 0);
+  const expected = label.replace(/[\p{Cc}\p{Bidi_Control}]/gu, (each) => `\\u${each.codePointAt(0).toString(16).padStart(4, '0')}`);
+  assert.ok(stdout.includes(expected), stdout);
+});
 
 test('control characters of files, arguments and texts are printed as escapes, also in JSON', limit, () => {
   const config = JSON.parse(readFileSync(join(bert, 'config.json'), 'utf8'));

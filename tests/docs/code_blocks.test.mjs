@@ -14,6 +14,7 @@ import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
 import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
 import { at, repository } from '../../wasm-tests/support/paths.mjs';
 import { csp, startServer } from '../../wasm-tests/support/server.mjs';
+import { globSync } from '../../tools/test/glob.mjs';
 import { blocksOf, prints } from './blocks.mjs';
 
 const execute = promisify(execFile);
@@ -230,6 +231,23 @@ const programs = all.flatMap(({ name, folderName, blocks }) =>
       target: `${name.replace(/\W/g, '_')}_${block.line}`,
     })),
 );
+
+/** The examples in the doc comments of headers, each with the output that its comments promise. They are one program. */
+const headers = globSync('src/attn/**/*.hpp');
+const headerExamples = headers.flatMap((path) =>
+  [...readFileSync(at(path), 'utf8').matchAll(/^ *\/\/\/ @code\n([\s\S]*?)^ *\/\/\/ @endcode$/gm)].map(({ 1: comment, index, input }) => {
+    const text = comment.replace(/^ *\/\/\/ ?/gm, '');
+    const printed = [...text.matchAll(/std::cout.*;  *\/\/ (.*)/g)].map(([, output]) => output).join('');
+    return { where: `${path}, line ${input.slice(0, index).split('\n').length}`, text, printed };
+  }),
+);
+const headerProgram = `#include <attn/attn.hpp>
+#include <iostream>
+#include <xtensor/xio.hpp>
+${headerExamples.map(({ text }, i) => `static void example${i}() {\n${text}}\n`).join('')}
+int main() {
+${headerExamples.map((_, i) => `  example${i}();\n  std::cout << "\\n@\\n";\n`).join('')}}
+`;
 const project = join(work, 'cpp');
 
 /** Compiles all C++ programs in one project, linked as in the guide, on first use. */
@@ -243,7 +261,10 @@ async function buildAll() {
   for (const { target, text } of programs) writeFileSync(join(project, `${target}.cpp`), text);
   const [{ text: shown }] = linking;
   for (const { text } of linking) assert.equal(text, shown, 'the same lines everywhere');
-  const targets = programs.map(({ target }) => `add_executable(${target} ${target}.cpp)\n${shown.replaceAll('my_program', target)}`);
+  writeFileSync(join(project, 'header_examples.cpp'), headerProgram);
+  const targets = [...programs, { target: 'header_examples' }].map(
+    ({ target }) => `add_executable(${target} ${target}.cpp)\n${shown.replaceAll('my_program', target)}`,
+  );
   writeFileSync(join(project, 'CMakeLists.txt'), `cmake_minimum_required(VERSION 3.25)\nproject(docs LANGUAGES CXX)\n${targets.join('')}`);
   await output('cmake', ['-S', project, '-B', join(project, 'build'), `-DCMAKE_PREFIX_PATH=${prefix}`, '-DCMAKE_BUILD_TYPE=Release']);
   await output('cmake', ['--build', join(project, 'build')]);
@@ -255,4 +276,18 @@ for (const program of programs)
   test(`${program.where}: the C++ program prints the documented output`, limit, async () => {
     await build();
     assertPrints(await output(join(project, 'build', program.target), [], { cwd: program.folder }), program);
+  });
+
+test('there are examples in the headers, and each promises an output', () => {
+  assert.ok(headerExamples.length >= 35, `${headerExamples.length} examples`);
+  for (const { where, printed } of headerExamples) assert.notEqual(printed, '', where);
+});
+
+let outputs;
+for (const [i, { where, printed }] of headerExamples.entries())
+  test(`${where}: the example prints the documented output`, limit, async () => {
+    await build();
+    outputs ??= output(join(project, 'build/header_examples'), [], { cwd: repository });
+    const given = (await outputs).split('\n@\n')[i];
+    assert.equal(given.replace(/\s/g, ''), printed.replace(/\s/g, ''), given);
   });

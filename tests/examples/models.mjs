@@ -152,6 +152,11 @@ export const modelExamples = {
     async 'accepts a query, and fewer reviews than results'(run) {
       assert.equal(numbered(await run(['--first', '2', 'the', 'player shows no picture']), /^ {2}(-?\d\.\d{3}) {2}(.*)$/gm).length, 2);
     },
+    async 'answers each line of standard input'(run) {
+      const input = 'loud\u2028speaker\n\nnot read';
+      const text = await run(['--model', 'testdata/models/tiny-mpnet-mean', '--first', '2', '-'], { input });
+      assert.deepEqual(text.match(/(?<=^“)[^”]*(?=” \()/gm), ['loud\u2028speaker']);
+    },
     async 'reports mistyped options'(run, refused) {
       const { code, text } = await refused(['--fisrt', '5']);
       assert.equal(code, 2);

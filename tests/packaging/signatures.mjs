@@ -118,6 +118,5 @@ export function differences(file, module) {
     }
   }
   same('ErrorCode', words(typeOf('ErrorCode')), [...module.errorCodes().split(','), ...ownErrorCodes]);
-  same('EncoderTraceName', words(typeOf('EncoderTraceName')), module.traceNames().split(','));
   return found;
 }

@@ -1,4 +1,4 @@
-/** Which files are mutated together, and the suites that run for them: those that are about them, so that a mutant costs seconds and not minutes. */
+/** Files that are mutated together, and the relevant suites: running only these takes seconds per mutant. */
 const lib = 'web/lib/src';
 
 /** @type {Readonly<Record<string, { folder: string, files?: readonly string[], suites?: readonly string[] }>>} Without files: all; without suites: the page's tests. */

@@ -9,7 +9,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 export const current = new AsyncLocalStorage();
 
 /** A process hangs if it neither prints nor computes for idleMinutes, or computes for more than cpuMinutes. */
-export const limits = { idleMinutes: 10, cpuMinutes: 120, checkSeconds: 20 };
+export const limits = { idleMinutes: 10, progressSeconds: 1, cpuMinutes: 120, checkSeconds: 20 };
 
 const ticksPerSecond = 100;
 
@@ -65,7 +65,7 @@ function watch(pid, printed, stop) {
     const now = processorSeconds(pid);
     peak = Math.max(peak, now);
     // The total falls if a child ends before its parent waits for it: any change counts as progress.
-    if (printed() !== seen || Math.abs(now - spent) >= 1) [seen, spent, since] = [printed(), now, Date.now()];
+    if (printed() !== seen || Math.abs(now - spent) >= limits.progressSeconds) [seen, spent, since] = [printed(), now, Date.now()];
     if (Date.now() - since > limits.idleMinutes * 60_000) stop(`no output and no processor time for ${limits.idleMinutes} minutes`);
     else if (peak > limits.cpuMinutes * 60) stop(`more than ${limits.cpuMinutes} minutes of processor time`);
   }, limits.checkSeconds * 1000);

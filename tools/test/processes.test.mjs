@@ -3,7 +3,8 @@ import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { current, limits, run } from './processes.mjs';
 
-Object.assign(limits, { idleMinutes: 3 / 60, checkSeconds: 0.5 });
+// A busy machine gives a process little of each second.
+Object.assign(limits, { idleMinutes: 5 / 60, progressSeconds: 0.02, checkSeconds: 0.5 });
 const patience = { timeout: 120_000 };
 
 /** Runs a Node program; resolves to its exit code and the step's messages. */
@@ -20,11 +21,11 @@ test('a process that neither prints nor computes is stopped, with its children',
 });
 
 test('a process that computes silently continues', patience, async () => {
-  assert.equal((await outcome('const end = Date.now() + 8000; while (Date.now() < end);')).code, 0);
+  assert.equal((await outcome('const end = Date.now() + 12000; while (Date.now() < end);')).code, 0);
 });
 
 test('a process that waits but prints occasionally continues', patience, async () => {
-  assert.equal((await outcome("setTimeout(() => clearInterval(t), 8000); const t = setInterval(() => console.log('.'), 500)")).code, 0);
+  assert.equal((await outcome("setTimeout(() => clearInterval(t), 12000); const t = setInterval(() => console.log('.'), 500)")).code, 0);
 });
 
 test('a process that computes endlessly is stopped', patience, async () => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { strict as assert } from 'node:assert';
+import { readSafetensorsHeader, traceNames } from 'attn';
 import { repository } from '../support/paths.mjs';
-import { readSafetensorsHeader } from '../support/safetensors_header.mjs';
 import { packageNumbers } from './data.mjs';
 import { json, matrix, part, saved, transposed } from './page.mjs';
 import { pageTest } from './fixture.mjs';
@@ -57,22 +57,6 @@ const selfAttention = {
     [0, 0, 0, 1],
   ],
 };
-const traceNames = [
-  'q_proj',
-  'k_proj',
-  'v_proj',
-  'q',
-  'k',
-  'v',
-  'scores',
-  'masked_scores',
-  'probabilities',
-  'weights',
-  'weighted_values',
-  'context',
-  'merged',
-  'output',
-];
 
 async function fill(page, fields) {
   for (const [name, rows] of Object.entries(fields)) await page.fill(name, typeof rows === 'string' ? rows : json(rows), lab);
@@ -310,7 +294,7 @@ pageTest('results of the lab are saved to files, and dropped files fill its fiel
     );
   const all = (await save('JSON')).text;
   assert.ok(await dropOn('V', all, 'all.json'));
-  await page.until(({ find }) => find('combobox', 'the array named like the field', '#lab').value === 'v', 'the one that is called like the field');
+  await page.until(({ find }) => find('combobox', 'Array of all.json for V', '#lab').value === 'v', 'the array named like the field');
   await page.choose('combobox', 'Array of all.json for V', 'output', lab);
   await page.eventually(async () => same(JSON.parse(await page.tool(({ find }) => find('textbox', 'V', '#lab').value)), 'JSON that was dropped'));
   // V of three rows does not match K of four: an alert about the current numbers, not about a refused file.

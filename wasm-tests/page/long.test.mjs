@@ -242,7 +242,7 @@ pageTest('the overlay shows all heads of a layer in their colours', async ({ pag
   await page.click('button', 'Head 4 in the overlay');
   await page.until(() => /overlay=0\.1\.2(&|$)/.test(location.hash), 'one less');
   await page.click('checkbox', 'Overlay all heads of the layer');
-  await page.until(({ all }) => !/overlay/.test(location.hash) && !all('group', 'a single head again').length, 'the one head again');
+  await page.until(({ all }) => !/overlay/.test(location.hash) && !all('group', 'Heads in the overlay').length, 'a single head again');
 });
 
 pageTest("the products of query and key per dimension add up to the package's score", async ({ page }) => {

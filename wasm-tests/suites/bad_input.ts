@@ -204,7 +204,7 @@ for (const [given, meant] of Object.entries({
   fully_masked: 'fullyMasked',
   dropuot: 'dropout',
 }))
-  bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: undefined }));
+  bad(`an option called ${given}`, 'ARGUMENT', [given, `Did you mean ${meant}?`], (s) => sdpa(s, { [given]: undefined }));
 
 for (const [name, values] of Object.entries<readonly unknown[]>({
   softcap: ['1', null, {}, 1n, true, [2]],
@@ -229,13 +229,13 @@ for (const [name, values] of Object.entries<readonly unknown[]>({
 }))
   for (const value of values) bad(`${name}: ${named(value)}, out of range`, 'CONFIG', [name], (s) => sdpa(s, { [name]: value }));
 for (const [given, meant] of Object.entries({ soft_cap: 'softcap', query_offset: 'queryOffset', output_present: 'outputPresent', windows: 'window' }))
-  bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: 1 }));
+  bad(`an option called ${given}`, 'ARGUMENT', [given, `Did you mean ${meant}?`], (s) => sdpa(s, { [given]: 1 }));
 
 const past = { key: random(g, [2, 4, 4]), value: random(g, [2, 4, 6]) };
 const after = (s: Setting, change: object, options: object = {}) => sdpa(s, { past: { ...past, ...change }, ...options });
 bad('past: without a key', 'ARGUMENT', ['past.key'], (s) => after(s, { key: undefined }));
 bad('past: without a value', 'ARGUMENT', ['past.value'], (s) => sdpa(s, { past: { key: past.key } }));
-bad('past: an unknown member', 'ARGUMENT', ['past.values', 'did you mean value?'], (s) => after(s, { values: past.value }));
+bad('past: an unknown member', 'ARGUMENT', ['past.values', 'Did you mean value?'], (s) => after(s, { values: past.value }));
 for (const value of [null, 5, 'key', past.key.data, [past.key]] as unknown[])
   bad(`past: a key that is ${Object.prototype.toString.call(value)}`, 'ARGUMENT', ['past.key'], (s) => after(s, { key: value }));
 bad('past: a value of Float64Array', 'DTYPE', ['past.value'], (s) => after(s, { value: withData(new Float64Array(48), past.value.dims) }));
@@ -401,7 +401,7 @@ for (const interleaved of [1, 'no', null] as unknown[])
   bad(`applyRotary: interleaved ${named(interleaved)}`, 'ARGUMENT', ['interleaved'], (s) => rotary(s, { interleaved }));
 for (const options of [5, null, 'interleaved', true, []] as unknown[])
   bad(`applyRotary: options ${named(options)}`, 'ARGUMENT', ['options'], (s) => rotary(s, options));
-bad('applyRotary: an unknown option', 'ARGUMENT', ['Theta', 'did you mean theta?'], (s) => rotary(s, { Theta: 1 }));
+bad('applyRotary: an unknown option', 'ARGUMENT', ['Theta', 'Did you mean theta?'], (s) => rotary(s, { Theta: 1 }));
 
 bad('scores beyond the memory limit', 'MEMORY', ['bytes'], (s) => {
   const long = tensor([1, 40000, 1], new Float32Array(40000));

@@ -62,7 +62,7 @@ for (const [name, given, meant] of [
   ['TransformerClassifier', 'numClases', 'numClasses'],
   ['Embedding', 'padding_idx', 'paddingIdx'],
 ] as const)
-  bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, 'did you mean'], (s) => construct(s, name, { ...good[name], [given]: 1 }));
+  bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, 'Did you mean'], (s) => construct(s, name, { ...good[name], [given]: 1 }));
 for (const [names, flags] of [
   [['MultiHeadAttention'], ['bias', 'addBiasKv', 'addZeroAttn', 'outProj']],
   [encoders, ['normFirst', 'bias', 'gated']],
@@ -124,7 +124,7 @@ for (const name of encoders) {
   bad(`${name}: nhead not a multiple of numKeyValueHeads`, 'CONFIG', [name, 'nhead', 'numKeyValueHeads', '4', '3'], (s) =>
     construct(s, name, { ...good[name], nhead: 4, numKeyValueHeads: 3 }),
   );
-  bad(`${name}: rotary.teta for theta`, 'ARGUMENT', ['rotary.teta', 'did you mean theta?'], (s) =>
+  bad(`${name}: rotary.teta for theta`, 'ARGUMENT', ['rotary.teta', 'Did you mean theta?'], (s) =>
     construct(s, name, { ...good[name], rotary: { teta: 1 } }),
   );
 }
@@ -192,7 +192,7 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
   );
   bad(`${name}: a Map whose keys are numbers`, 'ARGUMENT', ['state'], (s) => get(s).loadStateDict(wrong(new Map([[1, random(g, [1])]]))));
   bad(`${name}: strict 'no'`, 'ARGUMENT', ['strict'], (s) => load(s, {}, { strict: 'no' }));
-  bad(`${name}: an unknown option of loadStateDict`, 'ARGUMENT', ['Strict', 'did you mean strict?'], (s) => load(s, {}, { Strict: true }));
+  bad(`${name}: an unknown option of loadStateDict`, 'ARGUMENT', ['Strict', 'Did you mean strict?'], (s) => load(s, {}, { Strict: true }));
   for (const options of [5, null, 'torch', true] as unknown[])
     for (const method of ['initialize', 'train'] as const)
       bad(`${name}: ${method} ${named(options)}`, 'ARGUMENT', [method, 'options'], (s) => get(s)[method](wrong(options)));
@@ -205,7 +205,7 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
         get(s)[method](wrong({ seed })),
       );
     for (const seed of [-1, 2 ** 53]) bad(`${name}: ${method}, seed ${seed}`, 'CONFIG', [method, 'seed'], (s) => get(s)[method]({ seed }));
-    bad(`${name}: ${method}, sed for seed`, 'ARGUMENT', ['sed', 'did you mean seed?'], (s) => get(s)[method](wrong({ sed: 1 })));
+    bad(`${name}: ${method}, sed for seed`, 'ARGUMENT', ['sed', 'Did you mean seed?'], (s) => get(s)[method](wrong({ sed: 1 })));
   }
   for (const std of ['0.1', null, true] as unknown[])
     bad(`${name}: std ${named(std)}`, 'ARGUMENT', ['initialize', 'std'], (s) => get(s).initialize(wrong({ scheme: 'normal', std })));
@@ -278,7 +278,7 @@ bad('loadStateDict: packed and separate at once', 'MISMATCH', ['in_proj_weight']
   s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), 'q_proj.weight': random(g, [8, 8]) }),
 );
 
-bad('MultiHeadAttention: an unknown option of forward', 'ARGUMENT', ['needsWeights', 'did you mean needWeights?'], (s) =>
+bad('MultiHeadAttention: an unknown option of forward', 'ARGUMENT', ['needsWeights', 'Did you mean needWeights?'], (s) =>
   s.mha.forward(x, undefined, undefined, wrong({ needsWeights: true })),
 );
 bad('MultiHeadAttention: options in place of the key', 'ARGUMENT', ['key'], (s) => s.mha.forward(x, wrong({ needWeights: true })));
@@ -351,7 +351,7 @@ for (const name of encoders) {
     output_attention: 'outputAttentions',
     output_hidden_state: 'outputHiddenStates',
   }))
-    bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => run(s, { [given]: true }));
+    bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, `Did you mean ${meant}?`], (s) => run(s, { [given]: true }));
   for (const value of [0.5, NaN, Infinity, '1', null, [1], {}] as unknown[])
     bad(`${name}: queryOffset ${named(value)}`, 'ARGUMENT', [name, 'queryOffset'], (s) => run(s, { queryOffset: value }));
   for (const value of [2 ** 53, -(2 ** 60)])
@@ -388,7 +388,7 @@ for (const name of encoders) {
     bad(`${name}: trace.names ${given}`, 'ARGUMENT', ['trace.names', given, meant], (s) => run(s, { trace: { names: ['weights', given] } }));
   for (const names of ['scores', 5, null, { scores: true }, [1], [null]] as unknown[])
     bad(`${name}: trace.names ${named(names)}`, 'ARGUMENT', ['trace.names'], (s) => run(s, { trace: { names } }));
-  bad(`${name}: trace.layer for trace.layers`, 'ARGUMENT', ['trace.layer', 'did you mean layers?'], (s) => run(s, { trace: { layer: [0] } }));
+  bad(`${name}: trace.layer for trace.layers`, 'ARGUMENT', ['trace.layer', 'Did you mean layers?'], (s) => run(s, { trace: { layer: [0] } }));
 
   bad(`${name}: a bare array as mask`, 'MASK', ['mask', 'kind'], (s) => run(s, { mask: new Uint8Array(9) }));
   bad(`${name}: a mask without kind`, 'MASK', ['mask', 'kind'], (s) => run(s, { mask: { data: new Uint8Array(9), dims: [3, 3] } }));

@@ -1,11 +1,10 @@
 /** Tests models with int8 weights: edits, traces and files. */
-import { type Attn, AttnError, type Encoding, type Tensor, type TextModel } from 'attn';
+import { type Attn, AttnError, type Encoding, readSafetensorsHeader, type Tensor, type TextModel } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, loadHere, settledHeap, setup, url } from '../support/host.ts';
-import { readSafetensorsHeader } from '../support/safetensors_header.mjs';
 import { checkpoints } from '../support/model_cases.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 
@@ -246,7 +245,7 @@ describe('int8 models as files', () => {
   it('wrong options are ARGUMENT with a suggestion', async () => {
     await assertRejects(attn.loadModel(folder('tiny-bert'), { weights: 'float16' } as never), 'CONFIG', ['weights', 'int8']);
     const model = await loadAs(attn, 'tiny-bert', 'int8');
-    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['did you mean weights?']);
+    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['Did you mean weights?']);
     await assertRejects(model.export({ weights: 8 } as never), 'ARGUMENT', ['weights']);
     await assertRejects(model.export(null as never), 'ARGUMENT', ['options']);
     model.dispose();

@@ -190,7 +190,7 @@ describe('models with edits: refusals', () => {
     assertThrows(() => model.loadStateDict({ 'classifier.bias': [1, 2, 3] } as never), 'ARGUMENT', ['classifier.bias']);
     assertThrows(() => model.loadStateDict({ 'classifier.bias': { data: new Float64Array(3), dims: [3] } } as never), 'DTYPE', ['classifier.bias']);
     assertThrows(() => model.loadStateDict({}, { strict: 1 } as never), 'ARGUMENT', ['strict']);
-    assertThrows(() => model.loadStateDict({}, { stric: false } as never), 'ARGUMENT', ['did you mean']);
+    assertThrows(() => model.loadStateDict({}, { stric: false } as never), 'ARGUMENT', ['Did you mean']);
     for (const wrong of [undefined, 3, {}]) assert.equal(assertThrows(() => model.getParameter(wrong as never), 'ARGUMENT').detail.argument, 'name');
     for (const wrong of ['', 'classifier', 'encoder.layers.0.linear1.weight', '__proto__'])
       assert.equal(assertThrows(() => model.getParameter(wrong), 'OUT_OF_RANGE', ['getParameter']).detail.argument, 'name');

@@ -1,8 +1,9 @@
 /**
  * Tests parseSafetensors on files from Python and hand-made files, and writeSafetensors. For refusals see bad_files.ts.
  */
-import type { Attn, Tensor } from 'attn';
+import { type Attn, readSafetensorsHeader, type SafetensorsHeader, type Tensor } from 'attn';
 import { assert } from 'chai';
+import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, loadHere } from '../support/host.ts';
 import { assertDims, assertSameBits, random, tensor } from '../support/tensors.ts';
@@ -61,6 +62,44 @@ describe('safetensors', () => {
     assertSameBits(t, expected);
   });
 
+  describe('readSafetensorsHeader', () => {
+    const one: SafetensorsHeader['tensors'] = { a: { dtype: 'BF16', shape: [2], data_offsets: [0, 4] } };
+
+    it('reads names, types, shapes, offsets and metadata without the tensors', () => {
+      const whole = file({ __metadata__: { format: 'pt' }, ...one }, new Uint8Array(4));
+      for (const bytes of [whole, whole.subarray(0, -4)])
+        assert.deepEqual(readSafetensorsHeader(bytes), { tensors: one, metadata: { format: 'pt' }, dataStart: whole.length - 4 });
+      assert.deepEqual(readSafetensorsHeader(file({ __metadata__: null }, [])), { tensors: {}, metadata: {}, dataStart: 29 });
+    });
+
+    it('reads a tensor named __proto__', () => {
+      const { tensors } = readSafetensorsHeader(file('{"__proto__":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}', []));
+      assert.deepEqual(Object.keys(tensors), ['__proto__']);
+    });
+
+    const text = (header: unknown) => file(header, []);
+    const long = text('{}');
+    long[7] = 1;
+    for (const [title, bytes, code, said] of [
+      ['an ArrayBuffer', text('{}').buffer, 'ARGUMENT', 'expected a Uint8Array'],
+      ['7 bytes', new Uint8Array(7), 'FORMAT', 'has 7 elements, expected at least 8'],
+      ['a header that ends early', text('{}').subarray(0, -1), 'FORMAT', 'has 9 elements, expected at least 10'],
+      ['a length of 2⁵⁶', long, 'FORMAT', 'expected at most 100000000 bytes'],
+      ['text that is not JSON', text('{"a"'), 'FORMAT', 'expected a JSON object'],
+      ['a list', text('[1]'), 'FORMAT', 'expected a JSON object'],
+      ...[
+        'null',
+        '{}',
+        '{"dtype":"F32","shape":[1]}',
+        '{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}',
+        '{"dtype":1,"shape":[1],"data_offsets":[0,4]}',
+      ].map((tensor) => [`a tensor ${tensor}`, text(`{"a":${tensor}}`), 'FORMAT', '"a" is incomplete'] as const),
+      ['metadata that is a list', text('{"__metadata__":[]}'), 'FORMAT', '__metadata__'],
+      ['metadata with a number', text('{"__metadata__":{"a":1}}'), 'FORMAT', '__metadata__'],
+    ] as const)
+      it(`refuses ${title}`, () => assertThrows(() => readSafetensorsHeader(bytes as Uint8Array), code, ['readSafetensorsHeader', said]));
+  });
+
   it('an ArrayBuffer, a Uint8Array and a view into a larger buffer give the same', () => {
     const whole = file({ a: { dtype: 'F32', shape: [2], data_offsets: [0, 8] } }, floats(1.5, -2));
     const larger = new Uint8Array(whole.length + 9);
@@ -116,8 +155,8 @@ describe('safetensors', () => {
 
   describe('writing', () => {
     const headerOf = (bytes: Uint8Array) => {
-      const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-      return { length, text: new TextDecoder().decode(bytes.subarray(8, 8 + length)) };
+      const { dataStart } = readSafetensorsHeader(bytes);
+      return { length: dataStart - 8, text: new TextDecoder().decode(bytes.subarray(8, dataStart)) };
     };
 
     it('written files are read back bit for bit, with every kind of value, rank and size', () => {

@@ -106,9 +106,19 @@ describe('tasks', () => {
     const scores = (await model.classify(documents.map((text) => ['Was it good?', text] as const))).map(([{ score }]) => score);
     assert.deepEqual(
       ranked,
-      scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score),
+      scores.map((score, index) => ({ index, score, truncated: false })).sort((a, b) => b.score - a.score),
     );
     assert.deepEqual(await model.rank('Was it good?', documents, { topK: 2 }), ranked.slice(0, 2));
+    const short = await model.rank('Was it good?', documents, { maxLength: 8 });
+    const truncated = documents.map((_, i) => short.find(({ index }) => index === i)!.truncated);
+    assert.deepEqual(
+      truncated,
+      model.tokenize(
+        documents.map((text) => ['Was it good?', text] as const),
+        { maxLength: 8 },
+      ).truncated,
+    );
+    assert.sameMembers([...new Set(truncated)], [true, false]);
     assert.deepEqual(await model.rank('Was it good?', []), []);
     await assertRejects((await modelOf('tiny-bert')).rank('a', ['b']), 'UNSUPPORTED', ['3 labels', 'one label']);
     await assertRejects(model.rank('a', 'b' as never), 'ARGUMENT', ['documents', 'Array']);
@@ -297,7 +307,7 @@ describe('tasks', () => {
     await assertRejects(mlm.fillMask(['[MASK]', `${long} [MASK]`]), 'OUT_OF_RANGE', ['texts[1]', '64']);
     await assertRejects(qa.answer(['a', ''], 'b'), 'ARGUMENT', ['question[1]', 'empty']);
     await assertRejects(qa.answer('a', ['b', '']), 'ARGUMENT', ['context[1]', 'empty']);
-    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2, as many as question']);
+    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2 elements, one for each question']);
     await assertRejects(qa.answer('a', 'b', { maxLength: 65 }), 'OUT_OF_RANGE', ['maxLength', '64']);
     await assertRejects(qa.answer('', 'a'), 'ARGUMENT', ['question', 'empty']);
     await assertRejects(qa.answer('a', ''), 'ARGUMENT', ['context', 'empty']);
@@ -312,7 +322,7 @@ describe('tasks', () => {
     const { signal } = controller;
     for (const call of [() => ner.classifyTokens('a', { signal }), () => mlm.fillMask('[MASK]', { signal }), () => qa.answer('a', 'b', { signal })])
       await assertRejects(call, 'ABORTED');
-    assert.deepEqual(await qa.answer('a', 'a context without tokens'), [], 'a context without a token');
+    assert.deepEqual(await qa.answer('a', ' \n '), [], 'a context without tokens');
     assert.deepEqual(
       (await qa.answer('a', ' \n ', { allowEmpty: true })).map(({ text, start, end }) => ({ text, start, end })),
       [{ text: '', start: 0, end: 0 }],

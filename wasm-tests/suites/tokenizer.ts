@@ -1005,7 +1005,7 @@ describe('tokenizer, files that it refuses', () => {
       'an added token that normalisers make very long',
       'UNSUPPORTED',
       file({ normalizer: times(40, replace('a', 'aa')), added_tokens: [{ ...added, content: 'a', normalized: true }] }),
-      'becomes longer',
+      'longer once it is normalized',
     ],
     ['a character map that is not base64', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '!' } })],
     ['an empty character map', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '' } })],
@@ -1163,7 +1163,7 @@ describe('tokenizer, files that it refuses', () => {
         normalizer: times(60, { type: 'NFKC' }),
         added_tokens: Array.from({ length: 5000 }, (_, i) => ({ ...added, content: `t${i}`, normalized: true })),
       }),
-      'tokenizer.json.added_tokens takes more than 256 steps a character',
+      'tokenizer.json.added_tokens needs more than 256 steps per character',
     ],
     [
       'added tokens that normalisers lengthen',
@@ -1230,7 +1230,10 @@ describe('tokenizer, files that it refuses', () => {
       assert.isTrue(budget.fits(most));
       assert.isFalse(budget.fits(most + 1));
       const { detail, message } = throws(() => budget.hold(most + 1), code);
-      assert.deepEqual({ ...detail }, { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'becomes longer' });
+      assert.deepEqual(
+        { ...detail },
+        { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'longer once it is normalized' },
+      );
       assert.include(message, String(most));
     }
     const budget = new Budget(10);
@@ -1281,7 +1284,7 @@ describe('tokenizer, files that it refuses', () => {
       { pre_tokenizer: cuts },
     ]) {
       const error = throws(() => make(file(parts)).encode(['a \u00e9'], all), 'UNSUPPORTED');
-      assert.include(error.message, 'becomes longer', JSON.stringify(parts).slice(0, 200));
+      assert.include(error.message, 'longer once it is normalized', JSON.stringify(parts).slice(0, 200));
     }
     // Each part stays within its limits; together they exceed them.
     const between = make(file({ normalizer: times(12, replace('a', 'aa')), added_tokens: [added] }));
@@ -1318,7 +1321,7 @@ describe('tokenizer, files that it refuses', () => {
       ],
     );
     const error = throws(() => rstrip.encode([' '.repeat(100_000)], all), 'UNSUPPORTED');
-    assert.include(error.message, 'the text takes more than 256 steps a character');
+    assert.include(error.message, 'the text needs more than 256 steps per character');
   });
 
   /** Counts the steps of a text, refused or not, and the elements pushed into arrays meanwhile. */

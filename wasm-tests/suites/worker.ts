@@ -257,6 +257,8 @@ describe('attn/worker', () => {
     const module = await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4 });
     const listed = await assertRejects(module.loadStateDict({ surplus: x }), 'MISMATCH', ['surplus', 'in_proj_weight'], AttnError);
     assert.isAbove(Object.keys(listed.detail).length, 0);
+    const helped = await assertRejects(attn.scaledDotProductAttention(x, x, x, { is_causal: true } as never), 'ARGUMENT', [], AttnError);
+    assert.equal(helped.help, 'Did you mean isCausal?');
     await module.dispose();
     let constructed: unknown;
     try {

@@ -2,7 +2,7 @@
  * Random calls of gradients, like native-tests/digest/backward.cpp. Change both together; for the order of draws see
  * digest_draw.ts.
  */
-import type { Attn, AttentionOptions, BackwardResult, MultiHeadAttentionOptions, Tensor } from 'attn';
+import { type Attn, type AttentionOptions, type BackwardResult, type MultiHeadAttentionOptions, type Tensor, traceNames } from 'attn';
 import type { Generator } from './generator.ts';
 import {
   activations,
@@ -12,7 +12,6 @@ import {
   functionTraces,
   inputDims,
   large,
-  layerTraces,
   length,
   masks,
   newCall,
@@ -27,7 +26,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Gradients of inputs, then traces in order. */
 function gradientTensors({ gradQuery, gradKey, gradValue, trace }: BackwardResult): Tensor[] {
-  return [gradQuery, gradKey, gradValue, ...layerTraces.map((name) => trace?.[name])].filter((t) => t !== undefined);
+  return [gradQuery, gradKey, gradValue, ...traceNames.map((name) => trace?.[name])].filter((t) => t !== undefined);
 }
 
 const stateTensors = (state: Map<string, Tensor>) => [...state.keys()].sort().map((name) => state.get(name)!);
@@ -130,7 +129,7 @@ function multiHeadAttention(g: Generator, attn: Attn): Call {
     call.inputs = [grad, query, key, value];
   }
   call.masks = masks(g, B, H, L, S, batched);
-  const options = attentionOptions(g, layerTraces);
+  const options = attentionOptions(g, traceNames);
   const training = g.oneIn(2);
   const trainSeed = seed(g);
   call.run = ([grad, query, key, value], given) => {

@@ -3,7 +3,7 @@
  * Each draw is a separate statement, so the order of lines is the order of draws. A draw is skipped only if the whole
  * tensor, mask or list is absent.
  */
-import type { AttentionOptions, Mask, Tensor, TraceName } from 'attn';
+import { type AttentionOptions, type Mask, type Tensor, traceNames } from 'attn';
 import type { Generator } from './generator.ts';
 import { product, slice } from './tensors.ts';
 
@@ -190,23 +190,7 @@ export function record(g: Generator, hash: Hash, call: Call): boolean {
   return alone.length === results.length && alone.every((t, i) => isRow(t, results[i], at));
 }
 
-export const layerTraces: readonly TraceName[] = [
-  'q_proj',
-  'k_proj',
-  'v_proj',
-  'q',
-  'k',
-  'v',
-  'scores',
-  'masked_scores',
-  'probabilities',
-  'weights',
-  'weighted_values',
-  'context',
-  'merged',
-  'output',
-];
-export const functionTraces = layerTraces.filter((name) => name !== 'merged' && !name.endsWith('_proj'));
+export const functionTraces = traceNames.filter((name) => name !== 'merged' && !name.endsWith('_proj'));
 
 export const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'] as const;
 

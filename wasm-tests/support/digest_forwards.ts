@@ -2,20 +2,21 @@
  * Random forwards, like native-tests/digest/forwards.cpp. Change both together; for the order of draws see
  * digest_draw.ts.
  */
-import type {
-  Attn,
-  AttnError,
-  AttentionOptions,
-  AttentionResult,
-  Classifier,
-  ClassifierOptions,
-  Encoder,
-  EncoderForwardOptions,
-  EncoderResult,
-  EncoderTraceName,
-  Module,
-  MultiHeadAttentionOptions,
-  Tensor,
+import {
+  type Attn,
+  type AttnError,
+  type AttentionOptions,
+  type AttentionResult,
+  type Classifier,
+  type ClassifierOptions,
+  type Encoder,
+  type EncoderForwardOptions,
+  type EncoderResult,
+  encoderTraceNames,
+  type Module,
+  type MultiHeadAttentionOptions,
+  type Tensor,
+  traceNames,
 } from 'attn';
 import type { Generator } from './generator.ts';
 import { product } from './tensors.ts';
@@ -27,7 +28,6 @@ import {
   functionTraces,
   inputDims,
   large,
-  layerTraces,
   length,
   masks,
   newCall,
@@ -42,11 +42,11 @@ import {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-const encoderTraces: readonly EncoderTraceName[] = [...layerTraces, 'attn_residual', 'norm1', 'ff_hidden', 'ff_output', 'ff_residual', 'norm2'];
+const encoderTraces = encoderTraceNames.filter((name) => !['c2c', 'c2p', 'p2c'].includes(name));
 
 /** Output, weights, traces in order, present keys and values. */
 function attentionTensors(r: AttentionResult): Tensor[] {
-  const traced = layerTraces.map((name) => r.trace?.[name]);
+  const traced = traceNames.map((name) => r.trace?.[name]);
   return [r.output, r.weights, ...traced, r.present?.key, r.present?.value].filter((t) => t !== undefined);
 }
 
@@ -223,7 +223,7 @@ function multiHeadAttention(g: Generator, attn: Attn): Call {
     call.inputs = [...call.inputs, key, value];
   }
   call.masks = masks(g, B, H, L, S, batched);
-  const options = attentionOptions(g, layerTraces);
+  const options = attentionOptions(g, traceNames);
   const mode = drawMode(g);
   call.batch = batched ? B : 0;
   call.dropping = options.dropout !== undefined || mode.training;
@@ -545,7 +545,7 @@ function placedMultiHeadAttention(g: Generator, attn: Attn): Call {
     call.inputs = [...call.inputs, values(g, batched ? [B, kv, P, Dv] : [kv, P, Dv], 1)];
   }
   call.masks = masks(g, B, H, L, keys, batched);
-  const options: Writable<AttentionOptions> = attentionOptions(g, layerTraces);
+  const options: Writable<AttentionOptions> = attentionOptions(g, traceNames);
   place(g, options, keys);
   call.batch = batched ? B : 0;
   call.dropping = options.dropout !== undefined;

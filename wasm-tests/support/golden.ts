@@ -1,8 +1,16 @@
 /** Reads the golden files of testdata/ (see its README) and runs their cases. */
-import type { Activation, Attn, AttentionResult, EncoderResult, Mask, Tensor, TraceName } from 'attn';
+import {
+  type Activation,
+  type Attn,
+  type AttentionResult,
+  type EncoderResult,
+  type Mask,
+  readSafetensorsHeader,
+  type Tensor,
+  type TraceName,
+} from 'attn';
 import { assert } from 'chai';
 import { bytes } from './host.ts';
-import { readSafetensorsHeader } from './safetensors_header.mjs';
 import { assertClose, product, take } from './tensors.ts';
 
 export interface GoldenCase {

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readSafetensorsHeader } from './safetensors_header.mjs';
+import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 
 const plain = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
 const pooled = [...plain, 'modules.json', 'sentence_bert_config.json', '1_Pooling/config.json'];

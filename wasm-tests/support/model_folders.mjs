@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { readSafetensorsHeader } from './safetensors_header.mjs';
+import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 
 const weights = 'model.safetensors';
 

@@ -1,6 +1,7 @@
 #include "attn/io/json.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "attn/io/json_events.hpp"
@@ -77,7 +78,7 @@ class TreeBuilder : public JsonEvents {
   Json& place() {
     if (open_.empty()) return root;
     if (Json::Array* array = open_.back()->array()) return array->emplace_back();
-    return (*open_.back()->object())[key_];
+    return open_.back()->object()->append(std::move(key_));
   }
   bool add(Json value) {
     place() = std::move(value);
@@ -91,6 +92,7 @@ class TreeBuilder : public JsonEvents {
     return true;
   }
   bool close() {
+    if (Json::Object* object = open_.back()->object()) object->sort();
     open_.pop_back();
     return true;
   }
@@ -102,11 +104,43 @@ class TreeBuilder : public JsonEvents {
 
 }  // namespace
 
+Json::Object::Members::const_iterator Json::Object::place_of(std::string_view name) const {
+  return std::lower_bound(begin(), end(), name, [](const Member& member, std::string_view wanted) { return member.first < wanted; });
+}
+
+const Json* Json::Object::find(std::string_view name) const {
+  const auto place = place_of(name);
+  return place != end() && place->first == name ? &place->second : nullptr;
+}
+
+Json& Json::Object::operator[](std::string_view name) {
+  if (Json* const found = find(name)) return *found;
+  return members_.emplace(place_of(name), std::string(name), Json())->second;
+}
+
+void Json::Object::erase(std::string_view name) {
+  if (const auto place = place_of(name); place != end() && place->first == name) members_.erase(place);
+}
+
+Json& Json::Object::append(std::string name) {
+  // Doubled, the block would take more than kMemoryPerByte while its members move.
+  if (members_.size() == members_.capacity()) members_.reserve(members_.size() + members_.size() / 4 + 8);
+  return members_.emplace_back(std::move(name), Json()).second;
+}
+
+void Json::Object::sort() {
+  const auto is_before = [](const Member& a, const Member& b) { return a.first < b.first; };
+  if (std::adjacent_find(begin(), end(), std::not_fn(is_before)) == end()) return;
+  std::stable_sort(begin(), end(), is_before);
+  // The last of equal names is the first of them from the end.
+  const auto first = std::unique(members_.rbegin(), members_.rend(), [](const Member& a, const Member& b) { return a.first == b.first; });
+  members_.erase(members_.begin(), first.base());
+}
+
 const Json* Json::find(std::string_view name) const {
   const Object* members = object();
-  if (members == nullptr) return nullptr;
-  const auto found = members->find(name);
-  return found == members->end() || found->second.is_null() ? nullptr : &found->second;
+  const Json* const found = members != nullptr ? members->find(name) : nullptr;
+  return found == nullptr || found->is_null() ? nullptr : found;
 }
 
 const char* Json::kind() const {
@@ -116,7 +150,7 @@ const char* Json::kind() const {
 
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
   const FloatEnvironment environment;
-  if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected ", max_bytes, " at the most"});
+  if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected at most ", max_bytes});
   // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);
   if (bytes.empty() || bytes[0] == 0xEF || zero != bytes.end())

@@ -35,6 +35,7 @@ struct ClassifyTokensOptions {
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
   bool add_special_tokens = true;                                                    ///< as TokenizeOptions
   std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
+  std::vector<bool>* truncated = nullptr;                                            ///< as EmbedOptions; with a stride no text is truncated
 };
 
 /// Something that a text names.
@@ -89,6 +90,7 @@ struct RankOptions {
   std::optional<Side> truncation_side = std::nullopt;     ///< as TokenizeOptions
   std::optional<std::string> prompt = std::nullopt;       ///< before the query; as EmbedOptions
   std::optional<std::string> prompt_name = std::nullopt;  ///< as EmbedOptions
+  std::vector<bool>* truncated = nullptr;                 ///< as EmbedOptions: for each document whether its pair was truncated
 };
 
 /// A document's place in the list, and how relevant it is.

@@ -53,7 +53,8 @@ def bert(**options):
     return N.BertNormalizer(**(dict.fromkeys(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), False) | options))
 
 
-# What an engine normalises and the library's older tables do not: new compositions (and the letter they begin with), new combining classes.
+# Characters that engines normalise but older Unicode tables do not: new compositions and their first letters, new
+# combining classes.
 NEWER = """
 const known = JSON.parse(require('fs').readFileSync(0, 'utf8'));
 const newer = new Set();
@@ -97,12 +98,13 @@ def classes():
         "CHINESE": becomes(bert(handle_chinese_chars=True), lambda c: f" {chr(c)} "),
         "MARK": becomes(bert(strip_accents=True), lambda c: ""),
         "ACCENT": becomes(N.StripAccents(), lambda c: ""),
-        # Precompiled works on grapheme clusters: what joins the cluster before it, what ends one, what joins the next.
+        # Precompiled processes grapheme clusters: characters that join the cluster before them, end a cluster, or
+        # join the next one.
         "EXTEND": becomes(a, lambda c: "X", lambda c: "a" + chr(c)),
         "BREAK": becomes(acute, lambda c: chr(c) + "Y", lambda c: chr(c) + "\u0301\u0301"),
         "PREPEND": becomes(a, lambda c: chr(c) + "X\u0301", lambda c: chr(c) + "a\u0301"),
         "NEWER": newer(),
-        # What o200k takes for the beginning of a word, and for the rest of it.
+        # Characters that o200k accepts at the beginning and inside of a word.
         "UPPER": matches(r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"),
         "LOWER": matches(r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"),
         "ANY_MARK": matches(r"\p{M}"),
@@ -110,7 +112,7 @@ def classes():
 
 
 def lower_case_since_14():
-    """[first, last, distance]: what has a lower case now and had none in Unicode 14, which Python 3.11 knows."""
+    """[first, last, distance]: characters that have had a lowercase form since Unicode 14, which Python 3.11 has."""
     runs = []
     lower = N.Lowercase()
     for c in CODE_POINTS:
@@ -141,9 +143,9 @@ def pictographs():
 
 
 def scripts():
-    """[script, how many code points]: numbers of what UnicodeScripts takes for the same, 0 for what goes with any, for all code points."""
+    """[script, number of code points] for all code points: numbers of scripts in UnicodeScripts, 0 for characters of any script."""
     cut = lambda text: len(P.UnicodeScripts().pre_tokenize_str(text))
-    known = {}  # a character of each script
+    known = {}
     runs, last = [], None
     surrogates = range(0xD800, 0xE000)
     for c in range(0x110000):
@@ -231,7 +233,7 @@ def ranges(belongs, bridge=lambda c: False):
     return found
 
 
-ACUTE_IOTA = "\u0345"  # combining class 240, the highest: whatever has a lower one but 0 is moved before it
+ACUTE_IOTA = "\u0345"  # combining class 240, the highest: characters with a lower one except 0 are moved before it
 
 
 def reordered():
@@ -252,7 +254,7 @@ def decomposed():
 
 
 def compositions():
-    """(first, second, what they become), without Hangul."""
+    """(first, second, composition), without Hangul."""
     nfd, nfc = N.NFD().normalize_str, N.NFC().normalize_str
     found = []
     for c in CODE_POINTS:

@@ -3,6 +3,6 @@ import type * as Contract from './attn.js';
 import { inference } from './load/inference.js';
 import { loader } from './load/load.js';
 
-export { AttnError } from './args/error.js';
+export * from './common.js';
 
 export const load: typeof Contract.load = loader(inference);

@@ -12,7 +12,7 @@ import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
 import { beside } from './platform/beside.js';
 
-export { AttnError };
+export * from './common.js';
 
 /** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
 function pathOf(location: string | URL): string | undefined {

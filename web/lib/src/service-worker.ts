@@ -6,6 +6,6 @@ import * as models from './model/load_model.js';
 import * as onDemand from './model/on_demand.js';
 import { web } from './load/web.js';
 
-export { AttnError } from './args/error.js';
+export * from './common.js';
 
 export const load: typeof Contract.load = loader({ ...web, single, models: async () => models, onDemand: async () => onDemand });

@@ -7,7 +7,7 @@ import nodeEndpoint from './worker/comlink-node.js';
 import { leaveOut } from './platform/placed.js';
 import { beside } from './platform/beside.js';
 
-export { AttnError } from './args/error.js';
+export * from './common.js';
 export { transfer };
 
 export const load: typeof Contract.load = remoteLoader({

@@ -2,7 +2,7 @@
 import type * as Contract from './worker.js';
 import { loaderIn } from './worker/web_host.js';
 
-export { AttnError } from './args/error.js';
+export * from './common.js';
 export { transfer } from './worker/parcel.js';
 
 // webpack makes one file of workers with one name.

@@ -1,3 +1,3 @@
-/** How export() can write weights. */
+/** Number formats of export(). */
 export const exportKinds = ['float32', 'float16', 'int8'] as const;
 export type ExportKind = (typeof exportKinds)[number];

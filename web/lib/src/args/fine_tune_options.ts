@@ -1,4 +1,4 @@
-/** Names of fineTune()'s options, for the model and for attn/worker. */
+/** Option names of fineTune(), shared with attn/worker. */
 import type { FineTuneOptions } from '../attn.js';
 
 export const fineTuneOptions = [

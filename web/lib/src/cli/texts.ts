@@ -1,4 +1,7 @@
-/** attn embed, classify, tag, fill, answer, rank: a line in, a line out. src/command/texts.cpp writes the same bytes. */
+/**
+ * Commands that process lines: attn embed, classify, tag, fill, answer, rank. src/command/texts.cpp writes the same
+ * bytes.
+ */
 import { fstatSync } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { TextModel } from '../attn.js';
@@ -9,16 +12,15 @@ import { replacing, WrittenSoFar } from './unfinished.js';
 import { reason } from '../args/error.js';
 import { AttnError, load } from '../node.js';
 
-/** What a line asks for: the strings of a JSON object, or a text. */
+/** Input of a line: strings of a JSON object, or a text. */
 interface Query {
   readonly text: string;
-  /** The context of a question. */
   readonly context: string;
   readonly documents: readonly string[];
 }
 type Run = (model: TextModel, queries: readonly Query[], options: Call['options']) => Promise<Result[]>;
 
-/** The fewest digits that are this number of 32 bits, and no other. */
+/** Shortest decimal number that rounds to this float32. */
 function number(value: number): string {
   if (!Number.isFinite(value)) return 'null';
   const single = Math.fround(value);
@@ -29,14 +31,14 @@ function number(value: number): string {
   return String(Number(single.toPrecision(9)));
 }
 
-/** Words between tabs, each without what would end it or the line. */
+/** Joins words with tabs; tabs and line ends in words become spaces. */
 const columns = (words: readonly string[]) => words.map((word) => shown(word.replace(/[\t\r\n]/g, ' '))).join('\t');
-/** An object; numbers that are whole stand as they are. */
 const member = ([name, value]: readonly [string, string]) => `${JSON.stringify(name)}:${value}`;
+/** Writes a JSON object of encoded values. */
 const object = (members: Readonly<Record<string, string>>) => `{${Object.entries(members).map(member).join(',')}}`;
 const array = (items: readonly string[]) => `[${items.join(',')}]`;
 
-/** Gives places in a text as Python counts, in characters. Places that come in their order are reached by going through the text once. */
+/** Converts offsets to characters, as Python counts. Ascending offsets take one pass through the text. */
 function placesIn(text: string) {
   let [at, characters] = [0, 0];
   const charactersTo = (end: number) => {
@@ -48,7 +50,7 @@ function placesIn(text: string) {
 }
 
 const textsOf = (queries: readonly Query[]) => queries.map(({ text }) => text);
-/** The options that were given, by the names of the model's. */
+/** The given options by the model's option names. */
 function named(options: Call['options'], ...names: readonly (keyof Call['options'])[]): object {
   const camel = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
   return Object.fromEntries(names.filter((name) => options[name] !== undefined).map((name) => [camel(name), options[name]]));
@@ -105,10 +107,10 @@ const runs: Readonly<Record<string, Run>> = {
   },
 };
 
-/** What the head has to be for. */
+/** Required task of the head. */
 const tasks = { classify: 'text-classification', tag: 'token-classification', fill: 'fill-mask', answer: 'question-answering' } as const;
 
-/** The lines of a stream, the last with or without its end. */
+/** Yields the lines of a stream; the last one may lack its line end. */
 async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let open: Buffer[] = [];
   for await (const piece of stream) {
@@ -123,7 +125,7 @@ async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (open.length > 0) yield Buffer.concat(open);
 }
 
-/** A line that is refused, by its number. */
+/** Refusal of a line. */
 class BadLine extends Error {}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -164,7 +166,7 @@ function queryOf(command: string, line: string, isJson: boolean): Query {
   return { text: query, context: '', documents: documents as string[] };
 }
 
-/** How far it is, on a terminal that shows nothing else. */
+/** Shows progress, if the terminal shows nothing else. */
 class Progress {
   readonly #size: number | undefined;
   readonly #shown: boolean;
@@ -188,19 +190,19 @@ class Progress {
   }
 }
 
-/** Texts that are sorted by their lengths together; fewer where they are long. */
+/** Limits of texts that are sorted by length together. */
 const batchesAtATime = 16;
 const mostBytes = 4 << 20;
 
 interface Input {
-  /** What is read instead of standard input. */
+  /** File to read instead of standard input. */
   readonly file: FileHandle | undefined;
   readonly isJson: boolean;
-  /** Bytes, of what is a file. */
+  /** Size in bytes of a regular file. */
   readonly size: number | undefined;
 }
 
-/** FILE is opened once: a named pipe would lose its writer. */
+/** Opens FILE once: a named pipe would lose its writer. */
 async function openInput({ command, paths: [, given], options }: Call): Promise<Input> {
   const path = given === '-' ? undefined : given;
   const isJson = ['answer', 'rank'].includes(command) || options.jsonl !== undefined || /\.(jsonl|ndjson)$/i.test(path ?? '');
@@ -214,10 +216,10 @@ async function openInput({ command, paths: [, given], options }: Call): Promise<
   return { file, isJson, size: about.isFile() ? about.size : undefined };
 }
 
-/** Lets signals and timers in, which lines that are there already would keep waiting. */
-const breathe = () => new Promise((resolve) => void setImmediate(resolve));
+/** Lets signals and timers run, which buffered lines would delay. */
+const yieldToEventLoop = () => new Promise((resolve) => void setImmediate(resolve));
 
-/** Results of the lines, and in the end what the first bad one throws: what stands before it is written. */
+/** Writes the results of lines. The first bad line throws at the end; results before it are written. */
 async function runLines(model: TextModel, { command, options }: Call, { file, isJson }: Input, output: Output, progress: Progress): Promise<void> {
   const atOnce = ['embed', 'classify', 'tag'].includes(command) ? batchesAtATime * ((options['batch-size'] as number | undefined) ?? 32) : 1;
   const stream: AsyncIterable<Buffer> = file?.createReadStream() ?? process.stdin;
@@ -238,7 +240,7 @@ async function runLines(model: TextModel, { command, options }: Call, { file, is
     }
     await output.add(results, options.output === 'text');
     progress.report(lines, bytes);
-    await breathe();
+    await yieldToEventLoop();
   };
   for await (const line of linesOf(stream)) {
     bytes += line.length + 1;
@@ -272,7 +274,7 @@ export async function runTexts(call: Call): Promise<void> {
   const out = options.out === '-' ? undefined : (options.out as string | undefined);
   if (isNpy && out === undefined && process.stdout.isTTY) throw new Misuse('--output npy is nothing to read; --out PATH writes it to a file');
   const input = await openInput(call);
-  // ATTN_VARIANT is for tests: the arithmetic that the native library has with ATTN_MAX_ARCH=emulated.
+  // ATTN_VARIANT is for tests: simd computes as the native library with ATTN_MAX_ARCH=emulated.
   const variant = process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto';
   const attn = await load({ variant });
   try {

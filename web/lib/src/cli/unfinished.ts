@@ -1,8 +1,8 @@
-/** Files and folders that are removed unless what writes them comes to its end: because it failed, or the program was interrupted. */
+/** Removes unfinished files and folders if writing fails or the program is interrupted. */
 import { rmSync } from 'node:fs';
 import { chmod, type FileHandle, open, rename, stat } from 'node:fs/promises';
 
-/** Each with what removes it. */
+/** Functions that remove an unfinished file or folder. */
 const unfinished = new Set<() => void>();
 let watching = false;
 
@@ -12,7 +12,7 @@ function watch(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => {
       for (const remove of unfinished) remove();
-      process.kill(process.pid, signal); // nobody listens any more: the program ends as by the signal
+      process.kill(process.pid, signal); // no listener is left, so the signal ends the program
     });
 }
 
@@ -20,7 +20,7 @@ export function removeTree(path: string): void {
   rmSync(path, { recursive: true, force: true });
 }
 
-/** `work`; where it does not come to its end, `remove` is called. */
+/** Runs `work` and calls `remove` if it does not finish. */
 export async function unlessFinished<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
   watch();
   unfinished.add(remove);
@@ -34,12 +34,12 @@ export async function unlessFinished<T>(remove: () => void, work: () => Promise<
   }
 }
 
-/** A failure after which what was written is good. */
+/** Failure that keeps the output written so far. */
 export class WrittenSoFar extends Error {}
 
 /**
- * Opens `path` for `work`, which is told whether it can be gone back in. A file is written beside it, and takes its place in the end; a device or a
- * pipe is written to as it is.
+ * Opens `path` for `work`. A regular file is written under a temporary name and renamed at the end; a device or pipe is
+ * written directly. `isFile`: whether the file is seekable.
  */
 export async function replacing(path: string, work: (file: FileHandle, isFile: boolean) => Promise<void>): Promise<void> {
   const before = await stat(path).catch(() => undefined);

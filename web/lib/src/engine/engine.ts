@@ -5,8 +5,9 @@ import { allocate, AttnError, type Detail, reason } from '../args/error.js';
 import { Heap } from './heap.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
+import { encoderTraceNames } from './trace_names.js';
 import type { hold, prepare } from './training.js';
-import { type Leaf, type LookUp, missingFrom, type Signature } from '../args/signature.js';
+import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 /** A name as bytes for the heap. */
@@ -32,22 +33,24 @@ export function isNativeError(error: unknown): error is NativeError {
   return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string' && 'detail' in error;
 }
 
+const isTraceName = (word: string) => (encoderTraceNames as readonly string[]).includes(word);
+
 /** "key_padding_mask" -> "keyPaddingMask" in every word of a text but the names of traces, which are the same in both languages. */
-function camelCase(text: string, traceNames: readonly string[]): string {
-  return text.replace(/\w+/g, (word) => (traceNames.includes(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
+function camelCase(text: string): string {
+  return text.replace(/\w+/g, (word) => (isTraceName(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
 }
 
 /** Errors that speak of a file or a state: names in them stay as they are there. (So do all of a model's files.) */
 const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT'];
 
 /** A C++ error in JavaScript's spelling. `op` is for those that know of no op: running out of memory. */
-export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load', traceNames: readonly string[] = []): AttnError {
-  const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name, []), value])) as Detail;
+export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load'): AttnError {
+  const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name), value])) as Detail;
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
   // Of a model's files: which one, and names in them as they are there.
   if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
-  const ours = camelCase(detail['op'], traceNames);
-  const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text, traceNames));
+  const ours = camelCase(detail['op']);
+  const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text));
   const entries = Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? spelled(value) : value]);
   return new AttnError(code, ours + spelled(message.slice(detail['op'].length)), { ...(Object.fromEntries(entries) as Detail), op: ours });
 }
@@ -72,7 +75,6 @@ export class Engine {
   readonly #heap: Heap;
   readonly #version: string;
   readonly #int8: string;
-  readonly #traceNames: readonly string[];
   disposed = false;
   #running = false;
   /** Layers and models that were made and not freed. */
@@ -87,12 +89,11 @@ export class Engine {
     this.#native = native;
     const signatures = JSON.parse(native.signatures()) as Signature[];
     if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
-    else signatures.push(...missingFrom(signatures));
+    else signatures.push(...trainingStubs(signatures));
     this.signatures = signatures;
     this.#heap = new Heap(native);
     this.#version = native.version();
     this.#int8 = native.int8();
-    this.#traceNames = native.traceNames().split(',');
   }
 
   /** Throws unless a call may begin. */
@@ -114,7 +115,7 @@ export class Engine {
       // An error that leaves WebAssembly takes its frames off the engine's stack, but not off the one in the heap.
       this.#native.stackRestore(stack);
       if (error instanceof AttnError) throw error;
-      if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op, this.#traceNames));
+      if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op));
       // A trap, or a stack that overflowed in the middle: what the heap holds is not known any more.
       this.#broken = new AttnError('INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
       throw this.#broken;
@@ -154,7 +155,7 @@ export class Engine {
     return this.#enter(op, () =>
       this.#withLeaves(op, leaves, (frame) => {
         const pointer = callNative(layer ?? this.#native, name, frame);
-        return toPublic(result, this.#heap.takeResult(pointer), this.#traceNames);
+        return toPublic(result, this.#heap.takeResult(pointer));
       }),
     );
   }

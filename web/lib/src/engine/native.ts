@@ -40,7 +40,6 @@ export interface Native {
   int8(): string;
   /** JSON: an array of Signature. */
   signatures(): string;
-  traceNames(): string;
   errorCodes(): string;
   heapUsed(): number;
   heapPeak(): number;

@@ -2,18 +2,19 @@
 import type { Module, Tensor } from '../attn.js';
 import type { Result } from './heap.js';
 import type { Signature } from '../args/signature.js';
+import { encoderTraceNames } from './trace_names.js';
 
 type TraceRecord = Record<string, Tensor>;
 
 /** Result objects of attention and encoders: each field that there is, by its name. */
-function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: readonly string[]): object {
+function assemble({ entries, traced }: Result, byLayer: boolean): object {
   const all: Record<string, Tensor | Tensor[] | Record<string, Tensor> | Map<number, TraceRecord>> = {};
   const traces = new Map<number, TraceRecord>();
   for (const { field, layer, name, tensor } of entries)
     if (field === 'trace') {
       let trace = traces.get(layer);
       if (!trace) traces.set(layer, (trace = {}));
-      trace[traceNames[name as number]!] = tensor;
+      trace[encoderTraceNames[name as number]!] = tensor;
     } else if (field === 'attentions' || field === 'hiddenStates') ((all[field] ??= []) as Tensor[])[layer] = tensor;
     else if (field === 'presentKey') all['present'] = { key: tensor };
     else if (field === 'presentValue') (all['present'] as Record<string, Tensor>)['value'] = tensor;
@@ -23,8 +24,8 @@ function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: rea
 }
 
 /** What is inside of one layer, or one attention, by name. */
-function traceOf({ entries }: Result, traceNames: readonly string[]): TraceRecord {
-  return Object.fromEntries(entries.map(({ name, tensor }) => [traceNames[name as number]!, tensor]));
+function traceOf({ entries }: Result): TraceRecord {
+  return Object.fromEntries(entries.map(({ name, tensor }) => [encoderTraceNames[name as number]!, tensor]));
 }
 
 /** Tensors by name. Behind one of int8 stands what its rows are multiplied by. */
@@ -43,7 +44,7 @@ function neighbours({ data }: Tensor): { id: number; similarity: number }[] {
   return Array.from({ length: data.length / 2 }, (_, i) => ({ id: ids[2 * i]!, similarity: data[2 * i + 1]! }));
 }
 
-export function toPublic(kind: Signature['result'], result: Result, traceNames: readonly string[]): unknown {
+export function toPublic(kind: Signature['result'], result: Result): unknown {
   const { entries } = result;
   switch (kind) {
     case 'none':
@@ -69,17 +70,17 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       return { loss: result.number, gradient: entries[0]!.tensor };
     case 'attention':
     case 'gradients':
-      return assemble(result, false, traceNames);
+      return assemble(result, false);
     case 'encoder':
-      return assemble(result, true, traceNames);
+      return assemble(result, true);
     case 'text_model': {
-      const { output: lastHiddenState, ...others } = assemble(result, true, traceNames) as Record<string, unknown>;
+      const { output: lastHiddenState, ...others } = assemble(result, true) as Record<string, unknown>;
       return { lastHiddenState, ...others };
     }
     case 'raw':
       return result;
     case 'trace':
-      return traceOf(result, traceNames);
+      return traceOf(result);
     case 'about': {
       const [json, ...texts] = entries.map(({ name }) => name as string);
       const { classes, ...facts } = JSON.parse(json!) as { classes: number };

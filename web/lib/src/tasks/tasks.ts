@@ -1,4 +1,4 @@
-/** What a model's head is for: entities, masks, answers, the order of documents. */
+/** Tasks of a model's head: entities, masks, answers, ranking. */
 import type { Answer, Entity, FilledMask, TextModel as Contract } from '../attn.js';
 import { assertTask, inBatches, inText, limits, promptOf, type Row, tokenized } from '../model/batches.js';
 import { AttnError, describe, fail } from '../args/error.js';
@@ -21,11 +21,11 @@ import { type Sequence, sequences } from './sequences.js';
 
 type Find = () => Parts;
 
-/** Part of a text, and which of its tokens the head shall see. */
+/** A window of a text, and the positions whose tokens go to the head. */
 interface Window extends Row {
   readonly sequence: Sequence;
   readonly places: readonly number[];
-  /** Of all parts of the text. */
+  /** Number of the window in its text. */
   readonly number: number;
 }
 
@@ -45,17 +45,17 @@ function windowsOf(
   });
 }
 
-/** Places of the batch's tokens. */
+/** Flat token positions in the batch. */
 const placesOf = (rows: readonly Window[], length: number) => rows.flatMap(({ places }, i) => places.map((place) => i * length + place));
 
-/** Of a batch's results those of each row. */
+/** Splits a batch's results by row. */
 function split(rows: readonly Window[], { data, dims }: { data: Float32Array; dims: readonly number[] }): Float32Array[][] {
   const width = dims[1]!;
   let at = 0;
   return rows.map(({ places }) => places.map(() => data.slice(at, (at += width))));
 }
 
-/** Whether the token goes on with a word, as transformers guesses where the vocabulary does not mark it. */
+/** Whether a token continues a word, by transformers' heuristic if the vocabulary has no marks. */
 function isSubword(tokenizer: Tokenizer, text: string, { ids, tokens, starts, ends }: Sequence, place: number): boolean {
   if (ids[place] === tokenizer.unkId) return false;
   const [start, end] = [starts[place]!, ends[place]!];
@@ -72,7 +72,7 @@ export async function classifyTokens(
   const list = readTexts(op, texts, false) as string[];
   const read = readTextOptions(op, options, classifyTokensOptions);
   const { aggregation = 'simple', stride, ignoreLabels = ['O'] } = read.plain;
-  if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', String(stride), "none where aggregation is 'none'");
+  if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', `is ${stride}`, "no stride with aggregation 'none'");
   const { about, tokenizer } = find();
   assertTask(op, about, 'token-classification');
   const limit = limits(op, about, read.plain);
@@ -102,14 +102,14 @@ export async function classifyTokens(
   return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
 }
 
-/** Ids of what may stand for a mask: tokens, or the first token of each text, as in transformers. */
+/** Ids that may replace a mask: tokens, or the first token of each text, as in transformers. */
 function targetIds(tokenizer: Tokenizer, targets: readonly string[]): Set<number> {
   const op = 'fillMask';
   if (targets.length === 0) fail('ARGUMENT', op, 'targets', 'is empty', 'at least one token');
   return new Set(
     targets.map((target, i) => {
       const id = tokenizer.tokenToId(target) ?? tokenizer.split(target, 1).ids[0];
-      // The score of the unknown token would not be that of the target.
+      // The unknown token's score would not be that of the target.
       if (id === undefined || (id === tokenizer.unkId && tokenizer.tokenToId(target) === undefined))
         fail('ARGUMENT', op, `targets[${i}]`, describe(target), 'a token, or a text that begins with one');
       return id;
@@ -135,7 +135,10 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
     rowsOf: (index) =>
       inText(op, index, () => {
         const windows = windowsOf(op, tokenizer, [list[index]!], index, limit, undefined, isMask);
-        if (windows[0]!.places.length === 0) fail('ARGUMENT', op, `texts[${index}]`, 'has no mask', tokenizer.idToToken(maskId)!);
+        if (windows[0]!.places.length === 0) {
+          const mask = tokenizer.idToToken(maskId)!;
+          fail('ARGUMENT', op, `texts[${index}]`, `has no ${mask}`, 'at least one', `Insert ${mask} where a word should be predicted`);
+        }
         return windows;
       }),
     method: 'classifyTokens',
@@ -147,7 +150,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
           largest(scores, topK, wanted).map((id) => {
             const ids = sequence.ids.slice();
             ids[places[i]!] = id;
-            // If there are other masks they stay, and with them all special tokens but padding.
+            // With several masks, the other ones and the special tokens stay in the text; padding does not.
             const text = tokenizer.decode(
               ids.filter((each) => !tokenizer.isPadding(each)),
               places.length === 1,
@@ -160,7 +163,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
   return typeof given === 'string' ? filled[0]! : filled;
 }
 
-/** The numbers of the largest scores, of equal ones the first; of those wanted alone. */
+/** Returns the ids with the largest scores, among `wanted` if given. Ties: the first id wins. */
 function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number> | undefined): number[] {
   const best: number[] = [];
   scores.forEach((score, id) => {
@@ -174,7 +177,7 @@ function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number
   return best;
 }
 
-/** The most tokens of a question and a part of its context, as in transformers' pipeline. */
+/** Default length of question and context, as in transformers' pipeline. */
 const mostOfAnswer = 384;
 
 export async function answer(find: Find, givenQuestion: unknown, givenContext: unknown, options?: unknown): Promise<Answer[] | Answer[][]> {
@@ -187,7 +190,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const limit = limits(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
   const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
   const { clsId } = tokenizer;
-  // The first special token stands for there being no answer.
+  // The score of the CLS token is that of "no answer".
   const isSeen = ({ ids, texts }: Sequence, place: number) => texts[place] === 1 || (texts[place]! < 0 && ids[place] === clsId);
   const found = pairs.map((): AnswerWindow[] => []);
   await inBatches<Window>(op, find, read, {
@@ -205,7 +208,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   return isOne ? answers[0]! : answers;
 }
 
-/** The tokens of the context, each with its whole word. */
+/** Extracts the context's tokens, each with the range of its word. */
 function answerWindow(sequence: Sequence, places: readonly number[], scores: readonly Float32Array[]): AnswerWindow {
   const inside = [...places.keys()].filter((i) => sequence.texts[places[i]!] === 1);
   const word = inside.map((i) => sequence.words[places[i]!]!);
@@ -237,17 +240,29 @@ export async function rank(
   const { about, tokenizer } = find();
   assertTask(op, about, 'text-classification');
   if (about.labels!.length !== 1)
-    fail('UNSUPPORTED', op, 'the head', `has ${about.labels!.length} labels`, 'one label, as that of a cross-encoder: classify() gives several');
+    fail(
+      'UNSUPPORTED',
+      op,
+      'the head',
+      `has ${about.labels!.length} labels`,
+      'one label, as a cross-encoder has',
+      'Use classify() for several labels',
+    );
   const limit = limits(op, about, read.plain);
   const asked = promptOf(op, about, read.plain) + query;
   const scores = new Float32Array(documents.length);
+  const truncated: boolean[] = [];
   await inBatches(op, find, read, {
     count: documents.length,
-    rowsOf: (index) => [tokenized(op, tokenizer, [asked, documents[index]!], index, limit)],
+    rowsOf: (index) => {
+      const row = tokenized(op, tokenizer, [asked, documents[index]!], index, limit);
+      truncated[index] = row.truncated;
+      return [row];
+    },
     method: 'classify',
     others: () => ({}),
     use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),
   });
-  const order = Array.from(scores, (score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
+  const order = Array.from(scores, (score, index) => ({ index, score, truncated: truncated[index]! })).sort((a, b) => b.score - a.score);
   return order.slice(0, read.plain.topK ?? order.length);
 }

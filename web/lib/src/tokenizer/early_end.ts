@@ -1,8 +1,9 @@
 /**
- * The end of a long text that is cut need not be read. There are places where what went before becomes the same tokens whatever follows, if all parts of
- * the tokenizer are known to be so: none of them looks across that place, and one of them cuts there. Between words that is a space between letters. In
- * Chinese, Japanese, Thai and the like it is between two letters, if the normalizer puts a space there, or the model knows which tokens are certain
- * before the rest of a word; or it is before a comma or full stop, if the pre-tokenizer ends a run of letters there.
+ * Skips the end of a long text that will be truncated. At some positions the tokens before do not depend on the text
+ * after: if every part of the tokenizer is known not to look across the position, and one of them splits there. Between
+ * words this is a space between letters. In Chinese, Japanese, Thai and the like it is a position between two letters,
+ * if the normalizer inserts a space or the model knows which tokens of an unfinished word are certain; or before a
+ * comma or full stop, if the pre-tokenizer ends a run of letters there.
  */
 import type { AddedTokens } from './added_tokens.js';
 import type { Normalizer } from './normalizers.js';
@@ -12,35 +13,38 @@ import { readText, stringOf } from './text.js';
 
 export type Side = 'left' | 'right';
 
-/** What of a tokenizer says so. */
+/** Parts of a tokenizer that decide where it may stop. */
 export interface Rules {
   readonly sections: readonly (Section | undefined)[];
   readonly normalize: Normalizer;
   readonly added: AddedTokens;
-  /** Whether the model tells which tokens of the beginning of a word are certain. */
+  /** Whether the model knows which tokens of an unfinished word are certain. */
   readonly takesOpenWords: boolean;
-  /** Known once it has been asked for. */
+  /** Computed on first use. */
   ends?: Ends;
 }
 
 interface Ends {
-  /** The sides that may be left unread where there is a space. */
+  /** Sides that may be skipped at a space. */
   readonly sides: readonly Side[];
-  /** What the normalizer has to leave between the characters around a place without one; '' where the word goes on. What follows may be left unread. */
+  /**
+   * Pattern that the normalizer must produce between the characters around a position without a space; '' if the word
+   * continues. The text after the position may be skipped.
+   */
   readonly infix?: string;
 }
 
-/** Letters and digits that have no decomposition and that no mark, case or script makes more than one. */
+/** Letters and digits without a decomposition, which no mark, case or script expands. */
 const letter = '[0-9A-Za-zα-ωА-ИК-ик-яא-ת]';
-/** Letters of scripts without spaces, and Korean syllables. None of them composes with what is before it. */
+/** Letters of scripts without spaces, and Korean syllables. None composes with the preceding character. */
 const unspaced = '[ก-ฮぁ-ゖァ-ヺ一-龥가-힣]';
 const boundary = new RegExp(`${letter}{2}(?= ${letter})|${unspaced}(?= ?${unspaced}|[、。！，：；？])`, 'g');
-/** Places that are looked at before the next larger part of a text. */
+/** Positions to try before a larger part of the text is taken. */
 const mostPlaces = 64;
 const between = /[\p{L}\p{N}][ ▁][\p{L}\p{N}]+$/u;
 const isOf = (part: Section, types: string) => types.split(' ').includes(part.string('type'));
 
-/** Sequences taken apart. */
+/** Flattens Sequences. */
 function flat(section: Section | undefined): Section[] {
   if (!section) return [];
   const list = ['normalizers', 'pretokenizers'].find((name) => section.has(name));
@@ -49,17 +53,17 @@ function flat(section: Section | undefined): Section[] {
 
 const none: Ends = { sides: [] };
 
-/** What the parts of the file allow. */
+/** Derives the permitted ends from the tokenizer's parts. */
 function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesOpenWords }: Rules): Ends {
   let sides: readonly Side[] = ['right', 'left'];
-  // Whether there may be ▁ in the place of the space.
+  // Whether ▁ may replace the space.
   let mark = false;
   for (const part of flat(normalizer)) {
     if (isOf(part, 'Replace')) {
       const pattern = part.section('pattern');
       const text = pattern.has('String') ? pattern.string('String') : undefined;
       const content = part.string('content')[0];
-      // What it finds has to begin behind the letter.
+      // A match must begin after the letter.
       if (text === undefined ? pattern.string('Regex').includes('p{') : /[\p{L}\p{N}]/u.test(text)) return none;
       if (text !== undefined && !/^[ ▁]/.test(text)) continue;
       if (content !== ' ' && content !== '▁') return none;
@@ -70,7 +74,7 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
   }
   for (let code = 48; code < 0x600; ++code) {
     const one = String.fromCharCode(code);
-    // What a Precompiled map makes of it is not known otherwise.
+    // The effect of a Precompiled map is only known by applying it.
     if (RegExp(letter).test(one) && !between.test(stringOf(normalize(readText(`${one} ${one}`)).codes))) return none;
   }
   let crosses = false;
@@ -90,7 +94,7 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
 
 const isWhite = (part: Section) => isOf(part, 'BertPreTokenizer WhitespaceSplit');
 
-/** Whether it cuts before a space. */
+/** Whether the part splits before a space. */
 function cuts(part: Section): boolean {
   const pattern = part.has('pattern') ? part.section('pattern') : undefined;
   return (
@@ -102,7 +106,7 @@ function cuts(part: Section): boolean {
   );
 }
 
-/** Where a text may be left, from there on. */
+/** Finds the first position at or after `from` where the text may end. */
 function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, from: number, side: Side) {
   boundary.lastIndex = from;
   for (let tried = 0; tried < mostPlaces && boundary.test(text); ++tried) {
@@ -120,7 +124,10 @@ function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, f
   return undefined;
 }
 
-/** More than `most` tokens from the other side on, or nothing where that would be most of the text. */
+/**
+ * Returns more than `most` tokens, counted from the side that is not truncated; undefined if that takes most of the
+ * text.
+ */
 export function tokensOf(
   rules: Rules,
   text: string,

@@ -1,6 +1,6 @@
 /**
- * What a file may ask to look for. A regular expression of a file is never run: the ones that published tokenizers have are known by their text, and
- * written out here, with the library's own letters, numbers and spaces.
+ * Patterns of a file. Its regular expressions are never run: those of published tokenizers are recognized by their text
+ * and implemented here with the library's classes of letters, numbers and spaces.
  */
 import { LETTER, NUMBER, SPACE, is } from './unicode.js';
 import { limits } from './limits.js';
@@ -31,7 +31,7 @@ const letters = runOf(LETTER);
 export const numbers = runOf(NUMBER);
 export const isNewline = (code: number) => code === 10 || code === 13;
 
-/** A run of what is in none of these classes. */
+/** Matches a run of characters outside the classes. */
 export const othersThan =
   (classes: number): Matcher =>
   (codes, at, to) => {
@@ -40,7 +40,7 @@ export const othersThan =
   };
 export const others = othersThan(SPACE | LETTER | NUMBER);
 
-/** Ends a run of white space: the last space belongs to the word that follows it. */
+/** Matches white space without its last space if a word follows, because that space belongs to the word. */
 export function spaceRun(codes: readonly number[], at: number, to: number): number {
   const end = spaces(codes, at, to);
   return end < to && end - at > 1 ? end - 1 : end;
@@ -54,7 +54,7 @@ export function contraction(codes: readonly number[], at: number, to: number): n
   return at;
 }
 
-/** The words of GPT-2: a contraction; letters, digits or other characters, each with the space before them; white space. */
+/** Words of GPT-2: a contraction; letters, digits or other characters, each with the space before; white space. */
 export function gpt2(codes: readonly number[], at: number, to: number): number {
   const end = codes[at] === 39 ? contraction(codes, at, to) : at;
   if (end > at) return end;
@@ -86,11 +86,14 @@ const known = new Map<string, Matcher>([
 
 export interface Pattern {
   readonly match: Matcher;
-  /** Steps for each character of a text. */
+  /** Steps per character. */
   readonly cost: number;
 }
 
-/** The "pattern" of a section: {"String": …} or {"Regex": …}. Only what is read with the tokenizer may be rare. */
+/**
+ * Reads the "pattern" of a section: {"String": …} or {"Regex": …}. `mayBeRare` is false for parts that are read later
+ * than the tokenizer.
+ */
 export function regex(section: Section, mayBeRare = true): Pattern {
   const pattern = section.section('pattern');
   if (pattern.has('String')) {

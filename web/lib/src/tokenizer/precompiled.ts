@@ -5,8 +5,8 @@ import { codesOf, transform, utf8, type Text } from './text.js';
 import { BREAK, EXTEND, PREPEND, is } from './unicode.js';
 
 /**
- * Where the grapheme cluster that begins at a place ends. Only clusters of fewer than six bytes matter, so what is longer by its first two characters
- * (flags, Indic conjuncts) may as well end between them.
+ * End of the grapheme cluster at a position. Only clusters below six bytes matter, so clusters that exceed that with
+ * two characters (flags, Indic conjuncts) may end between them.
  */
 function clusterEnd(codes: readonly number[], at: number): number {
   for (let end = at + 1; ; ++end) {
@@ -15,7 +15,7 @@ function clusterEnd(codes: readonly number[], at: number): number {
     if (before === 13 && code === 10) continue;
     if (is(before, BREAK) || is(code, BREAK)) return end;
     if (is(code, EXTEND) || is(before, PREPEND) || joinsSyllable(before, code)) continue;
-    // An emoji of several: © has two bytes.
+    // Emoji sequences. © has two bytes.
     if (before === 0x200d && joinsPictograph(codes, at, end)) continue;
     return end;
   }
@@ -43,12 +43,13 @@ function joinsPictograph(codes: readonly number[], from: number, at: number): bo
 }
 
 /**
- * sentencepiece's rules, compiled by it into a double array (darts-clone: units of 32 bits) and a block of replacements. A cluster of fewer than
- * six bytes becomes what the shortest rule that it begins with says, as a whole; any other goes character by character.
+ * Applies sentencepiece rules, compiled into a double array (darts-clone, 32-bit units) and a block of replacements. A
+ * cluster below six bytes is replaced as a whole by the shortest rule that it begins with; a longer one character by
+ * character.
  */
 export function precompiled(section: Section): (text: Text) => Text {
   const map = section.text('precompiled_charsmap', limits.charsmap);
-  section.take('precompiled_charsmap'); // what is made of it is kept
+  section.take('precompiled_charsmap'); // only its parsed form stays in memory
   let blob: Uint8Array;
   let units: DataView;
   const size = () => units.byteLength / 4;
@@ -61,18 +62,18 @@ export function precompiled(section: Section): (text: Text) => Text {
     blob = bytes.subarray(4 + units.byteLength);
     new TextDecoder('utf-8', { fatal: true }).decode(blob);
   } catch {
-    fail('FORMAT', op, section.at('precompiled_charsmap'), 'is no character map', 'one compiled by sentencepiece, in base64');
+    fail('FORMAT', op, section.at('precompiled_charsmap'), 'is no character map', 'a map compiled by sentencepiece, in base64');
   }
   for (let at = 0; at < blob.length;) {
     const next = blob.indexOf(0, at);
     const end = next < 0 ? blob.length : next;
     if (end - at > limits.content)
-      fail('UNSUPPORTED', op, section.at('precompiled_charsmap'), `puts in ${end - at} bytes at once`, `at most ${limits.content}`);
+      fail('UNSUPPORTED', op, section.at('precompiled_charsmap'), `has a replacement of ${end - at} bytes`, `at most ${limits.content} bytes`);
     at = end + 1;
   }
   const unit = (at: number) => (at < size() ? units.getUint32(4 * at, true) : 0);
   const offset = (u: number) => (u >>> 10) << ((u & 512) >>> 6);
-  // Rules come again. What is kept of them has a limit.
+  // Caches replacements, up to a limit.
   const found = new Map<number, number[]>();
   let room = 2 ** 18;
 
@@ -92,7 +93,7 @@ export function precompiled(section: Section): (text: Text) => Text {
       for (const byte of utf8(codes[i])) {
         node ^= byte;
         const u = unit(node);
-        // The label, and the bit that marks a value: such a unit is no edge.
+        // Compares the label and the bit that marks a value, because a value unit is no edge.
         if ((u & 0x800000ff) >>> 0 !== byte) return undefined;
         node ^= offset(u);
         if (u & 256) return replacement(unit(node) & 0x7fffffff);
@@ -113,7 +114,7 @@ export function precompiled(section: Section): (text: Text) => Text {
         out.push(code);
         changes.push(i < content.length - more ? 0 : 1);
       });
-      // Where nothing comes in its place, the library's places shift; so do ours.
+      // Removed characters shift the library's ranges; ours shift the same way.
       if (more < 0 && changes.length > 0) changes[changes.length - 1] += more;
       return true;
     };

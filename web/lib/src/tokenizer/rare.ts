@@ -1,4 +1,4 @@
-/** All of it, which comes at once. */
+/** Everything that is loaded lazily, in one module. */
 export { readOtherTokens } from './other_tokens.js';
 export { patterns } from './language_model_patterns.js';
 export { runScripts, scriptLengths } from './unicode_scripts.js';

@@ -1,4 +1,6 @@
-/** What few tokenizers have: it comes when one is read that has, and that one is then read again. */
+/**
+ * Slot for code that few tokenizers need. It is loaded when a tokenizer needs it; then that tokenizer is read again.
+ */
 import type { readOtherTokens } from './other_tokens.js';
 import type { Matcher } from './text.js';
 
@@ -12,13 +14,16 @@ interface Rare {
 let rare: Rare | undefined;
 let areWanted = false;
 
-/** What `use` makes of them; while they are not here nothing, and whatever is made without them will not be used. */
+/**
+ * Calls `use` with the lazy code. If it is not loaded yet, returns undefined; the tokenizer being read is then
+ * discarded.
+ */
 export function rareParts<T>(use: (rare: Rare) => T): T | undefined {
   areWanted = true;
   return rare && use(rare);
 }
 
-/** Whether what has just been read is to be read again, with them. */
+/** Whether the tokenizer that was just read has to be read again with the lazy code. */
 export function lacksRareParts(): boolean {
   const lacks = areWanted && !rare;
   areWanted = false;

@@ -1,4 +1,4 @@
-/** attn/tokenizer: the tokenizer without the module. */
+/** attn/tokenizer: the tokenizer without WebAssembly. */
 import { elements, isPlainObject, readBytes } from '../args/arrays.js';
 import { AttnError, describe, fail, hint, reading } from '../args/error.js';
 import { encodeOptions, readDecodeOptions, readId, readIds, readTextOptions, readTexts, readToken } from '../args/model_options.js';
@@ -14,7 +14,7 @@ import { encodeUtf8 } from '../platform/utf8.js';
 
 export { AttnError };
 
-/** Errors of the parts below are those of the operation that was called. */
+/** Names the called operation in errors of the parts below. */
 function as<T>(op: string, run: () => T): T {
   try {
     return run();
@@ -24,10 +24,10 @@ function as<T>(op: string, run: () => T): T {
   }
 }
 
-/** Lists of words, or of pairs of them, as rows: how deep the Arrays are says which. */
+/** Reads lists of words, or pairs of lists, as rows. The nesting depth decides which. */
 function wordsOf(op: string, value: unknown): Source[][] {
   const listOf = (each: unknown, path: string): unknown[] => {
-    if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words, or of Arrays of them');
+    if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words or of Arrays of words');
     return elements(each as unknown[], (one) => one);
   };
   const words = (list: readonly unknown[], path: string) =>
@@ -67,7 +67,7 @@ export class Tokenizer implements Contract {
         if (!isPlainObject(files)) fail('ARGUMENT', op, 'files', describe(files), 'an object of files by name');
         for (const name of Object.keys(files))
           if (!(names as readonly string[]).includes(name))
-            fail('ARGUMENT', op, 'files', `has ${JSON.stringify(name)}`, `one of them; ${hint(name, names)}`);
+            fail('ARGUMENT', op, 'files', `has the unknown name ${JSON.stringify(name)}`, `one of ${names.join(', ')}`, hint(name, names));
         return names.map((name) => {
           const content: unknown = files[name];
           if (content === undefined) return undefined;

@@ -1,9 +1,10 @@
 /**
- * Hugging Face's tokenizer.json, tokenized as their own library does it (WordPiece, BPE, Unigram, WordLevel), with offsets.
- * Text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around → padded.
+ * Reads tokenizer.json and tokenizes as the Hugging Face library does (WordPiece, BPE, Unigram, WordLevel), with
+ * offsets. Stages: text → added tokens and the text between them → normalized → words → model tokens → special tokens →
+ * padding.
  */
 import type { Encoding } from '../attn.js';
-import { allocate, AttnError } from '../args/error.js';
+import { allocate, errorWithHelp } from '../args/error.js';
 import type { Text } from '../args/model_options.js';
 import { AddedTokens } from './added_tokens.js';
 import { cleanUp, type Decoder, readDecoder, spaced } from './decoders.js';
@@ -17,54 +18,53 @@ import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
 import { Budget, readText, stringOf, type Text as Places } from './text.js';
 
-/** Bytes of tokenizer.json and tokenizer_config.json. */
+/** Contents of the tokenizer's files. */
 export interface TokenizerFiles {
   readonly tokenizer: Uint8Array;
   readonly tokenizerConfig?: Uint8Array | undefined;
   readonly specialTokensMap?: Uint8Array | undefined;
   readonly addedTokens?: Uint8Array | undefined;
-  /** model_type of config.json, for which transformers has a class of its own. */
+  /** model_type of config.json. Some types have their own tokenizer class in transformers. */
   readonly modelType?: unknown;
 }
 
 export interface EncodeOptions {
   readonly maxLength: number;
   readonly truncation: boolean;
-  /** Whether token types are what the file says (default), or all 0. */
+  /** False: all token types are 0. Default: the types of tokenizer.json. */
   readonly tokenTypes?: boolean;
-  /** Default true. */
   readonly addSpecialTokens?: boolean | undefined;
-  /** Where what is too long is cut, and where shorter ones are filled up; default as tokenizer_config.json says, else 'right'. */
+  /** Side to truncate and side to pad. Default: the values of tokenizer_config.json, else 'right'. */
   readonly truncationSide?: Side | undefined;
   readonly paddingSide?: Side | undefined;
 }
 
 type Side = EarlyEnd.Side;
 
-/** What leaves ends of long texts unread comes when it is needed. */
+/** Set once the module is loaded that skips the ends of long texts. */
 let early: typeof EarlyEnd | undefined;
 export const useEarlyEnd = (module: typeof early): void => void (early = module);
 
-/** A token's text: a string, or in an object that describes an added token. */
+/** Reads a token: a string, or an object that describes an added token. */
 function tokenText(section: Section, name: string): string {
   return typeof section.get(name) === 'string' ? section.text(name, limits.token) : section.section(name).text('content', limits.token);
 }
 
-/** What tokenizer_config.json sets anew in a part of tokenizer.json of that type: names there, by those here. */
+/** Members of a tokenizer.json section by type, each with the option of tokenizer_config.json that overrides it. */
 const settings: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   BertNormalizer: { lowercase: 'do_lower_case', strip_accents: 'strip_accents', handle_chinese_chars: 'tokenize_chinese_chars' },
   ByteLevel: { add_prefix_space: 'add_prefix_space' },
   RobertaProcessing: { add_prefix_space: 'add_prefix_space' },
 };
 
-/** What those classes take where it is left out there, whatever tokenizer.json says. */
+/** Defaults of the transformers classes, which override tokenizer.json if tokenizer_config.json has no value. */
 const defaults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   BertNormalizer: { lowercase: true, strip_accents: null, handle_chinese_chars: true },
 };
-/** Models whose own class of tokenizer is one of those, where tokenizer_config.json names none. */
+/** Model types with such a class if tokenizer_config.json names none. */
 const ownClass = /^(bert|distilbert|electra|ernie|mpnet|nomic_bert)$/;
 
-/** As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is. */
+/** Applies the overrides of transformers' model-specific classes. Classes for any tokenizer.json change nothing. */
 function withSettings(part: Section, config: Section | undefined, modelType: unknown): Section {
   const made = config?.string('tokenizer_class', '') ?? '';
   if (/^(PreTrainedTokenizerFast|TokenizersBackend)$/.test(made)) return part;
@@ -74,10 +74,10 @@ function withSettings(part: Section, config: Section | undefined, modelType: unk
   return part.with({ ...left, ...Object.fromEntries(names.map(([own, name]) => [own, config!.get(name)])) });
 }
 
-/** Whether the files beside tokenizer.json have a token that it does not have, or has with other flags. */
+/** Tests whether the other files have a token that tokenizer.json lacks or has with other flags. */
 function haveOtherTokens(tokens: readonly Section[], [config, map, ids]: readonly (Section | undefined)[]): boolean {
   const known = new Map(tokens.map((token) => [token.get('content'), token]));
-  // Tokens are a list or a table of objects at the most; what is deeper is refused when it is read.
+  // Tokens are at most a list or a table of objects; deeper values are refused when they are read.
   const isOther = (value: unknown, depth = 0): boolean =>
     typeof value === 'object'
       ? Object.entries(value ?? {}).some(([name, each]) => {
@@ -98,14 +98,14 @@ interface Padding {
   readonly token: string;
 }
 
-/** One row: a text or a pair. */
+/** Tokens of one text or pair. */
 export interface Row {
   readonly parts: readonly Part[];
   readonly length: number;
   readonly truncated: boolean;
 }
 
-/** Room for so many tokens, padding included. */
+/** Allocates the arrays of `size` tokens, padding included. */
 export function encodingOf(op: string, size: number): readonly [inputIds: Int32Array, attentionMask: Uint8Array, tokenTypeIds: Int32Array] {
   return allocate(op, 9 * size, () => {
     // The ids alone would fill the module's memory.
@@ -125,12 +125,11 @@ export class Tokenizer {
   #decoder: Decoder | undefined;
   readonly #cleansUp: boolean;
   readonly #rules: EarlyEnd.Rules;
-  /** As tokenizer_config.json says. */
   readonly truncationSide: Side;
   readonly paddingSide: Side;
-  /** Whether tokens within a word are marked. */
+  /** Whether the vocabulary marks tokens that continue a word (## of WordPiece). */
   readonly marksWords: boolean;
-  /** Ids of tokens with a meaning, where the files have them. */
+  /** Ids of special tokens, if the files define them. */
   readonly clsId: number | undefined;
   readonly maskId: number | undefined;
   readonly unkId: number | undefined;
@@ -142,7 +141,7 @@ export class Tokenizer {
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
     const maybe = (bytes: Uint8Array | undefined, name: string) => bytes && parse(bytes, name);
     let config = maybe(files.tokenizerConfig, 'tokenizer_config.json');
-    // The small sections first: what is not supported shows before a vocabulary is read.
+    // Small sections first, so that an unsupported part is reported before a vocabulary is read.
     const part = (name: string) => (file.has(name) ? withSettings(file.section(name), config, files.modelType) : undefined);
     const [normalizer, preTokenizer, postProcessor] = [part('normalizer'), part('pre_tokenizer'), part('post_processor')];
     this.#normalizer = normalizer ? readNormalizer(normalizer) : (text) => text;
@@ -172,7 +171,7 @@ export class Tokenizer {
     this.unkId = special('unk_token', ...(typeof unknown === 'string' ? [unknown] : [])) ?? (model.has('unk_id') ? model.id('unk_id') : undefined);
     const side = (name: string): Side => {
       const given = config?.has(name) ? config.string(name) : 'right';
-      return given === 'left' || given === 'right' ? given : unsupported(config!.at(name), given, 'left, right');
+      return given === 'left' || given === 'right' ? given : unsupported(config!.at(name), given, 'left or right');
     };
     this.truncationSide = side('truncation_side');
     this.paddingSide = side('padding_side');
@@ -185,12 +184,12 @@ export class Tokenizer {
     return { id: (found !== undefined && this.tokenToId(found)) || 0, type: padding?.id('pad_type_id', 0) ?? 0, token: found ?? token ?? '[PAD]' };
   }
 
-  /** Whether it makes small letters of capitals. */
+  /** Whether the normalizer lowercases. */
   get lowerCases(): boolean {
     return this.#normalizer(readText('ABCDEFGHIJKLMNOPQRSTUVWXYZ')).codes.every((code) => code < 65 || code > 90);
   }
 
-  /** How many tokens there are, added ones included. */
+  /** Number of tokens, added ones included. */
   get size(): number {
     return this.#model.size + this.#added.own;
   }
@@ -199,7 +198,7 @@ export class Tokenizer {
     return this.#padding.id;
   }
 
-  /** Whether a token stands for padding, which a text may have as well. */
+  /** Whether a token is the padding token. A text may contain it as well. */
   isPadding(id: number): boolean {
     return id === this.padId && this.idToToken(id) === this.#padding.token;
   }
@@ -212,13 +211,19 @@ export class Tokenizer {
     return this.#added.tokenOf(id) ?? this.#model.tokenOf(id);
   }
 
-  /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
+  /**
+   * Tokenizes one text. With `most`, only part of the tokens may be read: more than `most`, from the side that is not
+   * truncated; words are then numbered from the first one that is read.
+   */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
     const run = (from: number, to: number, isOpen?: boolean) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget, isOpen);
     return (typeof source === 'string' && early?.tokensOf(this.#rules, source, most, cut, run)) || run(0, source.length);
   }
 
-  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. Where `isOpen`, the last one goes on. */
+  /**
+   * Tokenizes characters or words [from, to) and stops after the word that exceeds `most` tokens. `isOpen`: the last
+   * word continues after `to`.
+   */
   #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length), isOpen = false): Part {
     const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
     const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
@@ -250,7 +255,7 @@ export class Tokenizer {
     const most = truncation && room >= 0 ? room : Infinity;
     const read = (most: number) => texts.map((text, i) => ({ ...this.split(text, most, truncationSide), type: i }));
     let parts = read(most);
-    // The longer of two gets the odd token.
+    // The longer text of a pair gets the odd token.
     if (parts.length > 1 && room % 2 === 1 && parts.every(({ ids }) => ids.length > room)) parts = read(Infinity);
     const lengths = parts.map(({ ids }) => ids.length);
     const length = lengths.reduce((a, b) => a + b, 0);
@@ -258,11 +263,12 @@ export class Tokenizer {
     if (truncated) {
       const added = maxLength - room;
       if (!truncation || room < 0)
-        throw new AttnError(
+        throw errorWithHelp(
           'OUT_OF_RANGE',
           truncation
-            ? `tokenize: maxLength ${maxLength} has no room for the ${added} special tokens`
-            : `tokenize: text ${index} has ${length + added} tokens, expected at most ${maxLength}`,
+            ? `tokenize: maxLength is ${maxLength}, expected a number of at least ${added}`
+            : `tokenize: text ${index} has ${length + added} tokens, expected at most ${maxLength} tokens`,
+          truncation ? 'There is no room for the special tokens' : undefined,
           { op: 'tokenize', index, tokens: length + added, maxLength },
         );
       cut(lengths, room).forEach((kept, i) => {
@@ -276,7 +282,7 @@ export class Tokenizer {
     return { parts: processed, length: processed.reduce((sum, { ids }) => sum + ids.length, 0), truncated };
   }
 
-  /** The text of tokens, as the library's decode() with its decoder, which is read when it is first needed. */
+  /** Decodes ids as the library's decode(). The decoder section is parsed on the first call. */
   decode(ids: ArrayLike<number>, skipSpecialTokens = false): string {
     const tokens: string[] = [];
     for (const id of Array.from(ids)) {
@@ -288,7 +294,7 @@ export class Tokenizer {
     return this.#cleansUp ? cleanUp(text) : text;
   }
 
-  /** How many tokens are put around so many texts, and the parts with them. */
+  /** Number of special tokens added to one text or to a pair. */
   added(texts: number): number {
     return this.#postProcessor.added[texts - 1]!;
   }
@@ -297,7 +303,10 @@ export class Tokenizer {
     return this.#postProcessor.process(parts);
   }
 
-  /** Texts, or pairs of them, padded to the longest. A file's own sections "truncation" and "padding" do not count, but for what pads. */
+  /**
+   * Encodes texts or pairs, padded to the longest. The file's "truncation" is ignored, and of its "padding" only the
+   * token counts.
+   */
   encode(texts: readonly Text[], options: EncodeOptions): Encoding {
     const rows = texts.map((text, i) => this.row(typeof text === 'string' ? [text] : text, i, options));
     return this.pad(rows, options);
@@ -332,7 +341,7 @@ export class Tokenizer {
   }
 }
 
-/** How many tokens stay of each text: the longer one of a pair gives way first. */
+/** Number of tokens that remain of each text: the longer text of a pair is truncated first. */
 function cut(lengths: readonly number[], room: number): number[] {
   const [first, second] = lengths;
   if (second === undefined) return [room];
