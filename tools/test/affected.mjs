@@ -39,7 +39,7 @@ export const table = [
   [/^tools\/(page|mutants|demo|serve|coverage)/, []],
   [/^(docs|examples|python|benchmarks)\//, []],
   [/^[^/]+\.(md|cff)$|^LICENSE$|^\.github\/|^\.ci\/base$/, []],
-  [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|eslint\.config\.mjs)$/, []],
+  [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|\.markdownlint-cli2\.jsonc|eslint\.config\.mjs)$/, []],
 ];
 
 export function affectedBy(paths, all) {

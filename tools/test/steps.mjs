@@ -178,7 +178,7 @@ packaged(
   ),
   ['wasm: build'],
 );
-packaged('lint', commands(['node_modules/.bin/eslint', '.']), ['package: build']);
+packaged('lint', commands(['node_modules/.bin/eslint', '.'], ['node_modules/.bin/markdownlint-cli2']), ['package: build']);
 packaged('package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
 const page = ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'];
 packaged('page: build', commands(tsc('-p', 'web/page'), ['node', 'tools/converted_models.mjs'], page), ['package: build']);
