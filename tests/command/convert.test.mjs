@@ -1,4 +1,7 @@
-/** attn convert, inspect, --help and --version, of the npm package and of the native build. Needs web/lib/dist and build/native. */
+/**
+ * Tests attn convert, inspect, --help and --version of the npm package and the native build. Needs web/lib/dist and
+ * build/native.
+ */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -32,7 +35,7 @@ for (const folder of folders) {
       const [npx, native] = outs.map(filesOf);
       assert.deepEqual(Object.keys(native), Object.keys(npx));
       for (const [file, bytes] of Object.entries(npx)) assert.ok(bytes.equals(native[file]), `${weights}: ${file}`);
-      // What was read but is no weight is as it was.
+      // Files other than weights are unchanged.
       const given = filesOf(folder);
       for (const [file, bytes] of Object.entries(npx))
         if (!/^(config\.json|model\.safetensors)$/.test(file)) assert.ok(bytes.equals(given[file]), `${weights}: ${file}`);
@@ -43,7 +46,7 @@ for (const folder of folders) {
       assert.equal(after.dtype ?? after.torch_dtype, type);
       for (const key of Object.keys(before))
         if (!/dtype$|^architectures$|^quantization_config$/.test(key)) assert.deepEqual(after[key], before[key], key);
-      // Numbers as they were written: transformers tells 2.0 from 2.
+      // Numbers keep their notation: transformers distinguishes 2.0 from 2.
       const floats = (json) =>
         (
           String(json)
@@ -56,11 +59,11 @@ for (const folder of folders) {
       assert.equal(status, 0);
       assert.match(stdout, new RegExp(`^attn        takes it, as ${weights === 'int8' ? 'int8' : 'float32'}$`, 'm'));
       const native_ = run('native', 'inspect', outs[0]);
-      // The package has more tokenizers.
+      // The package supports more tokenizers.
       assert.equal(native_.stdout.replace(/^ {12}but texts natively: UNSUPPORTED: .*\n/m, ''), stdout);
       assert.equal(native_.status, 0);
       sizes[weights] = Object.values(npx).reduce((sum, { length }) => sum + length, 0);
-      // Converting what is int8 already changes nothing, and back it is what was rounded.
+      // Converting int8 again changes nothing; converting it back gives the rounded values.
       if (weights === 'int8') {
         const again = join(work, name, 'again');
         assert.equal(run('native', 'convert', outs[0], again, '--weights', 'int8').status, 0);
@@ -103,7 +106,7 @@ test('inspect describes an unsupported model, gives the reason and exits with 1'
   const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, quantization_config: { quant_method: 'gptq' } }));
   const { status, stdout } = run('npx', 'inspect', folder);
-  // Errors begin with the operation that they are of, which is another there.
+  // Errors begin with the operation, which differs in the native program.
   assert.deepEqual(run('native', 'inspect', folder), { status: 1, stdout: stdout.replace('loadModel: ', ''), stderr: '' });
   assert.equal(status, 1);
   assert.match(stdout, /^model {7}BertForSequenceClassification \(bert\)$/m);
