@@ -1,4 +1,6 @@
-/** attn/worker whose other end runs beside the caller, on a port: in a worker of its own no mutant could be switched on. */
+/**
+ * Runs both ends of attn/worker in one thread over a port, because mutants cannot be activated in a separate worker.
+ */
 import { MessageChannel } from 'node:worker_threads';
 import type * as Contract from '../../web/lib/src/worker.js';
 import type { Endpoint } from '../../web/lib/src/worker/comlink.js';

@@ -6,6 +6,6 @@ export { exportFiles } from './export_model.js';
 export { missing } from './missing.js';
 export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
 export { Sha256 } from './sha256.js';
-export * as rare from '../tokenizer/rare.js';
+export * as rare from '../tokenizer/lazy_parts.js';
 
 useEarlyEnd(earlyEnd);

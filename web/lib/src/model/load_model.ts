@@ -16,7 +16,7 @@ import { internalClass, readArguments } from '../args/signature.js';
 import type { ModelContext } from './model_context.js';
 import { type ModelFacts, signatureOf } from './model_state.js';
 import { TextModel } from './text_model.js';
-import { lacksRareParts, useRareParts } from '../tokenizer/rare_parts.js';
+import { lacksLazyParts, useLazyParts } from '../tokenizer/lazy_slot.js';
 import { listOf, readJson, readObject, Section, unsupported } from '../tokenizer/schema.js';
 import { Tokenizer } from '../tokenizer/tokenizer.js';
 
@@ -268,8 +268,8 @@ class Loading {
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
     const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
-    if (lacksRareParts()) {
-      useRareParts((await context.lazyTasks()).rare);
+    if (lacksLazyParts()) {
+      useLazyParts((await context.lazyTasks()).rare);
       tokenizer = read();
     }
     const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };

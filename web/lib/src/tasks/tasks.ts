@@ -1,4 +1,3 @@
-/** Tasks of a model's head: entities, masks, answers, ranking. */
 import type { Answer, Entity, FilledMask, TextModel as Contract } from '../attn.js';
 import { assertTask, inBatches, withTextIndex, encodeOptionsOf, promptOf, type Row, tokenized } from '../model/batches.js';
 import { AttnError, describe, fail } from '../args/error.js';
@@ -21,11 +20,10 @@ import { type Sequence, sequences } from './sequences.js';
 
 type Find = () => ModelState;
 
-/** A window of a text, and the positions whose tokens go to the head. */
+/** A window of a text and the positions that the head reads. */
 interface Window extends Row {
   readonly sequence: Sequence;
   readonly places: readonly number[];
-  /** Number of the window in its text. */
   readonly number: number;
 }
 
@@ -45,17 +43,15 @@ function windowsOf(
   });
 }
 
-/** Flat token positions in the batch. */
 const placesOf = (rows: readonly Window[], length: number) => rows.flatMap(({ places }, i) => places.map((place) => i * length + place));
 
-/** Splits a batch's results by row. */
 function split(rows: readonly Window[], { data, dims }: { data: Float32Array; dims: readonly number[] }): Float32Array[][] {
   const width = dims[1]!;
   let at = 0;
   return rows.map(({ places }) => places.map(() => data.slice(at, (at += width))));
 }
 
-/** Whether a token continues a word, by transformers' heuristic if the vocabulary has no marks. */
+/** Uses transformers' heuristic if the vocabulary has no marks. */
 function isSubword(tokenizer: Tokenizer, text: string, { ids, tokens, starts, ends }: Sequence, place: number): boolean {
   if (ids[place] === tokenizer.unkId) return false;
   const [start, end] = [starts[place]!, ends[place]!];
@@ -102,14 +98,14 @@ export async function classifyTokens(
   return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
 }
 
-/** Ids that may replace a mask: tokens, or the first token of each text, as in transformers. */
+/** Uses the first token of each target, as transformers. */
 function targetIds(tokenizer: Tokenizer, targets: readonly string[]): Set<number> {
   const op = 'fillMask';
   if (targets.length === 0) fail('ARGUMENT', op, 'targets', 'is empty', 'at least one token');
   return new Set(
     targets.map((target, i) => {
       const id = tokenizer.tokenToId(target) ?? tokenizer.split(target, 1).ids[0];
-      // The unknown token's score would not be that of the target.
+      // The unknown token's score is not that of the target.
       if (id === undefined || (id === tokenizer.unkId && tokenizer.tokenToId(target) === undefined))
         fail('ARGUMENT', op, `targets[${i}]`, describe(target), 'a token, or a text that begins with one');
       return id;
@@ -150,7 +146,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
           largest(scores, topK, wanted).map((id) => {
             const ids = sequence.ids.slice();
             ids[places[i]!] = id;
-            // With several masks, the other ones and the special tokens stay in the text; padding does not.
+            // With several masks the others stay visible.
             const text = tokenizer.decode(
               ids.filter((each) => !tokenizer.isPadding(each)),
               places.length === 1,
@@ -163,7 +159,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
   return typeof given === 'string' ? filled[0]! : filled;
 }
 
-/** Returns the ids with the largest scores, among `wanted` if given. Ties: the first id wins. */
+/** Ties: the first id wins. */
 function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number> | undefined): number[] {
   const best: number[] = [];
   scores.forEach((score, id) => {
@@ -177,7 +173,7 @@ function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number
   return best;
 }
 
-/** Default length of question and context, as in transformers' pipeline. */
+/** As in transformers' pipeline. */
 const mostOfAnswer = 384;
 
 export async function answer(find: Find, givenQuestion: unknown, givenContext: unknown, options?: unknown): Promise<Answer[] | Answer[][]> {
@@ -190,7 +186,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const limit = encodeOptionsOf(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
   const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
   const { clsId } = tokenizer;
-  // The score of the CLS token is that of "no answer".
+  // CLS has the score of "no answer".
   const isSeen = ({ ids, texts }: Sequence, place: number) => texts[place] === 1 || (texts[place]! < 0 && ids[place] === clsId);
   const found = pairs.map((): AnswerWindow[] => []);
   await inBatches<Window>(op, find, read, {
@@ -208,7 +204,6 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   return isOne ? answers[0]! : answers;
 }
 
-/** Extracts the context's tokens, each with the range of its word. */
 function answerWindow(sequence: Sequence, places: readonly number[], scores: readonly Float32Array[]): AnswerWindow {
   const inside = [...places.keys()].filter((i) => sequence.texts[places[i]!] === 1);
   const word = inside.map((i) => sequence.words[places[i]!]!);

@@ -2,7 +2,7 @@ import type { Loading } from '../state/model.ts';
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-/** How far a model is that is on its way, in bytes and speed; it can be cancelled. */
+/** Download progress in bytes and speed, with a cancel button. */
 export function Progress({ of: { name, phase, file, loaded, total, progress, bytesPerSecond, cancel } }: { of: Loading }) {
   const bytes = loaded > 0 && `${megabytes(loaded)}${total ? ` of ${megabytes(total)}` : ''} MB`;
   const speed = bytesPerSecond > 0 && `${megabytes(bytesPerSecond)} MB/s`;
