@@ -953,7 +953,7 @@ describe('loading models', () => {
       shards: [weights, 'max_shard_size', ['model-00001-of-00002.safetensors', 'model.safetensors.index.json']],
       pickles: [
         weights,
-        'with the class of its head',
+        'use the class with the head',
         ['pytorch_model.bin', 'pytorch_model.bin.index.json', 'weights.pt', 'weights.pth', 'best.ckpt', 'old/weights.pt'],
       ],
       'of other frameworks': [weights, 'from_tf=True', ['tf_model.h5', 'flax_model.msgpack', 'model.Q4.gguf']],

@@ -106,7 +106,7 @@ export class GivenFolder implements Folder {
 
   absent(file: FileName): AttnError {
     const got = [...this.#files.keys()].slice(0, 10).join(', ');
-    return new AttnError('ARGUMENT', `${op}: source has the files ${got}, expected ${fileNames.slice(0, 3).join(', ')}`, {
+    return new AttnError('ARGUMENT', `${op}: source has no ${file}, only ${got}, expected ${fileNames.slice(0, 3).join(', ')}`, {
       op,
       argument: 'source',
       expected: file,
