@@ -64,7 +64,8 @@ import type * as Contract from './contract.js';
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const check = <T extends true>(): T => true as T;
 ${names.map(same).join('\n')}
-check<Same<typeof Package.AttnError.prototype, typeof Contract.AttnError.prototype>>();
+check<Same<Omit<Package.AttnError, 'help'>, Omit<Contract.AttnError, 'help'>>>();
+check<Package.AttnError extends Contract.AttnError ? true : false>();
 check<Parameters<typeof Contract.load> extends Parameters<typeof Package.load> ? true : false>();
 check<Same<ReturnType<typeof Package.load>, Promise<Package.Attn>>>();
 `;
