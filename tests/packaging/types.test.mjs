@@ -40,8 +40,11 @@ const additions = {
     'maskToken',
   ],
   TextModelOutput: ['trace'],
-  ModelOptions: ['request'],
+  ModelOptions: ['request', 'onProgress'],
 };
+
+/** Types that callers pass in: those of the contract must be usable as the package's. All others are used the other way round. */
+const passedIn = ['LoadOptions', 'ModelOptions'];
 
 /**
  * Generates a file that compiles only if every type of the contract equals the package's, including optional members;
@@ -55,7 +58,7 @@ function comparison(contract) {
     const rest = (of) =>
       `Omit<${of}.${name}, ${additions[name].map((member) => (member === '[dispose]' ? 'typeof Symbol.dispose' : `'${member}'`)).join(' | ')}>`;
     return additions[name]
-      ? `check<Same<${rest('Package')}, ${rest('Contract')}>>();\ncheck<Package.${name} extends Contract.${name} ? true : false>();`
+      ? `check<Same<${rest('Package')}, ${rest('Contract')}>>();\ncheck<${passedIn.includes(name) ? `Contract.${name} extends Package.${name}` : `Package.${name} extends Contract.${name}`} ? true : false>();`
       : `check<Same<Package.${name}, Contract.${name}>>();`;
   };
   const text = `import type * as Package from 'attn';
