@@ -269,7 +269,7 @@ describe('loading models', () => {
       string,
       readonly [() => unknown, 'FORMAT' | 'UNSUPPORTED' | 'ARGUMENT' | 'DTYPE' | 'CONFIG' | 'MISMATCH', readonly string[]]
     > = {
-      'no config.json': [() => ({ ...files, 'config.json': undefined }), 'DTYPE', ['config.json']],
+      'config.json undefined': [() => ({ ...files, 'config.json': undefined }), 'DTYPE', ['config.json']],
       'no config.json': [() => Object.fromEntries(Object.entries(files).filter(([file]) => file !== 'config.json')), 'ARGUMENT', ['config.json']],
       'only a pickle file': [
         () => ({ 'config.json': files['config.json'], 'tokenizer.json': files['tokenizer.json'], 'pytorch_model.bin': new Uint8Array(9) }),
