@@ -1,4 +1,4 @@
-/** The package's reference, from the doc comments of its types: a page for each of them. */
+/** Generates the package's reference from the doc comments of its types, a page per entry. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Application, Converter } from 'typedoc';
@@ -25,7 +25,7 @@ export async function writeJsReference(out) {
     disableSources: true,
     sort: ['source-order'],
     logLevel: 'Warn',
-    // In attn/worker a class takes modules of attn/worker; the type that says so is a detail.
+    // In attn/worker classes accept modules of attn/worker; the type for that is internal.
     intentionallyNotExported: ['OptimizerClass'],
     treatWarningsAsErrors: true,
     hideBreadcrumbs: true,

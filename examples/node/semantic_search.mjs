@@ -1,4 +1,5 @@
-// Search by meaning over product reviews: all-MiniLM-L6-v2 turns each of them and the query into a vector; the nearest ones answer.
+// Searches product reviews by meaning: all-MiniLM-L6-v2 embeds the reviews and the query; the nearest reviews are
+// printed.
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -44,7 +45,7 @@ if (options.help) {
 
 const seconds = (since) => (performance.now() - since) / 1000;
 
-/** A bar that is drawn over itself in a terminal, and a line every quarter elsewhere; on stderr, so that answers can be piped on. */
+/** Redraws a bar in a terminal, or prints a line every quarter; on stderr, so that results can be piped. */
 function progressBar(width = 30) {
   const start = performance.now();
   let quarter = 0;
@@ -78,7 +79,7 @@ const vectors = await model.embed(reviews, { onProgress: progressBar() }); // (N
 const took = seconds(start);
 console.log(`${reviews.length} reviews indexed in ${took.toFixed(1)} s, ${(reviews.length / took).toFixed(0)} a second`);
 
-// The vectors are a table like that of words, so finding neighbours is there already.
+// An Embedding also finds nearest vectors of texts.
 const index = new attn.Embedding({ numEmbeddings: vectors.dims[0], embeddingDim: vectors.dims[1] });
 index.loadStateDict({ weight: vectors });
 

@@ -1,13 +1,13 @@
-/** The examples in examples/node that use a model; those on MiniLM need models/all-MiniLM-L6-v2. */
+/** Examples in examples/node that use a model; those with MiniLM need models/all-MiniLM-L6-v2. */
 import { strict as assert } from 'node:assert';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { at } from '../../wasm-tests/support/paths.mjs';
 import { output } from './run.mjs';
 
-/** The lines of a text that are numbers before words, as [number, words]. */
+/** Parses lines of a number and words into [number, words]. */
 const numbered = (text, pattern) => [...text.matchAll(pattern)].map(([, number, words]) => [Number(number), words]);
 
-/** What each does, by a sentence. The first test of an example runs with relaxed SIMD, too. */
+/** The behaviour of each example. The first test of an example also runs with relaxed SIMD. */
 export const modelExamples = {
   'classify.mjs': {
     async 'classifies two sentences with the bundled sentiment model'(run) {

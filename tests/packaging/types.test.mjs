@@ -1,4 +1,4 @@
-/** The TypeScript declarations of the npm package. Their examples run in doc_examples.test.mjs. */
+/** Tests the TypeScript declarations of the npm package, and runs the examples in them. */
 import { strict as assert } from 'node:assert';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { differences, openModule } from './signatures.mjs';
 const { work, consumer, installed, install, node } = project('types');
 before(install);
 
-/** Members that the package has beyond the contract, and those of the contract that they change. */
+/** Members beyond the contract, and members of the contract that they change. */
 const additions = {
   LoadOptions: ['training'],
   RuntimeInfo: ['training'],
@@ -44,8 +44,9 @@ const additions = {
 };
 
 /**
- * A file that compiles if every type of the contract is the package's, to the last optional member; and the names that it compares. Where there
- * are additions all else is the same, and the package's type may be used as the contract's.
+ * Generates a file that compiles only if every type of the contract equals the package's, including optional members;
+ * also returns the compared names. With additions the rest must be equal, and the package's type assignable to the
+ * contract's.
  */
 function comparison(contract) {
   const source = ts.createSourceFile('contract.d.ts', contract, ts.ScriptTarget.ES2022);

@@ -1,6 +1,6 @@
 // Plants bugs in src/attn one at a time and checks that the native tests fail: node tools/mutants/native.mjs
 // [WORD]... Words select mutants by file or text. Works on a copy in build/mutants, which is compiled once; then only
-// changed files. Exit code 1 if a mutant survives; survivors.md lists accepted ones.
+// changed files. Exit code 1 if a mutant survives; accepted_mutants.md lists accepted ones.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, setPriority } from 'node:os';
