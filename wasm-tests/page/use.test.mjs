@@ -224,7 +224,7 @@ pageTest('the map of words shows the chosen words and their neighbours', async (
 pageTest('the page compares its numbers with PyTorch, and they agree', { isolated: 'chromium' }, async ({ page, t }) => {
   await page.open();
   const verdict = await page.until(({ text }) => text('#proof .proof-verdict'), 'the verdict');
-  assert.match(verdict, /^They agree\. The largest difference to PyTorch 2\.\S+ is \d\.\de-\d/);
+  assert.match(verdict, /^They agree\. The largest difference from PyTorch 2\.\S+ is \d\.\de-\d/);
   t.diagnostic(verdict);
   for (const name of ['Differences to PyTorch', 'Layers recomputed step by step']) {
     await page.shows('table', name, '#proof');

@@ -108,10 +108,10 @@ function Share() {
     try {
       await navigator.clipboard.writeText(address);
       setLink(undefined);
-      setSaid(`Copied. The link contains your text: anyone who has the link can read it.${filesNote()}`);
+      setSaid(`Copied. The link contains your text: anyone with the link can read it.${filesNote()}`);
     } catch {
       setLink(address);
-      setSaid(`Copy the link from here. It contains your text: anyone who has the link can read it.${filesNote()}`);
+      setSaid(`Copy the link from here. It contains your text: anyone with the link can read it.${filesNote()}`);
     }
   };
   return (
